@@ -121,28 +121,28 @@ class EngineerFolder:
         Raises InputError where another process works here, where an edited design is not legal, or where the teacher
         is `self` and there is no `ask`.
         """
-        with self._lock():
-            current, settled = self._settle()
+        with self._lock_folder():
+            current, settled = self._settle_design()
             if settled:
-                return self._report(current, new=True)
+                return self._make_report(current, new=True)
             if step is not None and step <= current.step:
-                return self._report(current, new=False, line=f"step {step} was decided at already")
-            read = self._read(current)
+                return self._make_report(current, new=False, line=f"step {step} was decided at already")
+            read = self._read_outcomes(current)
             fresh = read.fresh()
             complaint = read.complaint(self.files.outcomes_path)
             if not fresh:
                 line = f"no outcomes since version {current.version} was decided"
-                return self._report(current, new=False, line=line, complaint=complaint)
+                return self._make_report(current, new=False, line=line, complaint=complaint)
             engineer = self._make_engineer(current.design, current.state, roll_out, ask)
             groups = make_groups(fresh)
             engineer.observe(groups)
             outcomes = tally_held_out(self.space, engineer.held_out or [], fresh)
             decision = engineer.redesign(outcomes)
-            following = self._decide(current, decision, engineer, read, count_answers(read, len(groups)))
+            following = self._make_version(current, decision, engineer, read, count_answers(read, len(groups)))
             following = msgspec.structs.replace(following, step=current.step if step is None else step)
             self.files.write_version(following)
             new = following.version != current.version
-            report = self._report(following, new=new, line=decision.summary(), complaint=complaint)
+            report = self._make_report(following, new=new, line=decision.summary(), complaint=complaint)
             cost = count_spent(following.decisions[-1:])
             return msgspec.structs.replace(
                 report, counts=following.counts, rolled_back=decision.rolled_back, spent=cost
@@ -153,21 +153,21 @@ class EngineerFolder:
 
         Once more, and it goes back one more. Raises InputError at the first version.
         """
-        with self._lock():
-            current, _ = self._settle()
+        with self._lock_folder():
+            current, _ = self._settle_design()
             if current.parent is None:
                 raise InputError(f"{self.path}: version {current.version} goes back to none; there is nothing to undo")
             before = self.files.read_version(current.parent)
             line = f"back to version {before.version}"
-            following = self._follow(current, before.design, "undo", line)
+            following = self._make_following(current, before.design, "undo", line)
             following = msgspec.structs.replace(following, parent=before.parent)
             self.files.write_version(following)
-            return self._report(following, new=True)
+            return self._make_report(following, new=True)
 
     def status(self) -> Status:
         """The folder as it is; nothing is written."""
         current = self.files.read_version(self.files.newest())
-        read = self._read(current)
+        read = self._read_outcomes(current)
         counts: dict[str, dict[str, list[int]]] = {}
         for answer in read.answers:
             if answer.line.split == "train":
@@ -189,7 +189,7 @@ class EngineerFolder:
             held_out=Counter(answer.line.split for answer in read.answers)["held_out"],
             pending=len(read.fresh()),
             complaint=read.complaint(self.files.outcomes_path),
-            edited=self._edited(current) is not None,
+            edited=self._find_edit(current) is not None,
             spent=count_spent(
                 [note for number in self.files.list_versions() for note in self.files.read_version(number).decisions]
             ),
@@ -208,10 +208,10 @@ class EngineerFolder:
             before = version.design
         return lines
 
-    def _lock(self) -> Any:
+    def _lock_folder(self) -> Any:
         return locked(self.path, f"{self.path}: another process decides here; wait for it")
 
-    def _read(self, current: Version) -> Read:
+    def _read_outcomes(self, current: Version) -> Read:
         return OutcomeReader(self.files.outcomes_path, self.space, current.design, current.version).read(current.offset)
 
     def _make_engineer(
@@ -247,20 +247,20 @@ class EngineerFolder:
         served = ask_server(settings.endpoint, settings.temperature, spending, recorded=True)
         return Tools(settings.evidence, ask=served, proposals=settings.proposals, inline=True)
 
-    def _settle(self) -> tuple[Version, bool]:
+    def _settle_design(self) -> tuple[Version, bool]:
         """The newest version, and whether it is one that a user has just made by editing `design.json`."""
         current = self.files.read_version(self.files.newest())
-        edited = self._edited(current)
+        edited = self._find_edit(current)
         if edited is None:
             if not self.files.design_path.exists() or self.files.read_design()[1].version != current.version:
                 self.files.write_design(current.design)
             return current, False
         changes = list_changes(current.design, edited, self.space)
-        following = self._follow(current, edited, "user", f"design.json was edited: {changes}")
+        following = self._make_following(current, edited, "user", f"design.json was edited: {changes}")
         self.files.write_version(following)
         return following, True
 
-    def _edited(self, current: Version) -> Design | None:
+    def _find_edit(self, current: Version) -> Design | None:
         """The design that a user wrote, None where it is that of the newest version.
 
         That of the version before, unchanged, was left by a kill between the two files of a new version.
@@ -285,7 +285,7 @@ class EngineerFolder:
                 raise InputError(f"{where}: {path}: such problems cannot be drawn; change its knobs")
         return normalize(design, self.space)
 
-    def _follow(self, current: Version, design: Design, by: Author, line: str) -> Version:
+    def _make_following(self, current: Version, design: Design, by: Author, line: str) -> Version:
         """The version after the current one, with what the engineer knows as it is."""
         number = current.version + 1
         return Version(
@@ -300,7 +300,9 @@ class EngineerFolder:
             state=current.state,
         )
 
-    def _decide(self, current: Version, decision: Decision, engineer: Engineer, read: Read, counts: Counts) -> Version:
+    def _make_version(
+        self, current: Version, decision: Decision, engineer: Engineer, read: Read, counts: Counts
+    ) -> Version:
         """The version that a decision leads to; where the design stays, the current one, with the decision added.
 
         current: the version until now. decision: of the engineer, whose state is noted. read, counts: the outcomes.
@@ -310,10 +312,10 @@ class EngineerFolder:
         noted = {"offset": read.offset, "counts": counts, "state": engineer.state_dict()}
         if decision.design.version == current.version:
             return msgspec.structs.replace(current, decisions=[*current.decisions, note], **noted)
-        following = self._follow(current, decision.design, "engineer", decision.summary())
+        following = self._make_following(current, decision.design, "engineer", decision.summary())
         return msgspec.structs.replace(following, reasons=decision.next.reasons, decisions=[note], **noted)
 
-    def _report(self, version: Version, *, new: bool, line: str = "", complaint: str = "") -> Report:
+    def _make_report(self, version: Version, *, new: bool, line: str = "", complaint: str = "") -> Report:
         design = msgspec.to_builtins(self.files.describe_design(version.design))
         line = line or version.line
         return Report(version.version, version.by, new, line, design, complaint=complaint)

@@ -79,7 +79,7 @@ class EpisodeClient(Generic[C]):
     def _name_reset(self) -> dict[str, Any]:
         """The arguments of `reset` for the present episode, which runs once the server has taken them."""
         self._running = False
-        return self._arguments(self.book.begin())
+        return self._arguments(self.book.find_problem())
 
     def _begin_episode(self, result: Result) -> Result:
         self._total, self._steps, self._running = 0.0, 0, True
@@ -93,7 +93,7 @@ class EpisodeClient(Generic[C]):
         """Counts a step; the end of the episode is recorded."""
         self._total, self._steps = self._total + float(result.reward or 0.0), self._steps + 1
         if result.done:
-            self.book.end(self._report(self._total, result), self._steps)
+            self.book.end_episode(self._report(self._total, result), self._steps)
             self._running = False
         return result
 

@@ -76,14 +76,14 @@ class EngineerTasks:
 
     def decide(self, step: int) -> None:
         """Decides at an optimizer step: in the first process, while the others wait or generate for it."""
-        if _rank() == 0:
-            self.decided.append(self._decide(step))
+        if _find_rank() == 0:
+            self.decided.append(self._decide_first(step))
         elif self.policy:
             self.policy.serve_requests()
         if torch.distributed.is_initialized():
             torch.distributed.barrier()
 
-    def _decide(self, step: int) -> Report:
+    def _decide_first(self, step: int) -> Report:
         if not self.policy:
             return self.folder.next(step=step)
         self.policy.step = step
@@ -108,7 +108,7 @@ class EngineerTasks:
         A step that is done again, as a trainer resumed from a checkpoint does, gives its groups the same names.
         """
         texts = [read_completion(completion) for completion in completions]
-        before, rewards = _rank() * len(texts), []
+        before, rewards = _find_rank() * len(texts), []
         for (row, which), members in groupby(range(len(texts)), key=lambda at: (place[at], split[at])):
             mine = list(members)
             verdicts = self.recorder.record(
@@ -145,5 +145,5 @@ class DecideEverySteps(TrainerCallback):
         return control
 
 
-def _rank() -> int:
+def _find_rank() -> int:
     return torch.distributed.get_rank() if torch.distributed.is_initialized() else 0

@@ -68,16 +68,16 @@ class TrainedPolicy:
 
     def serve_requests(self) -> None:
         """Generates what the first process asks for, until it has decided; called in all other processes."""
-        while (request := _send(None)) is not None:
+        while (request := _send_request(None)) is not None:
             self._generate_share(request)
 
     def end_requests(self) -> None:
         """Lets the other processes go on; called in the first process, once it has decided."""
-        _send(None)
+        _send_request(None)
 
     def _generate_everywhere(self, request: Request) -> list[list[Answer]]:
         """For each prompt its answers."""
-        _send(request)
+        _send_request(request)
         found = self._generate_share(request)
         many = len(found) // len(request.prompts)
         return [found[place * many :][: request.answers] for place in range(len(request.prompts))]
@@ -119,7 +119,7 @@ def read_completion(completion: Completion) -> str:
     return completion if isinstance(completion, str) else str(completion[-1]["content"])
 
 
-def _send(request: Request | None) -> Request | None:
+def _send_request(request: Request | None) -> Request | None:
     """Sends a request from the first process to all others; what it is."""
     return broadcast_object_list([request], from_process=0)[0]
 

@@ -100,8 +100,8 @@ def test_an_episode_is_begun_again_until_it_ends_and_counts_once_after_a_restart
 
 def test_a_trainer_that_goes_on_gives_the_episodes_it_had(folder):
     book = EpisodeBook(folder.path, index=1, count=4, episodes=2, position=3)
-    assert (book.place, book.begin()) == (5, EpisodeBook(folder.path, index=5, count=6).begin())
-    assert book.end(book.begin().answer, 1).valid
+    assert (book.place, book.find_problem()) == (5, EpisodeBook(folder.path, index=5, count=6).find_problem())
+    assert book.end_episode(book.find_problem().answer, 1).valid
     assert (book.position, book.place) == (4, 9)
 
 
@@ -119,7 +119,7 @@ def test_what_cannot_be_played_is_refused(folder):
         environment.reset()
     book = EpisodeBook(folder.path, seed=1)
     with pytest.raises(InputError, match="reward 0 is nan; give a finite number"):
-        book.end(Verdict(True, float("nan")), 1)
+        book.end_episode(Verdict(True, float("nan")), 1)
     assert book.position == 0
 
 
@@ -137,7 +137,7 @@ def test_openenv_is_reset_with_the_arguments_of_the_present_design(folder):
     client = EngineerClient(Server(), folder.path, report, episodes=2)
     with pytest.raises(InputError, match="step: no episode has begun; call reset first"):
         client.step(1)
-    problem = client.book.begin()
+    problem = client.book.find_problem()
     given = client.reset().observation
     assert given["stratum"] == problem.cell.stratum
     assert type(given["carry"]) is bool
@@ -148,7 +148,7 @@ def test_openenv_is_reset_with_the_arguments_of_the_present_design(folder):
     assert client.reset().observation == given
     client.step(1.0)
     assert client.reset().observation != given
-    assert client.book.begin().version == 1
+    assert client.book.find_problem().version == 1
     assert_whole(folder.path, 1, 2)
     assert [line.tokens for line in read_groups(folder.path)["episodes 0 0"]] == [2, 1]
     named = EngineerClient(Server(), folder.path, arguments=lambda problem: {"text": problem.prompt})
@@ -177,7 +177,7 @@ def test_asynchronous_clients_of_openenv_play_side_by_side(folder):
             await client.step(1)
         for reward in (0.25, 1.0, 1.0):
             given = await client.reset()
-            assert given.observation == client.name_arguments(client.book.begin())
+            assert given.observation == client.name_arguments(client.book.find_problem())
             await client.step(0)
             await client.step(reward)
 

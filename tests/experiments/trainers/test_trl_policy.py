@@ -16,14 +16,12 @@ from lakewright.experiments.trainers.trl import EngineerTasks
 from lakewright.experiments.trainers.versions import FolderSettings
 from tests.support.processes.commands import HOUSE, surroundings
 from tests.support.samples.engineer_folders import begin_engineer, read_groups, record_some
-from tests.support.samples.trl_trainers import LARGEST, make_trainer
-
-FEW = FolderSettings(trial=TrialSettings(boards=4, samples=2))
+from tests.support.samples.trl_trainers import FEW_TRIED, LARGEST, make_trainer
 
 
 @pytest.fixture
 def folder(tmp_path):
-    return begin_engineer(tmp_path / "e", teacher="random", settings=FEW)
+    return begin_engineer(tmp_path / "e", teacher="random", settings=FEW_TRIED)
 
 
 def generate_only(trainer, reply):
@@ -57,7 +55,7 @@ def test_proposals_are_tried_on_the_policy_before_one_is_a_version(folder, tmp_p
 
 
 def test_a_trial_counts_the_policys_own_answers(tmp_path):
-    folder = EngineerFolder.begin(tmp_path / "e", LARGEST, "random", settings=FEW)
+    folder = EngineerFolder.begin(tmp_path / "e", LARGEST, "random", settings=FEW_TRIED)
     tasks = EngineerTasks(folder.path)
     trainer = make_trainer(tasks, tmp_path / "trl")
     generate_only(trainer, lambda prompt: max(prompt[:-1]) if len(prompt) < 5 else "none")
