@@ -1,4 +1,4 @@
-"""TRL trains a tiny model on what an engineer designs: python docs/examples/trl_tutorial.py runs/largest.
+"""TRL trains a tiny model on what an engineer designs: python docs/examples/trl_tutorial.py runs/largest [STEPS].
 
 `lakewright engineer begin` began the engineer in that folder, as docs/trainers-tutorial.md says. The model is made
 here, with random weights, and learns for half a minute. Killed and started again, training resumes.
@@ -15,6 +15,7 @@ from trl import GRPOConfig, GRPOTrainer
 from lakewright.experiments.trainers.trl import EngineerTasks
 
 folder = Path(sys.argv[1])
+steps = int(sys.argv[2]) if len(sys.argv) > 2 else 300
 checkpoints = folder / "checkpoints"
 
 # A tokenizer of single letters, and a model of 25,000 weights.
@@ -25,19 +26,19 @@ small = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "nu
 set_seed(0)
 model = Qwen3ForCausalLM(Qwen3Config(vocab_size=12, num_key_value_heads=1, eos_token_id=11, pad_token_id=11, **small))
 
-tasks = EngineerTasks(folder, every=50)
+tasks = EngineerTasks(folder, every=steps // 6)
 trainer = GRPOTrainer(
     model,
     tasks.reward_funcs,
     GRPOConfig(
         str(checkpoints),
-        max_steps=300,
+        max_steps=steps,
         per_device_train_batch_size=64,
         num_generations=8,
         max_completion_length=2,
         learning_rate=1e-2,
-        save_steps=50,
-        logging_steps=50,
+        save_steps=steps // 6,
+        logging_steps=steps // 6,
         report_to="none",
         use_cpu=True,
     ),

@@ -58,7 +58,10 @@ class StepCost(msgspec.Struct, frozen=True):
 
 
 class TrlStep(msgspec.Struct, frozen=True):
-    """A step of TRL: problems, answers to each, parameters of the model, median seconds; and of these, by the folder."""
+    """A step of TRL: problems, answers to each, parameters of the model, and median seconds.
+
+    folder_seconds: what of a step draws problems and records outcomes.
+    """
 
     problems: int
     answers: int
@@ -182,7 +185,8 @@ def format_table(bench: TrainersBench) -> str:
     step = bench.trl
     trl = (
         f"a step of TRL, {step.problems} problems with {step.answers} answers each, a model of {step.parameters:,} "
-        f"parameters: {step.seconds:.2f} s, of which {1000 * step.folder_seconds:.2f} ms ({step.share:.2%}) draw and record"
+        f"parameters: {step.seconds:.2f} s, of which "
+        f"{1000 * step.folder_seconds:.2f} ms ({step.share:.2%}) draw and record"
     )
     about = ", ".join(f"{name} {value}" for name, value in bench.machine.items())
     reading = f"{OUTCOMES:,} outcomes are read in {bench.reading:.1f} s, as at each decision"
