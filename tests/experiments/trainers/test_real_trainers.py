@@ -79,3 +79,12 @@ def test_the_example_of_verl(tmp_path):
 def test_the_example_of_openenv(tmp_path):
     run_there(make_python("openenv"), EXAMPLES / "openenv_engineer.py", tmp_path / "e")
     assert_example_redesigned(tmp_path / "e", 48)
+
+
+def test_asynchronous_clients_of_openenv(tmp_path):
+    begin_engineer(tmp_path / "e")
+    told = run_there(make_python("openenv"), TOOLS / "openenv_engineer_client.py", tmp_path / "e")
+    assert told.stdout.endswith("all have played\n")
+    groups = read_groups(tmp_path / "e")
+    assert (len(groups), {len(lines) for lines in groups.values()}) == (8, {4})
+    assert all(line.valid for lines in groups.values() for line in lines)
