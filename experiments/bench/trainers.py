@@ -124,7 +124,7 @@ def _measure_step(path: Path, problems: int, answers: int, outcomes: int = 0) ->
 def _measure_trl(path: Path) -> TrlStep:
     """Trains for a few steps, with the clock at what TRL calls of the folder."""
     from tokenizers import Tokenizer, models
-    from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM, set_seed
+    from transformers import PreTrainedTokenizerFast, PrinterCallback, Qwen3Config, Qwen3ForCausalLM, set_seed
     from trl import GRPOConfig, GRPOTrainer
 
     from lakewright.experiments.trainers.trl import EngineerTasks
@@ -144,6 +144,7 @@ def _measure_trl(path: Path) -> TrlStep:
         str(path / "trl"), **TRAINED, logging_steps=1, save_strategy="no", report_to="none", disable_tqdm=True
     )
     trainer = GRPOTrainer(model, judge, arguments, rows, processing_class=tokenizer)
+    trainer.remove_callback(PrinterCallback)  # the table alone is printed
     trainer.train()
     steps = [row["step_time"] for row in trainer.state.log_history if "step_time" in row]
     answers = TRAINED["num_generations"]

@@ -83,7 +83,9 @@ def test_the_example_of_openenv(tmp_path):
 
 def test_asynchronous_clients_of_openenv(tmp_path):
     begin_engineer(tmp_path / "e")
-    told = run_there(make_python("openenv"), TOOLS / "openenv_engineer_client.py", tmp_path / "e")
+    told = run_there(
+        make_python("openenv"), TOOLS / "openenv_engineer_client.py", tmp_path / "e", PYTHONPATH=str(EXAMPLES)
+    )
     assert told.stdout.endswith("all have played\n")
     groups = read_groups(tmp_path / "e")
     assert (len(groups), {len(lines) for lines in groups.values()}) == (8, {4})

@@ -5,10 +5,6 @@ python openenv_engineer_client.py FOLDER
 
 import asyncio
 import sys
-from pathlib import Path
-
-HOUSE = Path(__file__).parents[3]
-sys.path.insert(0, str(HOUSE / "docs" / "examples"))
 
 from openenv.core import GenericEnvClient
 from openenv_engineer import report, serve

@@ -8,7 +8,6 @@ import pytest
 from lakewright.core_jax.support import write_json
 from lakewright.engineer.teachers import Reply
 from lakewright.engineer.trial import TrialSettings
-from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.source import ProblemSource
 from lakewright.experiments.trainers.versions import FolderSettings
 from tests.support.samples.engineer_folders import begin_engineer, guess, record_some
@@ -82,13 +81,12 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_shown(folder):
     write_json(folder.path / "design.json", {**design, "strata": {"2": {"share": 0.5, "terms": 2, "carry": 0.5}}})
     found = read_page(folder)
     assert "sum to 0.5, not 1" in found
-    assert "no number" not in found
     setup = json.loads((folder.path / "engineer.json").read_text())
     write_json(folder.path / "engineer.json", {**setup, "environment": "/nowhere/gone.py:Gone"})
     found = read_page(folder)
     assert "/nowhere/gone.py" in found
     assert "Shown is what the versions hold." in found
-    assert EngineerFolder.__name__ not in found
     (folder.path / "versions" / "0000.json").write_text("{")
     reply = client(folder.path.parent).get("/engineer/shown/e")
-    assert reply.status_code in (404, 422, 500) or "0000.json" in reply.text
+    assert reply.status_code >= 400
+    assert "0000.json" in reply.text
