@@ -123,6 +123,7 @@ def _measure_step(path: Path, problems: int, answers: int, outcomes: int = 0) ->
 
 def _measure_trl(path: Path) -> TrlStep:
     """Trains for a few steps, with the clock at what TRL calls of the folder."""
+    import torch
     from tokenizers import Tokenizer, models
     from transformers import PreTrainedTokenizerFast, PrinterCallback, Qwen3Config, Qwen3ForCausalLM, set_seed
     from trl import GRPOConfig, GRPOTrainer
@@ -141,7 +142,13 @@ def _measure_trl(path: Path) -> TrlStep:
     rows = tasks.train_dataset.with_transform(_time_calls(tasks._make_rows, spent))
     judge = _time_calls(tasks.judge_answers, spent)
     arguments = GRPOConfig(
-        str(path / "trl"), **TRAINED, logging_steps=1, save_strategy="no", report_to="none", disable_tqdm=True
+        str(path / "trl"),
+        **TRAINED,
+        logging_steps=1,
+        save_strategy="no",
+        report_to="none",
+        disable_tqdm=True,
+        use_cpu=not torch.cuda.is_available(),
     )
     trainer = GRPOTrainer(model, judge, arguments, rows, processing_class=tokenizer)
     trainer.remove_callback(PrinterCallback)  # the table alone is printed
