@@ -31,6 +31,7 @@ from lakewright.experiments.resumable.asked_server import ask_server
 from lakewright.experiments.resumable.spending import Spending
 from lakewright.experiments.trainers.outcomes import OutcomeReader, Read, count_answers, make_groups, tally_held_out
 from lakewright.experiments.trainers.reports import Report, Status, count_spent
+from lakewright.experiments.trainers.served_policy import make_served_rollouts
 from lakewright.experiments.trainers.versions import Author, Counts, FolderSettings, Setup, Version, VersionFiles
 
 MOST_HELD_OUT = 100_000
@@ -114,12 +115,12 @@ class EngineerFolder:
         A `design.json` that was edited by hand becomes a version by "user" instead. Without new outcomes nothing
         happens.
 
-        roll_out: rolls the present policy out, so that proposals are tried before one becomes a version. ask: asks
-        the present policy, where the teacher is `self`. step: the trainer's; at one that was decided at already, as it
-        is again after a trainer resumed, nothing happens.
+        roll_out: rolls the present policy out, so that proposals are tried before one becomes a version; by default
+        that of the server `policy` of the settings, if any. ask: asks the present policy, where the teacher is `self`.
+        step: the trainer's; at one that was decided at already, as it is again after a trainer resumed, nothing happens.
 
-        Raises InputError where another process works here, where an edited design is not legal, or where the teacher
-        is `self` and there is no `ask`.
+        Raises InputError where another process works here, where an edited design is not legal, where the teacher is
+        `self` and there is no `ask`, or where the server `policy` does not answer.
         """
         with self._lock_folder():
             current, settled = self._settle_design()
@@ -133,7 +134,7 @@ class EngineerFolder:
             if not fresh:
                 line = f"no outcomes since version {current.version} was decided"
                 return self._make_report(current, new=False, line=line, complaint=complaint)
-            engineer = self._make_engineer(current.design, current.state, roll_out, ask)
+            engineer = self._make_engineer(current.design, current.state, roll_out or self._make_rollouts(), ask)
             groups = make_groups(fresh)
             engineer.observe(groups)
             outcomes = tally_held_out(self.space, engineer.held_out or [], fresh)
@@ -238,6 +239,13 @@ class EngineerFolder:
             # The design is that of the version, which a user or an undo may have made.
             engineer.load_state_dict({**state, "design": msgspec.to_builtins(design, str_keys=True)})
         return engineer
+
+    def _make_rollouts(self) -> RollOut | None:
+        settings = self.setup.settings
+        if settings.policy is None:
+            return None
+        spending = Spending(self.path / "trial-spending.jsonl")
+        return make_served_rollouts(settings.policy, settings.policy_temperature, self.environment, spending)
 
     def _make_tools(self, ask: Ask | None) -> Tools:
         settings = self.setup.settings

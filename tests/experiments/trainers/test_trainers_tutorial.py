@@ -73,3 +73,10 @@ def test_the_environment_on_the_page_is_the_example():
     example = (HOUSE / "docs" / "examples" / "largest.py").read_text()
     example = re.sub(r'^ *""".*?"""\n\n', "", example, flags=re.M | re.S)
     assert example.strip() == shown.strip()
+
+
+def test_a_script_of_trl_needs_at_most_six_added_lines():
+    page = (HOUSE / "docs" / "trainers.md").read_text()
+    (shown,) = re.findall(r"^```diff\n(.*?)^```", page, re.M | re.S)
+    assert sum(line.startswith("+") for line in shown.splitlines()) <= 6
+    assert "+tasks.attach(trainer)" in shown
