@@ -9,14 +9,12 @@ from pathlib import Path
 
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM, set_seed
-from transformers.trainer_utils import get_last_checkpoint
 from trl import GRPOConfig, GRPOTrainer
 
-from lakewright.experiments.trainers.trl import EngineerTasks
+from lakewright.experiments.trainers.trl import EngineerTasks, resume_training
 
 folder = Path(sys.argv[1])
 steps = int(sys.argv[2]) if len(sys.argv) > 2 else 300
-checkpoints = folder / "checkpoints"
 
 # A tokenizer of single letters, and a model of 25,000 weights.
 letters = Tokenizer(models.WordLevel({letter: place for place, letter in enumerate("0123456789=.")}, unk_token="."))
@@ -31,7 +29,7 @@ trainer = GRPOTrainer(
     model,
     tasks.reward_funcs,
     GRPOConfig(
-        str(checkpoints),
+        str(folder / "checkpoints"),
         max_steps=steps,
         per_device_train_batch_size=64,
         num_generations=8,
@@ -47,5 +45,5 @@ trainer = GRPOTrainer(
     callbacks=tasks.callbacks,
 )
 tasks.attach(trainer)  # proposals are tried on the model before it trains on one
-trainer.train(resume_from_checkpoint=get_last_checkpoint(checkpoints) if checkpoints.exists() else None)
+resume_training(trainer)
 print("\n".join(tasks.folder.log()))

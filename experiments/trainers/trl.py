@@ -3,9 +3,10 @@
 tasks = EngineerTasks("runs/engineer", every=20)
 trainer = GRPOTrainer(model, tasks.reward_funcs, arguments, tasks.train_dataset, callbacks=tasks.callbacks)
 tasks.attach(trainer)  # proposals are tried on the policy before one becomes a version
-trainer.train()
+resume_training(trainer)  # or trainer.train()
 """
 
+import json
 from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 import torch
 from datasets import Dataset
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer import TRAINER_STATE_NAME
 from trl import GRPOTrainer
 
 from lakewright.core_jax.errors import InputError
@@ -143,6 +145,37 @@ class DecideEverySteps(TrainerCallback):
         if state.global_step % self.tasks.every == 0:
             self.tasks.decide(state.global_step)
         return control
+
+
+def resume_training(trainer: GRPOTrainer) -> None:
+    """Trains from the newest whole checkpoint of the trainer's folder, or from the beginning where there is none.
+
+    transformers itself takes the newest one, also where a kill left it half written, and does one more step where the
+    last one had been done. Here a training that had reached its end is loaded, and nothing more happens.
+    """
+    checkpoint = find_checkpoint(trainer.args.output_dir)
+    if checkpoint is not None:
+        state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
+        last = trainer.args.max_steps if trainer.args.max_steps > 0 else state.max_steps
+        if state.global_step >= last:
+            trainer.state = state
+            trainer._load_from_checkpoint(str(checkpoint))
+            return
+    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+
+
+def find_checkpoint(folder: str | Path) -> Path | None:
+    """The newest checkpoint of a trainer that is whole: its state, which is written last, can be read."""
+    found = sorted(Path(folder).glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]), reverse=True)
+    return next((path for path in found if _is_json(path / TRAINER_STATE_NAME)), None)
+
+
+def _is_json(path: Path) -> bool:
+    try:
+        json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True
 
 
 def _find_rank() -> int:

@@ -119,7 +119,7 @@ def _tabulate_versions(versions: Sequence[Version], status: Status | None, about
 
 def _list_decisions(versions: Sequence[Version], about: RunSpace | None) -> list[dict[str, Any]]:
     """The decisions of the engineer, newest first, with each proposal beside the design that it was made of."""
-    found = []
+    found: list[dict[str, Any]] = []
     for place, version in reversed(list(enumerate(versions))):
         for number, note in reversed(list(enumerate(version.decisions))):
             if len(found) == MOST_DECISIONS:

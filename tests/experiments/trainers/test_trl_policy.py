@@ -15,7 +15,7 @@ from lakewright.experiments.trainers.reports import Spent
 from lakewright.experiments.trainers.trl import EngineerTasks
 from lakewright.experiments.trainers.versions import FolderSettings
 from tests.support.processes.commands import HOUSE, surroundings
-from tests.support.samples.engineer_folders import begin_engineer, read_groups, record_some
+from tests.support.samples.engineer_folders import begin_engineer, read_groups, record_some, state_of
 from tests.support.samples.trl_trainers import FEW_TRIED, LARGEST, make_trainer
 
 
@@ -136,10 +136,28 @@ def test_only_the_trainer_can_ask_the_policy_under_training(tmp_path):
         tasks.attach(make_trainer(tasks, tmp_path / "trl"), answer_tokens=0)
 
 
+def test_training_resumes_from_the_newest_whole_checkpoint_and_ends_once(folder, tmp_path):
+    tasks, out = EngineerTasks(folder.path), tmp_path / "trl"
+    assert find_checkpoint(out) is None
+    resume_training(make_trainer(tasks, out, save_strategy="steps", save_steps=1, max_steps=2))
+    for cut in ("", "{"):  # a kill before the state is written, and within
+        (out / "checkpoint-3").mkdir(exist_ok=True)
+        (out / "checkpoint-3" / "model.safetensors").touch()
+        (out / "checkpoint-3" / "trainer_state.json").write_text(cut)
+        assert find_checkpoint(out) == out / "checkpoint-2"
+    ended = state_of(folder.path)
+    again = make_trainer(tasks, out, save_strategy="steps", save_steps=1, max_steps=2)
+    resume_training(again)
+    assert again.state.global_step == 2
+    assert state_of(folder.path) == ended
+    resume_training(make_trainer(tasks, out, save_strategy="steps", save_steps=1, max_steps=3))
+    assert len(read_groups(folder.path)) == 6
+
+
 TWO = """
 import sys
 from pathlib import Path
-from lakewright.experiments.trainers.trl import EngineerTasks
+from lakewright.experiments.trainers.trl import EngineerTasks, find_checkpoint, resume_training
 from tests.support.samples.trl_trainers import make_trainer
 folder = Path(sys.argv[1])
 tasks = EngineerTasks(folder, every=2)

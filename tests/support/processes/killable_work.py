@@ -114,9 +114,7 @@ def training_with_an_engineer(line: str) -> None:
 
 def training_with_trials(line: str) -> None:
     """Trains with TRL in a folder: six steps, three of which try proposals; begun again, it resumes."""
-    from transformers.trainer_utils import get_last_checkpoint
-
-    from lakewright.experiments.trainers.trl import EngineerTasks
+    from lakewright.experiments.trainers.trl import EngineerTasks, resume_training
     from tests.support.samples.engineer_folders import begin_engineer
     from tests.support.samples.trl_trainers import FEW_TRIED, make_trainer
 
@@ -126,7 +124,7 @@ def training_with_trials(line: str) -> None:
     tasks, out = EngineerTasks(folder, every=2), folder / "trl"
     trainer = make_trainer(tasks, out, max_steps=6, save_strategy="steps", save_steps=1, save_total_limit=3)
     tasks.attach(trainer)
-    trainer.train(resume_from_checkpoint=get_last_checkpoint(out) if out.exists() else None)
+    resume_training(trainer)
 
 
 def example(line: str) -> None:
