@@ -11,7 +11,7 @@ from lakewright.core_jax.support import Count, HoleRatio, Natural, Share
 from lakewright.engineer.cells import Knob, Stratum
 from lakewright.engineer.design import Design, Row
 from lakewright.engineer.environment import Environment
-from lakewright.experiments.loop.training import Trainee
+from lakewright.experiments.loop.training.trainee import Trainee
 
 PARTS = 4  # a trait is one of five shares, a quarter of its range apart
 MOST = 10_000  # combinations of values; of more, as many are drawn as are tried
@@ -53,8 +53,8 @@ def random_configs(chosen: Configs, trainee: Trainee) -> Iterator[tuple[str, Des
 def spread_values(knob: Knob, low: float, high: float) -> Values:
     """The values of a knob from low to high that are drawn from."""
     if not knob.trait:
-        return knob.points(low, high)
-    return list(dict.fromkeys(knob.rounded(low + place * (high - low) / PARTS) for place in range(PARTS + 1)))
+        return knob.list_points(low, high)
+    return list(dict.fromkeys(knob.round_value(low + place * (high - low) / PARTS) for place in range(PARTS + 1)))
 
 
 def _draw_design(

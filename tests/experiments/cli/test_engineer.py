@@ -10,7 +10,8 @@ from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.teachers import MODELS, TEACHERS
 from lakewright.experiments.cli import main
 from lakewright.experiments.environments.lake import lake_space
-from lakewright.experiments.loop.records import Decision, RunFolder, write
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Decision, write_record
 from lakewright.experiments.view.proposals import escape_controls
 from tests.support.samples.tiny_runs import decision, finished, state
 
@@ -58,7 +59,7 @@ def test_what_a_model_wrote_cannot_command_the_terminal(tmp_path, capsys):
     shutil.copytree(finished("self").folder, run.folder)
     old = decision(run, 1)
     hostile = Proposal("\x1b[2J", "\x07\u202eline\nline\x00", None, "answer: \x1b[31m no")
-    write(run.stage(1).proposal, Decision("self", hostile, old.verdict, {}))
+    write_record(run.stage(1).proposal, Decision("self", hostile, old.verdict, {}))
     out = output_of(capsys, "engineer", "show", run.folder, "--stage", 1)
     assert not {"\x1b", "\x07", "\x00", "\u202e"} & set(out)
     assert "\\x1b[2J" in out
@@ -73,6 +74,28 @@ def test_a_dry_run_shows_a_proposal_and_writes_nothing(capsys, teacher):
     assert f"stage 1 of {run.folder}, teacher {teacher}" in out
     assert "## delta" in out
     assert state(run.folder) == before
+
+
+TEACHER = """
+from lakewright.engineer.design import Delta
+from lakewright.engineer.proposal import Stateless, propose_delta
+
+
+class Idle(Stateless):
+    def propose(self, evidence, design, space, key):
+        return propose_delta(Delta({}))
+"""
+
+
+@pytest.mark.parametrize("command", ["propose --teacher", "replay --teachers"])
+def test_a_teacher_from_elsewhere_is_asked(tmp_path, monkeypatch, capsys, command):
+    (tmp_path / "idle_teacher.py").write_text(TEACHER)
+    monkeypatch.syspath_prepend(tmp_path)
+    step, option = command.split()
+    for name in ("idle_teacher:Idle", f"{tmp_path / 'idle_teacher.py'}:Idle"):
+        out = output_of(capsys, "engineer", step, finished("self").folder, option, name)
+        assert name in out
+        assert "no edits" in out or "no change" in out
 
 
 def test_a_dry_run_needs_a_finished_stage(tmp_path, capsys):

@@ -12,7 +12,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.trial import TrialSettings
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.reports import Spent
-from lakewright.experiments.trainers.trl import EngineerTasks
+from lakewright.experiments.trainers.trl import EngineerTasks, find_checkpoint, resume_training
 from lakewright.experiments.trainers.versions import FolderSettings
 from tests.support.processes.commands import HOUSE, surroundings
 from tests.support.samples.engineer_folders import begin_engineer, read_groups, record_some, state_of
