@@ -7,7 +7,7 @@ from lakewright.engineer.environment import Environment, Group, Problem
 from lakewright.engineer.evidence import token_estimate
 from lakewright.engineer.trial import RollOut
 from lakewright.experiments.resumable.spending import Spending
-from lakewright.policy.inference import BudgetSpentError, Endpoint, EndpointSettings, Question, dollars
+from lakewright.policy.inference import BudgetSpentError, Endpoint, EndpointSettings, Question, price_tokens
 
 SEEDS = 1_000_003  # apart: those of two turns differ
 
@@ -24,7 +24,7 @@ def make_served_rollouts(
     """
 
     def roll_out(problems: Sequence[Problem], samples: int, turn: int) -> tuple[list[Group], int]:
-        endpoint = Endpoint(settings, dollars(settings, *spending.tokens()), spending.add)
+        endpoint = Endpoint(settings, price_tokens(settings, *spending.count_tokens()), spending.add)
         questions = [
             Question([{"role": "user", "content": problem.prompt}], temperature, seed=SEEDS * turn + place)
             for place, problem in enumerate(problem for problem in problems for _ in range(samples))

@@ -9,7 +9,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
 from lakewright.engineer.delta import list_changes
 from lakewright.engineer.difficulty import Forecast
-from lakewright.engineer.negotiation import Attempt
+from lakewright.engineer.steps import Attempt
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.charts.difficulty_map import difficulty_svg
 from lakewright.experiments.charts.lines import Point, Series, line_chart
