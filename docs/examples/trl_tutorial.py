@@ -16,7 +16,7 @@ from lakewright.experiments.trainers.trl import EngineerTasks, resume_training
 folder = Path(sys.argv[1])
 steps = int(sys.argv[2]) if len(sys.argv) > 2 else 300
 
-# A tokenizer of single letters, and a model of 25,000 weights.
+# A tokenizer of single letters, and a model of 19,000 weights.
 letters = Tokenizer(models.WordLevel({letter: place for place, letter in enumerate("0123456789=.")}, unk_token="."))
 letters.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")
 tokenizer = PreTrainedTokenizerFast(tokenizer_object=letters, eos_token=".", pad_token=".", padding_side="left")
