@@ -14,8 +14,7 @@ from accelerate.utils import broadcast_object_list, gather_object
 from trl import GRPOTrainer
 
 from lakewright.engineer.environment import Environment, Group, Problem
-from lakewright.engineer.teachers import Message, Reply
-from lakewright.engineer.teachers.llm import prompt_text
+from lakewright.engineer.teachers import Message, Reply, prompt_text
 
 Prompt = str | list[Message]
 Completion = str | list[dict[str, Any]]
