@@ -116,11 +116,11 @@ class EngineerFolder:
         happens.
 
         roll_out: rolls the present policy out, so that proposals are tried before one becomes a version; by default
-        that of the server `policy` of the settings, if any. ask: asks the present policy, where the teacher is `self`.
+        that of the server `rollouts` of the settings, if any. ask: asks the present policy, where the teacher is `self`.
         step: the trainer's; at one that was decided at already, as after a trainer resumed, nothing happens.
 
         Raises InputError where another process works here, where an edited design is not legal, where the teacher is
-        `self` and there is no `ask`, or where the server `policy` does not answer.
+        `self` and there is no `ask`, or where the server `rollouts` does not answer.
         """
         with self._lock_folder():
             current, settled = self._settle_design()
@@ -242,10 +242,10 @@ class EngineerFolder:
 
     def _make_rollouts(self) -> RollOut | None:
         settings = self.setup.settings
-        if settings.policy is None:
+        if settings.rollouts is None:
             return None
         spending = Spending(self.path / "trial-spending.jsonl")
-        return make_served_rollouts(settings.policy, settings.policy_temperature, self.environment, spending)
+        return make_served_rollouts(settings.rollouts, settings.rollout_temperature, self.environment, spending)
 
     def _make_tools(self, ask: Ask | None) -> Tools:
         settings = self.setup.settings

@@ -37,7 +37,7 @@ def make_served_rollouts(
                 tokens += token_estimate(answer.text) if counted is None else counted
         except BudgetSpentError:
             cap = settings.max_cost
-            raise InputError(f"policy: the cost cap of {cap} dollars leaves no room for a trial; raise it") from None
+            raise InputError(f"rollouts: the cost cap of {cap} dollars leaves no room for a trial; raise it") from None
         return environment.groups(problems, texts), tokens
 
     return roll_out

@@ -10,7 +10,6 @@ from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import torch
-from accelerate.utils import broadcast_object_list, gather_object
 from trl import GRPOTrainer
 
 from lakewright.engineer.environment import Environment, Group, Problem
@@ -97,7 +96,7 @@ class TrainedPolicy:
                 answers += [
                     Answer(read_completion(one), len(tokens)) for one, tokens in zip(completions, ids, strict=True)
                 ]
-        return gather_object(answers)[: many * len(request.prompts)]
+        return _gather_answers(answers)[: many * len(request.prompts)]
 
     def _count_repeats(self, answers: int) -> int:
         """How often a prompt is repeated: a server that samples for the trainer answers in whole groups of its own."""
@@ -120,7 +119,19 @@ def read_completion(completion: Completion) -> str:
 
 def _send_request(request: Request | None) -> Request | None:
     """Sends a request from the first process to all others; what it is."""
-    return broadcast_object_list([request], from_process=0)[0]
+    sent = [request]
+    if torch.distributed.is_initialized():
+        torch.distributed.broadcast_object_list(sent, src=0)
+    return sent[0]
+
+
+def _gather_answers(answers: list[Answer]) -> list[Answer]:
+    """The answers of all processes, in the order of their ranks."""
+    if not torch.distributed.is_initialized():
+        return answers
+    found: list[list[Answer]] = [[] for _ in range(torch.distributed.get_world_size())]
+    torch.distributed.all_gather_object(found, answers)
+    return [answer for part in found for answer in part]
 
 
 @contextlib.contextmanager

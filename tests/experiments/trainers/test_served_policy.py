@@ -28,7 +28,7 @@ def answer_short_sums(request, body):
 def begin(tmp_path):
     def begin_one(url, **changes):
         policy = EndpointSettings(url=url, model="policy", **{"max_tokens": 8, "retries": 0} | changes)
-        settings = FolderSettings(policy=policy, trial=TrialSettings(boards=4, samples=2))
+        settings = FolderSettings(rollouts=policy, trial=TrialSettings(boards=4, samples=2))
         folder = begin_engineer(tmp_path / "e", settings=settings)
         record_some(folder, ProblemSource(folder.path).take(8))
         return folder
@@ -55,7 +55,7 @@ def test_proposals_are_tried_on_the_policy_of_the_server(begin, capsys):
     ("changes", "told"),
     [
         ({}, r"endpoint http://.*: answers 500"),
-        ({"max_cost": 0.0, "price_out": 1.0}, "policy: the cost cap of 0.0 dollars leaves no room for a trial"),
+        ({"max_cost": 0.0, "price_out": 1.0}, "rollouts: the cost cap of 0.0 dollars leaves no room for a trial"),
     ],
     ids=["a server that is down", "a cap"],
 )
@@ -69,7 +69,7 @@ def test_a_trial_that_cannot_be_held_decides_nothing_and_loses_nothing(begin, ch
 
 def test_the_server_is_named_where_the_engineer_is_begun(tmp_path, capsys):
     begin = ("engineer", "begin", tmp_path / "e", "--environment", ADDITION)
-    named = ("policy.url=http://localhost:8000/v1", "policy.model=policy", "policy.max_tokens=512")
+    named = ("rollouts.url=http://localhost:8000/v1", "rollouts.model=policy", "rollouts.max_tokens=512")
     assert lakewright(capsys, *begin, *named)[0] == 0
     written = json.loads((tmp_path / "e" / "engineer.json").read_text())["settings"]
-    assert written["policy"]["max_tokens"] == 512
+    assert written["rollouts"]["max_tokens"] == 512
