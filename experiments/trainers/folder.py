@@ -116,7 +116,7 @@ class EngineerFolder:
         happens.
 
         roll_out: rolls the present policy out, so that proposals are tried before one becomes a version; by default
-        that of the server `rollouts` of the settings, if any. ask: asks the present policy, where the teacher is `self`.
+        at the server `rollouts` of the settings, if any. ask: asks the present policy, where the teacher is `self`.
         step: the trainer's; at one that was decided at already, as after a trainer resumed, nothing happens.
 
         Raises InputError where another process works here, where an edited design is not legal, where the teacher is
