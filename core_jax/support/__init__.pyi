@@ -22,6 +22,7 @@ from .digests import LISTING as LISTING
 from .digests import check_digest as check_digest
 from .digests import check_listed as check_listed
 from .digests import digest_of as digest_of
+from .digests import list_again as list_again
 from .digests import list_folder as list_folder
 from .digests import listed as listed
 from .field_types import Count as Count

@@ -35,6 +35,18 @@ def listed(*paths: Path, writer: str = "") -> Iterator[None]:
     _write_listing(folder, {**_read_listing(folder), **written}, writer)
 
 
+def list_again(path: Path) -> None:
+    """Lists a file that is whole but unlisted in a folder with a list, as a kill just after it was written leaves it.
+
+    Nobody else may write in the folder: what the kill left of the list itself is removed.
+    """
+    path.with_name(f".{LISTING}.part").unlink(missing_ok=True)
+    there = _read_listing(path.parent)
+    if there and path.is_file() and path.name not in there:
+        with listed(path):
+            pass
+
+
 def list_folder(folder: Path) -> None:
     """Lists all files that lie in a folder, and no others."""
     files = sorted(file for file in folder.iterdir() if file.is_file() and file.name != LISTING)

@@ -9,6 +9,7 @@ import shutil
 import time
 from collections.abc import Callable
 
+from lakewright.core_jax.support import list_again
 from lakewright.engineer.environment import Problem
 from lakewright.experiments.loop.records.history import read_examination
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
@@ -65,6 +66,7 @@ def run(settings: RunSettings, folder: RunFolder, on_stage: Callable[[], object]
             for line in describe_stage(folder, number, trainee.environment.space):
                 print_on_terminal(f"  {line}")
             on_stage()
+        list_again(stage.done)
 
 
 def prepare_run(trainee: Trainee, folder: RunFolder) -> list[Problem]:
@@ -77,6 +79,7 @@ def prepare_run(trainee: Trainee, folder: RunFolder) -> list[Problem]:
         _mark_done(folder, folder.warmup, begun)
         if learned := read_examination(folder):
             print_on_terminal(f"  {learned.summary()}")
+    list_again(folder.warmup.done)
     return held_out
 
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import LISTING, convert, listed, locked, read_raw, write_json
+from lakewright.core_jax.support import LISTING, convert, list_again, listed, locked, read_raw, write_json
 
 W = TypeVar("W", bound=msgspec.Struct)
 FIRST_FORMAT = 1  # of files that were written before they had a `format`
@@ -46,6 +46,8 @@ class Claim(Generic[W]):
         self._check_alone(folder)
         if self.is_in(folder) and not replace:
             self.refuse_other(folder / self.file, self.read_work(folder), work)
+            if not writer:
+                list_again(folder / self.file)
         else:
             with listed(folder / self.file, writer=writer):
                 write_json(folder / self.file, work, writer)

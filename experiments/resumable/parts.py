@@ -272,8 +272,12 @@ def _claim_folder(out: Path, folder: Path, job: Job) -> None:
             )
     for file in folder.iterdir():
         file.unlink()
-    with listed(_job_file(folder)):
-        write_atomically(_job_file(folder), msgspec.json.encode(job))
+    try:
+        with listed(_job_file(folder)):
+            write_atomically(_job_file(folder), msgspec.json.encode(job))
+    except OSError:  # a folder without parts is left to no job
+        _job_file(folder).unlink(missing_ok=True)
+        raise
 
 
 def _job_file(folder: Path) -> Path:

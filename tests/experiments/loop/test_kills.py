@@ -68,7 +68,7 @@ def test_a_run_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tmp_
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(callbacks, "SECONDS", -math.inf)  # within a stage, each step is kept
             patch.setattr(callbacks, "SHARE", math.inf)
-            cut_power(patch, renamings=5 + cuts % 8, before=before)
+            cut_power(patch, renamings=4 + cuts % 8, before=before)
             try:
                 run_loop(RULES, run)
                 break
