@@ -1,5 +1,6 @@
 """Runs the unfinished runs of a study and sums up the results."""
 
+import contextlib
 import traceback
 from collections import Counter
 from collections.abc import Sequence
@@ -8,11 +9,11 @@ from pathlib import Path
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import write_atomically
-from lakewright.experiments.loop import check_machine
+from lakewright.experiments.executors.choice import HERE, ExecutorChoice
+from lakewright.experiments.executors.executor import Executor, Serial, Task, WorkerDiedError, as_finished, is_elsewhere
 from lakewright.experiments.loop import run as run_loop
 from lakewright.experiments.loop.records import RunFolder, read_problems, write
 from lakewright.experiments.loop.training import make_trainee
-from lakewright.experiments.resumable.pool import work_on
 from lakewright.experiments.runtime.library_setup import keep_compiled_programs, prepare_training
 from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.experiments.runtime.system_errors import is_of_the_disk, system_error
@@ -22,6 +23,14 @@ from lakewright.experiments.study.plot import study_svg
 from lakewright.experiments.study.results import Results, results_of
 from lakewright.experiments.study.results_table import as_table
 from lakewright.experiments.study.run_results import last_policy
+from lakewright.experiments.study.run_task import (
+    RunNeeds,
+    alone_in,
+    check_machines,
+    prepare_process,
+    record_machine,
+    task_of,
+)
 from lakewright.experiments.study.study import CLAIM, Plan, Planned, StudyFolder, begin_run, plan_of, prepare_start
 
 FAILURE = "failure.txt"  # the traceback in a run's folder
@@ -29,7 +38,12 @@ MOST_SHOWN = 300  # characters of an error
 
 
 def run_study(
-    spec: Path, out: Path, workers: int, arms: Sequence[str] = (), seeds: Sequence[int] = ()
+    spec: Path,
+    out: Path,
+    where: ExecutorChoice = HERE,
+    arms: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+    needs: RunNeeds = RunNeeds(),  # noqa: B008
 ) -> tuple[Results, dict[str, str]]:
     """Runs a study, or resumes it: its results, and the reason for each run that failed, by name.
 
@@ -38,17 +52,22 @@ def run_study(
     Args:
         spec: A file, or the name of a spec of the package.
         out: The folder of the study.
-        workers: How many runs there are at a time.
+        where: Where its runs take place, and how many at a time.
         arms: Those to run now, by default all; the others can be run later.
         seeds: Those to run now, likewise.
+        needs: What each run takes of its machine.
     """
     plan, folder = plan_of(spec), StudyFolder(out)
     chosen = _choose_runs(plan.runs, arms, seeds)
-    for planned in chosen:
-        check_machine(planned.settings)
-    with folder.held(plan):
-        prepare_start(plan, folder)
-        failures = _run_all(chosen, folder, workers)
+    if where.name == "local":
+        check_machines(chosen)
+        task = Task("run", needs.cores, needs.gpus, prepare=prepare_process)
+    else:
+        task = task_of(chosen, needs)
+    with folder.held(plan), where.open(task, out) as executor:
+        begin = executor.submit if is_elsewhere(executor) else Serial().submit
+        begin(partial(_prepare, folder=folder.folder.absolute(), runs=chosen), plan).result()
+        failures = _run_all(chosen, folder, executor)
         results = _summed_up(plan, folder)
     return results, failures
 
@@ -88,15 +107,27 @@ def _check_known(option: str, named: Sequence[object], known: Sequence[object]) 
             raise InputError(f"{option} names {str(one)!r:.60}, which no run has; choose from {listed}")
 
 
-def _run_all(runs: Sequence[Planned], folder: StudyFolder, workers: int) -> dict[str, str]:
+def _prepare(plan: Plan, folder: Path, runs: Sequence[Planned]) -> None:
+    """What all runs begin with, made on a machine such as theirs."""
+    check_machines(runs)
+    prepare_training()
+    prepare_start(plan, StudyFolder(folder))
+
+
+def _run_all(runs: Sequence[Planned], folder: StudyFolder, executor: Executor) -> dict[str, str]:
     """Runs what is not finished."""
     failures = {}
     ordered = in_order(runs)
-    with progress("study", len(ordered), "runs") as bar:
-        for planned, reason in work_on(ordered, partial(_run_one, out=folder.folder), workers):
+    finishing = as_finished(executor, partial(_run_one, out=folder.folder.absolute()), ordered)
+    with progress("study", len(ordered), "runs") as bar, contextlib.closing(finishing):
+        for planned, done in finishing:
+            try:
+                reason = done.result()
+            except WorkerDiedError as error:
+                reason = str(error)
             bar.update()
             if reason:
-                failures[planned.name] = str(reason)
+                failures[planned.name] = reason
     return failures
 
 
@@ -112,8 +143,9 @@ def _run_one(planned: Planned, out: Path) -> str:
     try:
         keep_compiled_programs()
         prepare_training()
-        begin_run(planned, StudyFolder(out))
-        with run.locked():
+        with alone_in(run):
+            begin_run(planned, StudyFolder(out))
+            record_machine(run)
             (run.folder / FAILURE).unlink(missing_ok=True)
             run_loop(planned.settings, run)
             _take_test(planned, run, StudyFolder(out))

@@ -1,17 +1,18 @@
 """Work in processes side by side: all results arrive, and no worker outlives the process that began it."""
 
+import gc
+import multiprocessing
+import os
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import read_raw
-from lakewright.experiments.resumable.pool import work_on
-from lakewright.experiments.resumable.worker_processes import ATTEMPTS, WorkerDiedError
-from tests.support.processes.pool_work import noted, notes
+from lakewright.experiments.executors import Local, Task
+from tests.support.processes.pool_work import gpus_of
 from tests.support.processes.watching import PATIENCE, assert_ends, wait_for
 
 PROGRAM = [sys.executable, "-m", "tests.support.processes.pool_work"]
@@ -35,29 +36,35 @@ def test_all_pieces_come_home_from_two_processes(tmp_path):
     assert 1 <= len(workers) <= 2
 
 
-def test_a_worker_that_is_killed_costs_its_own_piece_only_and_one_that_kills_all_is_given_up(tmp_path):
-    pieces = ("a", "die once", "die", "b")
-    found = dict(work_on(pieces, partial(noted, tmp_path), workers=2))
-    died = found.pop("die")
-    assert isinstance(died, WorkerDiedError)
-    assert str(died) == "3 workers died of it; is there enough memory?"
-    assert found == {"a": "A", "die once": "DIE ONCE", "b": "B"}
-    assert {piece: len(begun) for piece, begun in notes(tmp_path, pieces).items()} == {
-        "a": 1,
-        "die once": 2,
-        "die": ATTEMPTS,
-        "b": 1,
-    }
-
-
-def test_one_worker_works_here_piece_by_piece_and_its_errors_come_out():
-    assert list(work_on([1, 2], str, workers=1)) == [(1, "1"), (2, "2")]
-    with pytest.raises(ValueError, match="invalid literal"):
-        list(work_on(["x"], int, workers=1))
-
-
 @pytest.mark.parametrize("workers", [1, 2])
 def test_bad_input_is_refused_in_the_same_line_wherever_it_is_found(workers):
     line = r"^no\\nsuch\.json: cannot be read \(No such file or directory\); check the path$"
-    with pytest.raises(InputError, match=line):
-        list(work_on([Path("no\nsuch.json")], read_raw, workers=workers))
+    with Local(workers) as executor, pytest.raises(InputError, match=line):
+        executor.submit(read_raw, Path("no\nsuch.json")).result()
+
+
+def test_each_worker_has_its_share_of_the_gpus_and_too_many_workers_are_refused(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "4,5,6")
+    with Local(3, Task(gpus=0.5)) as executor:
+        seen = [executor.submit(gpus_of, seconds).result() for seconds in (0,)]
+        assert seen[0] in ("4", "5")
+    with Local(1, Task(gpus=2)) as executor:
+        assert executor.submit(gpus_of, 0).result() == "4,5"
+    with pytest.raises(InputError, match=r"^2 runs at a time need 4 GPUs, but there are 3 here; give fewer --workers$"):
+        Local(2, Task("run", gpus=2))
+
+
+def test_each_worker_has_its_share_of_the_threads_and_this_process_keeps_its_own(monkeypatch):
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    with Local(1, Task(cores=3)) as executor:
+        assert executor.submit(os.getenv, "OMP_NUM_THREADS").result() == "3"
+    assert "OMP_NUM_THREADS" not in os.environ
+
+
+def test_workers_end_where_their_executor_is_forgotten():
+    executor = Local(1)
+    executor.submit(str, 1).result()
+    assert multiprocessing.active_children()
+    del executor
+    gc.collect()
+    assert not multiprocessing.active_children()
