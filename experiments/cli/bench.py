@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.cli.conventions.options import Json, at_most_one
+from lakewright.experiments.cli.conventions.options import ExecutorOptions, Json, at_most_one
 from lakewright.experiments.cli.conventions.output import print_found
+from lakewright.experiments.executors.choice import HERE, ExecutorChoice
 from lakewright.experiments.runtime.progress_bars import progress
 
 INSTEAD = Parameter(group=at_most_one(), show_default=False)
@@ -28,6 +29,7 @@ def bench(
     campaign: Annotated[int | None, INSTEAD] = None,
     seed: int = 0,
     journal: Path | None = None,
+    where: Annotated[ExecutorOptions, Parameter(name="*")] = ExecutorOptions(),  # noqa: B008
     json: Json = False,
 ) -> int:
     """Measure how fast boards are drawn, solved and verified on this machine.
@@ -52,7 +54,9 @@ def bench(
         print_found(other.measure_rates(), json, other.format_table)
         return 0
     if campaign is not None:
-        return _campaign(campaign, seed, journal, agents, json)
+        return _campaign(campaign, seed, journal, agents, where.chosen(), json)
+    if where.chosen() != HERE:
+        raise InputError("--executor and --workers are for --campaign; rates are measured in this process")
     from lakewright.experiments.bench import lake
     from lakewright.experiments.bench.measurement import format_table
 
@@ -67,8 +71,10 @@ def bench(
     return 0
 
 
-def _campaign(boards: int, seed: int, journal: Path | None, agents: int | None, json: bool) -> int:
-    """The exit code is 1 where a label is wrong."""
+def _campaign(
+    boards: int, seed: int, journal: Path | None, agents: int | None, where: ExecutorChoice, json: bool
+) -> int:
+    """The exit code is 1 where a label is wrong; the arguments are the options of the command."""
     from lakewright.experiments.label_checks.campaign import check_labels, format_totals
 
     if boards < 1:
@@ -78,6 +84,6 @@ def _campaign(boards: int, seed: int, journal: Path | None, agents: int | None, 
     if importlib.util.find_spec("w9_pathfinding") is None:
         raise InputError("--campaign asks w9-pathfinding, which is not installed; pip install 'lakewright[bench]'")
     with progress("boards", boards, "boards") as bar:
-        found = check_labels(boards, seed, journal, bar.update, agents)
+        found = check_labels(boards, seed, journal, bar.update, agents, where)
     print_found(found, json, format_totals)
     return int(any(total.wrong for total in found))

@@ -10,7 +10,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
 from lakewright.experiments.benchmark.tiers import TIERS
 from lakewright.experiments.cli.conventions.answerers import Answering, EndpointOptions, ModelOptions, answerer_of
-from lakewright.experiments.cli.conventions.options import Flag, Json
+from lakewright.experiments.cli.conventions.options import ExecutorOptions, Flag, Json
 from lakewright.experiments.cli.conventions.output import print_error, print_found, print_summary
 from lakewright.experiments.runtime.progress_bars import progress
 
@@ -25,6 +25,7 @@ def build(
     out: Annotated[Path, Parameter(metavar="DIR")],
     tier: Annotated[str, Parameter(choices=tuple(TIERS))] = "paper",
     seed: int = 0,
+    where: Annotated[ExecutorOptions, Parameter(name="*")] = ExecutorOptions(),  # noqa: B008
     json: Json = False,
 ) -> None:
     """Build the evaluation set, or resume.
@@ -37,7 +38,7 @@ def build(
     from lakewright.experiments.benchmark.builder import build_benchmark as build_in
 
     with progress("benchmark", TIERS[tier].count, "boards") as bar:
-        manifest = build_in(out, tier, seed, bar.update)
+        manifest = build_in(out, tier, seed, bar.update, where.chosen())
     print_summary({"boards": manifest.boards, "moved": len(manifest.moved), "out": str(out)}, json)
 
 

@@ -121,16 +121,18 @@ def _put(finished: queue.SimpleQueue[tuple[A, Future[R]]], item: A, future: Futu
     finished.put((item, future))
 
 
-def in_order(executor: Executor, function: Callable[[A], R], items: Iterable[A]) -> Generator[R, None, None]:
-    """The results in the order of the items, of which some are worked on ahead; closing it is as with `as_finished`.
+def in_order(
+    executor: Executor, function: Callable[[A], R], items: Iterable[A], most: int = AT_ONCE
+) -> Generator[R, None, None]:
+    """The results in the order of the items, of which `most` are worked on at a time; closing it is as `as_finished`.
 
     Raises what `function` raised, and WorkerDiedError.
     """
-    waiting, running = iter(items), deque[Future[R]]()
+    waiting, running, most = iter(items), deque[Future[R]](), min(most, at_once(executor))
     try:
         while True:
-            more = at_once(executor) - len(running)
-            running.extend(executor.submit(function, item) for item in itertools.islice(waiting, more))
+            for item in itertools.islice(waiting, most - len(running)):
+                running.append(executor.submit(function, item))
             if not running:
                 return
             yield running.popleft().result()

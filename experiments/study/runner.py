@@ -19,6 +19,7 @@ from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.experiments.runtime.system_errors import is_of_the_disk, system_error
 from lakewright.experiments.study.curves import curves_svg
 from lakewright.experiments.study.final_evaluation import take_final_test
+from lakewright.experiments.study.halving import RoundOver, choose_survivors, stages_of_round, stop_after
 from lakewright.experiments.study.plot import study_svg
 from lakewright.experiments.study.results import Results, results_of
 from lakewright.experiments.study.results_table import as_table
@@ -58,7 +59,7 @@ def run_study(
         needs: What each run takes of its machine.
     """
     plan, folder = plan_of(spec), StudyFolder(out)
-    chosen = _choose_runs(plan.runs, arms, seeds)
+    chosen = _choose_runs(plan, arms, seeds)
     if where.name == "local":
         check_machines(chosen)
         task = Task("run", needs.cores, needs.gpus, prepare=prepare_process)
@@ -67,7 +68,7 @@ def run_study(
     with folder.held(plan), where.open(task, out) as executor:
         begin = executor.submit if is_elsewhere(executor) else Serial().submit
         begin(partial(_prepare, folder=folder.folder.absolute(), runs=chosen), plan).result()
-        failures = _run_all(chosen, folder, executor)
+        failures = _run_rounds(plan, chosen, folder, executor)
         results = _summed_up(plan, folder)
     return results, failures
 
@@ -93,8 +94,11 @@ def _summed_up(plan: Plan, folder: StudyFolder) -> Results:
     return results
 
 
-def _choose_runs(runs: Sequence[Planned], arms: Sequence[str], seeds: Sequence[int]) -> list[Planned]:
+def _choose_runs(plan: Plan, arms: Sequence[str], seeds: Sequence[int]) -> list[Planned]:
     """The runs of these arms and seeds, where none are named of all. Raises InputError on an unknown one."""
+    if plan.spec.configs and plan.spec.configs.rounds > 1 and (arms or seeds):
+        raise InputError("--arms and --seeds choose runs, but the rounds of configs compare them all; leave them out")
+    runs = plan.runs
     _check_known("--arms", arms, [run.arm for run in runs])
     _check_known("--seeds", seeds, [run.seed for run in runs])
     return [run for run in runs if (not arms or run.arm in arms) and (not seeds or run.seed in seeds)]
@@ -114,11 +118,22 @@ def _prepare(plan: Plan, folder: Path, runs: Sequence[Planned]) -> None:
     prepare_start(plan, StudyFolder(folder))
 
 
-def _run_all(runs: Sequence[Planned], folder: StudyFolder, executor: Executor) -> dict[str, str]:
-    """Runs what is not finished."""
-    failures = {}
-    ordered = in_order(runs)
-    finishing = as_finished(executor, partial(_run_one, out=folder.folder.absolute()), ordered)
+def _run_rounds(plan: Plan, runs: Sequence[Planned], folder: StudyFolder, executor: Executor) -> dict[str, str]:
+    """Runs what is not finished: in a study of configs round by round, each with the better half of the last."""
+    rounds, failures = plan.spec.configs.rounds if plan.spec.configs else 1, dict[str, str]()
+    for number in range(rounds - 1):
+        failures |= _run_all(runs, folder, executor, stages_of_round(number))
+        runs = choose_survivors(runs, folder, number)
+    return failures | _run_all(runs, folder, executor)
+
+
+def _run_all(
+    runs: Sequence[Planned], folder: StudyFolder, executor: Executor, stages: int | None = None
+) -> dict[str, str]:
+    """Runs what is not finished, or of each run so many stages; why those that failed did."""
+    failures, ordered = {}, in_order(runs)
+    work = partial(_run_one, out=folder.folder.absolute(), stages=stages)
+    finishing = as_finished(executor, work, ordered)
     with progress("study", len(ordered), "runs") as bar, contextlib.closing(finishing):
         for planned, done in finishing:
             try:
@@ -137,8 +152,8 @@ def in_order(runs: Sequence[Planned]) -> list[Planned]:
     return sorted(runs, key=lambda planned: (-seeds[planned.arm], planned.seed))
 
 
-def _run_one(planned: Planned, out: Path) -> str:
-    """Runs one run to its end, in any process; returns why it failed, if it did."""
+def _run_one(planned: Planned, out: Path, stages: int | None) -> str:
+    """Runs one run to its end, or so many stages of it, in any process; returns why it failed, if it did."""
     run = StudyFolder(out).run(planned)
     try:
         keep_compiled_programs()
@@ -147,8 +162,10 @@ def _run_one(planned: Planned, out: Path) -> str:
             begin_run(planned, StudyFolder(out))
             record_machine(run)
             (run.folder / FAILURE).unlink(missing_ok=True)
-            run_loop(planned.settings, run)
+            run_loop(planned.settings, run, *([partial(stop_after, run, stages)] if stages else []))
             _take_test(planned, run, StudyFolder(out))
+    except RoundOver:
+        return ""
     except InputError as error:
         return str(error)
     except Exception as error:  # whatever it is, it concerns this run only, and the others continue
