@@ -12,6 +12,9 @@ from lakewright.experiments.benchmark.tiers import TIERS
 from lakewright.experiments.cli.conventions.answerers import Answering, EndpointOptions, ModelOptions, answerer_of
 from lakewright.experiments.cli.conventions.options import ExecutorOptions, Flag, Json
 from lakewright.experiments.cli.conventions.output import print_error, print_found, print_summary
+from lakewright.experiments.executors.choice import HERE
+from lakewright.experiments.executors.executor import Task
+from lakewright.experiments.runtime.library_setup import keep_compiled_programs
 from lakewright.experiments.runtime.progress_bars import progress
 
 EXAMPLE = "example: lakewright benchmark build --out benchmark --tier paper"
@@ -76,6 +79,7 @@ def evaluate(
     no_greedy: Flag = False,
     per_cell: int | None = None,
     prompt: Literal["own", "compact", "row"] = "own",
+    where: Annotated[ExecutorOptions, Parameter(name="*")] = ExecutorOptions(),  # noqa: B008
     model: Annotated[ModelOptions, Parameter(name="*", group="Model")] = ModelOptions(),  # noqa: B008
     endpoint: Annotated[EndpointOptions, Parameter(name="*", group="Endpoint")] = EndpointOptions(),  # noqa: B008
     json: Json = False,
@@ -98,10 +102,16 @@ def evaluate(
     from lakewright.experiments.evaluation.plot import write_plots
     from lakewright.experiments.evaluation.table import as_table
 
-    answerer = answerer_of(who, model, endpoint, prompt)
+    if who.endpoint and where.chosen() != HERE:
+        raise InputError("--executor and --workers: the server of --endpoint answers; give --concurrency instead")
     given = {"samples": samples, "temperature": temperature, "per_cell": per_cell, "prompt": prompt}
     settings = convert({"greedy": not no_greedy, **given}, EvaluationSettings, "command line")
-    with progress("evaluation", None, "answers") as bar:
+    task = Task("batch of answers")
+    if who.model:
+        gpus = 1.0 if model.device == "cuda" and where.executor == "ray" else None
+        task = Task("batch of answers", None, gpus, prepare=keep_compiled_programs)
+    with where.chosen().open(task) as executor, progress("evaluation", None, "answers") as bar:
+        answerer = answerer_of(who, model, endpoint, prompt, executor)
 
         def on_progress(what: str, done: int, total: int) -> None:
             bar.set_description(what, refresh=False)

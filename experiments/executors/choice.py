@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.executors.executor import Executor, Serial, Task
+from lakewright.experiments.executors.executor import SERIAL, Executor, Task
 
 EXECUTORS = ("local", "ray")
 
@@ -43,7 +43,7 @@ class ExecutorChoice:
             with Local(self.workers, task) as processes:
                 yield processes
         else:
-            yield Serial()
+            yield SERIAL
 
 
 HERE = ExecutorChoice()

@@ -66,6 +66,9 @@ class Serial:
         """As `Executor.shutdown`."""
 
 
+SERIAL = Serial()
+
+
 @functools.cache
 def prepare_one_core() -> None:
     """Limits this process to one core and, unless JAX_PLATFORMS is set, to the CPU; to be called before JAX is used."""

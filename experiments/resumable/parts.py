@@ -24,7 +24,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import Acceptance, pool_acceptance, versions
 from lakewright.core_jax.rows import Chunk, column_writer, ending, kinds_of, places_by_kind, read_chunks, read_columns
 from lakewright.core_jax.support import in_threads, locked, read_config, rename, replacing, write_atomically
-from lakewright.experiments.executors.executor import Executor, Serial, in_order
+from lakewright.experiments.executors.executor import SERIAL, Executor, in_order
 from lakewright.experiments.resumable.claims import difference
 from lakewright.experiments.resumable.overwriting import refuse_overwriting, refuse_within
 from lakewright.experiments.resumable.rejects import Rejects
@@ -36,7 +36,6 @@ SECONDS = 10.0
 FEWEST_ROWS, SOME_ROWS, ROWS_A_KIND, MOST_ROWS, MOST_BYTES = 512, 1 << 15, 1 << 11, 1 << 16, 1 << 25
 MOST_LISTED = 20  # rows left out of which a message each says why; beyond them they are counted
 AHEAD = 64  # parts that an executor has at a time: they lie in memory
-SERIAL = Serial()
 T = TypeVar("T")
 S = TypeVar("S", bound=msgspec.Struct)
 Worked: TypeAlias = tuple[pa.RecordBatch, dict[str, int]]

@@ -10,7 +10,7 @@ from pathlib import Path
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import write_atomically
 from lakewright.experiments.executors.choice import HERE, ExecutorChoice
-from lakewright.experiments.executors.executor import Executor, Serial, Task, WorkerDiedError, as_finished, is_elsewhere
+from lakewright.experiments.executors.executor import SERIAL, Executor, Task, WorkerDiedError, as_finished, is_elsewhere
 from lakewright.experiments.loop import run as run_loop
 from lakewright.experiments.loop.records import RunFolder, read_problems, write
 from lakewright.experiments.loop.training import make_trainee
@@ -66,7 +66,7 @@ def run_study(
     else:
         task = task_of(chosen, needs)
     with folder.held(plan), where.open(task, out) as executor:
-        begin = executor.submit if is_elsewhere(executor) else Serial().submit
+        begin = executor.submit if is_elsewhere(executor) else SERIAL.submit
         begin(partial(_prepare, folder=folder.folder.absolute(), runs=chosen), plan).result()
         failures = _run_rounds(plan, chosen, folder, executor)
         results = _summed_up(plan, folder)
