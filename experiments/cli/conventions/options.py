@@ -31,7 +31,7 @@ class ExecutorOptions:
     executor: Annotated[str, Parameter(choices=EXECUTORS)] = "local"
     """This machine, or the Ray cluster that RAY_ADDRESS names."""
     workers: int | None = None
-    """Processes of this machine, or tasks at a time on the cluster; without it this process, or the whole cluster."""
+    """Processes of this machine, or tasks at a time on the cluster."""
 
     def chosen(self, processes: int | None = None) -> ExecutorChoice:
         """The choice. processes: of this machine, where `workers` is not given."""
