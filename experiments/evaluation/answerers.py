@@ -80,12 +80,11 @@ class PlannerAnswerer:
     def __init__(self, solver: str, seed: int, executor: Executor = SERIAL) -> None:
         self.name = f"solver {solver}"
         self.identity = {"solver": solver, "seed": seed}
-        self._executor = executor
+        self._plan, self._executor = functools.partial(_plan_batch, solver=solver, seed=seed), executor
 
     def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
         """In order."""
-        plan = functools.partial(_plan_batch, **self.identity)
-        return in_order(self._executor, plan, _batched(asked, PLANS_AT_ONCE))
+        return in_order(self._executor, self._plan, _batched(asked, PLANS_AT_ONCE))
 
 
 def _plan_batch(asked: Sequence[WantedAnswer], solver: str, seed: int) -> list[AnswerRow]:

@@ -5,7 +5,9 @@ A node that has not would fail all tasks that it gets, and as it fails them soon
 
 import contextlib
 import functools
+import importlib.metadata
 import os
+import platform
 import secrets
 import socket
 import time
@@ -15,9 +17,9 @@ from pathlib import Path
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.generator import versions
 from lakewright.core_jax.support import write_atomically
 
+PACKAGES = ("lakewright", "jax", "jaxlib", "numpy", "python-sat")  # on which boards may depend
 TOKEN = ".cluster"  # the file in a folder by which nodes recognise it
 PATIENCE = 30.0  # seconds in which a network disk shows a new file
 
@@ -37,7 +39,7 @@ class Home(msgspec.Struct, frozen=True):
 @contextlib.contextmanager
 def home_of(folder: Path | None) -> Iterator[Home]:
     """What nodes are to find, in the block; the folder is made if it is not there."""
-    here = os.getcwd(), tuple(sorted(versions().items()))
+    here = os.getcwd(), tuple(_list_versions().items())
     if folder is None:
         yield Home(*here)
         return
@@ -54,11 +56,11 @@ def home_of(folder: Path | None) -> Iterator[Home]:
 @functools.cache
 def enter_node(home: Home) -> None:
     """Makes this process one of a node that may work. Raises InputError where versions or the folder are others."""
-    node, there = socket.gethostname(), versions()
+    node, there = socket.gethostname(), _list_versions()
     for name, version in home.versions:
         if there.get(name) != version:
             raise InputError(
-                f"node {node}: {name} is {there.get(name)}, but {version} where the command runs; install the same"
+                f"node {node}: {name} is {there.get(name, 'missing')}, but {version} where the command runs; install the same"
             )
     if home.folder and not _has_token(home):
         raise InputError(
@@ -67,6 +69,15 @@ def enter_node(home: Home) -> None:
         )
     with contextlib.suppress(OSError):  # where there is none of that name nothing is relative to it
         os.chdir(home.working)
+
+
+def _list_versions() -> dict[str, str]:
+    """Those that matter here; looked up without the packages, which take a second to import."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
 
 
 def _has_token(home: Home) -> bool:

@@ -164,13 +164,13 @@ def _connect_cluster(workers: int | None) -> Iterator[tuple[Any, bool]]:
             ray.shutdown()
 
 
-def _cluster_lost(error: Exception) -> ClusterLostError:
+def _cluster_lost(error: BaseException) -> ClusterLostError:
     return ClusterLostError(
         f"the cluster is lost ({_first_line(error)}); finished work is kept, and the same command resumes"
     )
 
 
-def _first_line(error: Exception) -> str:
+def _first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
@@ -180,7 +180,9 @@ def _check_task(ray: Any, task: Task) -> None:
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if any(all(node.get(name, 0) >= need for name, need in needs.items()) for node in nodes):
         return
-    largest = max(nodes, key=lambda node: [node.get(name, 0) for name in ("GPU", "CPU", "memory")], default={})
+    largest: dict[str, float] = max(
+        nodes, key=lambda node: [node.get(name, 0) for name in ("GPU", "CPU", "memory")], default={}
+    )
     raise InputError(
         f"a {task.name} takes {_describe_needs(needs)}, but no node has them: the largest has "
         f"{_describe_needs(largest)}; ask for less, or add larger nodes"

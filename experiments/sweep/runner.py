@@ -61,8 +61,9 @@ def sweep(spec: SweepSpec, executor: Executor, out: Path, share: tuple[int, int]
         left = [shard for shard in mine if shard.name not in finished]
         # Strata first: one that cannot be drawn is reported before much is made.
         strata = [shard.cell for shard in left if shard.first == 0 and shard.cell.wait_ratio is not None]
+        items: list[SweepCell | Shard] = [*strata, *left]
         work = functools.partial(_make_item, folder.shards, spec.columns)
-        with contextlib.closing(as_finished(executor, work, [*strata, *left])) as finishing:
+        with contextlib.closing(as_finished(executor, work, items)) as finishing:
             for item, done in finishing:
                 if (record := _record_of(item, done)) is not None:
                     yield Finished(folder.shards / f"{record.name}.parquet", record, new=True)
