@@ -60,7 +60,8 @@ def enter_node(home: Home) -> None:
     for name, version in home.versions:
         if there.get(name) != version:
             raise InputError(
-                f"node {node}: {name} is {there.get(name, 'missing')}, but {version} where the command runs; install the same"
+                f"node {node}: {name} is {there.get(name, 'missing')}, but {version} where the command runs; "
+                "install the same"
             )
     if home.folder and not _has_token(home):
         raise InputError(

@@ -8,6 +8,7 @@ import contextlib
 import logging
 import os
 import queue
+import socket
 import threading
 import time
 import warnings
@@ -23,7 +24,10 @@ from lakewright.experiments.executors.node import Home, enter_node, home_of
 
 GIGABYTE = 10**9
 NAMESPACE = "lakewright"
-PATIENCE = 20.0  # seconds in which Ray notices that a driver was killed
+PATIENCE = 20.0  # seconds in which a head that is gone may return, and tasks that are cancelled end
+LET_GO = 20.0  # seconds in which Ray notices that a driver was killed
+INTERVAL = 2.0  # seconds between two looks at the head
+OVER, LOST = "over", "its head does not answer"
 A = TypeVar("A")
 R = TypeVar("R")
 
@@ -64,10 +68,11 @@ class Ray:
         needs = {"num_cpus": task.cores or 1, "num_gpus": task.gpus or 0, "memory": task.memory or None}
         self._call = self._ray.remote(max_retries=0, **needs)(_call_prepared)
         self._prepare = task.prepare
-        self._running: set[Any] = set()
-        self._ended: queue.SimpleQueue[tuple[Given, Any, Future[Any]] | None] = queue.SimpleQueue()
-        self._closing = False
-        threading.Thread(target=self._pass_on, daemon=True).start()
+        self._running: dict[Any, Given] = {}
+        self._ended: queue.SimpleQueue[tuple[Any, Future[Any]] | str] = queue.SimpleQueue()
+        self._closing, self._over = False, threading.Event()
+        for work in (self._pass_on, self._watch):
+            threading.Thread(target=work, daemon=True).start()
 
     def __enter__(self) -> "Ray":
         return self
@@ -83,43 +88,62 @@ class Ray:
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
         """As `Executor.shutdown`; with `cancel_futures` what is running is killed too."""
+        if self._over.is_set():
+            return
         self._closing = self._closing or cancel_futures
         running = list(self._running)
         if cancel_futures:
             for reference in running:
                 self._ray.cancel(reference, force=True)
         if wait and running:
-            self._ray.wait(running, num_returns=len(running), timeout=PATIENCE)
+            self._ray.wait(running, num_returns=len(running), timeout=PATIENCE if cancel_futures else None)
         if wait or cancel_futures:
-            self._ended.put(None)
+            self._over.set()
+            self._ended.put(OVER)
             self._stack.close()
 
     def _begin(self, given: Given) -> None:
         reference = self._call.remote(self._home, self._prepare, given.function, given.item)
-        self._running.add(reference)
-        done = reference.future()
-        done.add_done_callback(lambda done: self._ended.put((given, reference, done)))
+        self._running[reference] = given
+        reference.future().add_done_callback(lambda done: self._ended.put((reference, done)))
 
     def _pass_on(self) -> None:
         """Passes results on, in a thread of its own: Ray is not to be called where it calls back."""
-        errors = self._ray.exceptions
-        while ended := self._ended.get():
-            given, reference, done = ended
-            self._running.discard(reference)
-            if (error := done.exception()) is None:
-                given.future.set_result(done.result())
-            elif isinstance(error, errors.RayTaskError):
-                given.future.set_exception(self._cause_of(error))
-            elif self._closing:
-                given.future.cancel()
-            elif isinstance(error, errors.NodeDiedError):
-                self._begin(given)
-            elif not isinstance(error, errors.WorkerCrashedError | errors.OutOfMemoryError):
-                given.future.set_exception(_cluster_lost(error))
-            elif given.deaths + 1 < ATTEMPTS:
-                self._begin(given._replace(deaths=given.deaths + 1))
-            else:
-                given.future.set_exception(WorkerDiedError(DIED))
+        while (ended := self._ended.get()) != OVER:
+            if isinstance(ended, str):
+                while self._running:
+                    self._running.popitem()[1].future.set_exception(_cluster_lost(LOST))
+            elif given := self._running.pop(ended[0], None):
+                self._settle(given, ended[1])
+
+    def _settle(self, given: Given, done: Future[Any]) -> None:
+        """Gives a task its result, or begins it again where it is not at fault."""
+        errors, error = self._ray.exceptions, done.exception()
+        if error is None:
+            given.future.set_result(done.result())
+        elif isinstance(error, errors.RayTaskError):
+            given.future.set_exception(self._cause_of(error))
+        elif self._closing:
+            given.future.cancel()
+        elif isinstance(error, errors.NodeDiedError):
+            self._begin(given)
+        elif not isinstance(error, errors.WorkerCrashedError | errors.OutOfMemoryError):
+            given.future.set_exception(_cluster_lost(_first_line(error)))
+        elif given.deaths + 1 < ATTEMPTS:
+            self._begin(given._replace(deaths=given.deaths + 1))
+        else:
+            given.future.set_exception(WorkerDiedError(DIED))
+
+    def _watch(self) -> None:
+        """Has all tasks fail once the head of the cluster is gone: a minute later Ray would end this process."""
+        host, _, port = self._ray.get_runtime_context().gcs_address.rpartition(":")
+        answered = time.monotonic()
+        while time.monotonic() - answered < PATIENCE:
+            if self._over.wait(INTERVAL):
+                return
+            with contextlib.suppress(OSError), socket.create_connection((host, int(port)), INTERVAL):
+                answered = time.monotonic()
+        self._ended.put(LOST)
 
     def _cause_of(self, error: Any) -> Exception:
         """What the task raised, or why it could not even be loaded on its node."""
@@ -164,10 +188,8 @@ def _connect_cluster(workers: int | None) -> Iterator[tuple[Any, bool]]:
             ray.shutdown()
 
 
-def _cluster_lost(error: BaseException) -> ClusterLostError:
-    return ClusterLostError(
-        f"the cluster is lost ({_first_line(error)}); finished work is kept, and the same command resumes"
-    )
+def _cluster_lost(reason: str) -> ClusterLostError:
+    return ClusterLostError(f"the cluster is lost ({reason}); finished work is kept, and the same command resumes")
 
 
 def _first_line(error: BaseException) -> str:
@@ -201,7 +223,7 @@ class _Driver:
 @contextlib.contextmanager
 def _keep_others_out(ray: Any, folder: Path) -> Iterator[None]:
     """Refuses other drivers of this cluster that work on the folder: a network disk may keep locks to one node."""
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + LET_GO
     driver = ray.remote(num_cpus=0)(_Driver).options(name=f"driver of {folder}", namespace=NAMESPACE)
     while True:
         try:
@@ -213,7 +235,5 @@ def _keep_others_out(ray: Any, folder: Path) -> Iterator[None]:
                     f"{folder}: another driver of this cluster works on it; wait for it, or choose another folder"
                 ) from error
             time.sleep(1)
-    try:
-        yield
-    finally:
-        ray.kill(kept)
+    yield
+    del kept  # and with it the name; the cluster may be gone, so nothing is asked of it

@@ -10,7 +10,17 @@ import pytest
 import ray
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.executors import Local, Ray, Serial, Task, WorkerDiedError, as_finished, in_order, node
+from lakewright.experiments.executors import (
+    Local,
+    Ray,
+    Serial,
+    Task,
+    WorkerDiedError,
+    as_finished,
+    in_order,
+    node,
+    ray_cluster,
+)
 from lakewright.experiments.executors.executor import ATTEMPTS
 from lakewright.experiments.executors.node import TOKEN
 from lakewright.experiments.sweep import sweep
@@ -108,13 +118,13 @@ def test_a_task_that_needs_more_than_any_node_has_is_refused_before_work_starts(
 
 
 def test_of_two_drivers_on_one_folder_one_is_refused(tmp_path, cluster, monkeypatch):
-    monkeypatch.setattr("lakewright.experiments.executors.ray_cluster.PATIENCE", 0.0)
-    with Ray(folder=tmp_path):
+    with Ray(folder=tmp_path), monkeypatch.context() as patch:
+        patch.setattr(ray_cluster, "LET_GO", 0.0)
         with pytest.raises(InputError, match=f"^{tmp_path}: another driver of this cluster works on it; wait for it"):
             Ray(folder=tmp_path)
         with Ray(folder=tmp_path / "another"):
             pass
-    with Ray(folder=tmp_path) as executor:
+    with Ray(task=Task(prepare=int), folder=tmp_path) as executor:
         assert executor.submit(str, 1).result() == "1"
 
 
