@@ -127,7 +127,7 @@ def _draw_cells(
 
     parts: the folder of the cells. tier, request: what is drawn. where: by whom. on_progress: as of `build_benchmark`.
     """
-    CLAIM.take(parts, request)
+    CLAIM.take_folder(parts, request)
     rows: list[BenchmarkRow] = []
     with where.open(Task("number of agents and size"), parts) as executor:
         for drawn in in_order(executor, partial(_draw_team, parts.absolute(), tier, request.seed), tier.teams):

@@ -42,7 +42,7 @@ def generate_file(
         pace = Pace()
         ranges = _split_range(parts.consumed, count, pace)
         for drawn in in_order(executor, partial(_draw_range, config, seed), ranges, AHEAD):
-            parts.add(Part(len(drawn.rows), acceptance=drawn.acceptance), drawn.rows)
+            parts.add_part(Part(len(drawn.rows), acceptance=drawn.acceptance), drawn.rows)
             watch.on_progress(len(drawn.rows))
             pace.adapt(drawn.seconds, drawn.kinds)
         manifest = manifest_of(config, seed, count, parts.acceptance)

@@ -34,7 +34,7 @@ def study(
     """Compare teachers from one warm-up under one budget, or resume.
 
     Args:
-        spec: A spec, .toml or .json, or the name of one of ours.
+        spec: A spec, .toml or .json, or the name of a built-in one.
         out: The folder of the study.
         gpus_per_run: GPUs of each run, or a share of one; without it all runs share those of this machine, and on a
             cluster each has as many as its training has processes.

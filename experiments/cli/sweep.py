@@ -96,7 +96,7 @@ def _status_text(found: "Status") -> str:
     from tabulate import tabulate
 
     rate = f"{found.boards_per_second:,.0f} boards/s" if found.boards_per_second else "nothing in the last ten minutes"
-    left = f", about {_duration(found.seconds_left)} left" if found.seconds_left else ""
+    left = f", about {_format_duration(found.seconds_left)} left" if found.seconds_left else ""
     rows = [
         ("cells", f"{found.cells_done:,} of {found.cells:,}"),
         ("shards", f"{found.shards_done:,} of {found.shards:,}"),
@@ -106,7 +106,7 @@ def _status_text(found: "Status") -> str:
     return tabulate(rows, tablefmt="plain", disable_numparse=True)
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"

@@ -11,7 +11,9 @@ import msgspec
 import numpy as np
 
 from lakewright.engineer.tally import pool_tallies
-from lakewright.experiments.loop.records import RunFolder, Stage, Validation, read, spent
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Validation, read_record
+from lakewright.experiments.loop.records.token_budget import count_run_tokens
 from lakewright.experiments.study.run_results import RunResult, is_finished, to_percent
 from lakewright.experiments.study.study import Plan, Planned, StudyFolder
 
@@ -77,11 +79,11 @@ def _count_saved(folder: StudyFolder, stages: Mapping[str, int], finished: Seque
     if not finished:
         return 0
     whole = float(np.mean([run.tokens.total for run in finished]))
-    parts = [spent(RunFolder(folder.folder / "runs" / name), count).total for name, count in stages.items()]
+    parts = [count_run_tokens(RunFolder(folder.folder / "runs" / name), count).total for name, count in stages.items()]
     return round(sum(max(whole - part, 0) for part in parts))
 
 
 def _valid(stage: Stage | None) -> float:
     assert stage
-    tally = pool_tallies(read(stage.validation, Validation).outcomes.values())
+    tally = pool_tallies(read_record(stage.validation, Validation).outcomes.values())
     return to_percent(tally, tally.valid)

@@ -16,8 +16,8 @@ from lakewright.core_jax.support import read_config, write_json
 from lakewright.experiments.executors.executor import Task
 from lakewright.experiments.host.estimate import GB, estimate_of
 from lakewright.experiments.host.machine import installed_version
-from lakewright.experiments.loop import check_machine
-from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.loop.dry_run import check_machine
+from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.study.study import Planned
 
 MACHINES = "machines.json"  # in a run's folder

@@ -1,4 +1,4 @@
-"""Who answers in `lakewright benchmark eval`: the options of a model, a server and a solver, and what they make."""
+"""Answerers of `lakewright benchmark eval`: a model, a server or a solver, made from their options."""
 
 import dataclasses
 from collections.abc import Callable
@@ -29,7 +29,7 @@ WHO = Group(show=False, validator=_exactly_one)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Answering:
-    """Who answers, and how long and by which chance."""
+    """The choice of the answerer, its time limit and its seed."""
 
     model: Annotated[str | None, Parameter(group=WHO, metavar="PATH")] = None
     """A checkpoint folder, a model's name on the hub, or `pretrained`: the weights that come with lakewright."""
@@ -47,7 +47,7 @@ class Answering:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """How a model of --model answers."""
+    """The options of a model given by --model."""
 
     device: Annotated[str, Parameter(choices=DEVICES)] = "auto"
     """Where it runs; auto is a GPU if there is one."""
@@ -59,7 +59,7 @@ class ModelOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EndpointOptions:
-    """How the server of --endpoint is asked."""
+    """The options of the server given by --endpoint."""
 
     concurrency: int = 8
     """Requests at a time."""
@@ -88,17 +88,19 @@ def answerer_of(
     if (who.model_name is None) != (who.endpoint is None):
         raise InputError("--endpoint URL and --model-name NAME belong together; give both, or neither")
     if who.solver:
-        return _solver(who.solver, who.seed, executor)
-    return _model(who, model, prompt, executor) if who.model else _endpoint(who, endpoint)
+        return _make_solver(who.solver, who.seed, executor)
+    return _make_model(who, model, prompt, executor) if who.model else _make_endpoint(who, endpoint)
 
 
-def _solver(solver: str, seed: int, executor: "Executor") -> Callable[[Path], "Answerer"]:
+def _make_solver(solver: str, seed: int, executor: "Executor") -> Callable[[Path], "Answerer"]:
     from lakewright.experiments.evaluation.answerers import PlannerAnswerer
 
     return lambda out: PlannerAnswerer(solver, seed, executor)
 
 
-def _model(who: Answering, options: ModelOptions, prompt: str, executor: "Executor") -> Callable[[Path], "Answerer"]:
+def _make_model(
+    who: Answering, options: ModelOptions, prompt: str, executor: "Executor"
+) -> Callable[[Path], "Answerer"]:
     place = who.model or ""
     prepare_training(place)
     from lakewright.experiments.evaluation.answerers import ModelAnswerer
@@ -112,7 +114,7 @@ def _model(who: Answering, options: ModelOptions, prompt: str, executor: "Execut
     return lambda out: ModelAnswerer(place, settings, options.device, options.batch, who.seed, executor)
 
 
-def _endpoint(who: Answering, options: EndpointOptions) -> Callable[[Path], "Answerer"]:
+def _make_endpoint(who: Answering, options: EndpointOptions) -> Callable[[Path], "Answerer"]:
     from lakewright.experiments.evaluation.answerers import EndpointAnswerer
     from lakewright.policy.inference import EndpointSettings
 

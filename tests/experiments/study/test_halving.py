@@ -7,7 +7,7 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.cli import main
-from lakewright.experiments.loop.records import Validation, read
+from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.study.random_configs import Configs
 from lakewright.experiments.study.results_table import as_table
 from lakewright.experiments.study.runner import run_study
@@ -41,7 +41,7 @@ def test_half_of_the_configs_goes_on_and_what_the_others_would_have_spent_is_sta
     stages = {run.name: len(folder.run(run).finished_stages()) for run in plan.runs}
     assert sorted(stages.values()) == [1, 1, 2, 2]
     assert results.stopped.stages == {name: count for name, count in stages.items() if count == 1}
-    first = {run.name: read(folder.run(run).stage(0).validation, Validation) for run in plan.runs}
+    first = {run.name: read_record(folder.run(run).stage(0).validation, Validation) for run in plan.runs}
     went_on, stopped = (
         [first[name].valid.count("1") for name, count in stages.items() if count == wanted] for wanted in (2, 1)
     )

@@ -9,7 +9,7 @@ import pytest
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import read_config
 from lakewright.experiments.host.estimate import estimate_of
-from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.study import run_task
 from lakewright.experiments.study.run_task import LIBRARIES, RunMachines, RunNeeds, alone_in, record_machine, task_of
 from lakewright.experiments.study.study import plan_of
