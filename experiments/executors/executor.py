@@ -107,7 +107,7 @@ def as_finished(
     finished: queue.SimpleQueue[tuple[A, Future[R]]] = queue.SimpleQueue()
     try:
         while True:
-            for item in itertools.islice(waiting, at_once(executor) - running):
+            for item in itertools.islice(waiting, count_at_once(executor) - running):
                 running += 1
                 future = executor.submit(function, item)
                 future.add_done_callback(functools.partial(_put, finished, item))
@@ -131,7 +131,7 @@ def in_order(
 
     Raises what `function` raised, and WorkerDiedError.
     """
-    waiting, running, most = iter(items), deque[Future[R]](), min(most, at_once(executor))
+    waiting, running, most = iter(items), deque[Future[R]](), min(most, count_at_once(executor))
     try:
         while True:
             for item in itertools.islice(waiting, most - len(running)):
@@ -144,7 +144,7 @@ def in_order(
         raise
 
 
-def at_once(executor: Executor) -> int:
+def count_at_once(executor: Executor) -> int:
     """How many tasks an executor is given at a time."""
     return getattr(executor, "at_once", AT_ONCE)
 

@@ -143,7 +143,7 @@ class _Worker:
     def _start(self) -> None:
         self._pipe, theirs = self._context.Pipe()
         process = self._context.Process(target=_serve, args=(theirs, self._prepare))
-        with self._starting, _environment(self._environment):
+        with self._starting, _change_environment(self._environment):
             process.start()
         self._process = process
         theirs.close()  # so that the pipe ends with the process
@@ -152,7 +152,7 @@ class _Worker:
 
 
 @contextlib.contextmanager
-def _environment(changes: dict[str, str]) -> Iterator[None]:
+def _change_environment(changes: dict[str, str]) -> Iterator[None]:
     """Changes the environment for a process that is started in the block."""
     before = {name: os.environ.get(name) for name in changes}
     os.environ.update(changes)

@@ -37,7 +37,7 @@ class Home(msgspec.Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def home_of(folder: Path | None) -> Iterator[Home]:
+def mark_home(folder: Path | None) -> Iterator[Home]:
     """What nodes are to find, in the block; the folder is made if it is not there."""
     here = os.getcwd(), tuple(_list_versions().items())
     if folder is None:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import cores
 from lakewright.experiments.executors.executor import AT_ONCE, ATTEMPTS, DIED, ClusterLostError, Task, WorkerDiedError
-from lakewright.experiments.executors.node import Home, enter_node, home_of
+from lakewright.experiments.executors.node import Home, enter_node, mark_home
 
 GIGABYTE = 10**9
 NAMESPACE = "lakewright"
@@ -62,7 +62,7 @@ class Ray:
             _check_task(self._ray, task)
             if folder and not own:
                 stack.enter_context(_keep_others_out(self._ray, folder.absolute()))
-            self._home = stack.enter_context(home_of(folder))
+            self._home = stack.enter_context(mark_home(folder))
             self._stack = stack.pop_all()
         self.at_once = AT_ONCE if own else workers or AT_ONCE
         needs = {"num_cpus": task.cores or 1, "num_gpus": task.gpus or 0, "memory": task.memory or None}
@@ -112,7 +112,7 @@ class Ray:
         while (ended := self._ended.get()) != OVER:
             if isinstance(ended, str):
                 while self._running:
-                    self._running.popitem()[1].future.set_exception(_cluster_lost(LOST))
+                    self._running.popitem()[1].future.set_exception(_describe_loss(LOST))
             elif given := self._running.pop(ended[0], None):
                 self._settle(given, ended[1])
 
@@ -122,13 +122,13 @@ class Ray:
         if error is None:
             given.future.set_result(done.result())
         elif isinstance(error, errors.RayTaskError):
-            given.future.set_exception(self._cause_of(error))
+            given.future.set_exception(self._find_cause(error))
         elif self._closing:
             given.future.cancel()
         elif isinstance(error, errors.NodeDiedError):
             self._begin(given)
         elif not isinstance(error, errors.WorkerCrashedError | errors.OutOfMemoryError):
-            given.future.set_exception(_cluster_lost(_first_line(error)))
+            given.future.set_exception(_describe_loss(_take_first_line(error)))
         elif given.deaths + 1 < ATTEMPTS:
             self._begin(given._replace(deaths=given.deaths + 1))
         else:
@@ -145,7 +145,7 @@ class Ray:
                 answered = time.monotonic()
         self._ended.put(LOST)
 
-    def _cause_of(self, error: Any) -> Exception:
+    def _find_cause(self, error: Any) -> Exception:
         """What the task raised, or why it could not even be loaded on its node."""
         if not isinstance(error.cause, self._ray.exceptions.RaySystemError):
             return error.cause
@@ -178,7 +178,7 @@ def _connect_cluster(workers: int | None) -> Iterator[tuple[Any, bool]]:
             except (ConnectionError, RuntimeError, ValueError) as error:
                 place = os.environ.get("RAY_ADDRESS", "a cluster on this machine")
                 raise InputError(
-                    f"RAY_ADDRESS: {place} cannot be reached ({_first_line(error)}); "
+                    f"RAY_ADDRESS: {place} cannot be reached ({_take_first_line(error)}); "
                     "check that the cluster runs, and that its version of Ray is the one here"
                 ) from error
     try:
@@ -188,11 +188,11 @@ def _connect_cluster(workers: int | None) -> Iterator[tuple[Any, bool]]:
             ray.shutdown()
 
 
-def _cluster_lost(reason: str) -> ClusterLostError:
+def _describe_loss(reason: str) -> ClusterLostError:
     return ClusterLostError(f"the cluster is lost ({reason}); finished work is kept, and the same command resumes")
 
 
-def _first_line(error: BaseException) -> str:
+def _take_first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 

@@ -222,7 +222,7 @@ def work_in_parts(
 
     gc.freeze()  # collections would walk all that is imported, again and again: a third of the time
     try:
-        for (made, tally), seconds in in_order(executor, functools.partial(_timed, work), batches(), AHEAD):
+        for (made, tally), seconds in in_order(executor, functools.partial(_time_work, work), batches(), AHEAD):
             part = taken.popleft()
             bad = [str(error) for some in part.errors for error in some.values()]
             listed = parts.select_listed(bad)
@@ -246,7 +246,7 @@ class Taken(NamedTuple):
     kinds: int
 
 
-def _timed(work: Callable[[Any], T], given: Any) -> tuple[T, float]:
+def _time_work(work: Callable[[Any], T], given: Any) -> tuple[T, float]:
     """What `work` returns, and the seconds that it took."""
     begun = time.monotonic()
     made = work(given)

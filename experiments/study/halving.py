@@ -29,7 +29,7 @@ class Stopped(msgspec.Struct, frozen=True):
     saved: int
 
 
-def stages_of_round(number: int) -> int:
+def count_stages(number: int) -> int:
     """The stages that a run has behind it after a round, from 0."""
     return 2**number
 
@@ -48,8 +48,8 @@ def choose_survivors(runs: Sequence[Planned], folder: StudyFolder, number: int) 
     """
     arms: dict[str, list[Stage | None]] = {}
     for planned in runs:
-        arms.setdefault(planned.arm, []).append(_end_of_round(folder.run(planned), planned, number))
-    scores = {arm: float(np.mean(list(map(_valid, ends)))) for arm, ends in arms.items() if all(ends)}
+        arms.setdefault(planned.arm, []).append(_find_end(folder.run(planned), planned, number))
+    scores = {arm: float(np.mean(list(map(_measure_valid, ends)))) for arm, ends in arms.items() if all(ends)}
     best = sorted(scores, key=lambda arm: -scores[arm])[: math.ceil(len(arms) / 2)]
     return [planned for planned in runs if planned.arm in best]
 
@@ -60,17 +60,19 @@ def find_stopped(plan: Plan, folder: StudyFolder, finished: Sequence[RunResult])
         return None
     runs, stages = plan.runs, dict[str, int]()
     for number in range(plan.spec.configs.rounds - 1):
-        if not all(_end_of_round(folder.run(planned), planned, number) for planned in runs):
+        ended = [planned for planned in runs if _find_end(folder.run(planned), planned, number)]
+        begun = any(folder.run(planned).stage(count_stages(number)).folder.exists() for planned in runs)
+        if len(ended) < len(runs) and not begun:  # where the next round has begun, what is missing has failed
             break
         further = choose_survivors(runs, folder, number)
-        stages |= {planned.name: stages_of_round(number) for planned in runs if planned not in further}
+        stages |= {planned.name: count_stages(number) for planned in ended if planned not in further}
         runs = further
     return Stopped(stages, _count_saved(folder, stages, finished))
 
 
-def _end_of_round(run: RunFolder, planned: Planned, number: int) -> Stage | None:
+def _find_end(run: RunFolder, planned: Planned, number: int) -> Stage | None:
     """The stage with which a run ended a round; None where it has not."""
-    wanted = stages_of_round(number)
+    wanted = count_stages(number)
     done = [stage for place in range(wanted) if (stage := run.stage(place)).done.exists()]
     return done[-1] if len(done) == wanted or is_finished(run, planned) else None
 
@@ -83,7 +85,7 @@ def _count_saved(folder: StudyFolder, stages: Mapping[str, int], finished: Seque
     return round(sum(max(whole - part, 0) for part in parts))
 
 
-def _valid(stage: Stage | None) -> float:
+def _measure_valid(stage: Stage | None) -> float:
     assert stage
     tally = pool_tallies(read_record(stage.validation, Validation).outcomes.values())
     return to_percent(tally, tally.valid)

@@ -55,7 +55,7 @@ class RunMachines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     machines: list[RunMachine] = []
 
 
-def task_of(runs: Sequence[Planned], needs: RunNeeds) -> Task:
+def describe_task(runs: Sequence[Planned], needs: RunNeeds) -> Task:
     """What each run of a study takes: of memory what `lakewright estimate` says of the largest, and the libraries.
 
     Raises InputError as `estimate_of`.
@@ -75,7 +75,7 @@ def check_machines(runs: Sequence[Planned]) -> None:
 
 
 @contextlib.contextmanager
-def alone_in(run: RunFolder) -> Iterator[None]:
+def hold_run(run: RunFolder) -> Iterator[None]:
     """Keeps other processes out of a run, once those of a lost node that worked on it have ended."""
     until = time.monotonic() + PATIENCE
     with contextlib.ExitStack() as stack:

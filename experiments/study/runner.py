@@ -21,18 +21,18 @@ from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.experiments.runtime.system_errors import is_of_the_disk, system_error
 from lakewright.experiments.study.curves import curves_svg
 from lakewright.experiments.study.final_evaluation import take_final_test
-from lakewright.experiments.study.halving import RoundOver, choose_survivors, stages_of_round, stop_after
+from lakewright.experiments.study.halving import RoundOver, choose_survivors, count_stages, stop_after
 from lakewright.experiments.study.plot import study_svg
 from lakewright.experiments.study.results import Results, results_of
 from lakewright.experiments.study.results_table import as_table
 from lakewright.experiments.study.run_results import last_policy
 from lakewright.experiments.study.run_task import (
     RunNeeds,
-    alone_in,
     check_machines,
+    describe_task,
+    hold_run,
     prepare_process,
     record_machine,
-    task_of,
 )
 from lakewright.experiments.study.study import CLAIM, Plan, Planned, StudyFolder, begin_run, plan_of, prepare_start
 
@@ -66,7 +66,7 @@ def run_study(
         check_machines(chosen)
         task = Task("run", needs.cores, needs.gpus, prepare=prepare_process)
     else:
-        task = task_of(chosen, needs)
+        task = describe_task(chosen, needs)
     with folder.held(plan), where.open(task, out) as executor:
         begin = executor.submit if is_elsewhere(executor) else SERIAL.submit
         begin(partial(_prepare, folder=folder.folder.absolute(), runs=chosen), plan).result()
@@ -124,7 +124,7 @@ def _run_rounds(plan: Plan, runs: Sequence[Planned], folder: StudyFolder, execut
     """Runs what is not finished: in a study of configs round by round, each with the better half of the last."""
     rounds, failures = plan.spec.configs.rounds if plan.spec.configs else 1, dict[str, str]()
     for number in range(rounds - 1):
-        failures |= _run_all(runs, folder, executor, stages_of_round(number))
+        failures |= _run_all(runs, folder, executor, count_stages(number))
         runs = choose_survivors(runs, folder, number)
     return failures | _run_all(runs, folder, executor)
 
@@ -160,7 +160,7 @@ def _run_one(planned: Planned, out: Path, stages: int | None) -> str:
     try:
         keep_compiled_programs()
         prepare_training()
-        with alone_in(run):
+        with hold_run(run):
             begin_run(planned, StudyFolder(out))
             record_machine(run)
             (run.folder / FAILURE).unlink(missing_ok=True)

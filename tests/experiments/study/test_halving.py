@@ -8,6 +8,7 @@ import pytest
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
+from lakewright.experiments.study import runner
 from lakewright.experiments.study.random_configs import Configs
 from lakewright.experiments.study.results_table import as_table
 from lakewright.experiments.study.runner import run_study
@@ -75,3 +76,17 @@ def test_without_rounds_the_plan_of_a_search_is_as_before(tmp_path, spec):
     spec.write_text(spec.read_text().replace("rounds = 3", "rounds = 9"))
     with pytest.raises(InputError, match="rounds is 9"):
         plan_of(spec)
+
+
+def test_a_config_that_failed_is_neither_stopped_nor_goes_on(tmp_path, spec, monkeypatch):
+    def fails(settings, run, *rest):
+        if run.folder.name == "config-01-s0":
+            raise ZeroDivisionError
+        run_loop(settings, run, *rest)
+
+    run_loop = runner.run_loop
+    monkeypatch.setattr(runner, "run_loop", fails)
+    with quick():
+        results, failures = run_study(spec, tmp_path / "study")
+    assert list(failures) == results.missing == ["config-01-s0"]
+    assert (len(results.stopped.stages), len(results.runs)) == (1, 2)

@@ -11,7 +11,14 @@ from lakewright.core_jax.support import read_config
 from lakewright.experiments.host.estimate import estimate_of
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.study import run_task
-from lakewright.experiments.study.run_task import LIBRARIES, RunMachines, RunNeeds, alone_in, record_machine, task_of
+from lakewright.experiments.study.run_task import (
+    LIBRARIES,
+    RunMachines,
+    RunNeeds,
+    describe_task,
+    hold_run,
+    record_machine,
+)
 from lakewright.experiments.study.study import plan_of
 
 STUDY = Path(__file__).with_name("study.toml")
@@ -19,14 +26,14 @@ STUDY = Path(__file__).with_name("study.toml")
 
 def test_a_run_takes_the_memory_of_the_largest_by_the_estimate_and_one_gpu_for_each_process_that_trains():
     runs = plan_of(STUDY).runs
-    task = task_of(runs, RunNeeds())
+    task = describe_task(runs, RunNeeds())
     assert (task.cores, task.gpus) == (None, None)
     assert task.memory == LIBRARIES + max(estimate_of(run.settings).peak.total for run in runs)
     settings = msgspec.structs.replace(runs[0].settings, device="cuda")
     launch = msgspec.structs.replace(settings.launch, processes=2)
     on_gpus = msgspec.structs.replace(runs[0], settings=msgspec.structs.replace(settings, launch=launch))
-    assert task_of([on_gpus], RunNeeds()).gpus == 2
-    assert task_of([on_gpus], RunNeeds(cores=3, gpus=0.5)).gpus == 0.5
+    assert describe_task([on_gpus], RunNeeds()).gpus == 2
+    assert describe_task([on_gpus], RunNeeds(cores=3, gpus=0.5)).gpus == 0.5
 
 
 @pytest.mark.parametrize(
@@ -58,9 +65,9 @@ def test_a_run_waits_for_the_process_of_a_lost_node_to_end_but_not_for_ever(tmp_
     threading.Thread(target=hold, daemon=True).start()
     begun.wait()
     monkeypatch.setattr(run_task, "PATIENCE", 0.0)
-    with pytest.raises(InputError, match="another process runs here"), alone_in(run):
+    with pytest.raises(InputError, match="another process runs here"), hold_run(run):
         pass
     monkeypatch.setattr(run_task, "PATIENCE", 60.0)
     threading.Timer(0.1, end.set).start()
-    with alone_in(run):
+    with hold_run(run):
         assert end.is_set()
