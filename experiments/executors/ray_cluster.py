@@ -173,19 +173,35 @@ def _connect_cluster(workers: int | None) -> Iterator[tuple[Any, bool]]:
         here: dict[str, Any] = {"num_cpus": workers or cores(), "include_dashboard": False} if own else {}
         with warnings.catch_warnings():  # JAX warns of forks, but this one executes another program at once
             warnings.simplefilter("ignore", RuntimeWarning)
+            _check_reachable(os.environ.get("RAY_ADDRESS", ""))
             try:
                 ray.init(logging_level=logging.ERROR, log_to_driver=False, namespace=NAMESPACE, **here)
             except (ConnectionError, RuntimeError, ValueError) as error:
-                place = os.environ.get("RAY_ADDRESS", "a cluster on this machine")
-                raise InputError(
-                    f"RAY_ADDRESS: {place} cannot be reached ({_take_first_line(error)}); "
-                    "check that the cluster runs, and that its version of Ray is the one here"
-                ) from error
+                raise _refuse_cluster(_take_first_line(error)) from error
     try:
         yield ray, own
     finally:
         if not connected:
             ray.shutdown()
+
+
+def _check_reachable(address: str) -> None:
+    """Raises InputError where nothing listens at an address HOST:PORT: Ray itself would try for minutes."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if not host or not port.isdecimal():  # `auto`, for example, for which Ray looks on this machine
+        return
+    try:
+        socket.create_connection((host, int(port)), PATIENCE).close()
+    except OSError as error:
+        raise _refuse_cluster(error.strerror or "no answer") from error
+
+
+def _refuse_cluster(reason: str) -> InputError:
+    place = os.environ.get("RAY_ADDRESS", "a cluster on this machine")
+    return InputError(
+        f"RAY_ADDRESS: {place} cannot be reached ({reason}); "
+        "check that the cluster runs, and that its version of Ray is the one here"
+    )
 
 
 def _describe_loss(reason: str) -> ClusterLostError:

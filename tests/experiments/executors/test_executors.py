@@ -3,6 +3,7 @@
 import contextlib
 import functools
 import multiprocessing
+import socket
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
@@ -138,12 +139,21 @@ def test_a_node_that_does_not_share_the_folder_is_named_and_so_is_one_of_another
         node.enter_node(home)
 
 
-def test_a_cluster_that_cannot_be_reached_is_named(monkeypatch):
-    def fails(**options):
-        raise ConnectionError("Failed to connect\nto it")
+def test_a_cluster_that_cannot_be_reached_is_named_at_once(monkeypatch):
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+    monkeypatch.setenv("RAY_ADDRESS", address)
+    with pytest.raises(InputError, match=rf"^RAY_ADDRESS: {address} cannot be reached \(Connection refused\); check"):
+        Ray()
 
-    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")
+
+def test_a_cluster_that_ray_refuses_is_named_with_its_reason(monkeypatch):
+    def fails(**options):
+        raise RuntimeError("Version mismatch\nof Ray")
+
+    monkeypatch.setenv("RAY_ADDRESS", "auto")
     monkeypatch.setattr(ray, "init", fails)
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    with pytest.raises(InputError, match=r"^RAY_ADDRESS: 10.0.0.1:6379 cannot be reached \(Failed to connect\); check"):
+    with pytest.raises(InputError, match=r"^RAY_ADDRESS: auto cannot be reached \(Version mismatch\); check"):
         Ray()
