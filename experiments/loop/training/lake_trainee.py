@@ -19,7 +19,7 @@ from lakewright.core_jax.types import FAILURE_NAMES, Failure, Verdict
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem
-from lakewright.engineer.evidence import Drawn
+from lakewright.engineer.tally import Drawn
 from lakewright.experiments.environments.lake import Lake, config_of, design_of, problem_of, row_of, tally_of
 from lakewright.experiments.loop.records.board_answers import Answer, BoardAnswers, write_answers
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
@@ -65,7 +65,7 @@ class LakeTrainee(Trainee[Task]):
         return read_held_out(folder)
 
     def count_held_out(self) -> int:
-        """As `Trainee.count_held_out`, without finding out which cells of a team cannot be drawn: that takes minutes."""
+        """As `Trainee.count_held_out`: also the boards of cells that cannot be drawn, as trying takes minutes."""
         return len(_list_configs(self.settings)) * self.settings.validation.boards
 
     def draw_problems(
