@@ -198,7 +198,7 @@ def test_a_text_run_that_is_killed_at_random_instants_ends_as_if_it_had_not_been
 
 OWN = """
 from lakewright.engineer import Delta, Proposal
-from lakewright.engineer.delta import difference
+from lakewright.engineer.delta import derive_delta
 from lakewright.engineer.samplers.base import Sampled
 
 
@@ -214,7 +214,7 @@ class Longer:
         share = design.strata[last]["share"] + self.step
         rows = {**design.strata, last: {**design.strata[last], "share": share}}
         rows[first] = {**rows[first], "share": 1 - share}
-        return Proposal("", "longer", difference(design, rows, "longer", space))
+        return Proposal("", "longer", derive_delta(design, rows, "longer", space))
 
     def state_dict(self):
         return {"rounds": self.rounds}
