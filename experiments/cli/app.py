@@ -101,7 +101,7 @@ def build_app() -> App:
     """All commands with their options."""
     app = App(
         name="lakewright",
-        help="Reinforcement learning on problems that an engineer redesigns between stages: boards of a frozen lake, or your own.",
+        help="Reinforcement learning on problems that an engineer redesigns between stages: boards, or your own.",
         help_epilogue="Shell completion: lakewright --install-completion (bash, zsh, fish).",
         help_format="plaintext",
         help_formatter=help_style(),
