@@ -19,12 +19,12 @@ import pyarrow.parquet as pq
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import content_hash, prng, versions
 from lakewright.core_jax.rows import fingerprint, read_all_as, write_rows
-from lakewright.core_jax.support import locked, read_config, write_json
+from lakewright.core_jax.support import listed, locked, read_config, write_json
 from lakewright.experiments.benchmark.cells import BENCHMARK_SCHEMA, BenchmarkRow, Moved, draw_cell, moved_from
 from lakewright.experiments.benchmark.tiers import TIERS, Tier
 from lakewright.experiments.executors.choice import HERE, ExecutorChoice
 from lakewright.experiments.executors.executor import Task, in_order
-from lakewright.experiments.resumable.claims import Claim
+from lakewright.experiments.resumable.claims import Claim, writer_name
 
 FORMAT = 1
 NAME = "benchmark"
@@ -143,15 +143,17 @@ def _draw_team(parts: Path, tier: Tier, seed: int, team: tuple[int, int]) -> lis
         if (cell.agents, cell.size) == team:
             path = parts / f"{cell}.jsonl"
             if not path.exists():
-                write_rows(path, draw_cell(cell, tier, seed, set(map(fingerprint, rows))), BENCHMARK_SCHEMA)
+                with listed(path, writer=writer_name()):  # other processes list the cells of their teams there
+                    write_rows(path, draw_cell(cell, tier, seed, set(map(fingerprint, rows))), BENCHMARK_SCHEMA)
             rows += read_all_as(BenchmarkRow, path)
     return rows
 
 
 def _write_parts(folder: Path, rows: list[BenchmarkRow]) -> list[Path]:
     paths = [folder / f"{NAME}{form}" for form in (".jsonl", ".parquet")]
-    for path in paths:
-        write_rows(path, rows, BENCHMARK_SCHEMA)
+    with listed(*paths):
+        for path in paths:
+            write_rows(path, rows, BENCHMARK_SCHEMA)
     return paths
 
 
@@ -168,7 +170,8 @@ def _write_manifest(
         moved=list(dict.fromkeys(moved for row in rows if (moved := moved_from(row)))),
         files={path.name: _describe_file(path) for path in files},
     )
-    write_json(folder / MANIFEST, manifest)
+    with listed(folder / MANIFEST):
+        write_json(folder / MANIFEST, manifest)
     return manifest
 
 

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.executors.executor import Executor, WorkerDiedError, as_finished
 from lakewright.experiments.sweep.folder import SweepFolder
-from lakewright.experiments.sweep.shards import Record, check_cell, make_shard
+from lakewright.experiments.sweep.shards import Record, check_cell, check_file, make_shard
 from lakewright.experiments.sweep.spec import Shard, SweepCell, SweepSpec
 
 WHOLE = (0, 1)
@@ -34,7 +34,8 @@ class Finished:
     new: bool
 
     def read(self) -> pa.Table:
-        """Its boards, one row for each."""
+        """Its boards, one row for each. Raises InputError where its file was changed."""
+        check_file(self.path, self.record)
         return pq.read_table(self.path, partitioning=None)
 
 
@@ -62,16 +63,16 @@ def sweep(spec: SweepSpec, executor: Executor, out: Path, share: tuple[int, int]
         # Strata first: one that cannot be drawn is reported before much is made.
         strata = [shard.cell for shard in left if shard.first == 0 and shard.cell.wait_ratio is not None]
         items: list[SweepCell | Shard] = [*strata, *left]
-        work = functools.partial(_make_item, folder.shards, spec.columns)
+        work = functools.partial(_make_item, folder.shards, spec)
         with contextlib.closing(as_finished(executor, work, items)) as finishing:
             for item, done in finishing:
                 if (record := _record_of(item, done)) is not None:
                     yield Finished(folder.shards / f"{record.name}.parquet", record, new=True)
 
 
-def _make_item(folder: Path, columns: tuple[str, ...], item: SweepCell | Shard) -> Record | None:
+def _make_item(folder: Path, spec: SweepSpec, item: SweepCell | Shard) -> Record | None:
     if isinstance(item, Shard):
-        return make_shard(folder, columns, item)
+        return make_shard(folder, spec, item)
     check_cell(item)
     return None
 
