@@ -6,6 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 from lakewright.experiments.cli import build_app
 from lakewright.experiments.cli.conventions.overrides import take_overrides
@@ -114,3 +115,14 @@ def test_the_container_has_the_files_that_an_installation_needs():
     needed = re.search(r"^\.venv/installed: (.+)$", MAKEFILE, re.MULTILINE)[1].split()
     copied = {name.rstrip("/") for words in instructions() if words[0] == "COPY" for name in words[1:-1]}
     assert {name.split("/")[0] for name in needed} <= copied
+
+
+def test_the_files_for_clusters_start_a_study_by_options_that_there_are():
+    script = HOUSE / "docs" / "hosts" / "study.slurm"
+    assert subprocess.run(["bash", "-n", str(script)], check=False).returncode == 0
+    job = yaml.safe_load((HOUSE / "docs" / "hosts" / "study-rayjob.yaml").read_text())
+    started = script.read_text().splitlines()[-1].replace('"$@"', "")
+    for line in (job["spec"]["entrypoint"], started):
+        command, bound, _ = build_app().parse_args(shlex.split(line)[1:], print_error=False, exit_on_error=False)
+        assert command.__name__ == "study"
+        assert bound.arguments["where"].executor == "ray"

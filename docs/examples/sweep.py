@@ -6,7 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from lakewright.experiments.sweep import Local, SweepSpec, sweep
+from lakewright.experiments.executors import Local
+from lakewright.experiments.sweep import SweepSpec, sweep
 
 SPEC = SweepSpec(sizes=(4, 6), agents=(2,), hole_ratios=(0.0, 0.2, 0.4, 0.6), boards=8192, shard=4096)
 
@@ -14,9 +15,10 @@ SPEC = SweepSpec(sizes=(4, 6), agents=(2,), hole_ratios=(0.0, 0.2, 0.4, 0.6), bo
 def main(folder: Path) -> None:
     """Prints what is solvable, and how often somebody must wait, by size and hole ratio."""
     tables = []
-    for shard in sweep(SPEC, Local(), folder):
-        print(f"{shard.path.name}: {shard.record.count / shard.record.seconds:,.0f} boards/s")
-        tables.append(shard.read().select(["size", "hole_ratio", "status", "wait_required"]))
+    with Local() as executor:
+        for shard in sweep(SPEC, executor, folder):
+            print(f"{shard.path.name}: {shard.record.count / shard.record.seconds:,.0f} boards/s")
+            tables.append(shard.read().select(["size", "hole_ratio", "status", "wait_required"]))
     boards = pa.concat_tables(tables)
     boards = boards.append_column("solvable", pc.equal(boards["status"].cast(pa.string()), "solvable"))
     cells = boards.group_by(["size", "hole_ratio"]).aggregate([("solvable", "mean"), ("wait_required", "mean")])

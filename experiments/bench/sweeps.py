@@ -20,7 +20,9 @@ from lakewright.core_jax.solver import solve
 from lakewright.core_jax.support import cores
 from lakewright.experiments.bench.measurement import format_markdown
 from lakewright.experiments.bench.timing import wall_and_processor
-from lakewright.experiments.sweep.executors import Executor, Local, Ray
+from lakewright.experiments.executors.executor import Executor
+from lakewright.experiments.executors.local_processes import Local
+from lakewright.experiments.executors.ray_cluster import Ray
 from lakewright.experiments.sweep.folder import SweepFolder
 from lakewright.experiments.sweep.runner import sweep
 from lakewright.experiments.sweep.shards import Record, draw_boards, make_shard
@@ -76,9 +78,13 @@ class SweepBench(msgspec.Struct, frozen=True):
 
 def measure_rates() -> SweepBench:
     """Runs all of it, in folders that are removed."""
-    beside = [found for case in CASES for found in Local(1).map(beside_solver, [case])]
+    with Local(1) as alone:
+        beside = [alone.submit(beside_solver, case).result() for case in CASES]
     local = {workers: measure_rate(Local(workers), workers) for workers in sorted({1, 2, cores()})}
-    ray = measure_rate(Ray(cores()), cores()) if find_spec("ray") else None
+    ray = None
+    if find_spec("ray"):
+        with Ray(cores()) as cluster:
+            ray = measure_rate(cluster, cores())
     return SweepBench(
         cores(), beside, local, ray, LONG * CASES[0][2], *measure_memory(), TINY_SHARDS, *measure_tiny_shards()
     )

@@ -8,7 +8,8 @@ The rows of a cell are kept in DIR/cells/ until all cells are done, so that a ki
 import hashlib
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -17,11 +18,13 @@ import pyarrow.parquet as pq
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import content_hash, prng, versions
-from lakewright.core_jax.rows import Fingerprint, fingerprint, read_all_as, write_rows
+from lakewright.core_jax.rows import fingerprint, read_all_as, write_rows
 from lakewright.core_jax.support import listed, locked, read_config, write_json
 from lakewright.experiments.benchmark.cells import BENCHMARK_SCHEMA, BenchmarkRow, Moved, draw_cell, moved_from
 from lakewright.experiments.benchmark.tiers import TIERS, Tier
-from lakewright.experiments.resumable.claims import Claim
+from lakewright.experiments.executors.choice import HERE, ExecutorChoice
+from lakewright.experiments.executors.executor import Task, in_order
+from lakewright.experiments.resumable.claims import Claim, writer_name
 
 FORMAT = 1
 NAME = "benchmark"
@@ -75,7 +78,11 @@ class BenchmarkManifest(msgspec.Struct, frozen=True):
 
 
 def build_benchmark(
-    folder: Path, name: str, seed: int, on_progress: Callable[[int], object] = lambda boards: None
+    folder: Path,
+    name: str,
+    seed: int,
+    on_progress: Callable[[int], object] = lambda boards: None,
+    where: ExecutorChoice = HERE,
 ) -> BenchmarkManifest:
     """Builds the benchmark of a tier in `folder`, or resumes its build.
 
@@ -83,7 +90,8 @@ def build_benchmark(
         folder: Where its files are.
         name: The tier.
         seed: Gives other boards.
-        on_progress: Gets the number of boards of each finished cell.
+        on_progress: Gets the number of boards of each finished team.
+        where: Where they are drawn.
 
     Raises InputError where the folder holds another benchmark, a file of it was altered, or a cell has no boards.
     """
@@ -96,7 +104,7 @@ def build_benchmark(
             _check_files(folder, manifest)
             on_progress(manifest.boards)
         else:
-            rows = [row for cell in _draw_cells(folder / "cells", tier, request, on_progress) for row in cell]
+            rows = _draw_cells(folder / "cells", tier, request, where, on_progress)
             manifest = _write_manifest(folder, tier, request, rows, _write_parts(folder, rows))
         shutil.rmtree(folder / "cells", ignore_errors=True)
     return manifest
@@ -113,20 +121,32 @@ def read_benchmark(folder: Path) -> tuple[BenchmarkManifest, pa.Table]:
 
 
 def _draw_cells(
-    parts: Path, tier: Tier, request: Request, on_progress: Callable[[int], object]
-) -> Iterator[list[BenchmarkRow]]:
-    """The rows of each cell, drawn unless they are kept."""
+    parts: Path, tier: Tier, request: Request, where: ExecutorChoice, on_progress: Callable[[int], object]
+) -> list[BenchmarkRow]:
+    """The rows of all cells, drawn unless they are kept; one task has all cells that could share a board.
+
+    parts: the folder of the cells. tier, request: what is drawn. where: by whom. on_progress: as of `build_benchmark`.
+    """
     CLAIM.take_folder(parts, request)
-    taken: set[Fingerprint] = set()
+    rows: list[BenchmarkRow] = []
+    with where.open(Task("number of agents and size"), parts) as executor:
+        for drawn in in_order(executor, partial(_draw_team, parts.absolute(), tier, request.seed), tier.teams):
+            on_progress(len(drawn))
+            rows += drawn
+    return rows
+
+
+def _draw_team(parts: Path, tier: Tier, seed: int, team: tuple[int, int]) -> list[BenchmarkRow]:
+    """The rows of the cells of one number of agents and size."""
+    rows: list[BenchmarkRow] = []
     for cell in tier.cells():
-        path = parts / f"{cell}.jsonl"
-        if not path.exists():
-            with listed(path):
-                write_rows(path, draw_cell(cell, tier, request.seed, taken), BENCHMARK_SCHEMA)
-        rows = read_all_as(BenchmarkRow, path)
-        taken.update(map(fingerprint, rows))
-        on_progress(len(rows))
-        yield rows
+        if (cell.agents, cell.size) == team:
+            path = parts / f"{cell}.jsonl"
+            if not path.exists():
+                with listed(path, writer=writer_name()):  # other processes list the cells of their teams there
+                    write_rows(path, draw_cell(cell, tier, seed, set(map(fingerprint, rows))), BENCHMARK_SCHEMA)
+            rows += read_all_as(BenchmarkRow, path)
+    return rows
 
 
 def _write_parts(folder: Path, rows: list[BenchmarkRow]) -> list[Path]:

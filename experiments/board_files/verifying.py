@@ -24,6 +24,8 @@ from lakewright.core_jax.rows import (
 )
 from lakewright.core_jax.support import check_digest, listed
 from lakewright.experiments.board_files.watch import UNWATCHED, Watch
+from lakewright.experiments.executors.choice import HERE, ExecutorChoice
+from lakewright.experiments.executors.executor import Task
 from lakewright.experiments.resumable.parts import MOST_LISTED, Part, Parts, job_of, parts_of, work_in_parts
 from lakewright.experiments.resumable.plan_index import PlanIndex
 from lakewright.experiments.resumable.rejects import rejects_option
@@ -39,6 +41,7 @@ def verify_file(
     makespan_plans: bool = False,
     watch: Watch = UNWATCHED,
     rejects: Path | None = None,
+    where: ExecutorChoice = HERE,
 ) -> Counter[str]:
     """Replays the plans of `source` into verdicts in `out`, or continues it; bad rows are reported and left out.
 
@@ -49,6 +52,7 @@ def verify_file(
         makespan_plans: Judge those of `source` that are to reach the makespan.
         watch: Gets the progress, and what is wrong with the first of the bad rows.
         rejects: A file for the bad rows of `source`, unchanged; its ending is that of `source`.
+        where: Where they are judged.
 
     Returns: how many `plans` there are, of them `valid`, rows `without_plan`, plans `without_board`, and `bad_rows`
     (those of `plans` too), of them `unlisted` without a report. Raises InputError where a file cannot be read or
@@ -58,19 +62,11 @@ def verify_file(
     for path in inputs.values():
         ending(path)
     job = job_of("verify", inputs, {"makespan_plans": makespan_plans, **rejects_option(rejects)})
-    with parts_of(out, job, VERDICT_SCHEMA, rejects) as parts:
+    with parts_of(out, job, VERDICT_SCHEMA, rejects) as parts, where.open(Task("part")) as executor:
         index = _index(plans, source, parts) if plans else None
 
         def plans_for(rows: pa.RecordBatch) -> pa.ListArray:
             return index.find_plans(rows["id"]) if index else rows["makespan_plan" if makespan_plans else "plan"]
-
-        def judge(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, int]]:
-            given = plans_for(rows)
-            there = given.is_valid()
-            verdicts = verify_columns(rows.filter(there), given.filter(there))
-            watch.on_progress(len(rows))
-            valid = pc.sum(verdicts["valid"]).as_py() or 0
-            return verdicts, {"plans": len(verdicts), "valid": valid, "without_plan": given.null_count}
 
         watch.on_resume(parts.consumed)
 
@@ -78,9 +74,27 @@ def verify_file(
             given = plans_for(rows)
             return _missing(rows, given) | (_unfit(rows, given, index, plans) if index and plans else {})
 
-        work_in_parts(source, parts, check, judge, watch.on_bad_row)
+        work_in_parts(
+            source,
+            parts,
+            check,
+            _judge,
+            watch.on_bad_row,
+            executor,
+            give=lambda rows: (rows, plans_for(rows)),
+            on_progress=watch.on_progress,
+        )
         parts.assemble()
     return parts.tally
+
+
+def _judge(given: tuple[pa.RecordBatch, pa.ListArray]) -> tuple[pa.RecordBatch, dict[str, int]]:
+    """The verdicts on the plans of some rows, null where a row has none."""
+    rows, plans = given
+    there = plans.is_valid()
+    verdicts = verify_columns(rows.filter(there), plans.filter(there))
+    valid = pc.sum(verdicts["valid"]).as_py() or 0
+    return verdicts, {"plans": len(verdicts), "valid": valid, "without_plan": plans.null_count}
 
 
 def _missing(rows: pa.RecordBatch, plans: pa.ListArray) -> dict[int, str | InputError]:

@@ -21,6 +21,7 @@ from lakewright.experiments.cli.conventions.output import print_error
 from lakewright.experiments.cli.conventions.overrides import take_overrides
 from lakewright.experiments.cli.conventions.path_arguments import paths_of
 from lakewright.experiments.cli.conventions.usage_errors import usage_error
+from lakewright.experiments.executors.executor import ClusterLostError, WorkerDiedError
 from lakewright.experiments.resumable.overwriting import refuse_overwriting
 from lakewright.experiments.runtime.library_setup import keep_compiled_programs
 from lakewright.experiments.runtime.system_errors import is_of_the_disk, system_error
@@ -41,6 +42,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except InputError as error:
         print_error(str(error))
         return 2
+    except (WorkerDiedError, ClusterLostError) as error:
+        print_error(str(error))
+        return 1
     except BrokenPipeError:  # the reader of a pipe, such as `head`, has seen enough
         sys.stderr.close()
         return 1

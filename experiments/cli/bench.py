@@ -7,8 +7,9 @@ from typing import Annotated, Literal
 from cyclopts import App, Parameter
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.cli.conventions.options import Json, at_most_one
+from lakewright.experiments.cli.conventions.options import ExecutorOptions, Json, at_most_one
 from lakewright.experiments.cli.conventions.output import print_found
+from lakewright.experiments.executors.choice import HERE, ExecutorChoice
 from lakewright.experiments.runtime.library_setup import prepare_training
 from lakewright.experiments.runtime.progress_bars import progress
 
@@ -32,6 +33,7 @@ def bench(
     case: int | None = None,
     seed: int = 0,
     journal: Path | None = None,
+    where: Annotated[ExecutorOptions, Parameter(name="*")] = ExecutorOptions(),  # noqa: B008
     json: Json = False,
 ) -> int:
     """Measure how fast boards are drawn, solved and verified on this machine.
@@ -60,7 +62,9 @@ def bench(
         print_found(other.measure_rates(), json, other.format_table)
         return 0
     if campaign is not None:
-        return _check_labels(campaign, seed, journal, agents, json)
+        return _check_labels(campaign, seed, journal, agents, where.chosen(), json)
+    if where.chosen() != HERE:
+        raise InputError("--executor and --workers are for --campaign; rates are measured in this process")
     if corruption is not None:
         return _corrupt_files(corruption, case, seed, journal, json)
     from lakewright.experiments.bench import lake
@@ -77,8 +81,10 @@ def bench(
     return 0
 
 
-def _check_labels(boards: int, seed: int, journal: Path | None, agents: int | None, json: bool) -> int:
-    """The exit code is 1 where a label is wrong."""
+def _check_labels(
+    boards: int, seed: int, journal: Path | None, agents: int | None, where: ExecutorChoice, json: bool
+) -> int:
+    """The exit code is 1 where a label is wrong; the arguments are the options of the command."""
     from lakewright.experiments.label_checks.campaign import check_labels, format_totals
 
     if boards < 1:
@@ -88,7 +94,7 @@ def _check_labels(boards: int, seed: int, journal: Path | None, agents: int | No
     if importlib.util.find_spec("w9_pathfinding") is None:
         raise InputError("--campaign asks w9-pathfinding, which is not installed; pip install 'lakewright[bench]'")
     with progress("boards", boards, "boards") as bar:
-        found = check_labels(boards, seed, journal, bar.update, agents)
+        found = check_labels(boards, seed, journal, bar.update, agents, where)
     print_found(found, json, format_totals)
     return int(any(total.wrong for total in found))
 

@@ -10,8 +10,11 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
 from lakewright.experiments.benchmark.tiers import TIERS
 from lakewright.experiments.cli.conventions.answerers import Answering, EndpointOptions, ModelOptions, answerer_of
-from lakewright.experiments.cli.conventions.options import Flag, Json
+from lakewright.experiments.cli.conventions.options import ExecutorOptions, Flag, Json
 from lakewright.experiments.cli.conventions.output import print_error, print_found, print_summary
+from lakewright.experiments.executors.choice import HERE
+from lakewright.experiments.executors.executor import Task
+from lakewright.experiments.runtime.library_setup import keep_compiled_programs
 from lakewright.experiments.runtime.progress_bars import progress
 
 EXAMPLE = "example: lakewright benchmark build --out benchmark --tier paper"
@@ -25,6 +28,7 @@ def build(
     out: Annotated[Path, Parameter(metavar="DIR")],
     tier: Annotated[str, Parameter(choices=tuple(TIERS))] = "paper",
     seed: int = 0,
+    where: Annotated[ExecutorOptions, Parameter(name="*")] = ExecutorOptions(),  # noqa: B008
     json: Json = False,
 ) -> None:
     """Build the evaluation set, or resume.
@@ -37,7 +41,7 @@ def build(
     from lakewright.experiments.benchmark.builder import build_benchmark as build_in
 
     with progress("benchmark", TIERS[tier].count, "boards") as bar:
-        manifest = build_in(out, tier, seed, bar.update)
+        manifest = build_in(out, tier, seed, bar.update, where.chosen())
     print_summary({"boards": manifest.boards, "moved": len(manifest.moved), "out": str(out)}, json)
 
 
@@ -75,6 +79,7 @@ def evaluate(
     no_greedy: Flag = False,
     per_cell: int | None = None,
     prompt: Literal["own", "compact", "row"] = "own",
+    where: Annotated[ExecutorOptions, Parameter(name="*")] = ExecutorOptions(),  # noqa: B008
     model: Annotated[ModelOptions, Parameter(name="*", group="Model")] = ModelOptions(),  # noqa: B008
     endpoint: Annotated[EndpointOptions, Parameter(name="*", group="Endpoint")] = EndpointOptions(),  # noqa: B008
     json: Json = False,
@@ -97,10 +102,16 @@ def evaluate(
     from lakewright.experiments.evaluation.plot import write_plots
     from lakewright.experiments.evaluation.table import as_table
 
-    answerer = answerer_of(who, model, endpoint, prompt)
+    if who.endpoint and where.chosen() != HERE:
+        raise InputError("--executor and --workers: the server of --endpoint answers; give --concurrency instead")
     given = {"samples": samples, "temperature": temperature, "per_cell": per_cell, "prompt": prompt}
     settings = convert({"greedy": not no_greedy, **given}, EvaluationSettings, "command line")
-    with progress("evaluation", None, "answers") as bar:
+    task = Task("batch of answers")
+    if who.model:
+        gpus = 1.0 if model.device == "cuda" and where.executor == "ray" else None
+        task = Task("batch of answers", None, gpus, prepare=keep_compiled_programs)
+    with where.chosen().open(task) as executor, progress("evaluation", None, "answers") as bar:
+        answerer = answerer_of(who, model, endpoint, prompt, executor)
 
         def on_progress(what: str, done: int, total: int) -> None:
             bar.set_description(what, refresh=False)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from cyclopts import App, Parameter
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.cli.conventions.options import BOARD_FORMATS, Flag, Json, at_most_one
+from lakewright.experiments.cli.conventions.options import BOARD_FORMATS, ExecutorOptions, Flag, Json, at_most_one
 from lakewright.experiments.cli.conventions.output import print_error, print_summary
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ def generate(
     hole_ratio: float | None = None,
     wait_ratio: float | None = None,
     seed: int = 0,
+    where: Annotated[ExecutorOptions, Parameter(name="*")] = ExecutorOptions(),  # noqa: B008
     json: Json = False,
 ) -> None:
     """Draw certified boards.
@@ -62,7 +63,7 @@ def generate(
 
     begun = time.monotonic()
     with _watch_progress("boards", count, "boards") as watch:
-        generate_file(env, seed, count, out, watch)
+        generate_file(env, seed, count, out, watch, where.chosen())
     seconds = round(time.monotonic() - begun, 3)
     print_summary({"boards": count, "seconds": seconds, "out": str(out)}, json)
 
@@ -75,6 +76,7 @@ def solve(
     out: Path,
     makespan_plans: Flag = False,
     rejects: Rejects = None,
+    where: Annotated[ExecutorOptions, Parameter(name="*")] = ExecutorOptions(),  # noqa: B008
     json: Json = False,
 ) -> int:
     """Label boards with optima and a plan; bad rows are reported and left out.
@@ -88,7 +90,7 @@ def solve(
     from lakewright.experiments.board_files.solving import solve_file
 
     with _watch_progress("solve", None, "rows") as watch:
-        tally = solve_file(rows, out, makespan_plans, watch, rejects)
+        tally = solve_file(rows, out, makespan_plans, watch, rejects, where.chosen())
     return _print_result(tally, ("boards", "undecided", "bad_rows"), out, json)
 
 
@@ -101,6 +103,7 @@ def verify(
     plans: Annotated[Path | None, Parameter(group=PLANS)] = None,
     makespan_plans: Annotated[Flag, Parameter(group=PLANS)] = False,
     rejects: Rejects = None,
+    where: Annotated[ExecutorOptions, Parameter(name="*")] = ExecutorOptions(),  # noqa: B008
     json: Json = False,
 ) -> int:
     """Replay plans and judge them; bad rows are reported and left out.
@@ -116,7 +119,7 @@ def verify(
     from lakewright.experiments.resumable.parts import MOST_LISTED
 
     with _watch_progress("verify", None, "rows") as watch:
-        tally = verify_file(rows, out, plans, makespan_plans, watch, rejects)
+        tally = verify_file(rows, out, plans, makespan_plans, watch, rejects, where.chosen())
     lost = tally["without_board"]
     if lost > MOST_LISTED:
         print_error(f"{plans}: {lost} plans are of no board in {rows}, {MOST_LISTED} of them listed above")

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.cli.conventions.options import Json
+from lakewright.experiments.cli.conventions.options import ExecutorOptions, Json
 from lakewright.experiments.cli.conventions.output import print_error, print_found
 from lakewright.experiments.runtime.library_setup import prepare_training
 
@@ -23,7 +23,9 @@ def study(
     /,
     *,
     out: Annotated[Path, Parameter(metavar="DIR")],
-    workers: int = 1,
+    where: Annotated[ExecutorOptions, Parameter(name="*")] = ExecutorOptions(),  # noqa: B008
+    gpus_per_run: Annotated[float | None, Parameter(metavar="N")] = None,
+    cores_per_run: Annotated[int | None, Parameter(metavar="N")] = None,
     arms: Annotated[tuple[str, ...], Some] = (),
     seeds: Annotated[tuple[int, ...], Some] = (),
     results_only: bool = False,
@@ -34,22 +36,25 @@ def study(
     Args:
         spec: A spec, .toml or .json, or the name of a built-in one.
         out: The folder of the study.
-        workers: Runs at a time, each in its own process.
+        gpus_per_run: GPUs of each run, or a share of one; without it all runs share those of this machine, and on a
+            cluster each has as many as its training has processes.
+        cores_per_run: Cores of each run; without it an equal share of this machine's, on a cluster one.
         arms: Run these arms only; the same command with others, or with none, runs the others later.
         seeds: Run these seeds only, likewise.
         results_only: Sum up the runs that are finished, also while the study runs, and run nothing.
     """
-    if workers < 1:
-        raise InputError(f"--workers is {workers}; give at least 1")
+    chosen = where.chosen()
     if results_only and (arms or seeds):
         raise InputError(
             "--results-only sums up all finished runs; leave out --arms and --seeds, which choose what to run"
         )
     prepare_training()
     from lakewright.experiments.study.results_table import as_table
+    from lakewright.experiments.study.run_task import RunNeeds
     from lakewright.experiments.study.runner import run_study, sum_up
 
-    results, failures = (sum_up(spec, out), {}) if results_only else run_study(spec, out, workers, arms, seeds)
+    needs = RunNeeds(cores_per_run, gpus_per_run)
+    results, failures = (sum_up(spec, out), {}) if results_only else run_study(spec, out, chosen, arms, seeds, needs)
     print_found(results, json, as_table)
     for name, error in failures.items():
         print_error(f"{name}: {error}")

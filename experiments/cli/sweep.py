@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from lakewright.core_jax.errors import InputError
-from lakewright.experiments.cli.conventions.options import BACKENDS, Json
-from lakewright.experiments.cli.conventions.output import print_error, print_found, print_summary
+from lakewright.experiments.cli.conventions.options import ExecutorOptions, Json
+from lakewright.experiments.cli.conventions.output import print_found, print_summary
 from lakewright.experiments.runtime.progress_bars import progress
 
 if TYPE_CHECKING:
@@ -30,55 +29,42 @@ def run(
     /,
     *,
     out: Annotated[Path, Parameter(metavar="DIR")],
-    backend: Annotated[str, Parameter(choices=BACKENDS)] = "local",
-    workers: int | None = None,
+    where: Annotated[ExecutorOptions, Parameter(name="*")] = ExecutorOptions(),  # noqa: B008
     shard: Annotated[str, Parameter(metavar="i/n")] = "0/1",
     json: Json = False,
-) -> int:
+) -> None:
     """Run a sweep, or resume it.
 
     Args:
         spec: The axes and the number of boards, .toml or .json.
         out: The folder of the sweep.
-        backend: Who works.
-        workers: Processes, one core each; without it one for each core.
         shard: Make only every n-th shard, from the i-th on, as one job of an array.
     """
-    from lakewright.experiments.resumable.worker_processes import WorkerDiedError
-
-    if workers is not None and workers < 1:
-        raise InputError(f"--workers is {workers}; give at least 1")
-    try:
-        summary = _run_sweep(spec, out, backend, workers, shard)
-    except WorkerDiedError as error:
-        print_error(str(error))
-        return 1
-    print_summary(summary, json)
-    return 0
-
-
-def _run_sweep(path: Path, out: Path, backend: str, workers: int | None, share_text: str) -> dict[str, object]:
-    from lakewright.experiments.sweep.executors import BACKENDS, Local
-    from lakewright.experiments.sweep.runner import share_of, sweep
+    from lakewright.core_jax.support import cores
+    from lakewright.experiments.executors.executor import Task
+    from lakewright.experiments.sweep.runner import WHOLE, share_of, sweep
     from lakewright.experiments.sweep.spec import check_memory, read_spec
 
-    spec, share = read_spec(path), share_of(share_text)
-    executor = BACKENDS[backend](workers)
-    if isinstance(executor, Local):
-        check_memory(spec, executor.workers)
-    mine = spec.shards()[share[0] :: share[1]]
-    left = Counter(shard.cell.name for shard in mine)
-    boards, cells, made = sum(shard.count for shard in mine), len(left), 0
-    with progress("sweep", boards, "boards") as bar:
-        for shard in sweep(spec, executor, out, share):
-            if shard.new:
+    grid, share = read_spec(spec), share_of(shard)
+    chosen = where.chosen(cores())
+    if chosen.name == "local":
+        check_memory(grid, chosen.workers or 1)
+    mine = grid.shards()[share[0] :: share[1]]
+    left = Counter(one.cell.name for one in mine)
+    boards, cells, made = sum(one.count for one in mine), len(left), 0
+    with (
+        chosen.open(Task("shard"), out if share == WHOLE else None) as executor,
+        progress("sweep", boards, "boards") as bar,
+    ):
+        for finished in sweep(grid, executor, out, share):
+            if finished.new:
                 made += 1
-                bar.update(shard.record.count)
+                bar.update(finished.record.count)
             else:
-                bar.initial = bar.n = bar.n + shard.record.count
-            left.subtract([shard.record.cell])
+                bar.initial = bar.n = bar.n + finished.record.count
+            left.subtract([finished.record.cell])
             bar.set_postfix_str(f"{sum(not some for some in left.values())} of {cells} cells")
-    return {"boards": boards, "shards": len(mine), "made": made, "out": str(out)}
+    print_summary({"boards": boards, "shards": len(mine), "made": made, "out": str(out)}, json)
 
 
 @app.command(help_epilogue="example: lakewright sweep status sweeps/a")

@@ -18,9 +18,9 @@ from unittest import mock
 import msgspec
 
 from lakewright.experiments.benchmark import builder, tiers
+from lakewright.experiments.executors.executor import Serial
 from lakewright.experiments.loop.settings import preset_files
 from lakewright.experiments.resumable import parts
-from lakewright.experiments.sweep.executors import Serial
 from lakewright.experiments.sweep.runner import sweep
 from lakewright.experiments.sweep.spec import read_spec
 

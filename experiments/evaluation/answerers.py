@@ -1,6 +1,7 @@
 """Answerers of an evaluation: a planner, a model behind an endpoint, or a model in this process."""
 
 import dataclasses
+import functools
 import hashlib
 import itertools
 from collections.abc import Iterator, Sequence
@@ -13,6 +14,7 @@ from lakewright.core_jax.generator import content_hash
 from lakewright.core_jax.rows import Row, board_of, plan_of
 from lakewright.core_jax.support import Natural
 from lakewright.experiments.evaluation.planners import PLANNERS
+from lakewright.experiments.executors.executor import SERIAL, Executor, Serial, in_order
 from lakewright.experiments.resumable.spending import Spending
 from lakewright.policy.inference import Endpoint, EndpointSettings, Question, price_tokens
 
@@ -75,15 +77,19 @@ class PlannerAnswerer:
     in_words = False
     spent = 0.0
 
-    def __init__(self, solver: str, seed: int) -> None:
+    def __init__(self, solver: str, seed: int, executor: Executor = SERIAL) -> None:
         self.name = f"solver {solver}"
         self.identity = {"solver": solver, "seed": seed}
-        self._plan, self._seed = PLANNERS[solver], seed
+        self._plan, self._executor = functools.partial(_plan_batch, solver=solver, seed=seed), executor
 
     def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
         """In order."""
-        for some in _batched(asked, PLANS_AT_ONCE):
-            yield [AnswerRow(one.row.id, one.sample, plan=self._plan(one.row, self._seed + one.sample)) for one in some]
+        return in_order(self._executor, self._plan, _batched(asked, PLANS_AT_ONCE))
+
+
+def _plan_batch(asked: Sequence[WantedAnswer], solver: str, seed: int) -> list[AnswerRow]:
+    plan = PLANNERS[solver]
+    return [AnswerRow(one.row.id, one.sample, plan=plan(one.row, seed + one.sample)) for one in asked]
 
 
 class EndpointAnswerer:
@@ -112,14 +118,31 @@ class EndpointAnswerer:
 
 
 class ModelAnswerer:
-    """A checkpoint, whichever codec it uses. batch: answers decoded together.
+    """A checkpoint, whichever codec it uses.
+
+    Args:
+        place: Where it is.
+        settings: How it is asked in text.
+        device: Where it runs.
+        batch: Answers decoded together.
+        seed: Of samples.
+        executor: Answers batches, each of its processes with a model of its own.
 
     Raises InputError where the model cannot be read or the device is not there.
     """
 
     spent = 0.0
 
-    def __init__(self, place: str, settings: "TextSettings", device: str, batch: int | None, seed: int) -> None:
+    def __init__(
+        self,
+        place: str,
+        settings: "TextSettings",
+        device: str,
+        batch: int | None,
+        seed: int,
+        executor: Executor = SERIAL,
+    ) -> None:
+        self._source, self._executor = (place, settings, device, batch, seed), executor
         from lakewright.policy.codecs import codec_for
         from lakewright.policy.models import get_codec, load_model, prepare_place
 
@@ -134,9 +157,11 @@ class ModelAnswerer:
 
     def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
         """One batch after another. Raises InputError on a board that the codec cannot describe."""
-        for _, alike in itertools.groupby(asked, lambda one: (one.temperature, one.sample)):
-            for some in _batched(list(alike), self._batch):
-                yield self._answers(some)
+        alike = itertools.groupby(asked, lambda one: (one.temperature, one.sample))
+        batches = (some for _, one in alike for some in _batched(list(one), self._batch))
+        here = isinstance(self._executor, Serial)
+        work = self._answers if here else functools.partial(_answer_batch, self._source)
+        return in_order(self._executor, work, batches)
 
     def _answers(self, asked: Sequence[WantedAnswer]) -> list[AnswerRow]:
         import torch
@@ -171,6 +196,16 @@ class ModelAnswerer:
             finish = "stop" if answer and answer[-1] in ends else "length"
             rows.append(AnswerRow(one.row.id, one.sample, text, plan, len(prompt), len(answer), finish))
         return rows
+
+
+def _answer_batch(source: tuple[Any, ...], asked: Sequence[WantedAnswer]) -> list[AnswerRow]:
+    """The answers of a model, in another process than that of the evaluation."""
+    return _load_answerer(*source)._answers(asked)
+
+
+@functools.cache
+def _load_answerer(*source: Any) -> ModelAnswerer:
+    return ModelAnswerer(*source)
 
 
 def _weights(folder: Path) -> str | None:

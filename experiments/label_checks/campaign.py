@@ -10,6 +10,7 @@ was killed resumes.
 """
 
 import contextlib
+import itertools
 import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
@@ -28,6 +29,8 @@ from lakewright.core_jax.solver import Stage, solve, solve_with_stages
 from lakewright.core_jax.types import Board, Failure, Status, Verdict
 from lakewright.experiments.bench.measurement import format_markdown
 from lakewright.experiments.bench.peers import UNSOLVABLE, PlainBoard, w9_cbs, w9_joint_astar
+from lakewright.experiments.executors.choice import HERE, ExecutorChoice
+from lakewright.experiments.executors.executor import Task, in_order
 from lakewright.experiments.label_checks.independent_replay import Replay, replay_plans
 from lakewright.experiments.label_checks.related_boards import find_contradictions
 from lakewright.experiments.resumable.journal import Journal
@@ -104,21 +107,26 @@ def check_labels(
     journal: Path | None = None,
     on_progress: Callable[[int], object] = lambda boards: None,
     agents: int | None = None,
+    where: ExecutorChoice = HERE,
 ) -> list[Total]:
     """Draws `count` boards and tries them; `on_progress` is given the number of boards done.
 
     journal: keeps each finished batch; those that it holds are not tried again. agents: only boards with so many.
+    where: where batches are tried, and how many at a time; times are of boards beside as many others.
+
     Raises ImportError where w9-pathfinding is not installed (`pip install lakewright[bench]`), InputError where the
     journal is of another seed.
     """
     with _journal_batches(journal, seed, agents) as (found, keep):
         done = sum(tried.boards for tried in found)
         on_progress(done)
-        while done < count:
-            found.append(_try_batch(seed, len(found), count - done, agents))
-            keep(found[-1])
-            done += found[-1].boards
-            on_progress(found[-1].boards)
+        with where.open(Task("batch")) as executor:
+            for tried in in_order(
+                executor, partial(_try_batch, seed, agents), _list_batches(len(found), count - done, agents)
+            ):
+                found.append(tried)
+                keep(tried)
+                on_progress(tried.boards)
     alike: dict[tuple[int, float], list[Tried]] = defaultdict(list)
     for tried in found:
         alike[tried.agents, tried.hole_ratio].append(tried)
@@ -163,10 +171,25 @@ def fresh_boards(random: np.random.Generator, kind: Kind, count: int) -> Board:
     return Board(holes, cells[:, : kind.agents], cells[:, kind.agents : ends])  # type: ignore[arg-type]
 
 
-def _try_batch(seed: int, number: int, most: int, only: int | None) -> Tried:
+def _list_batches(first: int, boards: int, only: int | None) -> Iterator[tuple[int, int]]:
+    """The number of each batch that is left, from `first` on, and how many boards it has."""
+    for number in itertools.count(first):
+        if boards <= 0:
+            return
+        some = min(AT_ONCE if _is_of_team(number, only) else AT_ONCE_FOR_TWO, boards)
+        yield number, some
+        boards -= some
+
+
+def _is_of_team(number: int, only: int | None) -> bool:
+    return number % EVERY == 0 if only is None else only > 2
+
+
+def _try_batch(seed: int, only: int | None, batch: tuple[int, int]) -> Tried:
     """Draws the boards of a batch, all of one kind, and tries them; batches do not depend on one another."""
+    number, count = batch
     random = np.random.default_rng((seed, number))
-    team = number % EVERY == 0 if only is None else only > 2
+    team = _is_of_team(number, only)
     kinds = [
         Kind(agents, size, ratio)
         for agents in ((only,) if only else TEAMS if team else (2,))
@@ -175,7 +198,7 @@ def _try_batch(seed: int, number: int, most: int, only: int | None) -> Tried:
         if holds(size, agents)
     ]
     kind = kinds[random.integers(len(kinds))]
-    boards = fresh_boards(random, kind, min(AT_ONCE if team else AT_ONCE_FOR_TWO, most))
+    boards = fresh_boards(random, kind, count)
     found = solve_with_stages(boards, makespan_plans=True)
     labels = found.labels
     theirs = [_solve_with_peers(plain) for plain in _plain_boards(boards)]

@@ -1,1 +1,1 @@
-"""Long work that resumes after any kill: claims of folders, parts of files, journals, pools of processes."""
+"""Long work that resumes after any kill: claims of folders, parts of files, journals."""

@@ -6,15 +6,16 @@ length of a part depends on the clock. The layout of OUT does not: OUT is writte
 """
 
 import contextlib
+import functools
 import gc
 import os
 import shutil
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 import pyarrow as pa
@@ -32,6 +33,7 @@ from lakewright.core_jax.support import (
     replacing,
     write_atomically,
 )
+from lakewright.experiments.executors.executor import SERIAL, Executor, in_order
 from lakewright.experiments.resumable.claims import describe_difference
 from lakewright.experiments.resumable.overwriting import refuse_overwriting, refuse_within
 from lakewright.experiments.resumable.rejects import Rejects
@@ -42,7 +44,10 @@ from lakewright.experiments.resumable.rejects import Rejects
 SECONDS = 10.0
 FEWEST_ROWS, SOME_ROWS, ROWS_A_KIND, MOST_ROWS, MOST_BYTES = 512, 1 << 15, 1 << 11, 1 << 16, 1 << 25
 MOST_LISTED = 20  # rows left out of which a message each says why; beyond them they are counted
-T = TypeVar("T", bound=msgspec.Struct)
+AHEAD = 64  # parts that an executor has at a time: they lie in memory
+T = TypeVar("T")
+S = TypeVar("S", bound=msgspec.Struct)
+Worked: TypeAlias = tuple[pa.RecordBatch, dict[str, int]]
 
 
 class InputFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -197,34 +202,68 @@ def work_in_parts(
     source: Path,
     parts: Parts,
     check: Callable[[pa.RecordBatch], Mapping[int, str | InputError]],
-    work: Callable[[pa.RecordBatch], tuple[pa.RecordBatch, dict[str, int]]],
+    work: Callable[[Any], Worked],
     report: Callable[[str], object],
+    executor: Executor = SERIAL,
+    give: Callable[[pa.RecordBatch], Any] = lambda rows: rows,
+    on_progress: Callable[[int], object] = lambda rows: None,
 ) -> None:
-    """Adds to `parts` what `work` makes of the rows of `source`, and its counts, from where they end to the last.
+    """Adds to `parts` what is made of the rows of a file, from where they end to the last row.
 
-    What `check` says of a row, by its place, keeps it out. What is wrong with a row that is left out goes to `report`,
-    once more for the parts finished before; of many such rows only the first MOST_LISTED.
+    Args:
+        source: The file.
+        parts: Its finished parts.
+        check: What it says of a row, by its place, keeps the row out.
+        work: What makes the rows of a part, and counts, from what `give` returned for it.
+        report: Gets what is wrong with a row that is left out, once more for the parts finished before; of many such
+            rows only the first MOST_LISTED.
+        executor: Calls `work`; where that is in another process, `work` is a function that can be imported.
+        give: What `work` is given for the rows of a part.
+        on_progress: Gets the good rows of each part.
     """
     for line in parts.read_reports():
         report(line)
     pace, chunks = Pace(), read_chunks(source, parts.consumed)
-    gc.freeze()  # else each collection visits every imported object, which takes a third of the time
+    taken: deque[Taken] = deque()  # what `work` is at
+
+    def batches() -> Iterator[Any]:
+        while some := pace.take_chunks(chunks):
+            read, errors = zip(*in_threads(lambda chunk: _check_rows(chunk, check), some), strict=True)
+            rows = pa.concat_batches(read)
+            taken.append(Taken(some, errors, len(rows), len(places_by_kind(kinds_of(rows)))))
+            yield give(rows)
+
+    gc.freeze()  # collections would walk all that is imported, again and again: a third of the time
     try:
-        while taken := pace.take_chunks(chunks):
-            begun = time.monotonic()
-            read, errors = zip(*in_threads(lambda chunk: _check_rows(chunk, check), taken), strict=True)
-            bad = [str(error) for some in errors for error in some.values()]
+        for (made, tally), seconds in in_order(executor, functools.partial(_time_work, work), batches(), AHEAD):
+            part = taken.popleft()
+            bad = [str(error) for some in part.errors for error in some.values()]
             listed = parts.select_listed(bad)
             for line in listed:
                 report(line)
-            rows = pa.concat_batches(read)
-            made, tally = work(rows)
             if parts.rejects:
-                parts.rejects.save_rows(parts.number, zip(taken, map(list, errors), strict=True))
-            parts.add_part(Part(sum(map(len, taken)), listed, len(bad) - len(listed), tally=tally), made)
-            pace.adapt(time.monotonic() - begun, kinds=len(places_by_kind(kinds_of(rows))))
+                parts.rejects.save_rows(parts.number, zip(part.chunks, map(list, part.errors), strict=True))
+            parts.add_part(Part(sum(map(len, part.chunks)), listed, len(bad) - len(listed), tally=tally), made)
+            on_progress(part.rows)
+            pace.adapt(seconds, part.kinds)
     finally:
         gc.unfreeze()
+
+
+class Taken(NamedTuple):
+    """Chunks of the source that are worked on. errors: of each, by place. rows: good ones, of so many kinds."""
+
+    chunks: list[Chunk]
+    errors: tuple[dict[int, InputError], ...]
+    rows: int
+    kinds: int
+
+
+def _time_work(work: Callable[[Any], T], given: Any) -> tuple[T, float]:
+    """What `work` returns, and the seconds that it took."""
+    begun = time.monotonic()
+    made = work(given)
+    return made, time.monotonic() - begun
 
 
 def _check_rows(
@@ -284,7 +323,7 @@ def _job_file(folder: Path) -> Path:
     return folder / "job.json"
 
 
-def _read_record(path: Path, kind: type[T]) -> T:
+def _read_record(path: Path, kind: type[S]) -> S:
     try:
         return read_config(path, kind)
     except InputError as error:

@@ -22,13 +22,21 @@ class Configs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Random designs. As arms of one stage each, they show whether the trial's score predicts the gain in training.
 
     Shares are uniform on the simplex, values uniform from lists, all drawable. hole_ratios, wait_ratios: the lists of
-    the lake. Of other environments, levels have their `points`, and traits five shares over their range.
+    the lake. Of other environments, levels have their `points`, and traits five shares over their range. rounds: of
+    successive halving; with 1 every config is trained to its end.
     """
 
     count: Count = 24
     seed: Natural = 0
     hole_ratios: tuple[HoleRatio, ...] = (0.0, 0.1, 0.2, 0.3, 0.4)
     wait_ratios: tuple[Share, ...] = (0.0, 0.25, 0.5, 0.75, 1.0)
+    rounds: Count = 1
+
+    def __post_init__(self) -> None:
+        if (most := self.count.bit_length()) < self.rounds:
+            raise ValueError(
+                f"rounds is {self.rounds}, but {self.count} configs can be halved {most - 1} times; give at most {most}"
+            )
 
 
 def random_configs(chosen: Configs, trainee: Trainee) -> Iterator[tuple[str, Design]]:

@@ -11,6 +11,7 @@ from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.loop.records.token_budget import Spent
 from lakewright.experiments.loop.training.trainee import make_trainee
+from lakewright.experiments.study.halving import Stopped, find_stopped
 from lakewright.experiments.study.inference import Estimate, PairedTest, interquartile_mean, paired_tests
 from lakewright.experiments.study.learning_curves import (
     Curve,
@@ -81,8 +82,9 @@ class ArmResult(msgspec.Struct, frozen=True):
 class Results(msgspec.Struct, frozen=True):
     """results.json; valid: of the warm-up, in percent. held_out: the problems of the final test or held-out set.
 
-    missing: unfinished runs. tests: of the family, in valid %; along: of the same pairs, in what arms have `along`.
-    sizes, forced_sizes, traits: of the warm-up, as in `RunResult`. environment: that of the runs.
+    missing: unfinished runs, but for those that were stopped early, which are in `stopped`. tests: of the family, in
+    valid %; along: of the same pairs, in what arms have `along`. sizes, forced_sizes, traits: of the warm-up, as in
+    `RunResult`. environment: that of the runs.
     """
 
     budget: int
@@ -99,6 +101,7 @@ class Results(msgspec.Struct, frozen=True):
     forced_sizes: Rates = {}
     traits: dict[str, Rates] = {}
     environment: str = "lake"
+    stopped: Stopped | None = None
 
     def __post_init__(self) -> None:
         name_strata(self, "sizes", "forced_sizes")
@@ -117,6 +120,8 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
     judged = {planned.name: _judge_policy(plan, folder, folder.run(planned)) for planned in done}
     runs = _list_runs(plan, folder, judged, before)
     baselines = _list_curves(runs, plan.spec.baseline)
+    stopped = find_stopped(plan, folder, runs)
+    early = stopped.stages if stopped else {}
     names = list(dict.fromkeys(planned.arm for planned in done))
     solved = {name: np.array([int(digit) for digit in found.valid]) for name, found in judged.items()}
     return Results(
@@ -126,9 +131,9 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
         held_out=before.problems,
         arms=[_arm_result([run for run in runs if run.arm == name], plan.spec, solved, baselines) for name in names],
         runs=runs,
-        missing=[planned.name for planned in plan.runs if planned not in done],
+        missing=[planned.name for planned in plan.runs if planned not in done and planned.name not in early],
         prediction=prediction_of(read_prediction(folder), plan, {run.arm: run.gain for run in runs})
-        if plan.spec.configs
+        if plan.spec.configs and not stopped
         else None,
         tests=paired_tests(_by_seed(runs, lambda run: run.valid), plan.spec.family),
         along=paired_tests(_by_seed(runs, lambda run: average_curve(run.curve, plan.spec.budget)), plan.spec.family),
@@ -136,6 +141,7 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
         forced_sizes=valid_with_trait(begun, WAIT) if lake else {},
         traits={} if lake else valid_by_trait(begun),
         environment=plan.start.environment,
+        stopped=stopped,
     )
 
 

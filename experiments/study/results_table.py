@@ -42,9 +42,16 @@ def as_table(results: Results) -> str:
     return "\n".join(
         [
             *(arms, setting, *tests, *_reward_lines(results, ordered), *_taught_lines(results, ordered)),
-            *(*_stratum_tables(results, ordered), *missing),
+            *(*_stratum_tables(results, ordered), *_stopped_lines(results), *missing),
         ]
     )
+
+
+def _stopped_lines(results: Results) -> Iterator[str]:
+    """What successive halving stopped, after how many stages, and the tokens that this saved."""
+    if results.stopped and results.stopped.stages:
+        named = _list_names([f"{name} after {count}" for name, count in results.stopped.stages.items()])
+        yield f"stopped early, after how many stages: {named}; about {results.stopped.saved} tokens saved"
 
 
 def _list_names(names: Sequence[str]) -> str:

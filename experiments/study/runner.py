@@ -1,5 +1,6 @@
 """Runs the unfinished runs of a study and sums up the results."""
 
+import contextlib
 import traceback
 from collections import Counter
 from collections.abc import Sequence
@@ -8,22 +9,31 @@ from pathlib import Path
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import write_atomically
+from lakewright.experiments.executors.choice import HERE, ExecutorChoice
+from lakewright.experiments.executors.executor import SERIAL, Executor, Task, WorkerDiedError, as_finished, is_elsewhere
 from lakewright.experiments.loop.closed_loop import run as run_loop
-from lakewright.experiments.loop.dry_run import check_machine
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import write_record
 from lakewright.experiments.loop.records.stage_rollouts import read_problems
 from lakewright.experiments.loop.training.trainee import make_trainee
-from lakewright.experiments.resumable.pool import work_on
 from lakewright.experiments.runtime.library_setup import keep_compiled_programs, prepare_training
 from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.experiments.runtime.system_errors import is_of_the_disk, system_error
 from lakewright.experiments.study.curves import curves_svg
 from lakewright.experiments.study.final_evaluation import take_final_test
+from lakewright.experiments.study.halving import RoundOver, choose_survivors, count_stages, stop_after
 from lakewright.experiments.study.plot import study_svg
 from lakewright.experiments.study.results import Results, results_of
 from lakewright.experiments.study.results_table import as_table
 from lakewright.experiments.study.run_results import last_policy
+from lakewright.experiments.study.run_task import (
+    RunNeeds,
+    check_machines,
+    describe_task,
+    hold_run,
+    prepare_process,
+    record_machine,
+)
 from lakewright.experiments.study.study import CLAIM, Plan, Planned, StudyFolder, begin_run, plan_of, prepare_start
 
 FAILURE = "failure.txt"  # the traceback in a run's folder
@@ -31,7 +41,12 @@ MOST_SHOWN = 300  # characters of an error
 
 
 def run_study(
-    spec: Path, out: Path, workers: int, arms: Sequence[str] = (), seeds: Sequence[int] = ()
+    spec: Path,
+    out: Path,
+    where: ExecutorChoice = HERE,
+    arms: Sequence[str] = (),
+    seeds: Sequence[int] = (),
+    needs: RunNeeds = RunNeeds(),  # noqa: B008
 ) -> tuple[Results, dict[str, str]]:
     """Runs a study, or resumes it: its results, and the reason for each run that failed, by name.
 
@@ -40,17 +55,22 @@ def run_study(
     Args:
         spec: A file, or the name of a spec of the package.
         out: The folder of the study.
-        workers: How many runs there are at a time.
+        where: Where its runs take place, and how many at a time.
         arms: Those to run now, by default all; the others can be run later.
         seeds: Those to run now, likewise.
+        needs: What each run takes of its machine.
     """
     plan, folder = plan_of(spec), StudyFolder(out)
-    chosen = _choose_runs(plan.runs, arms, seeds)
-    for planned in chosen:
-        check_machine(planned.settings)
-    with folder.held(plan):
-        prepare_start(plan, folder)
-        failures = _run_all(chosen, folder, workers)
+    chosen = _choose_runs(plan, arms, seeds)
+    if where.name == "local":
+        check_machines(chosen)
+        task = Task("run", needs.cores, needs.gpus, prepare=prepare_process)
+    else:
+        task = describe_task(chosen, needs)
+    with folder.held(plan), where.open(task, out) as executor:
+        begin = executor.submit if is_elsewhere(executor) else SERIAL.submit
+        begin(partial(_prepare, folder=folder.folder.absolute(), runs=chosen), plan).result()
+        failures = _run_rounds(plan, chosen, folder, executor)
         results = _summed_up(plan, folder)
     return results, failures
 
@@ -76,8 +96,11 @@ def _summed_up(plan: Plan, folder: StudyFolder) -> Results:
     return results
 
 
-def _choose_runs(runs: Sequence[Planned], arms: Sequence[str], seeds: Sequence[int]) -> list[Planned]:
+def _choose_runs(plan: Plan, arms: Sequence[str], seeds: Sequence[int]) -> list[Planned]:
     """The runs of these arms and seeds, where none are named of all. Raises InputError on an unknown one."""
+    if plan.spec.configs and plan.spec.configs.rounds > 1 and (arms or seeds):
+        raise InputError("--arms and --seeds choose runs, but the rounds of configs compare them all; leave them out")
+    runs = plan.runs
     _check_known("--arms", arms, [run.arm for run in runs])
     _check_known("--seeds", seeds, [run.seed for run in runs])
     return [run for run in runs if (not arms or run.arm in arms) and (not seeds or run.seed in seeds)]
@@ -90,15 +113,38 @@ def _check_known(option: str, named: Sequence[object], known: Sequence[object]) 
             raise InputError(f"{option} names {str(one)!r:.60}, which no run has; choose from {listed}")
 
 
-def _run_all(runs: Sequence[Planned], folder: StudyFolder, workers: int) -> dict[str, str]:
-    """Runs what is not finished."""
-    failures = {}
-    ordered = in_order(runs)
-    with progress("study", len(ordered), "runs") as bar:
-        for planned, reason in work_on(ordered, partial(_run_one, out=folder.folder), workers):
+def _prepare(plan: Plan, folder: Path, runs: Sequence[Planned]) -> None:
+    """What all runs begin with, made on a machine such as theirs."""
+    check_machines(runs)
+    prepare_training()
+    prepare_start(plan, StudyFolder(folder))
+
+
+def _run_rounds(plan: Plan, runs: Sequence[Planned], folder: StudyFolder, executor: Executor) -> dict[str, str]:
+    """Runs what is not finished: in a study of configs round by round, each with the better half of the last."""
+    rounds, failures = plan.spec.configs.rounds if plan.spec.configs else 1, dict[str, str]()
+    for number in range(rounds - 1):
+        failures |= _run_all(runs, folder, executor, count_stages(number))
+        runs = choose_survivors(runs, folder, number)
+    return failures | _run_all(runs, folder, executor)
+
+
+def _run_all(
+    runs: Sequence[Planned], folder: StudyFolder, executor: Executor, stages: int | None = None
+) -> dict[str, str]:
+    """Runs what is not finished, or of each run so many stages; why those that failed did."""
+    failures, ordered = {}, in_order(runs)
+    work = partial(_run_one, out=folder.folder.absolute(), stages=stages)
+    finishing = as_finished(executor, work, ordered)
+    with progress("study", len(ordered), "runs") as bar, contextlib.closing(finishing):
+        for planned, done in finishing:
+            try:
+                reason = done.result()
+            except WorkerDiedError as error:
+                reason = str(error)
             bar.update()
             if reason:
-                failures[planned.name] = str(reason)
+                failures[planned.name] = reason
     return failures
 
 
@@ -108,17 +154,20 @@ def in_order(runs: Sequence[Planned]) -> list[Planned]:
     return sorted(runs, key=lambda planned: (-seeds[planned.arm], planned.seed))
 
 
-def _run_one(planned: Planned, out: Path) -> str:
-    """Runs one run to its end, in any process; returns why it failed, if it did."""
+def _run_one(planned: Planned, out: Path, stages: int | None) -> str:
+    """Runs one run to its end, or so many stages of it, in any process; returns why it failed, if it did."""
     run = StudyFolder(out).run(planned)
     try:
         keep_compiled_programs()
         prepare_training()
-        begin_run(planned, StudyFolder(out))
-        with run.locked():
+        with hold_run(run):
+            begin_run(planned, StudyFolder(out))
+            record_machine(run)
             (run.folder / FAILURE).unlink(missing_ok=True)
-            run_loop(planned.settings, run)
+            run_loop(planned.settings, run, *([partial(stop_after, run, stages)] if stages else []))
             _take_test(planned, run, StudyFolder(out))
+    except RoundOver:
+        return ""
     except InputError as error:
         return str(error)
     except Exception as error:  # whatever it is, it concerns this run only, and the others continue

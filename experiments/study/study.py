@@ -5,6 +5,7 @@ test.parquet the boards of the final test; test.jsonl the problems of other envi
 results.json table.txt study.svg curves.svg   the results
 """
 
+import math
 import os
 import re
 import shutil
@@ -192,7 +193,7 @@ def prepare_start(plan: Plan, folder: StudyFolder) -> None:
     trainee, warmup = make_trainee(plan.start), folder.start.warmup
     folder.start.open(plan.start)
     prepare_run(trainee, folder.start)
-    if plan.spec.configs and not folder.trial.exists():
+    if plan.spec.configs and plan.spec.configs.rounds == 1 and not folder.trial.exists():
         designs = [make_trainee(planned.settings).start for planned in plan.runs]
         write_record(folder.trial, try_designs(start_trial(trainee, warmup, "configs"), designs), lake=trainee.lake)
     if plan.spec.test:
@@ -306,10 +307,11 @@ def _make_trainee(settings: RunSettings, where: str) -> Trainee:
 
 
 def _arms_of_configs(spec: StudySpec, trainee: Trainee) -> dict[str, dict[str, Any]]:
-    """One arm for each random design: a single stage on its problems."""
+    """One arm for each random design: a single stage on its problems, or as many as successive halving has, as long."""
     assert spec.configs
-    arms = {}
+    arms, stages = {}, 2 ** (spec.configs.rounds - 1)
+    shorter = {"grpo": {"steps": math.ceil(trainee.settings.grpo.steps / stages)}} if stages > 1 else {}
     for name, design in random_configs(spec.configs, trainee):
         config = msgspec.to_builtins(config_of(design), str_keys=True) if trainee.lake else _name_rows(design)
-        arms[name] = {"env" if trainee.lake else "design": config, "teacher": "fixed", "stages": 1}
+        arms[name] = {"env" if trainee.lake else "design": config, "teacher": "fixed", "stages": stages, **shorter}
     return arms

@@ -1,8 +1,3 @@
-from .executors import BACKENDS as BACKENDS
-from .executors import Executor as Executor
-from .executors import Local as Local
-from .executors import Ray as Ray
-from .executors import Serial as Serial
 from .folder import Status as Status
 from .folder import SweepFolder as SweepFolder
 from .plots import plot as plot

@@ -1,20 +1,22 @@
 """Makes the missing shards of a sweep.
 
-for shard in sweep(spec, Local(workers=2), Path("sweeps/a")):
-    shard.read()  # the table of its boards
+with Local(workers=2) as executor:
+    for shard in sweep(spec, executor, Path("sweeps/a")):
+        shard.read()  # the table of its boards
 """
 
 import contextlib
 import dataclasses
 import functools
 from collections.abc import Iterator
+from concurrent.futures import Future
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.sweep.executors import Executor
+from lakewright.experiments.executors.executor import Executor, WorkerDiedError, as_finished
 from lakewright.experiments.sweep.folder import SweepFolder
 from lakewright.experiments.sweep.shards import Record, check_cell, check_file, make_shard
 from lakewright.experiments.sweep.spec import Shard, SweepCell, SweepSpec
@@ -44,7 +46,7 @@ def sweep(spec: SweepSpec, executor: Executor, out: Path, share: tuple[int, int]
 
     Args:
         spec: The grid of cells, and how many boards each has.
-        executor: Makes the shards.
+        executor: Makes the shards. It is ended where the sweep stops before its end.
         out: The folder of the sweep.
         share: (i, n) for every n-th shard from the i-th on, so that n processes can share a folder.
 
@@ -60,10 +62,11 @@ def sweep(spec: SweepSpec, executor: Executor, out: Path, share: tuple[int, int]
         left = [shard for shard in mine if shard.name not in finished]
         # Strata first: one that cannot be drawn is reported before much is made.
         strata = [shard.cell for shard in left if shard.first == 0 and shard.cell.wait_ratio is not None]
+        items: list[SweepCell | Shard] = [*strata, *left]
         work = functools.partial(_make_item, folder.shards, spec)
-        with contextlib.closing(executor.map(work, [*strata, *left])) as records:
-            for record in records:
-                if record is not None:
+        with contextlib.closing(as_finished(executor, work, items)) as finishing:
+            for item, done in finishing:
+                if (record := _record_of(item, done)) is not None:
                     yield Finished(folder.shards / f"{record.name}.parquet", record, new=True)
 
 
@@ -72,6 +75,13 @@ def _make_item(folder: Path, spec: SweepSpec, item: SweepCell | Shard) -> Record
         return make_shard(folder, spec, item)
     check_cell(item)
     return None
+
+
+def _record_of(item: SweepCell | Shard, done: Future[Record | None]) -> Record | None:
+    try:
+        return done.result()
+    except WorkerDiedError as error:
+        raise WorkerDiedError(f"{item}: {error}") from None
 
 
 def share_of(text: str) -> tuple[int, int]:

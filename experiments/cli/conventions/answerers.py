@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from cyclopts.argument import ArgumentCollection
 
     from lakewright.experiments.evaluation.answerers import Answerer
+    from lakewright.experiments.executors.executor import Executor
 
 
 def _exactly_one(arguments: "ArgumentCollection") -> None:
@@ -75,29 +76,31 @@ class EndpointOptions:
 
 
 def answerer_of(
-    who: Answering, model: ModelOptions, endpoint: EndpointOptions, prompt: str
+    who: Answering, model: ModelOptions, endpoint: EndpointOptions, prompt: str, executor: "Executor"
 ) -> Callable[[Path], "Answerer"]:
-    """A function that makes the answerer in the folder of an evaluation.
+    """What makes the answerer for the folder of an evaluation.
 
-    who: the answerer that was named. model, endpoint: the options of either. prompt: its form. Raises InputError on
-    options that exclude each other.
+    who, model, endpoint, prompt: the options of the command. executor: answers, where a server does not. Raises
+    InputError on options that do not go together.
     """
     if prompt == "compact" and who.model is None:
         raise InputError("--prompt is compact, which goes with --model only; leave it out")
     if (who.model_name is None) != (who.endpoint is None):
         raise InputError("--endpoint URL and --model-name NAME belong together; give both, or neither")
     if who.solver:
-        return _make_solver(who.solver, who.seed)
-    return _make_model(who, model, prompt) if who.model else _make_endpoint(who, endpoint)
+        return _make_solver(who.solver, who.seed, executor)
+    return _make_model(who, model, prompt, executor) if who.model else _make_endpoint(who, endpoint)
 
 
-def _make_solver(solver: str, seed: int) -> Callable[[Path], "Answerer"]:
+def _make_solver(solver: str, seed: int, executor: "Executor") -> Callable[[Path], "Answerer"]:
     from lakewright.experiments.evaluation.answerers import PlannerAnswerer
 
-    return lambda out: PlannerAnswerer(solver, seed)
+    return lambda out: PlannerAnswerer(solver, seed, executor)
 
 
-def _make_model(who: Answering, options: ModelOptions, prompt: str) -> Callable[[Path], "Answerer"]:
+def _make_model(
+    who: Answering, options: ModelOptions, prompt: str, executor: "Executor"
+) -> Callable[[Path], "Answerer"]:
     place = who.model or ""
     prepare_training(place)
     from lakewright.experiments.evaluation.answerers import ModelAnswerer
@@ -108,7 +111,7 @@ def _make_model(who: Answering, options: ModelOptions, prompt: str) -> Callable[
     settings = convert(given, TextSettings, "command line")
     if options.batch is not None and options.batch < 1:
         raise InputError(f"--batch is {options.batch}; give at least 1")
-    return lambda out: ModelAnswerer(place, settings, options.device, options.batch, who.seed)
+    return lambda out: ModelAnswerer(place, settings, options.device, options.batch, who.seed, executor)
 
 
 def _make_endpoint(who: Answering, options: EndpointOptions) -> Callable[[Path], "Answerer"]:

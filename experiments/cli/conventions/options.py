@@ -1,10 +1,12 @@
 """Options that several commands share, and the choices of options."""
 
+import dataclasses
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from cyclopts import Group, Parameter
 
 from lakewright.engineer.teachers import TEACHERS as REGISTERED
+from lakewright.experiments.executors.choice import EXECUTORS, ExecutorChoice
 
 if TYPE_CHECKING:
     from cyclopts.argument import ArgumentCollection
@@ -17,10 +19,24 @@ Json: TypeAlias = Annotated[bool, Parameter(show_default=False, help="Print the 
 
 TEACHERS = tuple(REGISTERED)
 SOLVERS = ("optimal", "prioritized", "greedy", "offset", "random")
-BACKENDS = ("local", "ray")
 BOARD_FORMATS = ("rows", "movingai", "lacam", "pogema", "published")
 TRACKERS = ("tensorboard", "wandb", "trackio")
 DEVICES = ("auto", "cpu", "cuda")
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ExecutorOptions:
+    """Where the tasks of a command run."""
+
+    executor: Annotated[str, Parameter(choices=EXECUTORS)] = "local"
+    """This machine, or the Ray cluster that RAY_ADDRESS names."""
+    workers: int | None = None
+    """Processes of this machine, or tasks at a time on the cluster."""
+
+    def chosen(self, processes: int | None = None) -> ExecutorChoice:
+        """The choice. processes: of this machine, where `workers` is not given."""
+        workers = self.workers if self.workers is not None or self.executor != "local" else processes
+        return ExecutorChoice(self.executor, workers)
 
 
 def check_name_of_teacher(_: type, name: str | None) -> None:

@@ -16,7 +16,6 @@ from lakewright.experiments.cli.conventions import options
 from lakewright.experiments.cli.conventions.overrides import take_overrides
 from lakewright.experiments.evaluation.planners import PLANNERS
 from lakewright.experiments.interop.trackers.adapters import TRACKERS
-from lakewright.experiments.sweep import BACKENDS
 from tests.support.processes.commands import HOUSE, surroundings
 
 HEAVY = ("jax", "numpy", "torch", "transformers", "trl", "pyarrow", "matplotlib", "scipy", "sklearn", "duckdb")
@@ -96,10 +95,9 @@ def test_the_help_of_the_program_names_every_command_and_shell_completion(capsys
     [
         (options.TEACHERS, TEACHERS),
         (options.SOLVERS, PLANNERS),
-        (options.BACKENDS, BACKENDS),
         (options.TRACKERS, TRACKERS),
     ],
-    ids=["teachers", "solvers", "backends", "trackers"],
+    ids=["teachers", "solvers", "trackers"],
 )
 def test_the_choices_that_are_offered_are_those_there_are(offered, there):
     assert tuple(offered) == tuple(there), "experiments/cli/conventions/options.py lists other names than the registry"

@@ -41,7 +41,7 @@ def spec_of(tmp_path: Path, old: str = "", new: str = "") -> Path:
 def study(tmp_path_factory) -> tuple[StudyFolder, Results]:
     out = tmp_path_factory.mktemp("sums")
     with quick():
-        results, failures = run_study(spec_of(out), out / "study", workers=1)
+        results, failures = run_study(spec_of(out), out / "study")
     assert failures == {}
     return StudyFolder(out / "study"), results
 
@@ -145,7 +145,7 @@ def test_random_designs_can_be_arms_of_a_study(tmp_path):
     assert [run.name for run in plan.runs] == [f"config-{number:02d}-s0" for number in range(3)]
     assert len({json.dumps(run.settings.design) for run in plan.runs}) == 3
     with quick():
-        results, failures = run_study(path, tmp_path / "out", workers=1)
+        results, failures = run_study(path, tmp_path / "out")
     assert (failures, len(results.prediction.gains)) == ({}, 3)
     assert [one.design for one in read_prediction(StudyFolder(tmp_path / "out")).candidates] == [
         make_trainee(run.settings).start for run in plan.runs

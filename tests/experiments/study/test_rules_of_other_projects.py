@@ -46,7 +46,7 @@ def test_each_rule_is_an_arm(spec):
 @pytest.mark.deep
 def test_a_study_compares_them_on_a_users_environment(spec, tmp_path):
     with quick():
-        results, failures = run_study(spec, tmp_path / "study", workers=1)
+        results, failures = run_study(spec, tmp_path / "study")
     assert failures == {}
     assert {run.arm for run in results.runs} == {"fixed", *RULES}
     drawn = {run.arm: run.drawn for run in results.runs}

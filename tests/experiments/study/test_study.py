@@ -39,7 +39,7 @@ def study(tmp_path_factory) -> tuple[StudyFolder, Results]:
     """The study that nobody disturbed."""
     out = tmp_path_factory.mktemp("study") / "study"
     with quick():
-        results, failures = run_study(SPEC, out, workers=1)
+        results, failures = run_study(SPEC, out)
     assert failures == {}
     return StudyFolder(out), results
 
@@ -249,7 +249,7 @@ def test_a_study_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tm
         with pytest.MonkeyPatch.context() as patch:
             cut_power(patch, renamings=3 + cuts % 8, before=before)  # results are four files and a list
             try:
-                run_study(SPEC, out, workers=1)
+                run_study(SPEC, out)
                 break
             except PowerCutError:
                 cuts += 1
@@ -299,12 +299,12 @@ def test_runs_that_all_fail_before_they_have_a_folder_can_begin_the_next_time(tm
     shutil.rmtree(out / "runs")
     with monkeypatch.context() as patch:
         patch.setattr(studying, "begin_run", fails)
-        results, failures = run_study(SPEC, out, workers=1)
+        results, failures = run_study(SPEC, out)
     assert (results.missing, results.arms) == (sorted(failures), [])
     remedy = "No space left on device; make room there, and run the same command again: what is finished is kept"
     assert failures["random-s0"] == f"{out / 'runs' / 'random-s0'}: {remedy}"
     monkeypatch.setattr(studying, "run_loop", lambda settings, run: None)
-    results, failures = run_study(SPEC, out, workers=1)
+    results, failures = run_study(SPEC, out)
     assert (results.missing, failures) == (["fixed-s0", "fixed-s1", "random-s0"], {})
 
 
@@ -314,7 +314,7 @@ def test_another_spec_on_the_same_folder_is_refused(tmp_path, study):
     with pytest.raises(
         InputError, match=r"holds another study: spec.budget is 300 there and 301 now; give the same input"
     ):
-        run_study(path, study[0].folder, workers=1)
+        run_study(path, study[0].folder)
 
 
 def test_a_study_from_before_a_setting_existed_resumes(tmp_path):
@@ -339,7 +339,7 @@ def test_random_configs_are_tried_once_and_ranked_by_what_training_on_them_gains
     assert len({str(run.settings.env) for run in plan.runs}) == 4
     out = tmp_path / "out"
     with quick():
-        results, failures = run_study(path, out, workers=1)
+        results, failures = run_study(path, out)
     assert failures == {}
     assert len(results.prediction.gains) == len(results.prediction.scores) == 4
     assert results.prediction.by_score is None, "a policy that solves nothing has no ranks"

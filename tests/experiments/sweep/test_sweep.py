@@ -1,5 +1,6 @@
 """A sweep: its shards hold what its spec says, and stopped at any time it resumes and loses nothing."""
 
+import contextlib
 import os
 import resource
 import signal
@@ -16,7 +17,9 @@ from lakewright.core_jax.generator import content_hash, draw_free, generate, gen
 from lakewright.core_jax.solver import solve
 from lakewright.core_jax.support import cores
 from lakewright.core_jax.types import Status
-from lakewright.experiments.sweep import BACKENDS, Serial, SweepFolder, SweepSpec, shards, sweep
+from lakewright.experiments.executors import Serial
+from lakewright.experiments.executors.choice import ExecutorChoice
+from lakewright.experiments.sweep import SweepFolder, SweepSpec, shards, sweep
 from lakewright.experiments.sweep import folder as folders
 from tests.support.boards.chi_square import assert_even
 from tests.support.boards.generated_rows import none_met
@@ -29,7 +32,7 @@ from tests.support.samples.tiny_sweep import SPEC, TOML, data_of, expected, make
 @pytest.fixture
 def here(monkeypatch):
     """The command works in this process."""
-    monkeypatch.setitem(BACKENDS, "local", lambda workers: Serial())
+    monkeypatch.setattr(ExecutorChoice, "open", lambda *needs: contextlib.nullcontext(Serial()))
 
 
 @pytest.fixture
@@ -253,7 +256,7 @@ def test_boards_that_workers_cannot_hold_are_reported_before_any_is_drawn(tmp_pa
         (("--shard", "2/2"), ["--shard is '2/2'", "0 <= i < n", "0/100"]),
         (("--shard", "half"), ["--shard is 'half'", "i/n"]),
         (("--workers", "0"), ["--workers is 0", "at least 1"]),
-        (("--backend", "slurm"), ["slurm", "--help"]),
+        (("--executor", "slurm"), ["slurm", "--help"]),
     ],
 )
 def test_a_wrong_option_is_reported(tmp_path, capsys, spec_file, options, parts):

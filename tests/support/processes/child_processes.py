@@ -12,7 +12,7 @@ import sys
 import time
 
 from lakewright.core_jax.support import end_with_starter, starter, write_atomically
-from lakewright.experiments.sweep import Local
+from lakewright.experiments.executors import Local
 
 SECONDS = 120.0
 
@@ -41,7 +41,7 @@ STARTED = {
     "by a program": lambda note: subprocess.Popen(
         ["sh", "-c", '"$@"; true', "sh", *program(note)], env=os.environ | starter()
     ),
-    "as a worker of a sweep": lambda note: list(Local(1).map(work, [note])),
+    "as a worker of a sweep": lambda note: Local(1).submit(work, note).result(),
 }
 
 

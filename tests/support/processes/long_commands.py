@@ -115,7 +115,7 @@ CASES = {
     "sweep": Case(["sweep", "sweep.toml", "--workers", "2"], "out", data_of),
     "sweep in shards": Case(["sweep", "sweep.toml", "--workers", "2"], "out", data_of, shares=2),
     "sweep on Ray": Case(
-        ["sweep", "sweep.toml", "--backend", "ray", "--workers", "2"],
+        ["sweep", "sweep.toml", "--executor", "ray", "--workers", "2"],
         "out",
         data_of,
         fillings=1,

@@ -13,7 +13,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from lakewright.core_jax.support import write_atomically
-from lakewright.experiments.resumable.pool import work_on
+from lakewright.experiments.executors import Local, Task, as_finished
 
 
 def noted(folder: Path, item: str) -> str:
@@ -42,7 +42,21 @@ def slow_square(piece: int, folder: Path) -> int:
     return tqdm(total=piece).n + piece * piece  # a bar has a lock
 
 
+def be_quiet() -> None:
+    """Prints nothing on standard error from here on."""
+    sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+
+
+def gpus_of(_: object) -> str:
+    """The GPUs that this process may use."""
+    return os.environ["CUDA_VISIBLE_DEVICES"]
+
+
 if __name__ == "__main__":
     where = Path(sys.argv[1])
-    found = dict(work_on([1, 2, 3], partial(slow_square, folder=where), workers=2))
-    (where / "found").write_text(str(sorted(found.items())))
+    with Local(2, Task(prepare=be_quiet)) as executor:
+        found = [
+            (piece, done.result())
+            for piece, done in as_finished(executor, partial(slow_square, folder=where), [1, 2, 3])
+        ]
+    (where / "found").write_text(str(sorted(found)))

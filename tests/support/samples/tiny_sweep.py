@@ -6,8 +6,9 @@ import itertools
 import tempfile
 from pathlib import Path
 
+from lakewright.experiments.executors import Serial
 from lakewright.experiments.runtime.library_setup import keep_compiled_programs
-from lakewright.experiments.sweep import Serial, SweepSpec, sweep
+from lakewright.experiments.sweep import SweepSpec, sweep
 from lakewright.experiments.sweep.runner import WHOLE, Finished
 
 SPEC = SweepSpec(sizes=(3,), agents=(2,), hole_ratios=(0.0, 0.4), boards=80, shard=32, seed=3)

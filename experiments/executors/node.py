@@ -1,0 +1,92 @@
+"""What the nodes of a cluster must have in common with the process that hands out tasks, checked before their first.
+
+A node that has not would fail all tasks that it gets, and as it fails them soon it would get most of them.
+"""
+
+import contextlib
+import functools
+import importlib.metadata
+import os
+import platform
+import secrets
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import write_atomically
+
+PACKAGES = ("lakewright", "jax", "jaxlib", "numpy", "python-sat")  # on which boards may depend
+TOKEN = ".cluster"  # the file in a folder by which nodes recognise it
+PATIENCE = 30.0  # seconds in which a network disk shows a new file
+
+
+class Home(msgspec.Struct, frozen=True):
+    """What a node is compared with. folder: which it must share, and `token`, which that folder holds; else empty.
+
+    working: the working directory, in which relative paths begin. versions: on which boards may depend.
+    """
+
+    working: str
+    versions: tuple[tuple[str, str], ...]
+    folder: str = ""
+    token: str = ""
+
+
+@contextlib.contextmanager
+def mark_home(folder: Path | None) -> Iterator[Home]:
+    """What nodes are to find, in the block; the folder is made if it is not there."""
+    here = os.getcwd(), tuple(_list_versions().items())
+    if folder is None:
+        yield Home(*here)
+        return
+    path, token = folder.absolute() / TOKEN, secrets.token_hex(8)
+    write_atomically(path, token.encode())
+    try:
+        yield Home(*here, str(folder.absolute()), token)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            if path.read_text() == token:  # of a later process otherwise
+                path.unlink()
+
+
+@functools.cache
+def enter_node(home: Home) -> None:
+    """Makes this process one of a node that may work. Raises InputError where versions or the folder are others."""
+    node, there = socket.gethostname(), _list_versions()
+    for name, version in home.versions:
+        if there.get(name) != version:
+            raise InputError(
+                f"node {node}: {name} is {there.get(name, 'missing')}, but {version} where the command runs; "
+                "install the same"
+            )
+    if home.folder and not _has_token(home):
+        raise InputError(
+            f"node {node}: {home.folder} is not the folder of that name where the command runs; "
+            "choose one on a disk that all nodes share"
+        )
+    with contextlib.suppress(OSError):  # where there is none of that name nothing is relative to it
+        os.chdir(home.working)
+
+
+def _list_versions() -> dict[str, str]:
+    """Those that matter here; looked up without the packages, which take a second to import."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            found[name] = importlib.metadata.version(name)
+    return found
+
+
+def _has_token(home: Home) -> bool:
+    until = time.monotonic() + PATIENCE
+    while True:
+        with contextlib.suppress(OSError):
+            if (Path(home.folder) / TOKEN).read_text() == home.token:
+                return True
+        if time.monotonic() > until:
+            return False
+        time.sleep(1)

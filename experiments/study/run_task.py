@@ -1,0 +1,115 @@
+"""A run of a study as a task of an executor: what it takes of a machine, and on which machine it ran."""
+
+import contextlib
+import os
+import platform
+import socket
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import read_config, write_json
+from lakewright.experiments.executors.executor import Task
+from lakewright.experiments.host.estimate import GB, estimate_of
+from lakewright.experiments.host.machine import installed_version
+from lakewright.experiments.loop.dry_run import check_machine
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.study.study import Planned
+
+MACHINES = "machines.json"  # in a run's folder
+LIBRARIES = 2 * GB  # of memory, that Python and the training libraries take
+PATIENCE = 20.0  # seconds in which the processes of a lost node end
+PROCESSORS = Path("/proc/cpuinfo")
+PACKAGES = ("lakewright", "jax", "torch", "transformers", "trl")
+
+
+class RunNeeds(msgspec.Struct, frozen=True):
+    """What each run takes, where it is not what follows from its settings: cores, and GPUs, which may be shares."""
+
+    cores: int | None = None
+    gpus: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.cores is not None and self.cores < 1:
+            raise InputError(f"--cores-per-run is {self.cores}; give at least 1")
+        if self.gpus is not None and (self.gpus < 0 or (self.gpus > 1 and self.gpus % 1)):
+            raise InputError(f"--gpus-per-run is {self.gpus:g}; give 0, a whole number, or a share of one such as 0.5")
+
+
+class RunMachine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A machine that a run was on: floats may differ between processors, and between versions."""
+
+    host: str
+    processor: str
+    gpus: list[str]
+    versions: dict[str, str]
+
+
+class RunMachines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """machines.json: those that a run was on, in order; a run that goes on where it was has one."""
+
+    machines: list[RunMachine] = []
+
+
+def describe_task(runs: Sequence[Planned], needs: RunNeeds) -> Task:
+    """What each run of a study takes: of memory what `lakewright estimate` says of the largest, and the libraries.
+
+    Raises InputError as `estimate_of`.
+    """
+    settings = list({planned.arm: planned.settings for planned in runs}.values())
+    processes = max((one.launch.processes for one in settings if one.device == "cuda"), default=None)
+    gpus = processes if needs.gpus is None else needs.gpus
+    found = map(estimate_of, settings)
+    memory = max(one.loading if gpus else one.processes * one.peak.total for one in found)
+    return Task("run", needs.cores, gpus, memory + LIBRARIES, prepare_process)
+
+
+def check_machines(runs: Sequence[Planned]) -> None:
+    """Raises InputError where this machine cannot do what one of the runs needs."""
+    for planned in runs:
+        check_machine(planned.settings)
+
+
+@contextlib.contextmanager
+def hold_run(run: RunFolder) -> Iterator[None]:
+    """Keeps other processes out of a run, once those of a lost node that worked on it have ended."""
+    until = time.monotonic() + PATIENCE
+    with contextlib.ExitStack() as stack:
+        while True:
+            try:
+                stack.enter_context(run.locked())
+                break
+            except InputError:
+                if time.monotonic() > until:
+                    raise
+            time.sleep(0.5)
+        yield
+
+
+def record_machine(run: RunFolder) -> None:
+    """Adds this machine to those that a run was on, if it is another than the last."""
+    path, here = run.folder / MACHINES, _describe_machine()
+    there = read_config(path, RunMachines).machines if path.exists() else []
+    if there[-1:] != [here]:
+        write_json(path, RunMachines([*there, here]))
+
+
+def _describe_machine() -> RunMachine:
+    import torch
+
+    lines = PROCESSORS.read_text().splitlines() if PROCESSORS.exists() else []
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    gpus = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
+    versions = {name: installed_version(name) or "" for name in PACKAGES}
+    return RunMachine(socket.gethostname(), next(names, platform.processor()), gpus, versions)
+
+
+def prepare_process() -> None:
+    """A process that shares its machine: as many threads as cores, and silent, as its run is reported elsewhere."""
+    if "OMP_NUM_THREADS" in os.environ:
+        os.environ.setdefault("NPROC", os.environ["OMP_NUM_THREADS"])
+    sys.stderr = open(os.devnull, "w")  # noqa: SIM115

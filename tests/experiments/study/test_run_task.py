@@ -1,0 +1,73 @@
+"""A run as a task: what it takes of a machine, where it ran, and how it waits for what was lost to end."""
+
+import threading
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import read_config
+from lakewright.experiments.host.estimate import estimate_of
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.study import run_task
+from lakewright.experiments.study.run_task import (
+    LIBRARIES,
+    RunMachines,
+    RunNeeds,
+    describe_task,
+    hold_run,
+    record_machine,
+)
+from lakewright.experiments.study.study import plan_of
+
+STUDY = Path(__file__).with_name("study.toml")
+
+
+def test_a_run_takes_the_memory_of_the_largest_by_the_estimate_and_one_gpu_for_each_process_that_trains():
+    runs = plan_of(STUDY).runs
+    task = describe_task(runs, RunNeeds())
+    assert (task.cores, task.gpus) == (None, None)
+    assert task.memory == LIBRARIES + max(estimate_of(run.settings).peak.total for run in runs)
+    settings = msgspec.structs.replace(runs[0].settings, device="cuda")
+    launch = msgspec.structs.replace(settings.launch, processes=2)
+    on_gpus = msgspec.structs.replace(runs[0], settings=msgspec.structs.replace(settings, launch=launch))
+    assert describe_task([on_gpus], RunNeeds()).gpus == 2
+    assert describe_task([on_gpus], RunNeeds(cores=3, gpus=0.5)).gpus == 0.5
+
+
+@pytest.mark.parametrize(
+    ("needs", "line"), [({"gpus": 1.5}, "--gpus-per-run is 1.5"), ({"cores": 0}, "--cores-per-run is 0")]
+)
+def test_what_no_run_can_take_is_refused(needs, line):
+    with pytest.raises(InputError, match=line):
+        RunNeeds(**needs)
+
+
+def test_the_machines_of_a_run_are_kept_in_order_and_one_that_goes_on_where_it_was_has_one(tmp_path, monkeypatch):
+    run = RunFolder(tmp_path)
+    for host in ("a", "a", "b", "a"):
+        monkeypatch.setattr(run_task.socket, "gethostname", lambda host=host: host)
+        record_machine(run)
+    machines = read_config(tmp_path / "machines.json", RunMachines).machines
+    assert [machine.host for machine in machines] == ["a", "b", "a"]
+    assert all(machine.processor and machine.versions["torch"] for machine in machines)
+
+
+def test_a_run_waits_for_the_process_of_a_lost_node_to_end_but_not_for_ever(tmp_path, monkeypatch):
+    run, begun, end = RunFolder(tmp_path), threading.Event(), threading.Event()
+
+    def hold():
+        with run.locked():
+            begun.set()
+            end.wait()
+
+    threading.Thread(target=hold, daemon=True).start()
+    begun.wait()
+    monkeypatch.setattr(run_task, "PATIENCE", 0.0)
+    with pytest.raises(InputError, match="another process runs here"), hold_run(run):
+        pass
+    monkeypatch.setattr(run_task, "PATIENCE", 60.0)
+    threading.Timer(0.1, end.set).start()
+    with hold_run(run):
+        assert end.is_set()
