@@ -34,10 +34,12 @@ MODULE = """
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Adds the pages that the navigation does not name to the guide, and the reference to its end."""
+    """Adds the pages that the navigation does not name to the guide and the notebook, and the reference to its end."""
     named = {page for entry in config.nav for section in entry.values() for page in _pages(section)}
-    guide = next(entry["Guide"] for entry in config.nav if "Guide" in entry)
-    guide += sorted(page.name for page in Path(config.docs_dir).glob("*.md") if page.name not in named)
+    sections = {name: section for entry in config.nav for name, section in entry.items()}
+    sections["Guide"] += sorted(page.name for page in Path(config.docs_dir).glob("*.md") if page.name not in named)
+    studies = sorted(f"lab/{page.name}" for page in Path(config.docs_dir).glob("lab/*.md") if page.stem != "index")
+    sections["Results"].append({"Lab notebook": ["lab/index.md", *studies]})
     config.nav.append({"Reference": [{wing: [_address(name) for name in (wing, *_rooms(wing))]} for wing in WINGS]})
     return config
 
