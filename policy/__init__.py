@@ -1,1 +1,1 @@
-"""The trainee: reads boards as tokens, answers with plans, and is trained on them."""
+"""The policy: tasks as tokens, models that answer them, and their training."""

@@ -1,4 +1,4 @@
-"""Boards of the lake as a `Play`: a codec asks, certified plans are the reference answers, the simulator judges."""
+"""Boards of the lake as a `Play`: a codec's prompts, certified plans as reference answers, the simulator's verdicts."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -8,10 +8,12 @@ import numpy as np
 from transformers import PreTrainedTokenizerFast
 
 from lakewright.core_jax.types import FAILURE_NAMES, Failure, Verdict
-from lakewright.policy.codecs import Codec
+from lakewright.policy.codecs.codec import Codec
 from lakewright.policy.play import Judged, Tasks
 from lakewright.policy.tasks import Task, augment_task
-from lakewright.policy.training import BoardStream, RewardSettings, judge_answers, rewards
+from lakewright.policy.training.board_stream import BoardStream
+from lakewright.policy.training.reward import compute_rewards, judge_answers
+from lakewright.policy.training.settings import RewardSettings
 
 
 class PlayedPlan(NamedTuple):
@@ -25,7 +27,13 @@ class PlayedPlan(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class BoardPlay:
-    """The `Play` of boards. horizon: steps of the longest plan."""
+    """The `Play` of boards.
+
+    Args:
+        codec: of prompts and answers.
+        horizon: steps of the longest plan.
+        reward: the parts of an answer's reward.
+    """
 
     codec: Codec
     horizon: int
@@ -36,17 +44,17 @@ class BoardPlay:
 
     @property
     def tokenizer(self) -> PreTrainedTokenizerFast:
-        """That of the codec."""
+        """The codec's."""
         return self.codec.tokenizer
 
     @property
     def batch(self) -> int:
-        """That of the codec."""
+        """The codec's."""
         return self.codec.batch
 
     @property
     def scored(self) -> bool:
-        """As `Play`: the vocabulary of cells is small, those of language models are not."""
+        """As `Play`: True for the tokens codec, whose vocabulary is small; False for language models."""
         return self.codec.name == "tokens"
 
     def key(self, task: Task) -> str:
@@ -62,24 +70,24 @@ class BoardPlay:
         return self.codec.encode_answer(task.board, task.moves)
 
     def longest_answer(self, tasks: Tasks[Task]) -> int:
-        """As `Play`: that of the largest team."""
+        """As `Play`: the longest answer of the largest team."""
         if isinstance(tasks, BoardStream):
             return self.codec.answer_length(self.horizon, tasks.agents)
         assert isinstance(tasks, Sequence), "boards come in a list or from a BoardStream"
         return max(self.codec.answer_length(self.horizon, len(task.board.starts)) for task in tasks)
 
-    def verdicts(self, tasks: Sequence[Task], answers: Sequence[list[int]]) -> tuple[Verdict, np.ndarray]:
+    def judge_plans(self, tasks: Sequence[Task], answers: Sequence[list[int]]) -> tuple[Verdict, np.ndarray]:
         """As `judge_answers`: the verdicts, numpy arrays [B], and the plans, int8 [B, K, horizon]."""
         return judge_answers(list(tasks), list(answers), self.horizon, self.codec)
 
     def judge(self, tasks: Sequence[Task], answers: Sequence[list[int]]) -> Judged:
         """As `Play`, with the plans as details."""
-        found, moves = self.verdicts(tasks, answers)
+        found, moves = self.judge_plans(tasks, answers)
         codes = np.asarray(found.failure)
         places = zip(tasks, moves, codes, np.asarray(found.agent), np.asarray(found.step), strict=True)
         return Judged(
             codes == Failure.NONE,
-            rewards(list(tasks), found, moves, self.reward),
+            compute_rewards(list(tasks), found, moves, self.reward),
             [FAILURE_NAMES[code] if code else "" for code in codes],
             [PlayedPlan(plan[: len(task.board.starts)], *where) for task, plan, *where in places],
         )

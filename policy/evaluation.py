@@ -8,7 +8,7 @@ from transformers import PreTrainedModel
 from lakewright.core_jax.results import Outcomes
 from lakewright.core_jax.types import Verdict
 from lakewright.policy.board_play import BoardPlay
-from lakewright.policy.inference import answer_tasks
+from lakewright.policy.inference.sampling import answer_tasks
 from lakewright.policy.tasks import Task
 
 
@@ -21,23 +21,28 @@ def evaluate(
     on_progress: Callable[[int], None] = lambda boards: None,
     on_answers: Callable[[list[list[int]]], object] = lambda answers: None,
 ) -> tuple[Verdict, np.ndarray]:
-    """Lets the model answer every task (greedily at temperature 0): the verdicts [B] and plans int8 [B, K, horizon].
+    """Return the verdicts [B] and the plans int8 [B, K, horizon] of a model that answers every task.
 
-    Args: as those of `answer_tasks`. on_answers: gets the answers themselves, token ids. Tasks of any other kind are
-    answered and judged by `lakewright.policy.training.answer_groups`.
+    Args:
+        model, play, tasks: as for `answer_tasks`.
+        temperature: of the sampling; 0 is greedy.
+        on_progress: gets how many more tasks are answered.
+        on_answers: gets the answers themselves, token ids.
+
+    Tasks of any other kind are answered and judged by `lakewright.policy.training.answer_groups`.
     """
     answers = answer_tasks(model, play, tasks, temperature=temperature, on_progress=on_progress)
     on_answers(answers)
-    return play.verdicts(tasks, answers)
+    return play.judge_plans(tasks, answers)
 
 
 def outcomes_by_size(tasks: list[Task], verdicts: Verdict) -> dict[int, Outcomes]:
     """The outcomes of verdicts [B] per map size."""
     sizes = np.array([task.size for task in tasks])
-    return {int(size): _outcomes(tasks, verdicts, np.flatnonzero(sizes == size)) for size in np.unique(sizes)}
+    return {int(size): _count_outcomes(tasks, verdicts, np.flatnonzero(sizes == size)) for size in np.unique(sizes)}
 
 
-def _outcomes(tasks: list[Task], verdicts: Verdict, rows: np.ndarray) -> Outcomes:
+def _count_outcomes(tasks: list[Task], verdicts: Verdict, rows: np.ndarray) -> Outcomes:
     makespan = np.array([tasks[row].makespan for row in rows])
     sum_of_costs = np.array([tasks[row].sum_of_costs for row in rows])
     return Outcomes.count(

@@ -1,4 +1,4 @@
-"""Planning with the simulator as judge: a policy's greedy plan and samples, of which the best valid one is taken.
+"""Planning with the simulator as judge: of a policy's greedy plan and its samples, the best valid one.
 
     planner = load_planner("pretrained", samples=8)
     planner.plan(row)        # the moves of each agent, ["RRDW", "UULL"], or None
@@ -14,10 +14,11 @@ import torch
 from transformers import PreTrainedModel
 
 from lakewright.core_jax.rows import Row, VerdictRow, board_of, find_distance, plan_of
-from lakewright.policy.codecs import Codec, codec_for
-from lakewright.policy.inference import sample
+from lakewright.policy.codecs.codec import Codec, codec_for
+from lakewright.policy.inference.sampling import sample
 from lakewright.policy.judging import best_valid, judge_plans
-from lakewright.policy.models import get_codec, load_model
+from lakewright.policy.models.building import get_codec
+from lakewright.policy.models.loading import load_model
 
 HORIZON = 64  # steps of the longest plan
 Plan = list[str]  # the moves of each agent
@@ -25,10 +26,16 @@ Plan = list[str]  # the moves of each agent
 
 @dataclasses.dataclass(frozen=True)
 class Planner:
-    """A policy and how often it is asked. samples: besides the greedy plan; 0 judges that alone.
+    """A policy, and how its plans are sampled.
 
-    first_valid: whether a valid greedy plan is taken as it is, however much it costs. horizon: steps of the longest
-    plan. seed: the same seed gives the same plans for the same boards.
+    Args:
+        model: the policy.
+        codec: of its prompts and answers.
+        samples: plans beside the greedy one; with 0 the greedy plan alone is judged.
+        temperature: of the samples.
+        first_valid: accept a valid greedy plan whatever it costs.
+        horizon: steps of the longest plan.
+        seed: the same seed gives the same plans for the same boards.
     """
 
     model: PreTrainedModel
@@ -40,32 +47,34 @@ class Planner:
     seed: int = 0
 
     def plan(self, row: Row) -> Plan | None:
-        """The plan for one board, as `plans`."""
+        """Return the plan for one board, as `plans`."""
         return self.plans([row])[0]
 
     def plans(self, rows: Sequence[Row]) -> list[Plan | None]:
-        """For each board the valid plan with the least sum of costs, the greedy one where it costs no more; None where
-        none is valid.
+        """Return for each board the valid plan with the least sum of costs, None if none is valid.
 
-        Boards are sampled only where that may help: where the greedy plan fails, or, without `first_valid`, costs more
-        than shortest paths alone would. Raises InputError on a board that the codec cannot describe.
+        Of two plans of equal cost the greedy one is taken. A board is sampled only if that can help: if its greedy plan
+        fails or, without `first_valid`, costs more than the shortest paths of its agents. Raises InputError on a board
+        that the codec cannot describe.
         """
         if not rows:
             return []
-        greedy = _best_of_each(rows, self._asked(rows, 1, 0.0))
+        greedy = _judge_each(rows, self._sample_plans(rows, 1, 0.0))
         left = [place for place, row in enumerate(rows) if self.samples and self._may_improve(row, greedy[place])]
         some = [rows[place] for place in left]
         torch.manual_seed(self.seed)
-        sampled = dict(zip(left, _best_of_each(some, self._asked(some, self.samples, self.temperature)), strict=True))
-        return [_cheaper(one, sampled.get(place)) for place, one in enumerate(greedy)]
+        sampled = dict(
+            zip(left, _judge_each(some, self._sample_plans(some, self.samples, self.temperature)), strict=True)
+        )
+        return [_choose_cheaper(one, sampled.get(place)) for place, one in enumerate(greedy)]
 
     def _may_improve(self, row: Row, greedy: "_Judged | None") -> bool:
         if greedy is None:
             return True
-        return not self.first_valid and greedy.sum_of_costs > lone_costs(row)
+        return not self.first_valid and greedy.sum_of_costs > sum_shortest_paths(row)
 
-    def _asked(self, rows: Sequence[Row], copies: int, temperature: float) -> list[list[Plan | None]]:
-        """`copies` answers to each board, None where one cannot be read."""
+    def _sample_plans(self, rows: Sequence[Row], copies: int, temperature: float) -> list[list[Plan | None]]:
+        """Return `copies` answers to each board, None for an answer that cannot be read."""
         if not rows:
             return []
         boards = [board_of(row) for row in rows]
@@ -90,7 +99,15 @@ class Planner:
 def load_planner(
     name: str, *, samples: int = 8, temperature: float = 1.0, first_valid: bool = False, device: str = "auto"
 ) -> Planner:
-    """A planner by the model `name`: a checkpoint folder, a name on the hub, or `pretrained`. Raises InputError."""
+    """Return a planner that asks the model `name`.
+
+    Args:
+        name: a checkpoint folder, a name on the hub, or `pretrained`.
+        samples, temperature, first_valid: as for `Planner`.
+        device: as for `load_model`.
+
+    Raises InputError as `load_model`.
+    """
     model, tokenizer = load_model(name, device=device)
     return Planner(model, codec_for(get_codec(model), tokenizer), samples, temperature, first_valid)
 
@@ -101,15 +118,15 @@ class _Judged:
     sum_of_costs: int
 
 
-def _best_of_each(rows: Sequence[Row], plans: Sequence[Sequence[Plan | None]]) -> list[_Judged | None]:
-    """The best valid plan of those for each board, all judged together."""
+def _judge_each(rows: Sequence[Row], plans: Sequence[Sequence[Plan | None]]) -> list[_Judged | None]:
+    """Return the best valid plan of those for each board; all are judged together."""
     readable = [[plan for plan in of_row if plan is not None] for of_row in plans]
     repeated = [row for row, of_row in zip(rows, readable, strict=True) for _ in of_row]
     verdicts = iter(judge_plans(repeated, [plan for of_row in readable for plan in of_row]))
-    return [_best(of_row, list(islice(verdicts, len(of_row)))) for of_row in readable]
+    return [_choose_best(of_row, list(islice(verdicts, len(of_row)))) for of_row in readable]
 
 
-def _best(plans: Sequence[Plan], verdicts: Sequence[VerdictRow]) -> _Judged | None:
+def _choose_best(plans: Sequence[Plan], verdicts: Sequence[VerdictRow]) -> _Judged | None:
     place = best_valid(verdicts)
     if place is None:
         return None
@@ -118,12 +135,12 @@ def _best(plans: Sequence[Plan], verdicts: Sequence[VerdictRow]) -> _Judged | No
     return _Judged(plans[place], cost)
 
 
-def _cheaper(greedy: _Judged | None, sampled: _Judged | None) -> Plan | None:
+def _choose_cheaper(greedy: _Judged | None, sampled: _Judged | None) -> Plan | None:
     both = [one for one in (greedy, sampled) if one]
     return min(both, key=lambda one: one.sum_of_costs).plan if both else None
 
 
-def lone_costs(row: Row) -> float:
-    """The sum of the shortest paths of all agents, each as if alone: no plan costs less. Infinite without a path."""
+def sum_shortest_paths(row: Row) -> float:
+    """Return the sum of the agents' shortest paths, the others ignored: no plan costs less. Infinite without a path."""
     distances = [find_distance(row, agent) for agent in range(row.agents)]
     return sum(float("inf") if steps is None else steps for steps in distances)

@@ -1,4 +1,4 @@
-"""What is learned, as training and sampling see it: tasks, their prompts, their reference answers, and a judge.
+"""The protocol of learnable tasks, as training and sampling use it: prompts, reference answers, and a judge.
 
 `BoardPlay` plays boards of the lake, `TextPlay` problems that are asked and answered in text.
 """
@@ -18,8 +18,11 @@ T = TypeVar("T")
 class Judged:
     """The verdicts on B answers.
 
-    valid: bool [B]. rewards: float [B]. failures: the name of each failure, empty where the answer is valid. details:
-    what else a log may hold of each answer.
+    Args:
+        valid: bool [B].
+        rewards: float [B].
+        failures: the name of each failure, empty for a valid answer.
+        details: anything else that a log may hold of each answer.
     """
 
     valid: np.ndarray
@@ -27,37 +30,40 @@ class Judged:
     failures: Sequence[str]
     details: Sequence[Any]
 
-    def part(self, rows: slice) -> "Judged":
-        """The verdicts on some of the answers."""
+    def select_rows(self, rows: slice) -> "Judged":
+        """Return the verdicts on some of the answers."""
         return Judged(self.valid[rows], self.rewards[rows], self.failures[rows], self.details[rows])
 
-    def join(self, other: "Judged") -> "Judged":
-        """These verdicts, and after them the others."""
+    def append_verdicts(self, other: "Judged") -> "Judged":
+        """Return these verdicts followed by the others."""
         valid, rewards = np.append(self.valid, other.valid), np.append(self.rewards, other.rewards)
         return Judged(valid, rewards, [*self.failures, *other.failures], [*self.details, *other.details])
 
 
 class TaskStream(abc.ABC, Generic[T]):
-    """Tasks without end, in an order that is always the same. replaced: how many were put in place of excluded ones."""
+    """An endless sequence of tasks in a fixed order.
+
+    `replaced` counts the tasks that took the place of excluded ones.
+    """
 
     replaced: int = 0
 
     @abc.abstractmethod
     def take(self, count: int) -> list[T]:
-        """The next tasks."""
+        """Return the next tasks."""
 
 
 class DrawnTasks(TaskStream[T]):
     """A stream from a function that draws tasks by their places: `draw(first, count)` gives the same ones each time.
 
-    first: the place that it begins at; to go on with a training, the `boards` of its `kept_place`.
+    `first` is the place at which the stream begins; to resume a training, it is `boards` of its `kept_place`.
     """
 
     def __init__(self, draw: Callable[[int, int], Sequence[T]], first: int = 0) -> None:
         self._draw, self._next = draw, first
 
     def take(self, count: int) -> list[T]:
-        """The next tasks."""
+        """Return the next tasks."""
         tasks = list(self._draw(self._next, count))
         self._next += count
         return tasks
@@ -67,53 +73,53 @@ Tasks: TypeAlias = Sequence[T] | TaskStream[T]
 
 
 class Play(Protocol[T]):
-    """How tasks of one kind are asked, answered and judged, in token ids."""
+    """A way to ask, answer and judge tasks of one kind, in token ids."""
 
     @property
     def tokenizer(self) -> PreTrainedTokenizerFast:
-        """That of the model."""
+        """The tokenizer of the model."""
         ...
 
     @property
     def batch(self) -> int:
-        """Answers decoded together."""
+        """The number of answers decoded together."""
         ...
 
     @property
     def scored(self) -> bool:
-        """Whether log-probabilities of sampled answers take little memory."""
+        """True if the log-probabilities of sampled answers take little memory."""
         ...
 
     @property
     def failures(self) -> tuple[str, ...]:
-        """The names of all ways to fail."""
+        """The names of all failures."""
         ...
 
     @property
     def plural(self) -> str:
-        """What tasks are called in messages."""
+        """The name of several tasks in messages."""
         ...
 
     def key(self, task: T) -> str:
-        """What files call the task."""
+        """Return the name of the task in files."""
         ...
 
     def encode_prompt(self, task: T) -> list[int]:
-        """The prompt of a task. Raises InputError where there is none that the model could read."""
+        """Return the prompt of a task. Raises InputError if the model could not read it."""
         ...
 
     def encode_reference(self, task: T) -> list[int]:
-        """The reference answer, its end included."""
+        """Return the reference answer, its end included."""
         ...
 
     def longest_answer(self, tasks: Tasks[T]) -> int:
-        """The most tokens that an answer to one of them may have, its end included."""
+        """Return the most tokens that an answer to one of them may have, its end included."""
         ...
 
     def judge(self, tasks: Sequence[T], answers: Sequence[list[int]]) -> Judged:
-        """The verdict on each answer to its task."""
+        """Return the verdict on each answer to its task."""
         ...
 
     def augment(self, task: T, rng: np.random.Generator) -> T:
-        """A task that is alike by a symmetry, drawn at random; the task itself where there is none."""
+        """Return a task that is equal by a symmetry, drawn at random, or the task itself if none is known."""
         ...

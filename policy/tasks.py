@@ -1,4 +1,4 @@
-"""The task: a board with its labels, as training and evaluation take boards one by one."""
+"""The task: a board with its labels, for training and evaluation."""
 
 import dataclasses
 
@@ -13,8 +13,8 @@ from lakewright.core_jax.types import DELTAS, PAD, STATUS_NAMES, Board, Status
 class Task:
     """One solvable board (numpy arrays), its optima, and a plan int8 [K, T] that reaches `sum_of_costs`.
 
-    hole_ratio: the one that the board was drawn for, which with its size and `wait_required` is its stratum; the one on
-    the board differs with the number of agents. None where nobody knows.
+    `hole_ratio` is the ratio that the board was drawn for; with its size and `wait_required` it names the stratum. The
+    ratio counted on the board differs with the number of agents. None if it is unknown.
     """
 
     board: Board
@@ -31,12 +31,12 @@ class Task:
 
     @property
     def key(self) -> str:
-        """What files call the board: `lakewright.core_jax.rows.board_key`."""
+        """The name of the board in files, see `lakewright.core_jax.rows.board_key`."""
         return board_key(row_of(self, ""))
 
 
 def task_of(row: Row) -> Task:
-    """The task of a labelled row. Raises ValueError on a row without labels or without a solution."""
+    """Return the task of a labelled row. Raises ValueError on a row without labels or without a solution."""
     if row.plan is None or row.makespan is None or row.sum_of_costs is None or row.wait_required is None:
         raise ValueError(f"row {row.id} is {row.status or 'not solved'}: only boards with a plan can be trained on")
     moves = moves_of([row.plan], max(len(letters) for letters in row.plan))[0]
@@ -44,7 +44,7 @@ def task_of(row: Row) -> Task:
 
 
 def row_of(task: Task, name: str) -> Row:
-    """The row of a task, with the id `name` and without a certificate, which a task does not keep."""
+    """Return the row of a task with the id `name`, without a certificate, which tasks do not hold."""
     board = task.board
     agents, holes = len(board.starts), np.asarray(board.holes)
     counted = round(hole_ratio_of(task.size, agents, int(holes.sum())), 4)
@@ -65,7 +65,7 @@ def row_of(task: Task, name: str) -> Row:
 
 
 def augment_task(task: Task, rng: np.random.Generator) -> Task:
-    """The task under a random symmetry of the grid and a random order of its agents."""
+    """Return the task under a random symmetry of the grid and a random order of its agents."""
     rotations, mirror = int(rng.integers(4)), bool(rng.integers(2))
     agents = rng.permutation(len(task.moves))
     size = task.size
@@ -82,7 +82,7 @@ def augment_task(task: Task, rng: np.random.Generator) -> Task:
 
 
 def rotate_moves(rotations: int, mirror: bool) -> np.ndarray:
-    """The move that each move becomes under a symmetry: int8 by move code; PAD, the last, stays PAD."""
+    """Return what each move becomes under a symmetry: int8 by move code; PAD, the last, stays PAD."""
     turned = []
     for row, column in DELTAS:
         if mirror:

@@ -18,17 +18,19 @@ import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.codecs import BYTES, ByteCodec, ChatCodec, ProblemCodec, TextSettings, build_byte_tokenizer
-from lakewright.policy.models import TEXT, ModelName, ModelSettings, build_model, get_codec, resolve_shape
+from lakewright.policy.codecs.problem_codec import BYTES, ByteCodec, ChatCodec, ProblemCodec, build_byte_tokenizer
+from lakewright.policy.codecs.settings import TextSettings
+from lakewright.policy.model_settings import ModelName, ModelSettings, resolve_shape
+from lakewright.policy.models.building import TEXT, build_model, get_codec
 from lakewright.policy.play import Judged, Tasks
 
 
 class TextProblem(Protocol):
-    """What is asked, and an answer that is valid."""
+    """A question and a valid answer to it."""
 
     @property
     def prompt(self) -> str:
-        """As the model is asked."""
+        """The question as the model reads it."""
         ...
 
     @property
@@ -38,21 +40,21 @@ class TextProblem(Protocol):
 
 
 class TextVerdict(Protocol):
-    """Whether an answer is valid, what it earns, and the name of its failure, empty where it is valid."""
+    """A verdict on an answer: valid or not, its reward, and the name of its failure, empty if it is valid."""
 
     @property
     def valid(self) -> bool:
-        """Whether the answer is right."""
+        """True if the answer is right."""
         ...
 
     @property
     def reward(self) -> float:
-        """What training is to raise."""
+        """The number that training raises."""
         ...
 
     @property
     def failure(self) -> str:
-        """One of the failures that are known."""
+        """One of the known failures."""
         ...
 
 
@@ -60,16 +62,20 @@ P = TypeVar("P", bound=TextProblem)
 
 
 def key_of_prompt(problem: TextProblem) -> str:
-    """The SHA-256 of a prompt, for problems that have no key of their own."""
+    """Return the SHA-256 of a prompt, for problems without a key of their own."""
     return hashlib.sha256(problem.prompt.encode(errors="surrogatepass")).hexdigest()
 
 
 class TextPlay(Generic[P]):
     """The `Play` of problems in text.
 
-    Args: codec: how texts become tokens. judge: gives a verdict for each of some problems and the text of an answer to
-    it. failures: the names of all ways to fail. max_tokens: the most of an answer, its end included. positions: the
-    most of prompt and answer that the model reads, None where nothing limits it. key: what files call a problem.
+    Args:
+        codec: turns texts into tokens and back.
+        judge: gives a verdict for each of some problems and the text of an answer to it.
+        failures: the names of all failures.
+        max_tokens: most tokens of an answer, its end included.
+        positions: most tokens of prompt and answer that the model reads; None if nothing limits them.
+        key: gives the name of a problem in files.
     """
 
     plural = "problems"
@@ -89,17 +95,17 @@ class TextPlay(Generic[P]):
 
     @property
     def tokenizer(self) -> PreTrainedTokenizerFast:
-        """That of the codec."""
+        """The codec's."""
         return self.codec.tokenizer
 
     @property
     def batch(self) -> int:
-        """That of the codec."""
+        """The codec's."""
         return self.codec.batch
 
     @property
     def scored(self) -> bool:
-        """That of the codec."""
+        """The codec's."""
         return self.codec.scored
 
     def key(self, task: P) -> str:
@@ -107,7 +113,7 @@ class TextPlay(Generic[P]):
         return self._key(task)
 
     def encode_prompt(self, task: P) -> list[int]:
-        """As `Play`. Raises InputError where the model has no room for the prompt and the longest answer."""
+        """As `Play`. Raises InputError if the model has no room for the prompt and the longest answer."""
         ids = self.codec.encode_prompt(task.prompt)
         if self._positions is not None and len(ids) + self._longest > self._positions:
             raise InputError(
@@ -117,7 +123,7 @@ class TextPlay(Generic[P]):
         return ids
 
     def encode_reference(self, task: P) -> list[int]:
-        """As `Play`. Raises InputError where no answer may be as long."""
+        """As `Play`. Raises InputError if the reference is longer than answers may be."""
         ids = self.codec.encode_answer(task.answer)
         if len(ids) > self._longest:
             raise InputError(
@@ -127,7 +133,7 @@ class TextPlay(Generic[P]):
         return ids
 
     def longest_answer(self, tasks: Tasks[P]) -> int:
-        """As `Play`: the same for all."""
+        """As `Play`: the same for all problems."""
         return self._longest
 
     def judge(self, tasks: Sequence[P], answers: Sequence[list[int]]) -> Judged:
@@ -143,7 +149,7 @@ class TextPlay(Generic[P]):
         return Judged(valid, earned, [verdict.failure for verdict in verdicts], texts)
 
     def augment(self, task: P, rng: np.random.Generator) -> P:
-        """As `Play`: a problem in text has no symmetries that are known."""
+        """As `Play`: a problem in text has no known symmetry."""
         return task
 
     def _check_verdict(self, text: str, verdict: TextVerdict) -> None:
@@ -158,11 +164,15 @@ class TextPlay(Generic[P]):
 def build_byte_policy(
     settings: ModelSettings | ModelName, seed: int, device: str = "auto", extra: Sequence[str] = ()
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """A transformer with random weights that reads and writes bytes, and its tokenizer; its codec is `bytes`.
+    """Return a transformer with random weights that reads and writes bytes, and its tokenizer; its codec is `bytes`.
 
-    Args: settings: its shape; `positions` is the most bytes of prompt and answer, with three more. seed: of the
-    weights. device: as for `load_model`. extra: words beside the bytes. Raises InputError on the shape of a board
-    network.
+    Args:
+        settings: its shape; `positions` is the most bytes of prompt and answer, plus three.
+        seed: of the weights.
+        device: as for `load_model`.
+        extra: words in addition to the bytes.
+
+    Raises InputError on the shape of a board network.
     """
     if resolve_shape(settings).architecture == "board":
         raise InputError("model.architecture is board, which reads boards and no text; set it to qwen3")
@@ -181,10 +191,14 @@ def play_texts(
     text: TextSettings = TextSettings(),  # noqa: B008 - it is frozen
     key: Callable[[Any], str] = key_of_prompt,
 ) -> TextPlay[Any]:
-    """The `TextPlay` of a model: in bytes where its checkpoint says so, else as a language model.
+    """Return the `TextPlay` of a model: in bytes if its checkpoint says so, else as a language model.
 
-    Args: model, tokenizer: who answers. judge, failures, key: as of `TextPlay`. text: how long answers are and, of
-    language models, how they are asked. Raises InputError where the model knows boards only.
+    Args:
+        model, tokenizer: the policy.
+        judge, failures, key: as for `TextPlay`.
+        text: the length of answers and, for language models, how they are asked.
+
+    Raises InputError if the model knows boards only.
     """
     name = get_codec(model)
     if name not in (BYTES, TEXT):

@@ -19,7 +19,7 @@ import pytest
 from lakewright.engineer.samplers import SAMPLERS
 from lakewright.engineer.teachers import TEACHERS
 from lakewright.experiments.cli import main
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 
 HOUSE = Path(__file__).parents[1]
 LAB = HOUSE / "docs" / "lab"
@@ -176,9 +176,9 @@ def test_the_walk_of_a_design_follows_the_steps_of_a_stage():
     loop = ast.parse((HOUSE / "experiments" / "loop" / "closed_loop.py").read_text())
     functions = {node.name: node for node in loop.body if isinstance(node, ast.FunctionDef)}
     walk = (HOUSE / "docs" / "architecture.md").read_text().split("## A design")[1].split("\n1. ")[1].split("\n## ")[0]
-    steps = re.findall(r"`lakewright\.experiments\.loop\.(?:training|redesign)\.(\w+)`", walk)
+    steps = re.findall(r"`lakewright\.experiments\.loop\.(?:training|redesign)\.\w+\.(\w+)`", walk)
     assert len(steps) == 8
-    assert "trainee.validate" in calls_of(functions, "_run_stage"), "the ninth, which is the trainee's"
+    assert "trainee.validate_stage" in calls_of(functions, "_run_stage"), "the ninth, which is the trainee's"
     assert [name for name in calls_of(functions, "_run_stage") if name in steps] == steps
 
 

@@ -28,11 +28,11 @@ def draw(mo):
     from lakewright.core_jax.config import EnvConfig
     from lakewright.core_jax.generator import generate
     from lakewright.core_jax.rows import rows_of
-    from lakewright.experiments.loop.records import Example
     from lakewright.experiments.view.pictures.board_pictures import strip_svg
+    from lakewright.experiments.view.pictures.replay import make_example
 
     def film(row):
-        return mo.Html(strip_svg(Example(row, row.plan, "none", -1, -1)))
+        return mo.Html(strip_svg(make_example(row, row.plan)))
 
     kind = EnvConfig.single(5, agents=2, hole_ratio=0.3, wait_ratio=0.5)
     boards = rows_of(generate(kind, seed=0, count=4), kind)
@@ -76,9 +76,7 @@ def play(boards, mo, waiting):
 
 @app.cell
 def train(folder, minutes, mo):
-    from lakewright.experiments.loop import run
-    from lakewright.experiments.loop.records import RunFolder
-    from lakewright.experiments.loop.settings import load_settings
+    from lakewright.experiments.loop import RunFolder, load_settings, run
     from lakewright.experiments.runtime.library_setup import prepare_training
 
     third = minutes / 3
@@ -93,10 +91,11 @@ def train(folder, minutes, mo):
 
 @app.cell
 def redesign(finished, mo):
-    from lakewright.experiments.loop.redesign import story_of
+    from lakewright.experiments.environments.lake import Lake
+    from lakewright.experiments.loop import describe_stage
     from lakewright.experiments.view.run_table import as_table
 
-    story = "\n".join(story_of(finished, 0))
+    story = "\n".join(describe_stage(finished, 0, Lake.of(finished.settings().env).space))
     mo.md(f"# The redesign\nAfter the first stage:\n```\n{story}\n```\nThe run:\n```\n{as_table(finished)}\n```")
     return (story,)
 

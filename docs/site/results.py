@@ -49,7 +49,7 @@ from result_tables import (
 from lakewright.core_jax.support import read_config, write_atomically
 from lakewright.engineer.difficulty import Calibration, pool_calibrations
 from lakewright.experiments.charts.reliability import reliability_chart
-from lakewright.experiments.loop.redesign import EngineerAnswers, counts_table
+from lakewright.experiments.loop.redesign.engineer_samples import EngineerAnswers, format_counts
 from lakewright.experiments.study.curves import curves_svg
 from lakewright.experiments.study.plot import study_svg
 from lakewright.experiments.study.results import Results
@@ -160,7 +160,7 @@ def made() -> dict[Path, str]:
     tables["forecasts"] = _forecast_table(calibrations)
     drawn = {name: pooled for name in FORECASTS if (pooled := pool_calibrations(calibrations.get(name, [])))}
     pictures[DOCS / "images" / "forecasts.svg"] = reliability_chart(drawn)
-    tables["engineers"] = counts_table(msgspec.json.decode(ENGINEERS.read_bytes(), type=list[EngineerAnswers]))
+    tables["engineers"] = format_counts(msgspec.json.decode(ENGINEERS.read_bytes(), type=list[EngineerAnswers]))
     for path in (DOCS / "data" / "trial_checks").glob("*.json"):
         checks = msgspec.json.decode(path.read_bytes(), type=list[TrialCheck])
         tables[f"{path.stem}-trials"] = f"```\n{reliability_table(reliability_of(checks))}\n```"

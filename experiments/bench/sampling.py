@@ -12,10 +12,11 @@ import msgspec
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.generator import generate
+from lakewright.core_jax.support import derive_seed
 from lakewright.experiments.bench.lake import describe_machine
 from lakewright.experiments.bench.measurement import Bench, Measurement, format_table
 from lakewright.experiments.bench.timing import time_call
-from lakewright.experiments.loop.settings import load_settings, seed_for
+from lakewright.experiments.loop.settings.run_settings import load_settings
 from lakewright.experiments.runtime.library_setup import prepare_training
 
 WARMUP_STEPS = 300
@@ -49,7 +50,7 @@ def _of_tiny_model() -> list[Measurement]:
     from lakewright.policy.training import tasks_of
 
     boards = EnvConfig.single(SIZE, AGENTS, hole_ratio=0.3, wait_ratio=0.5)
-    tasks = tasks_of(generate(boards, seed_for(0, "bench boards"), PROMPTS))
+    tasks = tasks_of(generate(boards, derive_seed(0, "bench boards"), PROMPTS))
     model, tokenizer = short_warmup(tasks)
     return [_measured(model, tokenizer, tasks, LONGEST, *case) for case in CASES]
 
@@ -61,7 +62,7 @@ def _of_pretrained() -> list[Measurement]:
 
     model, tokenizer = load_checkpoint(PRETRAINED)
     boards = EnvConfig.single(TEAM_SIZE, TEAM, hole_ratio=0.3, wait_ratio=0.5)
-    tasks = tasks_of(generate(boards, seed_for(0, "bench teams"), TEAM_PROMPTS))
+    tasks = tasks_of(generate(boards, derive_seed(0, "bench teams"), TEAM_PROMPTS))
     longest = TokensCodec(tokenizer).answer_length(TEAM_HORIZON, TEAM)
     return [_measured(model, tokenizer, tasks, longest, *case) for case in TEAM_CASES]
 
@@ -95,7 +96,7 @@ def short_warmup(tasks: list) -> tuple[Any, Any]:
     from lakewright.policy.training import warm_up
 
     run, tokenizer = load_settings("cpu", []), build_tokenizer()
-    model = build_model(run.model, tokenizer, seed_for(0, "bench model"))
+    model = build_model(run.model, tokenizer, derive_seed(0, "bench model"))
     settings = msgspec.structs.replace(run.warmup, steps=WARMUP_STEPS)
     play = BoardPlay(TokensCodec(tokenizer), run.horizon)
     return warm_up(model, play, tasks, [], settings, seed=0), tokenizer

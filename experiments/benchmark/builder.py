@@ -116,7 +116,7 @@ def _draw_cells(
     parts: Path, tier: Tier, request: Request, on_progress: Callable[[int], object]
 ) -> Iterator[list[BenchmarkRow]]:
     """The rows of each cell, drawn unless they are kept."""
-    CLAIM.take(parts, request)
+    CLAIM.take_folder(parts, request)
     taken: set[Fingerprint] = set()
     for cell in tier.cells():
         path = parts / f"{cell}.jsonl"

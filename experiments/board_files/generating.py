@@ -29,7 +29,7 @@ def generate_file(config: EnvConfig, seed: int, count: int, out: Path, watch: Wa
             some = min(pace.rows, count - parts.consumed)
             batches = generate(config, seed, some, watch.on_progress, parts.consumed)
             acceptance = [stratum for batch in batches.values() for stratum in batch.acceptance]
-            parts.add(Part(some, acceptance=acceptance), drawn_columns([batches], [config]))
+            parts.add_part(Part(some, acceptance=acceptance), drawn_columns([batches], [config]))
             pace.adapt(time.monotonic() - begun, kinds=len(batches))
         manifest = manifest_of(config, seed, count, parts.acceptance)
         manifest_path(out).unlink(missing_ok=True)  # the manifest of another file is worse than none

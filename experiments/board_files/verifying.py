@@ -61,7 +61,7 @@ def verify_file(
         index = _index(plans, source, parts) if plans else None
 
         def plans_for(rows: pa.RecordBatch) -> pa.ListArray:
-            return index.find(rows["id"]) if index else rows["makespan_plan" if makespan_plans else "plan"]
+            return index.find_plans(rows["id"]) if index else rows["makespan_plan" if makespan_plans else "plan"]
 
         def judge(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, int]]:
             given = plans_for(rows)
@@ -113,7 +113,7 @@ def _index(path: Path, source: Path, parts: Parts) -> PlanIndex:
         bad, unlisted = _listed(_filled(index, path))
         lost, more = _listed(_without_board(index, path, source))
         index.commit()
-        parts.add(Part(0, bad, unlisted, lost, {"without_board": len(lost) + more}))
+        parts.add_part(Part(0, bad, unlisted, lost, {"without_board": len(lost) + more}))
     return index
 
 

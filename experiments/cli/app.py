@@ -1,4 +1,4 @@
-"""The command line, `lakewright COMMAND ...`: every command group, and what an error comes to.
+"""The command line, `lakewright COMMAND ...`: every command group, and the exit code of every error.
 
 A new group of commands is one more file here with an `app`, and its name in GROUPS or FLAT below.
 """
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command: 0 done, 1 failed or rows left out, 2 bad input, 130 interrupted."""
     keep_compiled_programs()
     try:
-        return _run(sys.argv[1:] if arguments is None else arguments)
+        return _run_command(sys.argv[1:] if arguments is None else arguments)
     except InputError as error:
         print_error(str(error))
         return 2
@@ -48,11 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print_error(system_error(error))
         return 2 if isinstance(error, WRONG_PATH) or is_of_the_disk(error) else 1
     except KeyboardInterrupt:
-        print_error("interrupted; finished work is kept, and the same command resumes")
+        print_error("interrupted; finished work is saved, and the same command resumes")
         return INTERRUPTED
 
 
-def _run(arguments: Sequence[str]) -> int:
+def _run_command(arguments: Sequence[str]) -> int:
     _check_text(arguments)
     overrides, words = take_overrides(arguments)
     try:
@@ -70,12 +70,12 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _check_text(arguments: Sequence[str]) -> None:
-    """Raises InputError on an argument that is no UTF-8, such as the name of a file from elsewhere."""
+    """Raises InputError on an argument that is not UTF-8, such as the name of a file from elsewhere."""
     for argument in arguments:
         try:
             argument.encode()
         except UnicodeEncodeError as error:
-            raise InputError(f"{argument!r:.60}: is no UTF-8; rename the file") from error
+            raise InputError(f"{argument!r:.60}: is not UTF-8; rename the file") from error
 
 
 def _check_values(given: Mapping[str, Any]) -> None:
@@ -101,7 +101,7 @@ def build_app() -> App:
         help_epilogue="Shell completion: lakewright --install-completion (bash, zsh, fish).",
         help_format="plaintext",
         help_formatter=help_style(),
-        version=_version,
+        version=_read_version,
         default_parameter=PLAIN,
         verbose=False,
     )
@@ -116,7 +116,7 @@ def build_app() -> App:
     return app
 
 
-def _version() -> str:
+def _read_version() -> str:
     from importlib.metadata import version
 
     return version("lakewright")

@@ -39,7 +39,7 @@ def bench(
         files: Measure commands on files instead, and the core's own rates.
         environments: Measure the Gymnasium environments instead: joint moves of random play.
         pogema: A Python that has POGEMA, which is measured with them.
-        campaign: Check the labels of so many fresh boards of teams against another solver instead.
+        campaign: Check the labels of this many fresh boards of teams against another solver instead.
         seed: The same seed gives the same boards of a campaign.
         journal: Keep what a campaign has finished in this file, and resume from there.
     """
@@ -52,7 +52,7 @@ def bench(
         print_found(other.measure_rates(), json, other.format_table)
         return 0
     if campaign is not None:
-        return _campaign(campaign, seed, journal, agents, json)
+        return _check_labels(campaign, seed, journal, agents, json)
     from lakewright.experiments.bench import lake
     from lakewright.experiments.bench.measurement import format_table
 
@@ -67,7 +67,7 @@ def bench(
     return 0
 
 
-def _campaign(boards: int, seed: int, journal: Path | None, agents: int | None, json: bool) -> int:
+def _check_labels(boards: int, seed: int, journal: Path | None, agents: int | None, json: bool) -> int:
     """The exit code is 1 where a label is wrong."""
     from lakewright.experiments.label_checks.campaign import check_labels, format_totals
 

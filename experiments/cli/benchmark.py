@@ -84,7 +84,7 @@ def evaluate(
     Args:
         benchmark: A folder of `benchmark build`, or a file of rows.
         out: The folder of this evaluation.
-        samples: Sampled answers for pass@k, besides the greedy one.
+        samples: Sampled answers for pass@k, in addition to the greedy one.
         temperature: The temperature of the samples.
         no_greedy: Only sample; rates are then those of the first sample.
         per_cell: At most this many boards for each number of agents and size.

@@ -61,7 +61,7 @@ def generate(
         refuse_overwriting([("the manifest of --out", manifest_path(out))], [("--config", config)])
 
     begun = time.monotonic()
-    with _watched("boards", count, "boards") as watch:
+    with _watch_progress("boards", count, "boards") as watch:
         generate_file(env, seed, count, out, watch)
     seconds = round(time.monotonic() - begun, 3)
     print_summary({"boards": count, "seconds": seconds, "out": str(out)}, json)
@@ -87,9 +87,9 @@ def solve(
     """
     from lakewright.experiments.board_files.solving import solve_file
 
-    with _watched("solve", None, "rows") as watch:
+    with _watch_progress("solve", None, "rows") as watch:
         tally = solve_file(rows, out, makespan_plans, watch, rejects)
-    return _finish(tally, ("boards", "undecided", "bad_rows"), out, json)
+    return _print_result(tally, ("boards", "undecided", "bad_rows"), out, json)
 
 
 @app.command(help_epilogue="example: lakewright verify in.jsonl --out verdicts.jsonl")
@@ -115,13 +115,13 @@ def verify(
     from lakewright.experiments.board_files.verifying import verify_file
     from lakewright.experiments.resumable.parts import MOST_LISTED
 
-    with _watched("verify", None, "rows") as watch:
+    with _watch_progress("verify", None, "rows") as watch:
         tally = verify_file(rows, out, plans, makespan_plans, watch, rejects)
     lost = tally["without_board"]
     if lost > MOST_LISTED:
         print_error(f"{plans}: {lost} plans are of no board in {rows}, {MOST_LISTED} of them listed above")
     counts = ("plans", "valid", "without_plan", *(["without_board"] if plans else []), "bad_rows")
-    return _finish(tally, counts, out, json)
+    return _print_result(tally, counts, out, json)
 
 
 @app.command(help_epilogue="example: lakewright convert boards.jsonl --out maps")
@@ -152,7 +152,7 @@ def convert(
 
 
 @contextmanager
-def _watched(what: str, total: int | None, unit: str) -> Iterator["Watch"]:
+def _watch_progress(what: str, total: int | None, unit: str) -> Iterator["Watch"]:
     """Shows the progress of work on a file, on a terminal."""
     from lakewright.experiments.board_files.watch import Watch
     from lakewright.experiments.runtime.progress_bars import print_on_terminal, progress
@@ -167,7 +167,7 @@ def _watched(what: str, total: int | None, unit: str) -> Iterator["Watch"]:
         yield Watch(resume, bar.update, print_error)
 
 
-def _finish(tally: Mapping[str, int], counts: Sequence[str], out: Path, json: bool) -> int:
+def _print_result(tally: Mapping[str, int], counts: Sequence[str], out: Path, json: bool) -> int:
     """Prints what was made; the exit code is 1 where rows were left out."""
     print_summary({**{name: tally[name] for name in counts}, "out": str(out)}, json)
     bad, unlisted = tally["bad_rows"], tally["unlisted"]

@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 
 from lakewright.experiments.cli import engineer_folder
 from lakewright.experiments.cli.conventions.options import TEACHERS, Flag, Json
-from lakewright.experiments.cli.conventions.output import encoded, print_found
+from lakewright.experiments.cli.conventions.output import encode_line, print_found
 from lakewright.experiments.cli.conventions.overrides import Overrides
 from lakewright.experiments.runtime.library_setup import prepare_training
 from lakewright.experiments.runtime.progress_bars import progress
@@ -30,14 +30,14 @@ def show(folder: Annotated[Path, Parameter(name="DIR")], /, *, stage: int, json:
         folder: The run folder.
         stage: A finished stage, counted from 0.
     """
-    from lakewright.experiments.loop.records import RunFolder
+    from lakewright.experiments.loop.records.run_folder import RunFolder
     from lakewright.experiments.view.catalogue.run_space import find_space
     from lakewright.experiments.view.proposals import plain_stage, shown_stage, stage_text
 
     run = RunFolder(folder)
     found = shown_stage(run, stage)
     about = find_space(run, run.settings())
-    print(encoded(plain_stage(found, about)) if json else stage_text(found, about))
+    print(encode_line(plain_stage(found, about)) if json else stage_text(found, about))
 
 
 @app.command(
@@ -61,16 +61,16 @@ def propose(
         stage: A finished stage, counted from 0; without it the last one.
     """
     prepare_training()
-    from lakewright.experiments.loop.records import RunFolder
-    from lakewright.experiments.loop.settings import with_teacher
+    from lakewright.experiments.loop.records.run_folder import RunFolder
+    from lakewright.experiments.loop.settings.run_settings import replace_teacher
     from lakewright.experiments.view.catalogue.run_space import find_space
     from lakewright.experiments.view.proposals import ask_teacher, plain_replay, proposal_text
 
     run = RunFolder(folder)
     number = len(run.finished_stages()) - 1 if stage is None else stage
-    settings = with_teacher(run.settings(), teacher, list(overrides))
+    settings = replace_teacher(run.settings(), teacher, list(overrides))
     found, about = ask_teacher(settings, run, number), find_space(run, settings)
-    print(encoded(plain_replay(found, about)) if json else proposal_text(found, about))
+    print(encode_line(plain_replay(found, about)) if json else proposal_text(found, about))
 
 
 @app.command(
@@ -102,16 +102,16 @@ def sample(
     """
     places = models.split(",")
     prepare_training(next((place for place in places if place.count("/") == 1), ""))
-    from lakewright.experiments.loop.records import RunFolder
-    from lakewright.experiments.loop.redesign import sample_engineers, samples_table
-    from lakewright.experiments.loop.settings import with_teacher
-    from lakewright.experiments.loop.training import make_trainee
+    from lakewright.experiments.loop.records.run_folder import RunFolder
+    from lakewright.experiments.loop.redesign.engineer_samples import format_samples, sample_engineers
+    from lakewright.experiments.loop.settings.run_settings import replace_teacher
+    from lakewright.experiments.loop.training.trainee import make_trainee
 
     run = RunFolder(folder)
-    settings = with_teacher(run.settings(), run.settings().teacher, list(overrides))
+    settings = replace_teacher(run.settings(), run.settings().teacher, list(overrides))
     with progress("answers", 2 * answers * len(places), "answers") as bar:
         found = sample_engineers(make_trainee(settings), run, stage, places, answers, bar.update, trial, out)
-    print_found(found, json, samples_table)
+    print_found(found, json, format_samples)
 
 
 @app.command(
@@ -135,8 +135,8 @@ def replay(
     """
     prepare_training()
     from lakewright.engineer.teachers import MODELS
-    from lakewright.experiments.loop.records import RunFolder
-    from lakewright.experiments.loop.settings import with_teacher
+    from lakewright.experiments.loop.records.run_folder import RunFolder
+    from lakewright.experiments.loop.settings.run_settings import replace_teacher
     from lakewright.experiments.view.catalogue.run_space import find_space
     from lakewright.experiments.view.proposals import Replayed, plain_replay, replay_teachers, side_by_side
 
@@ -145,9 +145,9 @@ def replay(
     designs: dict[tuple[str, int], tuple[Design, RunSpace]] = {}
     for path in (first, *others):
         run = RunFolder(path)
-        found += replay_teachers([with_teacher(run.settings(), name, list(overrides)) for name in names], run)
+        found += replay_teachers([replace_teacher(run.settings(), name, list(overrides)) for name in names], run)
         about = find_space(run, run.settings())
         stages = enumerate(run.finished_stages())
         designs |= {(str(path), number): (stage.design(), about) for number, stage in stages}
     plain = [plain_replay(one, designs[one.folder, one.stage][1]) for one in found] if json else []
-    print(encoded(plain) if json else side_by_side(found, designs))
+    print(encode_line(plain) if json else side_by_side(found, designs))

@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 from lakewright.experiments.cli.conventions.options import Json
 from lakewright.experiments.cli.conventions.output import print_found
 from lakewright.experiments.cli.conventions.overrides import Overrides
-from lakewright.experiments.loop.settings import presets
+from lakewright.experiments.loop.settings.preset_files import list_presets
 from lakewright.experiments.runtime.library_setup import prepare_training
 
 app = App()
@@ -22,7 +22,7 @@ Gigabytes = Annotated[float, Parameter(metavar="GB")]
 )
 def estimate(
     *,
-    preset: Annotated[str, Parameter(choices=presets())] = "cpu",
+    preset: Annotated[str, Parameter(choices=list_presets())] = "cpu",
     accelerator: Gigabytes = 80.0,
     json: Json = False,
     overrides: Overrides,
@@ -33,7 +33,7 @@ def estimate(
         preset: The settings to start from.
         accelerator: Memory of one GPU in GB, of which vLLM takes its share.
     """
-    from lakewright.experiments.loop.settings import load_settings
+    from lakewright.experiments.loop.settings.run_settings import load_settings
 
     settings = load_settings(preset, list(overrides))
     prepare_training(settings.start)
@@ -48,7 +48,7 @@ def estimate(
 )
 def doctor(
     *,
-    preset: Annotated[str, Parameter(choices=presets())] = "cpu",
+    preset: Annotated[str, Parameter(choices=list_presets())] = "cpu",
     out: Annotated[Path, Parameter(metavar="DIR")] = Path(),
     json: Json = False,
     overrides: Overrides,
@@ -59,7 +59,7 @@ def doctor(
         preset: The settings to start from.
         out: Where the run folder is to be.
     """
-    from lakewright.experiments.loop.settings import load_settings
+    from lakewright.experiments.loop.settings.run_settings import load_settings
 
     settings = load_settings(preset, list(overrides))
     prepare_training(settings.start)

@@ -86,8 +86,8 @@ def environment(name: Annotated[str, Parameter(name="NAME")], /, *, json: Json =
     for file, text in zip(files, texts, strict=True):
         write_atomically(file, text.encode())
     made = {"environment": str(files[0]), "test": str(files[1]), "next": f"lakewright check {files[0]}:{kind}"}
-    print_found(made, json, _tell)
+    print_found(made, json, _describe_made)
 
 
-def _tell(made: dict[str, str]) -> str:
+def _describe_made(made: dict[str, str]) -> str:
     return f"wrote {made['environment']} and {made['test']}; next: {made['next']}, pytest {made['test']}"

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from lakewright.experiments.cli.conventions.options import TRACKERS, Json, check_name_of_teacher
-from lakewright.experiments.cli.conventions.output import encoded, print_found, print_summary
+from lakewright.experiments.cli.conventions.output import encode_line, print_found, print_summary
 from lakewright.experiments.cli.conventions.overrides import Overrides
-from lakewright.experiments.loop.settings import presets
+from lakewright.experiments.loop.settings.preset_files import list_presets
 from lakewright.experiments.runtime.library_setup import prepare_training
 
 if TYPE_CHECKING:
-    from lakewright.experiments.loop.records import RunFolder
+    from lakewright.experiments.loop.records.run_folder import RunFolder
 
 app = App()
 
@@ -24,7 +24,7 @@ app = App()
 def run(
     *,
     out: Annotated[Path, Parameter(metavar="DIR")],
-    preset: Annotated[str | None, Parameter(choices=presets())] = None,
+    preset: Annotated[str | None, Parameter(choices=list_presets())] = None,
     environment: str | None = None,
     teacher: Annotated[str | None, Parameter(validator=check_name_of_teacher)] = None,
     seed: int | None = None,
@@ -45,7 +45,7 @@ def run(
         dry_run: Check everything, print what would be run, and start nothing.
         track: A tracker that gets the figures of each finished stage; may be given several times.
     """
-    from lakewright.experiments.loop.settings import load_settings
+    from lakewright.experiments.loop.settings.run_settings import load_settings
 
     named = {"environment": environment, "teacher": teacher, "seed": seed}
     given = [f"{name}={value}" for name, value in named.items() if value is not None]
@@ -53,9 +53,9 @@ def run(
     settings = load_settings(preset or usual, [*given, *overrides])
     prepare_training(settings.start)
     from lakewright.experiments.interop.trackers.publishing import Publisher
-    from lakewright.experiments.loop import check_machine, describe_plan, describe_run
-    from lakewright.experiments.loop import run as run_loop
-    from lakewright.experiments.loop.records import RunFolder
+    from lakewright.experiments.loop.closed_loop import run as run_loop
+    from lakewright.experiments.loop.dry_run import check_machine, describe_plan, describe_run
+    from lakewright.experiments.loop.records.run_folder import RunFolder
 
     check_machine(settings)
     folder = RunFolder(out)
@@ -65,7 +65,7 @@ def run(
     publisher = Publisher(folder, track)
     with folder.locked():
         run_loop(settings, folder, publisher.publish)
-        _report(folder, json)
+        _print_report(folder, json)
 
 
 @app.command(help_epilogue="example: lakewright track runs/demo --to tensorboard")
@@ -83,7 +83,7 @@ def track(
         to: The tracker; may be given several times.
     """
     from lakewright.experiments.interop.trackers.publishing import Publisher
-    from lakewright.experiments.loop.records import RunFolder
+    from lakewright.experiments.loop.records.run_folder import RunFolder
 
     run_folder = RunFolder(folder)
     run_folder.settings()  # which says what is wrong where there is no run
@@ -97,18 +97,18 @@ def report(folder: Annotated[Path, Parameter(name="DIR")], /, *, json: Json = Fa
     Args:
         folder: The run folder.
     """
-    from lakewright.experiments.loop.records import RunFolder
+    from lakewright.experiments.loop.records.run_folder import RunFolder
 
-    _report(RunFolder(folder), json)
+    _print_report(RunFolder(folder), json)
 
 
-def _report(folder: "RunFolder", json: bool) -> None:
+def _print_report(folder: "RunFolder", json: bool) -> None:
     from lakewright.experiments.view.run_table import as_json, as_table
     from lakewright.experiments.view.site import write_report
 
     write_report(folder)
     folder.link_best()  # of runs of versions that had none
-    print(encoded(as_json(folder)) if json else f"report: {folder.report}\n{as_table(folder)}")
+    print(encode_line(as_json(folder)) if json else f"report: {folder.report}\n{as_table(folder)}")
 
 
 @app.command(
@@ -119,7 +119,7 @@ def settings(
     prefix: Annotated[str, Parameter(name="PREFIX", show_default=False)] = "",
     /,
     *,
-    preset: Annotated[str, Parameter(choices=presets())] = "cpu",
+    preset: Annotated[str, Parameter(choices=list_presets())] = "cpu",
     json: Json = False,
 ) -> None:
     """List the settings of a run: name, type, default and meaning.
@@ -130,6 +130,6 @@ def settings(
         prefix: Only settings whose name starts so, such as grpo or grpo.host.
         preset: The preset whose values are the defaults.
     """
-    from lakewright.experiments.loop.settings import list_settings, settings_table
+    from lakewright.experiments.loop.settings.setting_list import format_settings, list_settings
 
-    print_found(list_settings(preset, prefix), json, settings_table)
+    print_found(list_settings(preset, prefix), json, format_settings)

@@ -32,7 +32,7 @@ def study(
     """Compare teachers from one warm-up under one budget, or resume.
 
     Args:
-        spec: A spec, .toml or .json, or the name of one of ours.
+        spec: A spec, .toml or .json, or the name of a built-in one.
         out: The folder of the study.
         workers: Runs at a time, each in its own process.
         arms: Run these arms only; the same command with others, or with none, runs the others later.

@@ -49,7 +49,7 @@ def run(
     if workers is not None and workers < 1:
         raise InputError(f"--workers is {workers}; give at least 1")
     try:
-        summary = _run(spec, out, backend, workers, shard)
+        summary = _run_sweep(spec, out, backend, workers, shard)
     except WorkerDiedError as error:
         print_error(str(error))
         return 1
@@ -57,7 +57,7 @@ def run(
     return 0
 
 
-def _run(path: Path, out: Path, backend: str, workers: int | None, share_text: str) -> dict[str, object]:
+def _run_sweep(path: Path, out: Path, backend: str, workers: int | None, share_text: str) -> dict[str, object]:
     from lakewright.experiments.sweep.executors import BACKENDS, Local
     from lakewright.experiments.sweep.runner import share_of, sweep
     from lakewright.experiments.sweep.spec import check_memory, read_spec
@@ -110,7 +110,7 @@ def _status_text(found: "Status") -> str:
     from tabulate import tabulate
 
     rate = f"{found.boards_per_second:,.0f} boards/s" if found.boards_per_second else "nothing in the last ten minutes"
-    left = f", about {_duration(found.seconds_left)} left" if found.seconds_left else ""
+    left = f", about {_format_duration(found.seconds_left)} left" if found.seconds_left else ""
     rows = [
         ("cells", f"{found.cells_done:,} of {found.cells:,}"),
         ("shards", f"{found.shards_done:,} of {found.shards:,}"),
@@ -120,7 +120,7 @@ def _status_text(found: "Status") -> str:
     return tabulate(rows, tablefmt="plain", disable_numparse=True)
 
 
-def _duration(seconds: float) -> str:
+def _format_duration(seconds: float) -> str:
     minutes, seconds = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours else f"{minutes} min {seconds} s"

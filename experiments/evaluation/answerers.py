@@ -14,7 +14,7 @@ from lakewright.core_jax.rows import Row, board_of, plan_of
 from lakewright.core_jax.support import Natural
 from lakewright.experiments.evaluation.planners import PLANNERS
 from lakewright.experiments.resumable.spending import Spending
-from lakewright.policy.inference import Endpoint, EndpointSettings, Question, dollars
+from lakewright.policy.inference import Endpoint, EndpointSettings, Question, price_tokens
 
 if TYPE_CHECKING:
     from lakewright.policy.codecs import TextSettings
@@ -95,7 +95,7 @@ class EndpointAnswerer:
         self.name = settings.model
         self.identity = {"endpoint": settings.url, "model": settings.model, "max_tokens": settings.max_tokens}
         spending = Spending(out / "spending.jsonl")
-        self._endpoint = Endpoint(settings, dollars(settings, *spending.tokens()), spending.add)
+        self._endpoint = Endpoint(settings, price_tokens(settings, *spending.count_tokens()), spending.add)
 
     @property
     def spent(self) -> float:
@@ -147,7 +147,7 @@ class ModelAnswerer:
         codec, tokenizer = self._codec, self._codec.tokenizer
         boards = [board_of(one.row) for one in asked]
         if isinstance(codec, TextCodec):
-            prompts = [codec.chat(one.prompt) for one in asked]
+            prompts = [codec.encode_request(one.prompt) for one in asked]
         else:
             prompts = [codec.encode_prompt(board) for board in boards]
         torch.manual_seed(int(content_hash([self._seed, asked[0].row.id, asked[0].sample])[:8], 16))
@@ -165,7 +165,7 @@ class ModelAnswerer:
         for one, board, prompt, answer in zip(asked, boards, prompts, made.answers, strict=True):
             text = plan = None
             if isinstance(codec, TextCodec):
-                text = codec.words(prompt, answer)
+                text = codec.decode_text(prompt, answer)
             elif (moves := codec.decode_answer(answer, board, HORIZON)) is not None:
                 plan = plan_of(moves)
             finish = "stop" if answer and answer[-1] in ends else "length"

@@ -82,7 +82,7 @@ def evaluate(
     with locked(out), Journal(out / "answers.jsonl", AnswerRow) as journal:
         kept = list(journal)
         who = answerer(out)
-        CLAIM.take(out, _describe_job(found, who, settings), replace=not kept)
+        CLAIM.take_folder(out, _describe_job(found, who, settings), replace=not kept)
         found = label_rows(found, out, lambda rows: on_progress("labels", rows, len(found.rows)))
         rows = spread_rows(found.rows, settings.per_cell) if settings.per_cell else found.rows
         there = {(answer.id, answer.sample) for answer in kept}

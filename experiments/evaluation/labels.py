@@ -42,7 +42,7 @@ def label_rows(found: EvaluationSet, folder: Path, on_progress: Callable[[int], 
         raise InputError(f"{there[-1]}: was not made by `lakewright benchmark eval`; choose another --out")
     for path in there:
         _check_same_boards(found, path)
-    CLAIM.take(folder, LabelledSet(found.sha256), replace=not there)
+    CLAIM.take_folder(folder, LabelledSet(found.sha256), replace=not there)
     if not solved.exists():
         _solve_rows(found, bare, solved, on_progress)
     rows = {row.id: row for row in read_all(solved)}

@@ -10,7 +10,7 @@ from lakewright.experiments.host.machine import Machine
 from lakewright.experiments.host.memory_arithmetic import HALF, keys_and_values
 from lakewright.experiments.host.model_shape import model_shape
 from lakewright.experiments.host.needed_packages import Versions, misfits
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 
 PROGRAMS = 3 * GB  # of Python, torch and JAX with their compiled programs, in a process of a run
 SHARED_EACH = GB  # of shared memory, for each process that speaks to others

@@ -23,8 +23,8 @@ from lakewright.experiments.host.memory_arithmetic import (
 )
 from lakewright.experiments.host.model_shape import ModelShape, Widths, adapter_weights, model_shape
 from lakewright.experiments.host.sequence_lengths import Lengths, longest_sequences
-from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.loop.training import make_trainee
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.policy.training import SHARED_SCORES, answers_at_once
 
 GB = 10**9

@@ -16,8 +16,8 @@ import psutil
 import torch
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.loop.redesign import check_askable
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.redesign.teacher_models import check_askable
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.policy.models import prepare_place
 
 SHARED = Path("/dev/shm")

@@ -10,8 +10,8 @@ from torch import nn
 from transformers import AutoConfig, AutoModelForCausalLM, PreTrainedModel, Qwen3Config
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.loop.training import make_trainee
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.policy.models import check_configs, prepare_place
 from lakewright.policy.training import is_matrix
 
@@ -102,7 +102,7 @@ def _name(settings: RunSettings) -> str:
 
 
 def _built(settings: RunSettings) -> PreTrainedModel:
-    model, _ = make_trainee(msgspec.structs.replace(settings, device="cpu")).build()
+    model, _ = make_trainee(msgspec.structs.replace(settings, device="cpu")).build_model()
     return model
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.policy.models import is_gguf
 
 PROJECT = "lakewright"

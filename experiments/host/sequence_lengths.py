@@ -13,8 +13,8 @@ from lakewright.core_jax.config import holds, holes_of, with_teams
 from lakewright.core_jax.types import Board
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.lessons import synthetic_examples
-from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.loop.training import Trainee, make_trainee
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 from lakewright.policy.codecs import (
     ByteCodec,
     ChatCodec,
@@ -24,7 +24,8 @@ from lakewright.policy.codecs import (
     codec_for,
     encode_prompt,
 )
-from lakewright.policy.models import prepare_place, resolve_shape
+from lakewright.policy.model_settings import resolve_shape
+from lakewright.policy.models import prepare_place
 
 SAMPLES = 100  # of the engineer's examples, whose length varies
 EACH = 4  # problems in text of each cell

@@ -1,4 +1,4 @@
-"""The closed loop: train, validate, show the engineer the evidence, train on the boards it asks for."""
+"""The closed loop: training, validation, and the redesign of the problems between stages."""
 
 import lazy_loader
 

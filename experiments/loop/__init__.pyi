@@ -1,5 +1,4 @@
-from .closed_loop import prepare as prepare
 from .closed_loop import run as run
-from .dry_run import describe_plan as describe_plan
-from .dry_run import describe_run as describe_run
-from .machine_check import check_machine as check_machine
+from .records.run_folder import RunFolder as RunFolder
+from .redesign.story import describe_stage as describe_stage
+from .settings.run_settings import load_settings as load_settings

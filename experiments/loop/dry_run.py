@@ -1,14 +1,20 @@
-"""What a run would do, checked and described without starting anything."""
+"""Checks before a run: what it needs of the machine, and what it would do, without starting anything."""
+
+from pathlib import Path
 
 import msgspec
 
 from lakewright.engineer.design import Design
-from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.loop.training import make_trainee
+from lakewright.experiments.loop.redesign.teacher_models import check_askable
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.trainee import make_trainee
+from lakewright.policy.codecs import build_tokenizer
+from lakewright.policy.models import check_device, check_folder, check_shape, resolve_place
+from lakewright.policy.training import check_host
 
 
 class RunPlan(msgspec.Struct, frozen=True):
-    """What a run would do. failures, columns: of the environment's space. budget: the most tokens, if limited."""
+    """The plan of a run. failures, columns: of the environment's space. budget: the most tokens, if limited."""
 
     environment: str
     teacher: str
@@ -59,3 +65,14 @@ def describe_plan(plan: RunPlan) -> str:
         f"budget: {plan.budget if plan.budget is not None else 'none'} tokens",
     ]
     return "\n".join(lines)
+
+
+def check_machine(settings: RunSettings) -> None:
+    """Raises InputError if a device, a package, memory or a server's key is missing, or the start is not a model."""
+    check_device(settings.device)
+    check_host(settings.grpo.host)
+    check_askable(settings)
+    if not settings.start:
+        check_shape(settings.model, build_tokenizer())
+    elif (folder := Path(resolve_place(settings.start))).is_dir():
+        check_folder(folder)

@@ -1,4 +1,4 @@
-"""An engineer behind a server: asked within a cost cap, what it costs being noted before each try."""
+"""An engineer behind a server, within a cost cap; the possible cost is saved before each try."""
 
 from lakewright.engineer.evidence import token_estimate
 from lakewright.engineer.teachers import Ask, Message, Reply, UnansweredError
@@ -9,19 +9,19 @@ from lakewright.policy.inference import (
     EndpointAnswer,
     EndpointError,
     EndpointSettings,
-    dollars,
+    price_tokens,
 )
 
-REFUSING = (400, 404, 415, 422, 501)  # how servers say that they know no structured output
+REFUSING = (400, 404, 415, 422, 501)  # statuses by which servers refuse structured output
 
 
 def ask_server(settings: EndpointSettings, temperature: float, spending: Spending, *, recorded: bool) -> Ask:
-    """Asks for JSON under the schema; a server that refuses every form of that is asked in words, to be validated.
+    """Asks for JSON under the schema; a server that refuses every form of a schema is asked without one.
 
-    settings: of the server. temperature: of the answers. spending: what was paid before. recorded: whether what is
-    asked now is added to it.
+    settings: of the server. temperature: of the answers. spending: the charges so far. recorded: whether new charges
+    are added to it.
     """
-    paid, forms = dollars(settings, *spending.tokens()), list(settings.schemas)
+    paid, forms = price_tokens(settings, *spending.count_tokens()), list(settings.schemas)
     endpoint = Endpoint(settings, paid, spending.add) if recorded else Endpoint(settings, paid)
 
     def answer(messages: list[Message], schema: dict, seed: int) -> EndpointAnswer:
@@ -44,7 +44,7 @@ def ask_server(settings: EndpointSettings, temperature: float, spending: Spendin
             raise UnansweredError(f"the cost cap of {cap} dollars leaves no room for a question") from None
         except EndpointError as error:
             raise UnansweredError(str(error)) from error
-        # A server that does not count is charged by the length of what it said.
+        # A server that does not count is charged by the length of its answer.
         counted = token_estimate(found.text) if found.completion_tokens is None else found.completion_tokens
         return Reply(found.text, min(counted, settings.max_tokens), endpoint.spent - before)
 

@@ -23,7 +23,7 @@ FIRST_FORMAT = 1  # of files that were written before they had a `format`
 
 @dataclasses.dataclass(frozen=True)
 class Claim(Generic[W]):
-    """How one kind of work claims its folders.
+    """The rules by which one kind of work claims its folders.
 
     kind: what such a folder holds, for messages. file: the name of its record. work: the type of the record, a Struct
     with a field `format`: all that identifies the work. format: the one that this version reads and writes. command:
@@ -37,7 +37,7 @@ class Claim(Generic[W]):
     command: str
     exclusive: bool = True
 
-    def take(self, folder: Path, work: W, *, replace: bool = False, writer: str = "") -> None:
+    def take_folder(self, folder: Path, work: W, *, replace: bool = False, writer: str = "") -> None:
         """Makes `folder` that of `work`, or confirms that it is.
 
         replace: the folder may change hands, as nothing in it depends on the earlier work. writer: as for
@@ -45,12 +45,12 @@ class Claim(Generic[W]):
         """
         self._check_alone(folder)
         if self.is_in(folder) and not replace:
-            self.refuse_other(folder / self.file, self.read(folder), work)
+            self.refuse_other(folder / self.file, self.read_work(folder), work)
         else:
             write_json(folder / self.file, work, writer)
 
     @contextlib.contextmanager
-    def held(self, folder: Path, work: W, *, shared: bool = False) -> Iterator[None]:
+    def hold_folder(self, folder: Path, work: W, *, shared: bool = False) -> Iterator[None]:
         """Takes `folder` and keeps other processes out; where `shared`, only those that do not share the work.
 
         Raises InputError where another process works there, or the folder holds other work.
@@ -58,14 +58,14 @@ class Claim(Generic[W]):
         self._check_alone(folder)  # before the lock, which makes the folder
         busy = f"{folder}: another process works on this {self.kind}; wait for it, or choose another folder"
         with locked(folder, busy, shared):
-            self.take(folder, work, writer=writer_name() if shared else "")
+            self.take_folder(folder, work, writer=writer_name() if shared else "")
             yield
 
     def is_in(self, folder: Path) -> bool:
-        """Whether `folder` holds a record of this kind."""
+        """Return True if `folder` holds a record of this kind."""
         return (folder / self.file).exists()
 
-    def read(self, folder: Path) -> W:
+    def read_work(self, folder: Path) -> W:
         """The work that `folder` holds. Raises InputError where there is none, or one of another format."""
         if not self.is_in(folder):
             raise InputError(f"{folder}: holds no {self.kind} (no {self.file}); give a folder made by `{self.command}`")
@@ -81,7 +81,7 @@ class Claim(Generic[W]):
 
     def refuse_other(self, path: Path, there: W, here: W) -> None:
         """Raises InputError where the work recorded in the file `path` is not the work `here`."""
-        if found := difference(there, here):
+        if found := describe_difference(there, here):
             raise InputError(f"{path}: holds another {self.kind}: {found}; {REMEDY}")
 
     def _check_alone(self, folder: Path) -> None:
@@ -93,19 +93,19 @@ class Claim(Generic[W]):
 REMEDY = "give the same input and options to continue, or choose another folder"
 
 
-def difference(there: msgspec.Struct, here: msgspec.Struct) -> str:
+def describe_difference(there: msgspec.Struct, here: msgspec.Struct) -> str:
     """The first field in which two structs differ, with both values, for a message; empty where they are equal."""
-    old, new = (_leaves(msgspec.json.decode(msgspec.json.encode(struct)), "") for struct in (there, here))
+    old, new = (_list_leaves(msgspec.json.decode(msgspec.json.encode(struct)), "") for struct in (there, here))
     name = next((name for name in old | new if old.get(name) != new.get(name)), None)
     return f"{name[1:]} is {old.get(name)!r:.60} there and {new.get(name)!r:.60} now" if name else ""
 
 
-def _leaves(value: Any, name: str) -> dict[str, Any]:
+def _list_leaves(value: Any, name: str) -> dict[str, Any]:
     """The values of nested plain data that hold no others, by their dotted names."""
     if not isinstance(value, dict | list):
         return {name: value}
     items = value.items() if isinstance(value, dict) else enumerate(value)
-    return {deep: leaf for key, inner in items for deep, leaf in _leaves(inner, f"{name}.{key}").items()}
+    return {deep: leaf for key, inner in items for deep, leaf in _list_leaves(inner, f"{name}.{key}").items()}
 
 
 def writer_name() -> str:

@@ -15,7 +15,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 class Journal(Generic[T]):
     """The lines of `path`, each of type `kind`. Opening it removes a line that a kill left unfinished.
 
-    Raises InputError where the file is no such journal, and leaves it as it is. Iteration raises InputError at any
+    Raises InputError if the file is not such a journal, and leaves it unchanged. Iteration raises InputError at any
     other line that is not a `kind`.
     """
 
@@ -28,7 +28,7 @@ class Journal(Generic[T]):
         whole = text.rfind(b"\n") + 1
         if not self._is_ours(text[:whole], text[whole:]):
             self._file.close()
-            raise InputError(f"{path}:1: is no line of a {kind.__name__} journal; remove it, or choose another place")
+            raise InputError(f"{path}:1: is not a line of a {kind.__name__} journal; remove it or choose another path")
         self._file.truncate(whole)
 
     def _is_ours(self, lines: bytes, rest: bytes) -> bool:

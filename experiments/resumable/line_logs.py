@@ -16,7 +16,7 @@ def line_log(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
 
     One that a killed process left is removed first, so that the time of the folder is when this one was begun.
     """
-    _part(path).unlink(missing_ok=True)
+    _part_file(path).unlink(missing_ok=True)
     with replacing(path) as beside, open(beside, "wb", buffering=0) as lines:
 
         def add(figures: dict[str, Any]) -> None:
@@ -27,10 +27,10 @@ def line_log(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
 
 def lines_so_far(path: Path) -> list[dict[str, Any]]:
     """The lines of the log for which a block is open, in this process or another."""
-    beside = _part(path)
+    beside = _part_file(path)
     return [msgspec.json.decode(line) for line in beside.read_bytes().split(b"\n")[:-1]] if beside.exists() else []
 
 
-def _part(path: Path) -> Path:
-    """Where `replacing` has the log while it grows."""
+def _part_file(path: Path) -> Path:
+    """The path at which `replacing` writes the log while it grows."""
     return path.with_name(f".{path.name}.part")

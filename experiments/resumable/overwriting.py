@@ -1,4 +1,4 @@
-"""What a command writes is never what it reads: a file or folder that would be lost is refused before any work."""
+"""Protection of inputs: an output that would replace an input is refused before any work."""
 
 import os
 from collections.abc import Iterable

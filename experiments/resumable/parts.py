@@ -1,8 +1,8 @@
-"""Long files are made in parts, and a finished part is kept: a command that was killed resumes where it was.
+"""Long files, made in parts: a finished part is saved, so a command that was killed resumes after it.
 
 Until OUT is whole there is a folder next to it, .OUT.parts. Its job.json says what is made, and each part is a file of
-columns with a record, such as 000000.arrow and 000000.json; the record is written last and makes the part count.
-How long a part is depends on the clock; how OUT is laid out does not, as it is written from the parts in one go.
+columns with a record, such as 000000.arrow and 000000.json; the record is written last and commits the part. The
+length of a part depends on the clock. The layout of OUT does not: OUT is written from all parts at the end.
 """
 
 import contextlib
@@ -23,13 +23,13 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import Acceptance, pool_acceptance, versions
 from lakewright.core_jax.rows import Chunk, column_writer, ending, kinds_of, places_by_kind, read_chunks, read_columns
 from lakewright.core_jax.support import in_threads, locked, read_config, rename, replacing, write_atomically
-from lakewright.experiments.resumable.claims import difference
+from lakewright.experiments.resumable.claims import describe_difference
 from lakewright.experiments.resumable.overwriting import refuse_overwriting, refuse_within
 from lakewright.experiments.resumable.rejects import Rejects
 
-# A part is what SECONDS of work make: a kill costs no more. It has FEWEST_ROWS at first. Where there are few kinds of
-# boards SOME_ROWS are enough; where there are many it has more, as a solver fills up its blocks, but no more than lie
-# in memory with ease.
+# A part takes about SECONDS of work, as a kill loses at most one part. It begins with FEWEST_ROWS. SOME_ROWS are enough
+# for few kinds of boards. Many kinds need ROWS_A_KIND each, so that the solver's blocks are full, up to MOST_ROWS and
+# MOST_BYTES, which bound the memory.
 SECONDS = 10.0
 FEWEST_ROWS, SOME_ROWS, ROWS_A_KIND, MOST_ROWS, MOST_BYTES = 512, 1 << 15, 1 << 11, 1 << 16, 1 << 25
 MOST_LISTED = 20  # rows left out of which a message each says why; beyond them they are counted
@@ -37,7 +37,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class InputFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file as it was when the work on it began."""
+    """The state of an input file when the work on it began."""
 
     path: str
     bytes: int
@@ -98,33 +98,33 @@ class Parts:
         self.number = self.consumed = 0
         self.tally: Counter[str] = Counter()
         self.acceptance: list[Acceptance] = []
-        while self._record(self.number).exists():
-            self._count(_read(self._record(self.number), Part))
+        while self._record_file(self.number).exists():
+            self._count_part(_read_record(self._record_file(self.number), Part))
 
-    def reports(self) -> Iterator[str]:
-        """What was reported, most of it about rows left out."""
+    def read_reports(self) -> Iterator[str]:
+        """The reports of all parts, most of them about rows left out."""
         for number in range(self.number):
-            part = _read(self._record(number), Part)
+            part = _read_record(self._record_file(number), Part)
             yield from (*part.bad_rows, *part.notes)
 
-    def listed(self, problems: Sequence[str]) -> list[str]:
-        """Those of the problems with rows that are still listed: of a file all of whose rows are bad, the first few."""
+    def select_listed(self, problems: Sequence[str]) -> list[str]:
+        """The problems with rows that are still listed: only the first few of all parts."""
         return list(problems[: max(MOST_LISTED - self.tally["bad_rows"], 0)])
 
-    def add(self, part: Part, rows: pa.RecordBatch | None = None) -> None:
-        """Keeps a finished part and its rows, if it has any."""
-        with replacing(self._rows(self.number)) as beside, pa.ipc.new_file(beside, self._schema) as file:
+    def add_part(self, part: Part, rows: pa.RecordBatch | None = None) -> None:
+        """Saves a finished part and its rows, if it has any."""
+        with replacing(self._rows_file(self.number)) as beside, pa.ipc.new_file(beside, self._schema) as file:
             if rows is not None:
                 file.write(rows)
-        write_atomically(self._record(self.number), msgspec.json.encode(part))
-        self._count(part)
+        write_atomically(self._record_file(self.number), msgspec.json.encode(part))
+        self._count_part(part)
 
     def assemble(self, finish: Callable[[], object] = lambda: None) -> None:
         """Writes all parts into the file, which is there at once and whole; after `finish` they are not needed."""
         whole = self.folder / f"whole{self._out.suffix}"
         with column_writer(whole, self._schema) as write:
             for number in range(self.number):
-                with pa.memory_map(str(self._rows(number))) as file, pa.ipc.open_file(file) as part:
+                with pa.memory_map(str(self._rows_file(number))) as file, pa.ipc.open_file(file) as part:
                     for place in range(part.num_record_batches):
                         write(part.get_batch(place))
         if self.rejects:  # first, so that where the output is there, what is missing in it is there too
@@ -134,23 +134,23 @@ class Parts:
         _job_file(self.folder).unlink()
         self.whole = True
 
-    def _count(self, part: Part) -> None:
+    def _count_part(self, part: Part) -> None:
         self.number += 1
         self.consumed += part.consumed
         left_out = len(part.bad_rows) + part.unlisted
         self.tally.update(part.tally, bad_rows=left_out, unlisted=part.unlisted)
         self.acceptance = pool_acceptance([*self.acceptance, *part.acceptance])
 
-    def _rows(self, number: int) -> Path:
+    def _rows_file(self, number: int) -> Path:
         return self.folder / f"{number:06d}.arrow"
 
-    def _record(self, number: int) -> Path:
+    def _record_file(self, number: int) -> Path:
         return self.folder / f"{number:06d}.json"
 
 
 @contextlib.contextmanager
 def parts_of(out: Path, job: Job, schema: pa.Schema, rejects: Path | None = None) -> Iterator[Parts]:
-    """Yields the parts of `out` that `job` finished before. They are kept unless the file is complete at the end.
+    """Yields the parts of `out` that `job` finished before. They are removed once the file is complete.
 
     Args:
         out: The file that is made.
@@ -170,7 +170,7 @@ def parts_of(out: Path, job: Job, schema: pa.Schema, rejects: Path | None = None
     refuse_overwriting(outputs, inputs)
     refuse_within(folder, inputs)
     with locked(folder, f"{out}: another process is writing it; wait for it, or choose another --out"):
-        _claim(out, folder, job)
+        _claim_folder(out, folder, job)
         source = Path(job.inputs["input"].path) if rejects else out
         parts = Parts(out, folder, schema, Rejects(rejects, source, folder) if rejects else None)
         try:
@@ -192,29 +192,29 @@ def work_in_parts(
     What `check` says of a row, by its place, keeps it out. What is wrong with a row that is left out goes to `report`,
     once more for the parts finished before; of many such rows only the first MOST_LISTED.
     """
-    for line in parts.reports():
+    for line in parts.read_reports():
         report(line)
     pace, chunks = Pace(), read_chunks(source, parts.consumed)
-    gc.freeze()  # collections would walk all that is imported, again and again: a third of the time
+    gc.freeze()  # else each collection visits every imported object, which takes a third of the time
     try:
-        while taken := pace.take(chunks):
+        while taken := pace.take_chunks(chunks):
             begun = time.monotonic()
-            read, errors = zip(*in_threads(lambda chunk: _checked(chunk, check), taken), strict=True)
+            read, errors = zip(*in_threads(lambda chunk: _check_rows(chunk, check), taken), strict=True)
             bad = [str(error) for some in errors for error in some.values()]
-            listed = parts.listed(bad)
+            listed = parts.select_listed(bad)
             for line in listed:
                 report(line)
             rows = pa.concat_batches(read)
             made, tally = work(rows)
             if parts.rejects:
-                parts.rejects.keep(parts.number, zip(taken, map(list, errors), strict=True))
-            parts.add(Part(sum(map(len, taken)), listed, len(bad) - len(listed), tally=tally), made)
+                parts.rejects.save_rows(parts.number, zip(taken, map(list, errors), strict=True))
+            parts.add_part(Part(sum(map(len, taken)), listed, len(bad) - len(listed), tally=tally), made)
             pace.adapt(time.monotonic() - begun, kinds=len(places_by_kind(kinds_of(rows))))
     finally:
         gc.unfreeze()
 
 
-def _checked(
+def _check_rows(
     chunk: Chunk, check: Callable[[pa.RecordBatch], Mapping[int, str | InputError]]
 ) -> tuple[pa.RecordBatch, dict[int, InputError]]:
     """The good rows of a chunk, and what is wrong with the others by their place in it."""
@@ -223,12 +223,12 @@ def _checked(
 
 
 class Pace:
-    """How many rows make the next part."""
+    """The number of rows of the next part."""
 
     def __init__(self) -> None:
         self.rows = FEWEST_ROWS
 
-    def take(self, chunks: Iterator[Chunk]) -> list[Chunk]:
+    def take_chunks(self, chunks: Iterator[Chunk]) -> list[Chunk]:
         """The next part, or nothing at the end."""
         taken: list[Chunk] = []
         rows = size = 0
@@ -246,16 +246,16 @@ class Pace:
             self.rows = max(self.rows // 2, FEWEST_ROWS)
 
 
-def _claim(out: Path, folder: Path, job: Job) -> None:
-    """Makes `folder` that of `job`; what it holds of the same job is kept."""
+def _claim_folder(out: Path, folder: Path, job: Job) -> None:
+    """Makes `folder` that of `job`; parts of the same job stay."""
     if _job_file(folder).exists():
-        there = _read(_job_file(folder), Job)
+        there = _read_record(_job_file(folder), Job)
         if there == job:
             return
-        if any(_read(record, Part).consumed for record in folder.glob("[0-9]*.json")):
+        if any(_read_record(record, Part).consumed for record in folder.glob("[0-9]*.json")):
             raise InputError(
-                f"{out}: an unfinished `lakewright {there.command}` is kept in {folder}, of another input or other "
-                f"options ({difference(there, job)}); repeat that command, or remove the folder"
+                f"{out}: an unfinished `lakewright {there.command}` is saved in {folder}, of another input or other "
+                f"options ({describe_difference(there, job)}); repeat that command, or remove the folder"
             )
     for file in folder.iterdir():
         file.unlink()
@@ -266,7 +266,7 @@ def _job_file(folder: Path) -> Path:
     return folder / "job.json"
 
 
-def _read(path: Path, kind: type[T]) -> T:
+def _read_record(path: Path, kind: type[T]) -> T:
     try:
         return read_config(path, kind)
     except InputError as error:

@@ -1,6 +1,6 @@
 """Rows that a command leaves out, unchanged, in a file of their own: what is refused is not lost.
 
-Each part keeps the rows left out of it beside its record, such as 000000.rejected, so that a command that was
+Each part saves the rows left out of it beside its record, such as 000000.rejected, so that a command that was
 killed continues with them too. The file is written from the parts in one go, just before the output takes its place.
 """
 
@@ -19,12 +19,12 @@ from lakewright.core_jax.support import replacing
 
 
 def rejects_option(path: Path | None) -> dict[str, Any]:
-    """What a job's options say of a file of rejects; nothing without one, as in jobs of versions that had none."""
+    """The entry of a file of rejects in a job's options; empty without one, as in jobs of older versions."""
     return {"rejects": os.path.abspath(path)} if path else {}
 
 
 class Rejects:
-    """The rows of `source` that are left out, kept in `folder` until they are written to `path`.
+    """The rows of `source` that are left out, saved in `folder` until they are written to `path`.
 
     Raises InputError where `path` has another format than `source`: the rows are not to be changed.
     """
@@ -38,10 +38,10 @@ class Rejects:
             raise InputError(f"{path}: is a folder; choose a file for --rejects")
         self._path, self._source, self._folder = path, source, folder
 
-    def keep(self, number: int, left_out: Iterable[tuple[Chunk, Sequence[int]]]) -> None:
-        """Keeps the rows left out of part `number`: chunks of the source, and places in each."""
+    def save_rows(self, number: int, left_out: Iterable[tuple[Chunk, Sequence[int]]]) -> None:
+        """Saves the rows left out of part `number`: chunks of the source, and places in each."""
         found = [chunk.take(places) for chunk, places in left_out if places]
-        with replacing(self._part(number)) as beside, open(beside, "wb") as file:
+        with replacing(self._part_file(number)) as beside, open(beside, "wb") as file:
             for rows in found:
                 if isinstance(rows, list):
                     file.writelines(rows)
@@ -52,8 +52,8 @@ class Rejects:
                     batches.write(rows)
 
     def assemble(self, parts: int) -> None:
-        """Writes what `parts` parts have kept; the file is there at once and whole."""
-        kept = [part for part in map(self._part, range(parts)) if part.exists() and part.stat().st_size]
+        """Writes the rows left out of the first `parts` parts to the file, which appears whole."""
+        kept = [part for part in map(self._part_file, range(parts)) if part.exists() and part.stat().st_size]
         with replacing(self._path) as beside:
             if self._source.suffix == ".jsonl":
                 with open(beside, "wb") as lines:
@@ -67,5 +67,5 @@ class Rejects:
                         for place in range(batches.num_record_batches):
                             parquet.write_batch(batches.get_batch(place))
 
-    def _part(self, number: int) -> Path:
+    def _part_file(self, number: int) -> Path:
         return self._folder / f"{number:06d}.rejected"

@@ -1,4 +1,4 @@
-"""What requests to a server may have cost, in a file that survives a kill between a request and its answer."""
+"""Possible costs of requests to a server, in a file that survives a kill between a request and its answer."""
 
 import errno
 import os
@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from lakewright.experiments.resumable.journal import Journal
-from lakewright.policy.inference import Charge, charged
+from lakewright.policy.inference import Charge, sum_charges
 
 
 class Spending:
@@ -16,15 +16,15 @@ class Spending:
     def __init__(self, path: Path) -> None:
         self._path = path
 
-    def tokens(self) -> tuple[int, int]:
+    def count_tokens(self) -> tuple[int, int]:
         """The tokens in and out that may have been billed. Raises InputError where the file is damaged."""
         if not self._path.exists():
             return 0, 0
         with Journal(self._path, Charge) as journal:
-            return charged(journal)
+            return sum_charges(journal)
 
     def add(self, charge: Charge) -> None:
-        """Keeps a charge, whole or not at all; once this returns it survives a kill."""
+        """Saves a charge, whole or not at all; once this returns it survives a kill."""
         line = msgspec.json.encode(charge) + b"\n"
         with open(self._path, "ab", buffering=0) as lines:
             end = lines.tell()

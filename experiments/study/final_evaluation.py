@@ -9,9 +9,12 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Problem
 from lakewright.experiments.environments.lake import row_of
-from lakewright.experiments.loop.records import RunFolder, Stage, write, write_problems
-from lakewright.experiments.loop.settings import RunSettings, ValidationSettings
-from lakewright.experiments.loop.training import LakeTrainee, Trainee, make_trainee, measure
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import write_record
+from lakewright.experiments.loop.records.stage_rollouts import write_problems
+from lakewright.experiments.loop.settings.run_settings import RunSettings, ValidationSettings
+from lakewright.experiments.loop.training.lake_trainee import LakeTrainee, measure_policy
+from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 
 
 def draw_final_test(settings: RunSettings, chosen: ValidationSettings, held_out: Sequence[Problem], path: Path) -> None:
@@ -42,9 +45,9 @@ def take_final_test(trainee: Trainee, policy: Stage, problems: Sequence[Problem]
     if path.exists():
         return
     if isinstance(trainee, LakeTrainee):
-        record, _, _ = measure(trainee, policy, list(map(row_of, problems)), "test")
-        write(path, record)
+        record, _, _ = measure_policy(trainee, policy, list(map(row_of, problems)), "test")
+        write_record(path, record)
     else:
         tested = Stage(policy.folder)
         tested.plans, tested.validation = path.with_name("test_answers.jsonl"), path
-        trainee.validate(tested, problems)
+        trainee.validate_stage(tested, problems)

@@ -11,7 +11,7 @@ from lakewright.core_jax.support import Count, HoleRatio, Natural, Share
 from lakewright.engineer.cells import Knob, Stratum
 from lakewright.engineer.design import Design, Row
 from lakewright.engineer.environment import Environment
-from lakewright.experiments.loop.training import Trainee
+from lakewright.experiments.loop.training.trainee import Trainee
 
 PARTS = 4  # a trait is one of five shares, a quarter of its range apart
 MOST = 10_000  # combinations of values; of more, as many are drawn as are tried

@@ -7,8 +7,10 @@ import numpy as np
 
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.experiments.environments.lake import WAIT
-from lakewright.experiments.loop.records import RunFolder, Spent, Stage, Validation, read
-from lakewright.experiments.loop.training import make_trainee
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Validation, read_record
+from lakewright.experiments.loop.records.token_budget import Spent
+from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.study.inference import Estimate, PairedTest, interquartile_mean, paired_tests
 from lakewright.experiments.study.learning_curves import (
     Curve,
@@ -169,8 +171,8 @@ def _is_finished(plan: Plan, folder: StudyFolder, planned: Planned) -> bool:
 def _judge_policy(plan: Plan, folder: StudyFolder, run: RunFolder, policy: Stage | None = None) -> Validation:
     """How a policy, by default a run's last, did on the final test, or without one on the held-out set."""
     if plan.spec.test:
-        return read(folder.test_of(run), Validation)
-    return read((policy or last_policy(run)).validation, Validation)
+        return read_record(folder.test_of(run), Validation)
+    return read_record((policy or last_policy(run)).validation, Validation)
 
 
 def _by_seed(runs: Sequence[RunResult], outcome: Callable[[RunResult], float]) -> dict[str, dict[int, float]]:

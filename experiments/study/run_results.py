@@ -15,19 +15,11 @@ from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.engineer.trial import Lead, Trial
 from lakewright.experiments.environments.lake import WAIT
-from lakewright.experiments.loop.records import (
-    Decision,
-    Done,
-    RunFolder,
-    Spent,
-    Stage,
-    Validation,
-    read,
-    spent,
-    spent_on,
-    trait_rate,
-)
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.records.history import trait_rate
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Decision, Done, Validation, read_record
+from lakewright.experiments.loop.records.token_budget import Spent, count_run_tokens, count_stage_tokens
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.study.learning_curves import CurvePoint
 from lakewright.experiments.study.study import Planned
 
@@ -105,7 +97,7 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Tal
     stages, lake = _list_stages(run, planned), planned.settings.lake
     strata = judged.outcomes
     found = pool_tallies(strata.values())
-    trials = [read(stage.trial, Trial) for stage in stages if stage.trial.exists()]
+    trials = [read_record(stage.trial, Trial) for stage in stages if stage.trial.exists()]
     return RunResult(
         arm=planned.arm,
         seed=planned.seed,
@@ -114,16 +106,18 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Tal
         forced=100 * trait_rate(found, WAIT) if lake else None,
         optimal=to_percent(found, found.grades[OPTIMAL]) if lake else None,
         sizes=valid_by_stratum(strata),
-        tokens=spent(run, len(stages)),
+        tokens=count_run_tokens(run, len(stages)),
         stages=len(stages),
-        seconds=sum(read(stage.done, Done).seconds for stage in stages),
+        seconds=sum(read_record(stage.done, Done).seconds for stage in stages),
         tried=len(trials),
         kept=sum(trial.chosen == 0 for trial in trials),
         taken_back=sum(stage.rolled_back() is not None for stage in stages),
-        refused=sum(_count_refused(read(stage.proposal, Decision)) for stage in stages if stage.proposal.exists()),
+        refused=sum(
+            _count_refused(read_record(stage.proposal, Decision)) for stage in stages if stage.proposal.exists()
+        ),
         curve=_read_curve(run, len(stages)),
         leads=[max(trial.leads[1:], key=lambda lead: lead.mean) for trial in trials if trial.leads],
-        calibrations=[known for stage in stages if (known := stage.calibration())],
+        calibrations=[known for stage in stages if (known := stage.read_calibration())],
         engineer=[figures for stage in stages if (figures := stage.engineer_figures())],
         forced_sizes=valid_with_trait(strata, WAIT) if lake else {},
         drawn=[stage.design().strata for stage in stages],
@@ -138,12 +132,12 @@ def is_finished(run: RunFolder, planned: Planned) -> bool:
     stages = _list_stages(run, planned)
     if len(stages) == planned.settings.stages:
         return True
-    return bool(stages) and spent(run, len(stages)).total >= (planned.settings.budget or math.inf)
+    return bool(stages) and count_run_tokens(run, len(stages)).total >= (planned.settings.budget or math.inf)
 
 
 def last_policy(run: RunFolder) -> Stage:
     """The stage, or the warm-up, of a run's last policy."""
-    return run.standing(len(run.finished_stages()) - 1)
+    return run.find_standing(len(run.finished_stages()) - 1)
 
 
 def to_percent(tally: Tally, count: int) -> float:
@@ -178,14 +172,14 @@ def _read_curve(run: RunFolder, stages: int) -> list[CurvePoint]:
     """The warm-up and each stage on the run's held-out set, which is not that of a study's final test."""
     points = [CurvePoint(0, _held_out_valid(run.warmup))]
     for number in range(stages):
-        mine = spent_on(run.stage(number))
-        tokens = spent(run, number).total + mine.training + mine.sampling
-        points.append(CurvePoint(tokens, _held_out_valid(run.standing(number))))
+        mine = count_stage_tokens(run.stage(number))
+        tokens = count_run_tokens(run, number).total + mine.training + mine.sampling
+        points.append(CurvePoint(tokens, _held_out_valid(run.find_standing(number))))
     return points
 
 
 def _held_out_valid(stage: Stage) -> float:
-    found = pool_tallies(read(stage.validation, Validation).outcomes.values())
+    found = pool_tallies(read_record(stage.validation, Validation).outcomes.values())
     return to_percent(found, found.valid)
 
 
@@ -193,7 +187,7 @@ def _as_taught(settings: RunSettings, stage: Stage, space: DesignSpace) -> float
     """None where no checkpoint was asked, or its answer cannot be read; shuffled evidence is not what the rule sees."""
     if settings.teacher not in ("self", "base") or settings.codec == "text" or not stage.proposal.exists():
         return None
-    if (delta := read(stage.proposal, Decision).proposal.delta) is None:
+    if (delta := read_record(stage.proposal, Decision).proposal.delta) is None:
         return None
     design, modules = stage.design(), msgspec.structs.replace(settings.evidence.chosen(), shuffled=False)
     view = show(stage.read_evidence(), modules, jax.random.key(0))

@@ -8,10 +8,12 @@ from pathlib import Path
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import write_atomically
-from lakewright.experiments.loop import check_machine
-from lakewright.experiments.loop import run as run_loop
-from lakewright.experiments.loop.records import RunFolder, read_problems, write
-from lakewright.experiments.loop.training import make_trainee
+from lakewright.experiments.loop.closed_loop import run as run_loop
+from lakewright.experiments.loop.dry_run import check_machine
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import write_record
+from lakewright.experiments.loop.records.stage_rollouts import read_problems
+from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.resumable.pool import work_on
 from lakewright.experiments.runtime.library_setup import keep_compiled_programs, prepare_training
 from lakewright.experiments.runtime.progress_bars import progress
@@ -59,7 +61,7 @@ def sum_up(spec: Path, out: Path) -> Results:
     Raises InputError where the folder holds another study, or the warm-up is not finished.
     """
     plan, folder = plan_of(spec), StudyFolder(out)
-    CLAIM.refuse_other(folder.plan, CLAIM.read(out), plan)
+    CLAIM.refuse_other(folder.plan, CLAIM.read_work(out), plan)
     if not folder.start.warmup.done.exists():
         raise InputError(f"{out}: the warm-up is not finished; leave out --results-only until it is")
     return _summed_up(plan, folder)
@@ -67,7 +69,7 @@ def sum_up(spec: Path, out: Path) -> Results:
 
 def _summed_up(plan: Plan, folder: StudyFolder) -> Results:
     results = results_of(plan, folder)
-    write(folder.results, results)
+    write_record(folder.results, results)
     write_atomically(folder.table, f"{as_table(results)}\n".encode())
     write_atomically(folder.plot, study_svg(results).encode())
     write_atomically(folder.curves, curves_svg(results).encode())

@@ -31,11 +31,14 @@ from lakewright.core_jax.support import (
 from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.trial import Trial, try_designs
 from lakewright.experiments.environments.lake import config_of
-from lakewright.experiments.loop import prepare
-from lakewright.experiments.loop.records import RunFolder, held_out_of, read, read_problems, write
-from lakewright.experiments.loop.redesign import start_trial
-from lakewright.experiments.loop.settings import RunSettings, ValidationSettings, merged, preset_table
-from lakewright.experiments.loop.training import Trainee, make_trainee
+from lakewright.experiments.loop.closed_loop import prepare_run
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import read_record, write_record
+from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_problems
+from lakewright.experiments.loop.redesign.trial import start_trial
+from lakewright.experiments.loop.settings.preset_files import read_preset
+from lakewright.experiments.loop.settings.run_settings import RunSettings, ValidationSettings, merge_tables
+from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 from lakewright.experiments.resumable.claims import Claim
 from lakewright.experiments.study.final_evaluation import draw_final_test, take_final_test
 from lakewright.experiments.study.random_configs import Configs, random_configs
@@ -147,11 +150,11 @@ class StudyFolder:
 
     def open(self, plan: Plan) -> None:
         """Starts the study, or checks that the folder holds this one. Raises InputError if it holds another."""
-        CLAIM.take(self.folder, plan)
+        CLAIM.take_folder(self.folder, plan)
 
     def held(self, plan: Plan) -> AbstractContextManager[None]:
         """Opens the study and keeps other processes out of its folder."""
-        return CLAIM.held(self.folder, plan)
+        return CLAIM.hold_folder(self.folder, plan)
 
 
 def plan_of(path: Path) -> Plan:
@@ -164,7 +167,7 @@ def plan_of(path: Path) -> Plan:
         raise InputError(f"study {str(path)!r:.60} is unknown; give a file, or choose from {', '.join(sorted(known))}")
     with resources.as_file(known[str(path)]) if str(path) in known else nullcontext(path) as file:
         spec = read_config(file, StudySpec)
-    base = merged(preset_table(spec.preset), spec.settings) | {"budget": spec.budget}
+    base = merge_tables(read_preset(spec.preset), spec.settings) | {"budget": spec.budget}
     start = convert(base, RunSettings, f"{path}: settings")
     trainee = _make_trainee(start, f"{path}: settings")
     arms = spec.arms or _arms_of_configs(spec, trainee)
@@ -187,13 +190,13 @@ def prepare_start(plan: Plan, folder: StudyFolder) -> None:
     """The warm-up of all runs, and where configs are compared their trial."""
     trainee, warmup = make_trainee(plan.start), folder.start.warmup
     folder.start.open(plan.start)
-    prepare(trainee, folder.start)
+    prepare_run(trainee, folder.start)
     if plan.spec.configs and not folder.trial.exists():
         designs = [make_trainee(planned.settings).start for planned in plan.runs]
-        write(folder.trial, try_designs(start_trial(trainee, warmup, "configs"), designs), lake=trainee.lake)
+        write_record(folder.trial, try_designs(start_trial(trainee, warmup, "configs"), designs), lake=trainee.lake)
     if plan.spec.test:
         path = folder.test_file(lake=trainee.lake)
-        draw_final_test(plan.start, plan.spec.test, held_out_of(folder.start), path)
+        draw_final_test(plan.start, plan.spec.test, read_held_out(folder.start), path)
         take_final_test(trainee, warmup, read_problems(path), folder.test_of(folder.start))
 
 
@@ -213,7 +216,7 @@ def begin_run(planned: Planned, folder: StudyFolder) -> RunFolder:
 
 def read_prediction(folder: StudyFolder) -> Trial:
     """The trial of a study of configs."""
-    return read(folder.trial, Trial)
+    return read_record(folder.trial, Trial)
 
 
 def _own_specs() -> Traversable:
@@ -228,7 +231,7 @@ def _plan_runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: Study
         raise InputError(f"{where}: {error}") from error
     changes = {key: value for key, value in arm.items() if key != "seeds"}
     for seed in seeds:
-        yield Planned(name, seed, convert(merged(base, changes) | {"seed": seed}, RunSettings, where))
+        yield Planned(name, seed, convert(merge_tables(base, changes) | {"seed": seed}, RunSettings, where))
 
 
 def _check_seeds(seeds: Sequence[int]) -> None:

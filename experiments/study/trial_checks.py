@@ -13,9 +13,10 @@ from tabulate import tabulate
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import locked
 from lakewright.engineer.trial import Trial, try_designs
-from lakewright.experiments.loop.records import RunFolder, Stage, read, write
-from lakewright.experiments.loop.redesign import start_trial
-from lakewright.experiments.loop.training import make_trainee
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import read_record, write_record
+from lakewright.experiments.loop.redesign.trial import start_trial
+from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.experiments.study.run_results import is_finished
 from lakewright.experiments.study.study import CLAIM, Planned, StudyFolder
@@ -71,7 +72,7 @@ def check_trials(out: Path, count: int, boards: int) -> TrialReliability:
     fewer of them, or other boards were asked for before.
     """
     folder = StudyFolder(out)
-    plan = CLAIM.read(out)
+    plan = CLAIM.read_work(out)
     trials = [found for planned in plan.runs for found in _list_trials(folder, planned)]
     if len(trials) < count:
         raise InputError(f"{out}: holds {len(trials)} trials so far; give --count {len(trials)} or fewer")
@@ -117,21 +118,21 @@ def _list_trials(folder: StudyFolder, planned: Planned) -> Iterator[tuple[Planne
     if not is_finished(run, planned):
         return
     for number, stage in enumerate(run.finished_stages()):
-        if stage.trial.exists() and read(stage.trial, Trial).leads:
+        if stage.trial.exists() and read_record(stage.trial, Trial).leads:
             yield planned, stage, number
 
 
 def _check_trial(folder: StudyFolder, planned: Planned, stage: Stage, number: int, boards: int) -> TrialCheck:
     path = folder.folder / "trial_checks" / f"{planned.name}.{stage.folder.name}.json"
     if path.exists():
-        check = read(path, TrialCheck)
+        check = read_record(path, TrialCheck)
         if check.boards != boards:
             raise InputError(
                 f"{path}: was made with --boards {check.boards}, not {boards}; give it, or remove the folder"
             )
         return check
-    check = _try_again(folder.run(planned), planned, read(stage.trial, Trial), number, boards)
-    write(path, check)
+    check = _try_again(folder.run(planned), planned, read_record(stage.trial, Trial), number, boards)
+    write_record(path, check)
     return check
 
 
@@ -140,7 +141,7 @@ def _try_again(run: RunFolder, planned: Planned, trial: Trial, number: int, boar
     more = msgspec.structs.replace(planned.settings.trial, boards=boards)
     settings = msgspec.structs.replace(planned.settings, trial=more)
     designs = [trial.candidates[0].design, trial.candidates[best].design]
-    work = start_trial(make_trainee(settings), run.standing(number), f"stage {number} second trial")
+    work = start_trial(make_trainee(settings), run.find_standing(number), f"stage {number} second trial")
     again = try_designs(work, designs)
     current, rival = (candidate.score for candidate in again.candidates)
     lead = trial.leads[best]

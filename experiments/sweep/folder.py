@@ -61,7 +61,7 @@ class SweepFolder:
         """
         cells = {cell.name: cell for cell in spec.cells()}
         work = SweepManifest(FORMAT, versions(), prng(), spec, content_hash(spec), cells)
-        with CLAIM.held(self.folder, work, shared=shared):
+        with CLAIM.hold_folder(self.folder, work, shared=shared):
             self.shards.mkdir(exist_ok=True)
             try:
                 yield
@@ -71,7 +71,7 @@ class SweepFolder:
 
     def manifest(self) -> SweepManifest:
         """The manifest. Raises InputError where this is no folder of a sweep."""
-        return CLAIM.read(self.folder)
+        return CLAIM.read_work(self.folder)
 
     def finished(self) -> set[str]:
         """The names of the finished shards."""

@@ -1,1 +1,1 @@
-"""What people look at: the report of a run, pictures of boards, and proposals side by side."""
+"""The viewer: pages of runs and boards, the report of a run, pictures, and proposals side by side."""

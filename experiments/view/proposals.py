@@ -1,4 +1,4 @@
-"""What teachers proposed, or would propose, on the recorded evidence of a run; nothing is written."""
+"""Proposals that teachers made, or would make, on the recorded evidence of a run; nothing is written."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
@@ -9,6 +9,7 @@ import msgspec
 from tabulate import tabulate
 
 from lakewright.core_jax.errors import InputError, one_line
+from lakewright.core_jax.support import derive_key
 from lakewright.engineer.delta import list_changes, summarize
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Evidence, evidence_text
@@ -17,17 +18,19 @@ from lakewright.engineer.proposal import Stateless
 from lakewright.engineer.steps import Next
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.environments.lake_form import to_lake
-from lakewright.experiments.loop.records import Decision, EngineerTraining, RunFolder, Stage, read
-from lakewright.experiments.loop.redesign import teacher_of, trust_region
-from lakewright.experiments.loop.settings import RunSettings, key_for
-from lakewright.experiments.loop.training import make_trainee
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, read_record
+from lakewright.experiments.loop.redesign.decision import load_teacher
+from lakewright.experiments.loop.redesign.difficulty import find_trust_region
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.view.catalogue.run_space import RunSpace, describe_next
 
 RECORDED = "recorded"  # the name under which the decision of the run itself is shown
 
 
 class Shown(msgspec.Struct, frozen=True):
-    """One stage of a run as the engineer saw it, and what came of it."""
+    """One stage of a run: the evidence for the engineer, its answers, and the next design."""
 
     folder: str
     stage: int
@@ -41,7 +44,7 @@ class Shown(msgspec.Struct, frozen=True):
 
 
 class Replayed(msgspec.Struct, frozen=True):
-    """What one teacher makes of one stage's evidence."""
+    """The proposals of one teacher on one stage's evidence."""
 
     folder: str
     stage: int
@@ -57,10 +60,10 @@ class Replayed(msgspec.Struct, frozen=True):
 def shown_stage(folder: RunFolder, number: int) -> Shown:
     """The record of a finished stage. Raises InputError where there is none."""
     stage = finished_stage(folder, number)
-    decision = read(stage.proposal, Decision) if stage.proposal.exists() else None
+    decision = read_record(stage.proposal, Decision) if stage.proposal.exists() else None
     attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)] if decision else []
-    trial = read(stage.trial, Trial) if stage.trial.exists() else None
-    engineer = read(stage.engineer, EngineerTraining) if stage.engineer.exists() else None
+    trial = read_record(stage.trial, Trial) if stage.trial.exists() else None
+    engineer = read_record(stage.engineer, EngineerTraining) if stage.engineer.exists() else None
     return Shown(
         folder=str(folder.folder),
         stage=number,
@@ -69,7 +72,7 @@ def shown_stage(folder: RunFolder, number: int) -> Shown:
         evidence=stage.read_evidence(),
         attempts=attempts,
         trial=trial,
-        following=stage.following(),
+        following=stage.read_next(),
         engineer=engineer,
     )
 
@@ -91,7 +94,7 @@ def plain_replay(found: Replayed, about: RunSpace) -> dict[str, Any]:
 
 
 def ask_teacher(settings: RunSettings, folder: RunFolder, number: int) -> Replayed:
-    """What the teacher of `settings` proposes after a finished stage, having seen those before it."""
+    """The proposal of the teacher of `settings` after a finished stage, with those before it observed."""
     finished_stage(folder, number)
     *_, last = _replay_stages(settings, folder, range(number + 1), only=number)
     return last
@@ -170,7 +173,7 @@ def side_by_side(found: Sequence[Replayed], designs: Mapping[tuple[str, int], tu
 def _describe_outcome(replay: Replayed, design: Design, about: RunSpace) -> tuple[str, str]:
     """The verdict on what a teacher proposed, and what would change or why it was refused."""
     if not replay.attempts:
-        return "not asked", f"the stage was {about.undone}"
+        return "not asked", "the stage was rolled back"
     verdict = replay.last.verdict
     if verdict.status == "refused":
         return verdict.status, escape_controls(verdict.reasons[0])
@@ -189,11 +192,11 @@ def _replay_stages(
     state, environment = None, make_trainee(settings).environment
     for number in numbers:
         stage = finished_stage(folder, number)
-        teacher = teacher_of(settings, folder, stage, state)
+        teacher = load_teacher(settings, folder, stage, state)
         if only is not None and number != only and isinstance(teacher, Stateless):
             continue
-        key = key_for(settings.seed, f"stage {number} teacher")
-        guard = trust_region(settings, environment, stage)
+        key = derive_key(settings.seed, f"stage {number} teacher")
+        guard = find_trust_region(settings, environment, stage)
         attempts = negotiate(teacher, stage.read_evidence(), stage.design(), environment, key, guard)
         state = teacher.state_dict()
         yield Replayed(str(folder.folder), number, settings.teacher, attempts)

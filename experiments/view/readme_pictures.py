@@ -10,11 +10,13 @@ import cyclopts
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import write_atomically
-from lakewright.experiments.loop.records import Chapter, Example, RunFolder, chapters
+from lakewright.experiments.loop.records.history import Chapter, read_chapters
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Example
 from lakewright.experiments.view.catalogue.run_space import RunSpace, find_space
 from lakewright.experiments.view.pages.run_charts import rates_chart, strata_chart
 from lakewright.experiments.view.pictures.board_pictures import strip_svg
-from lakewright.experiments.view.pictures.replay import ending
+from lakewright.experiments.view.pictures.replay import describe_ending
 
 INK, WIDE, HIGH = "#2b3440", 460, 292  # of the curves: two pictures side by side
 
@@ -24,8 +26,8 @@ def write_pictures(folder: RunFolder, out: Path) -> None:
 
     Raises InputError where the run has no such plan yet.
     """
-    history = chapters(folder)
-    write_atomically(out / "board.svg", strip_svg(_to_show(folder, history)).encode())
+    history = read_chapters(folder)
+    write_atomically(out / "board.svg", strip_svg(_choose_example(folder, history)).encode())
     write_atomically(out / "curves.svg", curves_svg(history, find_space(folder, folder.settings())).encode())
 
 
@@ -40,12 +42,12 @@ def curves_svg(history: list[Chapter], about: RunSpace) -> str:
     return f'{opening}<rect width="{width}" height="{height}" fill="#fff"/>{"".join(placed)}</svg>'
 
 
-def _to_show(folder: RunFolder, history: list[Chapter]) -> Example:
+def _choose_example(folder: RunFolder, history: list[Chapter]) -> Example:
     last = history[-1].validation.examples if history else []
     valid = [example for example in last if example.failure == "none" and example.row.wait_required]
     if not valid:
         raise InputError(f"{folder.folder}: has no valid plan with a forced wait to draw; train longer")
-    return max(valid, key=lambda example: ending(example).step)
+    return max(valid, key=lambda example: describe_ending(example).step)
 
 
 def main(run_folder: Path, out: Path, /) -> None:

@@ -8,17 +8,15 @@ from tabulate import tabulate
 
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.experiments.environments.lake_form import to_lake
-from lakewright.experiments.loop.records import (
+from lakewright.experiments.loop.records.history import (
     Chapter,
-    RunFolder,
-    Stage,
-    Validation,
-    chapters,
-    examination_of,
-    excluded_met,
-    met_in_training,
-    read,
+    count_excluded,
+    count_met_in_training,
+    read_chapters,
+    read_examination,
 )
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.view.catalogue.run_space import RunSpace, find_space
 
 LAKE_DRAWN = "boards drawn from (size: share hole wait)"
@@ -30,22 +28,22 @@ def as_json(folder: RunFolder) -> dict[str, Any]:
     checkpoint: that of the policy that counts. best: the one with most valid answers on the held-out set. A run of the
     lake has the names of the lake's records.
     """
-    last, best = _last(folder), folder.best()
+    last, best = _find_last(folder), folder.find_best()
     lake = folder.settings().environment == "lake"
     return {
         "folder": str(folder.folder),
         "checkpoint": str(last.checkpoint) if last else None,
         "best": str(best.checkpoint) if best else None,
         **(_count_repeated(folder) if lake else {}),
-        "stages": [_plain_chapter(chapter, lake) for chapter in chapters(folder)],
+        "stages": [_plain_chapter(chapter, lake) for chapter in read_chapters(folder)],
     }
 
 
 def _count_repeated(folder: RunFolder) -> dict[str, Any]:
-    """How many held-out boards were met in training, and how many boards of `exclude` were replaced."""
+    """Numbers of held-out boards met in training, and of boards of `exclude` that were replaced."""
     return {
-        "held_out_boards_met_in_training": met_in_training(folder),
-        "excluded_boards_drawn_and_replaced": excluded_met(folder),
+        "held_out_boards_met_in_training": count_met_in_training(folder),
+        "excluded_boards_drawn_and_replaced": count_excluded(folder),
     }
 
 
@@ -53,9 +51,9 @@ def as_table(folder: RunFolder) -> str:
     """One line for each finished stage, and its most common failures below."""
     about = find_space(folder, folder.settings())
     lines: list[tuple[str, ...]] = []
-    for chapter in chapters(folder):
+    for chapter in read_chapters(folder):
         drawn = about.describe_design(chapter.design) if chapter.design else about.references
-        name = chapter.name + f" ({about.undone})" * chapter.rolled_back
+        name = chapter.name + " (rolled back)" * chapter.rolled_back
         rates = [f"{100 * measure.share(chapter.pooled):.1f}" for measure in about.measures]
         lines.append((name, *rates, drawn))
         lines.append(("", *("" for _ in rates), f"failures: {_failure_line(chapter.pooled)}"))
@@ -63,42 +61,44 @@ def as_table(folder: RunFolder) -> str:
     alignment = ("left", *["right"] * len(about.measures), "left")
     table = tabulate(lines, header, tablefmt="plain", colalign=alignment if lines else None, disable_numparse=True)
     known = [f"{about.problem}; shown is what the records hold"] if about.problem else []
-    return "\n".join([table, *_list_examinations(folder), *_left_out(folder), *known, *_that_counts(folder)])
+    return "\n".join(
+        [table, *_list_examinations(folder), *_describe_excluded(folder), *known, *_describe_final(folder)]
+    )
 
 
 def _head_drawn(about: RunSpace) -> str:
     return LAKE_DRAWN if about.lake else f"{about.space.words.problems} drawn from"
 
 
-def _that_counts(folder: RunFolder) -> Iterator[str]:
-    """The policy that a run continues with, or ended with, and the best one where that is another."""
-    if last := _last(folder):
-        line = f"the policy that counts: {_checkpoint(last)}"
-        if (best := folder.best()) and best.folder != last.folder:
+def _describe_final(folder: RunFolder) -> Iterator[str]:
+    """The policy that a run continues with, or ended with, and the best one if it is another."""
+    if last := _find_last(folder):
+        line = f"the policy that counts: {_describe_checkpoint(last)}"
+        if (best := folder.find_best()) and best.folder != last.folder:
             link = f" ({folder.best_link})" if folder.best_link.is_symlink() else ""
-            line += f"; the best: {_checkpoint(best)}{link}"
+            line += f"; the best: {_describe_checkpoint(best)}{link}"
         yield line
 
 
-def _last(folder: RunFolder) -> Stage | None:
-    return folder.standing(len(folder.finished_stages()) - 1) if folder.warmup.done.exists() else None
+def _find_last(folder: RunFolder) -> Stage | None:
+    return folder.find_standing(len(folder.finished_stages()) - 1) if folder.warmup.done.exists() else None
 
 
-def _checkpoint(stage: Stage) -> str:
-    found = pool_tallies(read(stage.validation, Validation).outcomes.values())
+def _describe_checkpoint(stage: Stage) -> str:
+    found = pool_tallies(read_record(stage.validation, Validation).outcomes.values())
     return f"{stage.checkpoint}, {100 * found.valid_rate:.1f} % valid"
 
 
 def _list_examinations(folder: RunFolder) -> Iterator[str]:
-    """How well the engineer has learned its part, where the warm-up taught it."""
-    if learned := examination_of(folder):
+    """The result of the engineer's examination, if the warm-up taught the engineer's part."""
+    if learned := read_examination(folder):
         yield learned.summary()
 
 
-def _left_out(folder: RunFolder) -> Iterator[str]:
-    """How many boards were kept out of the training, where any are to be."""
+def _describe_excluded(folder: RunFolder) -> Iterator[str]:
+    """The number of boards excluded from training, in runs with `exclude`."""
     if excluded := folder.settings().exclude:
-        yield f"boards of {excluded} drawn in training, and replaced: {excluded_met(folder)}"
+        yield f"boards of {excluded} drawn in training, and replaced: {count_excluded(folder)}"
 
 
 def _plain_chapter(chapter: Chapter, lake: bool) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import refuse_file, write_atomically
-from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.view.catalogue.discovery import Catalogue
 from lakewright.experiments.view.pages.board_pages import SITE_PAGES
 from lakewright.experiments.view.pages.rendering import Page, render_page, static_files
@@ -51,7 +51,7 @@ class Place(NamedTuple):
 
     @property
     def folder(self) -> str:
-        """Where it lies in the site."""
+        """The folder of the page in the site."""
         return f"{self.address}/page-{self.page}" if self.page else self.address
 
     @property
@@ -72,11 +72,11 @@ class _Links:
         if query or address.startswith(DYNAMIC) or page >= SITE_PAGES:
             return None
         if address.startswith("static/"):
-            return self._relative(address)
+            return self._write_relative(address)
         self.followed.append(Place(address, page))
-        return self._relative(self.followed[-1].file)
+        return self._write_relative(self.followed[-1].file)
 
-    def _relative(self, file: str) -> str:
+    def _write_relative(self, file: str) -> str:
         return quote(os.path.relpath(f"/{file}", f"/{self._here}"))
 
 

@@ -1,4 +1,4 @@
-"""How a board becomes a prompt and an answer becomes a plan."""
+"""Codecs: boards and problems as prompts, and answers as plans and texts."""
 
 import lazy_loader
 

@@ -1,15 +1,14 @@
-from .byte_tokens import BYTE_VOCABULARY as BYTE_VOCABULARY
-from .byte_tokens import BYTES as BYTES
-from .byte_tokens import build_byte_tokenizer as build_byte_tokenizer
 from .codec import Codec as Codec
 from .codec import TextCodec as TextCodec
 from .codec import TokensCodec as TokensCodec
 from .codec import codec_for as codec_for
 from .codec import text_plan as text_plan
-from .compact_prompt import encode_compact_prompt as encode_compact_prompt
+from .problem_codec import BYTE_VOCABULARY as BYTE_VOCABULARY
+from .problem_codec import BYTES as BYTES
 from .problem_codec import ByteCodec as ByteCodec
 from .problem_codec import ChatCodec as ChatCodec
 from .problem_codec import ProblemCodec as ProblemCodec
+from .problem_codec import build_byte_tokenizer as build_byte_tokenizer
 from .settings import CodecName as CodecName
 from .settings import PromptForm as PromptForm
 from .settings import TextSettings as TextSettings
@@ -21,6 +20,7 @@ from .text_board import PublishedRow as PublishedRow
 from .text_board import check_text as check_text
 from .text_board import row_of as row_of
 from .text_prompt import PROMPT as PROMPT
+from .text_prompt import encode_compact_prompt as encode_compact_prompt
 from .text_prompt import encode_prompt as encode_prompt
 from .tokens import CELLS as CELLS
 from .tokens import FIRST_CELL as FIRST_CELL

@@ -1,4 +1,4 @@
-"""A codec with its tokenizer: boards as prompts and plans as answers, in token ids, for either codec."""
+"""Codecs of boards: boards as prompts and plans as answers, in token ids."""
 
 from typing import Protocol
 
@@ -9,39 +9,38 @@ from lakewright.core_jax.config import MAX_TOKEN_SIZE, MIN_SIZE
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.types import DELTAS, JUMP, MOVES, PAD, Board
 from lakewright.policy.codecs import tokens
-from lakewright.policy.codecs.compact_prompt import SYSTEM, encode_compact_prompt
 from lakewright.policy.codecs.settings import CodecName, TextSettings
 from lakewright.policy.codecs.text_answer import Refused, parse_answer, plan_text
-from lakewright.policy.codecs.text_prompt import MAX_AGENTS, MOVE_WORDS, encode_prompt
+from lakewright.policy.codecs.text_prompt import MAX_AGENTS, MOVE_WORDS, SYSTEM, encode_compact_prompt, encode_prompt
 
 THINK = "<think>"  # with which some chat templates begin the answer
 
 
 class Codec(Protocol):
-    """How boards become prompts and answers become plans, one at a time."""
+    """A translation of boards into prompts and of answers into plans, one at a time."""
 
     name: CodecName
     tokenizer: PreTrainedTokenizerFast
     batch: int  # answers decoded together
 
     def encode_prompt(self, board: Board) -> list[int]:
-        """The prompt of a board of numpy arrays. Raises InputError on a board that the codec cannot describe."""
+        """Return the prompt of a board of numpy arrays. Raises InputError on a board that the codec cannot describe."""
         ...
 
     def encode_answer(self, board: Board, moves: np.ndarray) -> list[int]:
-        """The answer that plays `moves`, int8 [K, T] padded with PAD."""
+        """Return the answer that plays `moves`, int8 [K, T] padded with PAD."""
         ...
 
     def decode_answer(self, answer: list[int], board: Board, horizon: int) -> np.ndarray | None:
-        """The moves int8 [K, horizon] of an answer, JUMP where one leaves the board, or None if it is no plan."""
+        """Return the moves int8 [K, horizon] of an answer, JUMP for a move off the board; None if it names no plan."""
         ...
 
     def answer_length(self, horizon: int, agents: int) -> int:
-        """The most tokens of an answer of `horizon` steps, its end included."""
+        """Return the most tokens of an answer of `horizon` steps, its end included."""
         ...
 
-    def words(self, prompt: list[int], answer: list[int]) -> str:
-        """What a model said in words; nothing where it answers in tokens of cells."""
+    def decode_text(self, prompt: list[int], answer: list[int]) -> str:
+        """Return the text of an answer; empty for answers in tokens of cells."""
         ...
 
 
@@ -74,31 +73,31 @@ class TokensCodec:
         """As `Codec`."""
         return tokens.answer_length(horizon, agents)
 
-    def words(self, prompt: list[int], answer: list[int]) -> str:
+    def decode_text(self, prompt: list[int], answer: list[int]) -> str:
         """As `Codec`."""
         return ""
 
 
 class TextCodec:
-    """Text, for language models: see `text_prompt` and `compact_prompt` for prompts, `text_answer` for answers."""
+    """Text, for language models: see `text_prompt` for prompts, `text_answer` for answers."""
 
     name: CodecName = "text"
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, settings: TextSettings = TextSettings()) -> None:  # noqa: B008
         self.tokenizer, self.settings, self.batch = tokenizer, settings, settings.batch
         self._compact = settings.prompt == "compact"
-        self._begin = self.chat("")  # whether a template begins a thought does not depend on the board
+        self._begin = self.encode_request("")  # whether a template begins a thought does not depend on the board
 
     def encode_prompt(self, board: Board) -> list[int]:
         """As `Codec`."""
         if self._compact:
-            return self.chat(encode_compact_prompt(board))
+            return self.encode_request(encode_compact_prompt(board))
         if (agents := len(board.starts)) > MAX_AGENTS:
             raise InputError(f"a board has {agents} agents; the text codec has letters for {MAX_AGENTS}: leave it out")
-        return self.chat(encode_prompt(board))
+        return self.encode_request(encode_prompt(board))
 
-    def chat(self, words: str) -> list[int]:
-        """The ids of a request in the model's chat template, up to where its answer begins."""
+    def encode_request(self, words: str) -> list[int]:
+        """Return the ids of a request in the model's chat template, up to where its answer begins."""
         if not self.tokenizer.chat_template:
             return self.tokenizer.encode(words)
         system = [{"role": "system", "content": SYSTEM}] if self._compact else []
@@ -116,17 +115,17 @@ class TextCodec:
         return [*self.tokenizer.encode(text, add_special_tokens=False), self.tokenizer.eos_token_id]
 
     def move_word(self, move: int) -> str:
-        """The word of a move in `encode_answer`."""
+        """Return the word of a move in `encode_answer`."""
         return MOVE_WORDS[move].lower() if self._compact else MOVE_WORDS[move]
 
-    def words(self, prompt: list[int], answer: list[int]) -> str:
-        """What a model said, with the mark of a thought that the prompt began."""
+    def decode_text(self, prompt: list[int], answer: list[int]) -> str:
+        """Return the text of an answer, preceded by the mark of a thought if the prompt began one."""
         begun = str(self.tokenizer.decode(prompt[-8:])).rstrip().endswith(THINK)
         return THINK * begun + str(self.tokenizer.decode(answer, skip_special_tokens=True))
 
     def decode_answer(self, answer: list[int], board: Board, horizon: int) -> np.ndarray | None:
         """As `Codec`."""
-        return text_plan(self.words(self._begin, answer), board, horizon)
+        return text_plan(self.decode_text(self._begin, answer), board, horizon)
 
     def answer_length(self, horizon: int, agents: int) -> int:
         """As `Codec`."""
@@ -134,7 +133,7 @@ class TextCodec:
 
 
 def codec_for(name: str, tokenizer: PreTrainedTokenizerFast, settings: TextSettings = TextSettings()) -> Codec:  # noqa: B008
-    """The codec of that name. Raises InputError where there is none."""
+    """Return the codec of that name. Raises InputError if there is none."""
     if name == TextCodec.name:
         return TextCodec(tokenizer, settings)
     if name == TokensCodec.name:
@@ -143,17 +142,17 @@ def codec_for(name: str, tokenizer: PreTrainedTokenizerFast, settings: TextSetti
 
 
 def text_plan(text: str, board: Board, horizon: int) -> np.ndarray | None:
-    """The moves int8 [K, horizon] that an answer in words names, JUMP where one leaves the board; None if no plan."""
+    """Return the moves int8 [K, horizon] that a text names, JUMP for a move off the board; None if it names no plan."""
     moves = parse_answer(text, len(board.starts))
     if isinstance(moves, Refused) or moves.shape[1] > horizon:
         return None
     plan = np.full((len(moves), horizon), PAD, np.int8)
     plan[:, : moves.shape[1]] = moves
-    return _jumps_off(board, plan)
+    return _mark_jumps(board, plan)
 
 
-def _jumps_off(board: Board, moves: np.ndarray) -> np.ndarray:
-    """The moves int8 [K, T] with JUMP for each that ends off the board."""
+def _mark_jumps(board: Board, moves: np.ndarray) -> np.ndarray:
+    """Return the moves int8 [K, T] with JUMP for each that ends off the board."""
     steps = np.array([*DELTAS, (0, 0)])[np.where(moves == PAD, len(MOVES), moves)]
     cells = np.asarray(board.starts)[:, None] + np.cumsum(steps, axis=1)
     off = ((cells < 0) | (cells >= board.holes.shape[0])).any(-1)

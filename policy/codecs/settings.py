@@ -1,4 +1,4 @@
-"""How policies answer, in tokens or in words, and how language models are asked."""
+"""Names of codecs, and settings of the prompts and answers of language models."""
 
 from typing import Literal
 
@@ -11,7 +11,7 @@ PromptForm = Literal["full", "compact"]
 
 
 class TextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How language models are asked."""
+    """Settings of the prompts and answers of language models."""
 
     max_tokens: Count = 4096
     """Most tokens of an answer, its reasoning included."""
@@ -21,4 +21,4 @@ class TextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Answers that one process decodes together."""
     prompt: PromptForm = "full"
     """A prompt that explains the task, or one line for small models that are trained on it: see
-    policy.codecs.compact_prompt."""
+    policy.codecs.text_prompt."""

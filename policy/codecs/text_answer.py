@@ -19,7 +19,7 @@ MAX_STEPS = 1024  # of an answer; the longest optimal plan of the benchmark has 
 
 
 class Refusal(enum.StrEnum):
-    """Why an answer is no plan."""
+    """The reason why an answer holds no plan."""
 
     EMPTY = "empty"
     UNFINISHED_THINKING = "unfinished_thinking"
@@ -32,7 +32,7 @@ class Refusal(enum.StrEnum):
 
 @dataclasses.dataclass(frozen=True)
 class Refused:
-    """An answer that is no plan: the reason, and the problem found, in one line."""
+    """An answer without a plan: the reason, and the problem found, in one line."""
 
     reason: Refusal
     problem: str
@@ -52,19 +52,19 @@ _LETTERS = {letter: move for move, letter in enumerate(MOVES)}
 
 
 def parse_answer(text: str, agents: int) -> np.ndarray | Refused:
-    """The moves int8 [agents, T] that `text` names, padded with PAD, or why it is refused. Raises nothing.
+    """Return the moves int8 [agents, T] that `text` names, padded with PAD, or why it is refused. Raises nothing.
 
-    Only form is judged: whether the moves lead anywhere is for the simulator to say.
+    Only the form is judged; where the moves lead is the simulator's question.
     """
     answer = read_after_thinking(text)
     if isinstance(answer, Refused):
         return answer
-    lines = _last_plan(answer)
+    lines = _find_last_plan(answer)
     if [agent for agent, _ in lines] != list(range(agents)):
-        return _wrong_agents(lines, agents)
+        return _refuse_agents(lines, agents)
     plan = []
     for agent, body in lines:
-        own = _moves(agent, body)
+        own = _parse_moves(agent, body)
         if isinstance(own, Refused):
             return own
         plan.append(own)
@@ -94,25 +94,24 @@ def read_after_thinking(text: str) -> str | Refused:
     return said if said.strip() else Refused(Refusal.EMPTY, f"nothing follows {marks[-1].group()}")
 
 
-def _last_plan(text: str) -> list[tuple[int, str]]:
-    """Agent and moves of each line that names an agent, from the last that names agent 0."""
+def _find_last_plan(text: str) -> list[tuple[int, str]]:
+    """Return agent and moves of each line that names an agent, from the last that names agent 0."""
     found = [(int(line[1]), line[2]) for part in _BREAKS.split(text) if (line := _LINE.match(part))]
     begin = max((place for place, (agent, _) in enumerate(found) if agent == 0), default=0)
     return found[begin:]
 
 
-def _wrong_agents(lines: list[tuple[int, str]], agents: int) -> Refused:
+def _refuse_agents(lines: list[tuple[int, str]], agents: int) -> Refused:
     if not lines:
         return Refused(Refusal.NO_PLAN, "no line begins with an agent's name and a colon, as in `agent 0: UP`")
     named = ", ".join(str(agent) for agent, _ in lines[: agents + 2])
     return Refused(Refusal.WRONG_AGENTS, f"lines for agents {named}; there must be one each for 0 to {agents - 1}")
 
 
-def _moves(agent: int, body: str) -> list[int] | Refused:
+def _parse_moves(agent: int, body: str) -> list[int] | Refused:
     body = _ARROW.sub(" ", body).strip().removesuffix(".")  # one full stop: several would leave something out
-    words = [word for word in _BETWEEN.split(body) if word]
     moves: list[int] = []
-    for word in words:
+    for word in filter(None, _BETWEEN.split(body)):
         name = word.upper()
         if name in _WORDS:
             moves.append(_WORDS[name])

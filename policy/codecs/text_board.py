@@ -15,7 +15,7 @@ from lakewright.policy.codecs.text_prompt import FROZEN, GOALS, HOLE, STARTS
 _LINE = re.compile(rf"[ \t>`]*([{FROZEN}{HOLE}{STARTS}{GOALS}](?: [{FROZEN}{HOLE}{STARTS}{GOALS}])+)[ \t`]*")
 _PLACE = re.compile(
     rf"(?:starts at|goal is) ([{STARTS}{GOALS}]) \(([0-9]{{1,3}}), ?([0-9]{{1,3}})\)"
-)  # in the words of our own prompt
+)  # as this project's prompts put it
 _NAME = re.compile(r"([0-9]+)ag_([0-9]+)x([0-9]+)_")  # 3ag_4x4_hr0.1_000
 
 
@@ -28,7 +28,7 @@ class PublishedRow(msgspec.Struct, frozen=True):
 
 
 def row_of(published: PublishedRow) -> Row:
-    """The board of a published row, without labels. Raises ValueError where the row contradicts its own text."""
+    """Return the board of a published row, without labels. Raises ValueError if the row contradicts its own text."""
     row = read_lake(published.sample_id, published.text)
     if row.agents != published.num_agents:
         raise ValueError(f"num_agents is {published.num_agents}, but the grid of text has {row.agents} starts")
@@ -41,7 +41,7 @@ def row_of(published: PublishedRow) -> Row:
 
 
 def check_text(row: Row, text: str) -> None:
-    """Raises ValueError where `text` shows another board than `row` has."""
+    """Raise ValueError if `text` shows another board than `row` has."""
     shown = read_lake(row.id, text)
     for name in ("size", "agents", "grid", "starts", "goals"):
         here, there = getattr(row, name), getattr(shown, name)
@@ -50,12 +50,12 @@ def check_text(row: Row, text: str) -> None:
 
 
 def read_lake(name: str, text: str) -> Row:
-    """The board whose grid is in `text`, as a row of id `name`.
+    """Return the board whose grid is in `text`, as a row of id `name`.
 
-    Raises ValueError where there is not exactly one square grid, where letters are missing or occur twice, or where the
-    words of our own prompt give another cell for a letter.
+    Raises ValueError unless there is exactly one square grid, if letters are missing or occur twice, or if the wording
+    of this project's prompts gives another cell for a letter.
     """
-    grid = _grid(text)
+    grid = _find_grid(text)
     counts = Counter(letter for row in grid for letter in row if letter not in FROZEN + HOLE)
     cells = {letter: (r, c) for r, row in enumerate(grid) for c, letter in enumerate(row) if letter in counts}
     if twice := [letter for letter, count in counts.items() if count > 1]:
@@ -73,8 +73,8 @@ def read_lake(name: str, text: str) -> Row:
     return Row(name, len(lines), agents, lines, starts, goals)
 
 
-def _grid(text: str) -> list[list[str]]:
-    """The letters of the only square grid in `text`; other lines of letters, such as a legend, do not count."""
+def _find_grid(text: str) -> list[list[str]]:
+    """Return the letters of the only square grid in `text`; other lines of letters, such as a legend, do not count."""
     grids: list[list[list[str]]] = [[]]
     for part in text.splitlines():
         if line := _LINE.fullmatch(part):

@@ -1,19 +1,32 @@
-"""The `text` codec: a board as a text prompt, for language models.
+"""Prompts of the `text` codec: a board as text for language models, in full or in a few short lines.
 
-The lake is drawn in the letters of the published benchmark, which names five agents; the sixth to eighth have the next
-letters of the alphabet that are still free. Moves are written as words, and an answer ends with a line for each agent
-(`agent 0: RIGHT RIGHT WAIT`) after any amount of reasoning.
+The full prompt draws the lake in the letters of the published benchmark, which names five agents; the sixth to eighth
+have the next letters of the alphabet that are still free. Moves are written as words, and an answer ends with a line
+for each agent (`agent 0: RIGHT RIGHT WAIT`) after any amount of reasoning.
+
+The compact prompt is for small language models that are trained on it:
+
+    4x4 H11,13,32
+    0: right from 20
+    1: down left from 01
+
+is a 4x4 lake with holes at (1, 1), (1, 3) and (3, 2). Agent 0 starts at (2, 0), and its goal is one cell to the right;
+the goal of agent 1 is where `down left` would lead from (0, 1). So a goal is named by its offset, first the rows, then
+the columns, which a small model can copy; holes and other agents may forbid that way. Answers are those of the full
+form in lower case, because only so most tokenizers have each word of a move as one token.
 """
 
 import numpy as np
 
+from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.types import DOWN, LEFT, RIGHT, UP, WAIT, Board
 
 FROZEN, HOLE = "F", "H"
 STARTS, GOALS = "SsABCDEI", "Ggabcdei"  # agent 0, 1, 2 ...: `A` is where agent 2 starts, `a` is its goal
 MAX_AGENTS = len(STARTS)
 MOVE_WORDS = {LEFT: "LEFT", DOWN: "DOWN", RIGHT: "RIGHT", UP: "UP", WAIT: "WAIT"}
-
+SYSTEM = "Plan moves."
+LARGEST = 10  # cells are named by two digits
 PROMPT = """\
 Agents cross a frozen lake, all moving at the same time. Plan every agent's whole way to its own goal.
 
@@ -50,9 +63,9 @@ EXAMPLE = ("RIGHT RIGHT WAIT DOWN", "UP LEFT")  # unrelated to any board
 
 
 def encode_prompt(board: Board) -> str:
-    """The prompt of one board of numpy arrays, 1 to 8 agents.
+    """Return the full prompt of one board of numpy arrays, 1 to 8 agents.
 
-    Raises ValueError on more agents, or where two starts or goals share a cell, which has room for one letter.
+    Raises ValueError on more agents, or if two starts or goals share a cell, which has room for one letter.
     """
     starts, goals = np.asarray(board.starts).tolist(), np.asarray(board.goals).tolist()
     agents = len(starts)
@@ -63,15 +76,30 @@ def encode_prompt(board: Board) -> str:
         size=board.holes.shape[0],
         lake="\n".join(" ".join(row) for row in draw_lake(board)),
         ends="\n".join(
-            f"agent {agent}: starts at {STARTS[agent]} {_cell(start)}, its goal is {GOALS[agent]} {_cell(goal)}"
+            f"agent {agent}: starts at {STARTS[agent]} {_format_cell(start)}, its goal is {GOALS[agent]} "
+            f"{_format_cell(goal)}"
             for agent, (start, goal) in enumerate(zip(starts, goals, strict=True))
         ),
         example="\n".join(f"agent {agent}: {EXAMPLE[agent % len(EXAMPLE)]}" for agent in range(agents)),
     )
 
 
+def encode_compact_prompt(board: Board) -> str:
+    """Return the compact prompt of one board of numpy arrays. Raises InputError on a board larger than 10x10."""
+    size = board.holes.shape[0]
+    if size > LARGEST:
+        raise InputError(f"a board is {size}x{size}, compact prompts are for at most {LARGEST}x{LARGEST}; leave it out")
+    starts, goals = np.asarray(board.starts).tolist(), np.asarray(board.goals).tolist()
+    holes = ",".join(map(_format_compact_cell, np.argwhere(board.holes).tolist()))
+    ways = (
+        f"{agent}: {_describe_offset(start, goal)} from {_format_compact_cell(start)}"
+        for agent, (start, goal) in enumerate(zip(starts, goals, strict=True))
+    )
+    return "\n".join([f"{size}x{size}" + f" H{holes}" * bool(holes), *ways])
+
+
 def draw_lake(board: Board) -> list[list[str]]:
-    """The letters of one board's cells, row by row. Raises ValueError where two starts or goals share a cell."""
+    """Return the letters of one board's cells, row by row. Raises ValueError if two starts or goals share a cell."""
     lake = np.where(np.asarray(board.holes), HOLE, FROZEN)
     for letters, cells in ((STARTS, np.asarray(board.starts)), (GOALS, np.asarray(board.goals))):
         for letter, (row, column) in zip(letters, cells.tolist(), strict=False):
@@ -81,5 +109,16 @@ def draw_lake(board: Board) -> list[list[str]]:
     return lake.tolist()
 
 
-def _cell(cell: list[int]) -> str:
+def _format_cell(cell: list[int]) -> str:
     return f"({cell[0]}, {cell[1]})"
+
+
+def _format_compact_cell(cell: list[int]) -> str:
+    return f"{cell[0]}{cell[1]}"
+
+
+def _describe_offset(start: list[int], goal: list[int]) -> str:
+    """Return the moves that lead to a goal on an empty board; `here` if there are none."""
+    rows, columns = (there - here for here, there in zip(start, goal, strict=True))
+    moves = [*[DOWN if rows > 0 else UP] * abs(rows), *[RIGHT if columns > 0 else LEFT] * abs(columns)]
+    return " ".join(MOVE_WORDS[move].lower() for move in moves) or "here"

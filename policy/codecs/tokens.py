@@ -25,7 +25,7 @@ FIRST_CELL = ID[CELLS[0]]
 
 
 def build_tokenizer(extra: tuple[str, ...] = ()) -> PreTrainedTokenizerFast:
-    """A word-level tokenizer of this codec's vocabulary and `extra` tokens (those already known count once)."""
+    """Return a word-level tokenizer of this codec's vocabulary and `extra` tokens (those already known count once)."""
     words = dict.fromkeys((*VOCABULARY, *extra))
     core = Tokenizer(WordLevel({word: number for number, word in enumerate(words)}, unk_token=UNKNOWN))
     core.pre_tokenizer = WhitespaceSplit()
@@ -35,18 +35,18 @@ def build_tokenizer(extra: tuple[str, ...] = ()) -> PreTrainedTokenizerFast:
 
 
 def token_ids(tokenizer: PreTrainedTokenizerFast, tokens: Sequence[str]) -> list[int]:
-    """The ids of tokens of the vocabulary."""
-    ids = tokenizer.vocab  # made anew each time
+    """Return the ids of tokens of the vocabulary."""
+    ids = tokenizer.vocab  # a property that builds a new dictionary
     return [ids[token] for token in tokens]
 
 
 def cell_ids(cells: np.ndarray) -> np.ndarray:
-    """Token ids of (row, column) pairs: int [..., 2] to int [...]."""
+    """Return the token ids of (row, column) pairs: int [..., 2] to int [...]."""
     return FIRST_CELL + cells[..., 0] * MAX_TOKEN_SIZE + cells[..., 1]
 
 
 def encode_prompt(board: Board) -> list[int]:
-    """The prompt of one board of numpy arrays."""
+    """Return the prompt of one board of numpy arrays."""
     size = board.holes.shape[0]
     free = cell_ids(np.argwhere(~board.holes))
     starts, goals = cell_ids(np.asarray(board.starts)), cell_ids(np.asarray(board.goals))
@@ -54,7 +54,7 @@ def encode_prompt(board: Board) -> list[int]:
 
 
 def encode_answer(board: Board, moves: np.ndarray) -> list[int]:
-    """The answer that plays `moves`, int8 [K, T] padded with PAD, on one board."""
+    """Return the answer that plays `moves`, int8 [K, T] padded with PAD, on one board."""
     length = int((moves != PAD).sum(axis=1).max())
     deltas = np.array(DELTAS)[np.where(moves[:, :length] == PAD, WAIT, moves[:, :length])]
     cells = np.asarray(board.starts)[:, None] + np.cumsum(deltas, axis=1)  # [K, T, 2]
@@ -62,10 +62,17 @@ def encode_answer(board: Board, moves: np.ndarray) -> list[int]:
 
 
 def decode_answer(answer: list[int], size: int, starts: np.ndarray, horizon: int) -> np.ndarray | None:
-    """The moves int8 [K, horizon] that an answer names, or None if it cannot be parsed.
+    """Return the moves int8 [K, horizon] that an answer names, or None if it cannot be parsed.
 
-    It must be cells only, as many for each agent, ended by `<eos>`, and no longer than `horizon` steps. A cell
-    that is off the board or no neighbour of the one before becomes JUMP, which the simulator calls an illegal move.
+    It must hold cells only, as many for each agent, ended by `<eos>`, and be no longer than `horizon` steps. A cell
+    that is off the board, or not a neighbour of the one before, becomes JUMP, which the simulator calls an illegal
+    move.
+
+    Args:
+        answer: token ids.
+        size: the side of the board.
+        starts: int [K, 2].
+        horizon: steps of the longest plan.
     """
     agents = len(starts)
     if ID[EOS] not in answer:
@@ -84,5 +91,5 @@ def decode_answer(answer: list[int], size: int, starts: np.ndarray, horizon: int
 
 
 def answer_length(horizon: int, agents: int) -> int:
-    """Tokens of an answer of `horizon` steps, its end included."""
+    """Return the tokens of an answer of `horizon` steps, its end included."""
     return agents * horizon + 1

@@ -1,26 +1,29 @@
-"""One try of a request to an OpenAI-compatible server: bounded in time and size, its key sent to that server only."""
+"""One attempt of a request to an OpenAI-compatible server: bounded in time and size, its reply read strictly."""
 
 import asyncio
 import dataclasses
 import json
 import ssl
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
 import httpx2
 import msgspec
 
 from lakewright.core_jax.support import Count, Natural, Positive, Weight
-from lakewright.policy.inference.completions import EndpointAnswer, read_completion
 
 KEYS = ("LAKEWRIGHT_API_KEY", "OPENAI_API_KEY")  # where the environment holds the key
 LONGEST_REPLY = 1 << 23  # bytes
-LONGEST_WISH = 60.0  # seconds that a server may ask to be left alone
-PASSING = (408, 409, 429)  # errors that another try may mend, besides those from 500 on
+LONGEST_WISH = 60.0  # seconds that a server may ask to wait
+PASSING = (408, 409, 429)  # errors that may pass, in addition to those from 500 on
 UNBILLED = (501, 503)  # of those from 500 on: the server did no work; it did none below 500 either
 
 TEMPLATE = 64  # tokens around a message, at most
+
+
+MOST_TOKENS = 1 << 40  # that a reply may claim
+Tokens = Annotated[Natural, msgspec.Meta(le=MOST_TOKENS)]
 
 Message = Mapping[str, str]  # role and content
 SchemaForm = Literal["json_schema", "json_object"]
@@ -68,8 +71,31 @@ class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclasses.dataclass(frozen=True)
+class EndpointAnswer:
+    """An answer of a model.
+
+    Args:
+        text: the answer.
+        prompt_tokens, completion_tokens: as the server counts them; None if it does not.
+        finish: why the model ended: `stop`, `length` ...
+    """
+
+    text: str
+    prompt_tokens: int | None
+    completion_tokens: int | None
+    finish: str | None
+
+
+@dataclasses.dataclass(frozen=True)
 class Question:
-    """One request. schema: a JSON schema that the answer must fit, given to the server in `form`."""
+    """One request.
+
+    Args:
+        messages: role and content of each turn.
+        temperature, seed: of the sampling; None leaves them to the server.
+        schema: a JSON schema that the answer must fit.
+        form: how the server is given the schema.
+    """
 
     messages: Sequence[Message]
     temperature: float | None = None
@@ -77,8 +103,8 @@ class Question:
     schema: Mapping[str, Any] | None = None
     form: SchemaForm = "json_schema"
 
-    def body(self, settings: EndpointSettings) -> dict[str, Any]:
-        """The request as it is sent."""
+    def build_body(self, settings: EndpointSettings) -> dict[str, Any]:
+        """Return the JSON of the request."""
         given: dict[str, Any] = {"model": settings.model, "messages": list(self.messages)}
         given[settings.limit_field] = settings.max_tokens
         if self.temperature is not None:
@@ -86,23 +112,29 @@ class Question:
         if self.seed is not None:
             given["seed"] = self.seed
         if self.schema is not None:
-            given["response_format"] = _response_format(self.schema, self.form)
+            given["response_format"] = _build_response_format(self.schema, self.form)
         return given
 
     def most_tokens(self, settings: EndpointSettings) -> tuple[int, int]:
-        """The most tokens in and out: a token has at least a byte, and a chat template a few dozen a message.
+        """Return the most tokens in and out: a token has at least a byte, and a chat template a few dozen a message.
 
         A server may put the schema into the prompt, and bill it.
         """
         texts = [message["content"] for message in self.messages]
         if self.schema is not None:
-            texts.append(json.dumps(_response_format(self.schema, self.form)))
+            texts.append(json.dumps(_build_response_format(self.schema, self.form)))
         return sum(len(text.encode("utf-8", "replace")) + TEMPLATE for text in texts), settings.max_tokens
 
 
 class FailedTryError(Exception):
-    """A try without an answer. status: its HTTP error, if any. billed: whether a server may charge for it. passing:
-    whether another try may succeed. pause: seconds that the server asks to wait before it.
+    """A try without an answer.
+
+    Args:
+        problem: one line.
+        status: the HTTP error, if any.
+        billed: True if a server may charge for it.
+        passing: True if another try may succeed.
+        pause: seconds that the server asks to wait before it.
     """
 
     def __init__(
@@ -113,11 +145,20 @@ class FailedTryError(Exception):
 
 
 async def ask_once(question: Question, settings: EndpointSettings, key: str, tls: ssl.SSLContext) -> EndpointAnswer:
-    """The answer to one request on a connection of its own. Raises FailedTryError where there is none."""
+    """Return the answer to one request on a connection of its own.
+
+    Args:
+        question: the request.
+        settings: of the server.
+        key: sent to that server only.
+        tls: the trusted certificates.
+
+    Raises FailedTryError if none comes.
+    """
     body = bytearray()
     try:
         async with asyncio.timeout(settings.timeout):
-            status, headers = await _exchange(question.body(settings), settings, key, tls, body)
+            status, headers = await _send_request(question.build_body(settings), settings, key, tls, body)
     except TimeoutError:
         waited = f"{settings.timeout:g} s"
         raise FailedTryError(f"not whole after {waited}" if body else f"is silent for {waited}") from None
@@ -128,20 +169,27 @@ async def ask_once(question: Question, settings: EndpointSettings, key: str, tls
     except (httpx2.HTTPError, OSError) as error:
         raise FailedTryError(f"sends no completion ({error or type(error).__name__})") from None
     if status >= 300:
-        raise _refusal(status, headers, bytes(body))
+        raise _describe_refusal(status, headers, bytes(body))
     try:
         return read_completion(bytes(body))
     except ValueError as error:
         raise FailedTryError(f"sends no completion ({error})") from None
 
 
-async def _exchange(
+async def _send_request(
     request: Mapping[str, Any], settings: EndpointSettings, key: str, tls: ssl.SSLContext, body: bytearray
 ) -> tuple[int, httpx2.Headers]:
-    """Sends a request and fills `body`; returns status and headers.
+    """Send a request and fill `body`; return status and headers.
 
-    No redirection is followed, no compressed reply read, and no connection used twice: what a server sends too much
-    would else be taken for the next answer.
+    No redirection is followed, no compressed reply read, and no connection used twice: surplus bytes of a reply would
+    otherwise be read as the next answer.
+
+    Args:
+        request: its JSON.
+        settings: of the server.
+        key: sent in a header.
+        tls: the trusted certificates.
+        body: gets the bytes of the reply.
     """
     url = f"{settings.url.rstrip('/')}/chat/completions"
     headers = {"Authorization": f"Bearer {key}", "Accept-Encoding": "identity", "Content-Type": "application/json"}
@@ -158,18 +206,18 @@ async def _exchange(
         return reply.status_code, reply.headers
 
 
-def _refusal(status: int, headers: httpx2.Headers, body: bytes) -> FailedTryError:
+def _describe_refusal(status: int, headers: httpx2.Headers, body: bytes) -> FailedTryError:
     return FailedTryError(
-        f"answers {status} ({_said(body) or 'nothing more'})",
+        f"answers {status} ({_read_error_message(body) or 'nothing more'})",
         status,
         billed=status >= 500 and status not in UNBILLED,
         passing=status >= 500 or status in PASSING,
-        pause=_pause(headers),
+        pause=_read_pause(headers),
     )
 
 
-def _said(body: bytes) -> str:
-    """A server's error message: the message field if the reply has the usual form, else all of the reply."""
+def _read_error_message(body: bytes) -> str:
+    """Return a server's error message: the message field if the reply has the usual form, else all of the reply."""
     try:
         said = json.loads(body)
     except (ValueError, RecursionError):
@@ -178,8 +226,8 @@ def _said(body: bytes) -> str:
     return str(said.get("message", said) if isinstance(said, dict) else said)
 
 
-def _pause(headers: httpx2.Headers) -> float:
-    """The seconds that a server asks to wait; 0 where it does not say, or asks for too much."""
+def _read_pause(headers: httpx2.Headers) -> float:
+    """Return the seconds that a server asks to wait; 0 if it asks for none, or for too many."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         try:
             pause = float(headers[name]) * unit
@@ -190,7 +238,38 @@ def _pause(headers: httpx2.Headers) -> float:
     return 0.0
 
 
-def _response_format(schema: Mapping[str, Any], form: SchemaForm) -> dict[str, Any]:
+def _build_response_format(schema: Mapping[str, Any], form: SchemaForm) -> dict[str, Any]:
     if form == "json_object":
         return {"type": form, "schema": dict(schema)}
     return {"type": form, "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}
+
+
+class _Message(msgspec.Struct):
+    content: str | None = None
+
+
+class _Choice(msgspec.Struct):
+    message: _Message
+    finish_reason: str | None = None
+
+
+class _Usage(msgspec.Struct):
+    prompt_tokens: Tokens | None = None
+    completion_tokens: Tokens | None = None
+
+
+class _Completion(msgspec.Struct):
+    choices: Annotated[list[_Choice], msgspec.Meta(min_length=1)]
+    usage: _Usage | None = None
+
+
+def read_completion(content: bytes) -> EndpointAnswer:
+    """Return the first choice of a reply. Raises ValueError if the reply is not a completion."""
+    try:
+        found = msgspec.convert(json.loads(content), _Completion)
+    except RecursionError as error:
+        raise ValueError("JSON too deep") from error
+    choice, usage = found.choices[0], found.usage or _Usage()
+    # A file could not hold a lone surrogate.
+    text = (choice.message.content or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return EndpointAnswer(text, usage.prompt_tokens, usage.completion_tokens, choice.finish_reason)

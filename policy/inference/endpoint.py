@@ -1,4 +1,4 @@
-"""Models behind an OpenAI-compatible server: concurrent requests, repeated where that may help, within a cost cap.
+"""Models behind an OpenAI-compatible server: concurrent requests, retries of passing errors, and a cap on their cost.
 
 The key comes from the environment, LAKEWRIGHT_API_KEY or OPENAI_API_KEY, and is sent to the server only.
 """
@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import os
 import random
+import secrets
 import ssl
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,68 +16,91 @@ from functools import partial
 from typing import Any
 
 import httpx2
+import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.inference.chat_request import KEYS, EndpointSettings, FailedTryError, Message, Question, ask_once
-from lakewright.policy.inference.completions import EndpointAnswer
-from lakewright.policy.inference.cost_cap import BudgetSpentError, Charge, CostCap
+from lakewright.core_jax.support import Natural
+from lakewright.policy.inference.chat_request import (
+    KEYS,
+    EndpointAnswer,
+    EndpointSettings,
+    FailedTryError,
+    Message,
+    Question,
+    ask_once,
+)
 
-NO_KEY = "none"  # servers that need no key get some word
+NO_KEY = "none"  # sent to servers that need no key
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0  # seconds before another try
 MOST_SHOWN = 200  # characters of what a server said
 
 
+class BudgetSpentError(Exception):
+    """The next request might exceed the cost cap."""
+
+
 class EndpointError(InputError):
-    """A server that does not answer, or not as asked, after all tries. `status`: its HTTP error, if any."""
+    """A server without a usable answer after all tries. `status`: its HTTP error, if any."""
 
     status: int | None = None
+
+
+class Charge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Tokens that a server may bill for one try of a request: the most before it is sent, later what it took."""
+
+    attempt: str
+    tokens_in: Natural
+    tokens_out: Natural
 
 
 class Endpoint:
     """A server that answers questions.
 
-    spent: dollars for earlier questions. record: gets what each try may cost before it is sent, and what it took.
+    Args:
+        settings: of the server.
+        spent: dollars for earlier questions.
+        record: gets what each try may cost before it is sent, and what it took.
     """
 
     def __init__(
         self, settings: EndpointSettings, spent: float = 0.0, record: Callable[[Charge], object] = lambda charge: None
     ) -> None:
         self.settings = settings
-        self._key = _key()
-        self._tls = _tls(settings.url)
-        self._cap = CostCap(settings.max_cost, partial(dollars, settings), spent, record)
+        self._key = _read_key()
+        self._tls = _create_tls_context(settings.url)
+        self._cap = CostCap(settings.max_cost, partial(price_tokens, settings), spent, record)
 
     @property
     def spent(self) -> float:
-        """Dollars so far; what the server does not count costs the most that it may have cost."""
+        """Dollars so far; tokens that the server does not count are priced at their maximum."""
         return self._cap.spent
 
     def ask(self, messages: Sequence[Message], **options: Any) -> EndpointAnswer:
-        """The answer to `messages`; options as the other fields of `Question`.
+        """Return the answer to `messages`; options as the other fields of `Question`.
 
-        Raises EndpointError where there is none, BudgetSpentError where the cost cap leaves no room for it.
+        Raises EndpointError if there is none, BudgetSpentError if the cost cap leaves no room for it.
         """
         ((_, answer),) = self.ask_all([Question(messages, **options)])
         return answer
 
     def ask_all(self, questions: Iterable[Question]) -> Iterator[tuple[int, EndpointAnswer]]:
-        """Asks many questions at a time; yields the index of each and its answer, as answers come.
+        """Ask many questions at a time; yield the index of each and its answer, as answers come.
 
-        After an error no further question is asked; it is raised once the answers on their way have been yielded.
+        After an error no further question is asked; it is raised once the pending answers have been yielded.
         """
         waiting = enumerate(questions)
         stop: Exception | None = None
         running: dict[Future[EndpointAnswer], int] = {}
-        with _event_loop() as loop:
+        with _run_event_loop() as loop:
             held = next(waiting, None)
             while held or running:
                 while held and not stop and len(running) < self.settings.concurrency:
                     place, question = held
-                    charge = self._reserved(question)
+                    charge = self._reserve_budget(question)
                     if charge is None:
                         stop = None if running else BudgetSpentError()
                         break
-                    running[asyncio.run_coroutine_threadsafe(self._answer(question, charge), loop)] = place
+                    running[asyncio.run_coroutine_threadsafe(self._answer_question(question, charge), loop)] = place
                     held = next(waiting, None)
                 if stop and not running:
                     raise stop
@@ -91,34 +115,34 @@ class Endpoint:
         if stop:
             raise stop
 
-    def _reserved(self, question: Question) -> Charge | None:
-        return self._cap.begin(*question.most_tokens(self.settings))
+    def _reserve_budget(self, question: Question) -> Charge | None:
+        return self._cap.reserve_tokens(*question.most_tokens(self.settings))
 
-    async def _answer(self, question: Question, charge: Charge) -> EndpointAnswer:
-        """One answer, after some tries, the first of which is `charge`."""
+    async def _answer_question(self, question: Question, charge: Charge) -> EndpointAnswer:
+        """Return one answer, after some tries, the first of which is `charge`."""
         for tried in range(self.settings.retries + 1):
             try:
                 answer = await ask_once(question, self.settings, self._key, self._tls)
             except FailedTryError as error:
                 failed = error
                 if not failed.billed:
-                    self._cap.end(charge, 0, 0)
+                    self._cap.settle_charge(charge, 0, 0)
                 else:
-                    self._cap.end(charge, charge.tokens_in, charge.tokens_out)
+                    self._cap.settle_charge(charge, charge.tokens_in, charge.tokens_out)
             else:
-                self._cap.end(charge, *_taken(answer, charge))
+                self._cap.settle_charge(charge, *_count_taken_tokens(answer, charge))
                 return answer
             if not failed.passing or tried == self.settings.retries:
                 break
-            await asyncio.sleep(failed.pause or _pause(tried))
-            again = self._reserved(question)
+            await asyncio.sleep(failed.pause or _choose_pause(tried))
+            again = self._reserve_budget(question)
             if again is None:
                 raise BudgetSpentError
             charge = again
-        raise self._error(failed)
+        raise self._describe_failure(failed)
 
-    def _error(self, failed: FailedTryError) -> EndpointError:
-        """The error for a person: one line, without the key."""
+    def _describe_failure(self, failed: FailedTryError) -> EndpointError:
+        """Return the error for a person: one line, without the key."""
         shown = " ".join(str(failed).encode(errors="backslashreplace").decode().split())
         shown = shown if self._key == NO_KEY else shown.replace(self._key, "***")
         tries = f"{self.settings.retries + 1} tries" if self.settings.retries else "one try"
@@ -131,13 +155,19 @@ class Endpoint:
         return error
 
 
-def dollars(settings: EndpointSettings, tokens_in: int, tokens_out: int) -> float:
-    """What tokens cost."""
+def sum_charges(charges: Iterable[Charge]) -> tuple[int, int]:
+    """Return the tokens in and out of all tries; of each the last charge counts."""
+    last = {charge.attempt: charge for charge in charges}.values()
+    return sum(charge.tokens_in for charge in last), sum(charge.tokens_out for charge in last)
+
+
+def price_tokens(settings: EndpointSettings, tokens_in: int, tokens_out: int) -> float:
+    """Return the dollars that tokens cost."""
     return (tokens_in * settings.price_in + tokens_out * settings.price_out) / 1e6
 
 
-def _key() -> str:
-    """The key of the environment. Raises InputError where it cannot be sent."""
+def _read_key() -> str:
+    """Return the key of the environment. Raises InputError if it cannot be sent."""
     name = next((name for name in KEYS if os.environ.get(name)), None)
     key = os.environ[name] if name else NO_KEY
     if not (key.isascii() and key.isprintable()):
@@ -145,26 +175,26 @@ def _key() -> str:
     return key
 
 
-def _tls(url: str) -> ssl.SSLContext:
-    """Who is trusted by https; reading the certificates takes a while, which http does not need."""
+def _create_tls_context(url: str) -> ssl.SSLContext:
+    """Return the trusted certificates. Reading them takes a while, which http does not need."""
     return httpx2.create_ssl_context() if url.startswith("https") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
-def _taken(answer: EndpointAnswer, charge: Charge) -> tuple[int, int]:
-    """The tokens of an answer as the server counts them; what it does not count is the most it may be."""
+def _count_taken_tokens(answer: EndpointAnswer, charge: Charge) -> tuple[int, int]:
+    """Return the tokens of an answer as the server counts them, or their maximum if it does not."""
     if answer.prompt_tokens is None or answer.completion_tokens is None:
         return charge.tokens_in, charge.tokens_out
     return answer.prompt_tokens, answer.completion_tokens
 
 
-def _pause(tried: int) -> float:
-    """Seconds before the next try: longer each time, and not the same for all who wait."""
+def _choose_pause(tried: int) -> float:
+    """Return the seconds before the next try: longer each time, and not the same for all clients."""
     return min(LONGEST_PAUSE, FIRST_PAUSE * 2**tried) * random.uniform(0.75, 1.0)
 
 
 @contextlib.contextmanager
-def _event_loop() -> Iterator[asyncio.AbstractEventLoop]:
-    """A loop in a thread of its own; at the end of the block what still runs in it is cancelled."""
+def _run_event_loop() -> Iterator[asyncio.AbstractEventLoop]:
+    """Yield a loop in a thread of its own; at the end of the block all pending tasks are cancelled."""
     loop = asyncio.new_event_loop()
     thread = threading.Thread(target=loop.run_forever, name="endpoint", daemon=True)
     thread.start()
@@ -182,3 +212,41 @@ async def _cancel_all() -> None:
     for task in others:
         task.cancel()
     await asyncio.gather(*others, return_exceptions=True)
+
+
+class CostCap:
+    """Dollars spent, and reserved for pending tries, which together never exceed the cap.
+
+    Args:
+        cap: dollars; None for no limit.
+        price: dollars of tokens in and out.
+        spent: dollars at first.
+        record: gets every charge before it counts, so that a killed process loses none.
+    """
+
+    def __init__(
+        self, cap: float | None, price: Callable[[int, int], float], spent: float, record: Callable[[Charge], object]
+    ) -> None:
+        self.spent, self._held = spent, 0.0
+        self._cap, self._price, self._record = cap, price, record
+        self._lock = threading.Lock()
+
+    def reserve_tokens(self, tokens_in: int, tokens_out: int) -> Charge | None:
+        """Reserve the most that a try may cost; return None if that would exceed the cap."""
+        most = self._price(tokens_in, tokens_out)
+        with self._lock:
+            if self._cap is not None and self.spent + self._held + most > self._cap:
+                return None
+            charge = Charge(secrets.token_hex(8), tokens_in, tokens_out)
+            self._record(charge)
+            self._held += most
+            return charge
+
+    def settle_charge(self, charge: Charge, tokens_in: int, tokens_out: int) -> None:
+        """Replace a reservation by the tokens that the try took."""
+        taken = Charge(charge.attempt, tokens_in, tokens_out)
+        with self._lock:
+            if taken != charge:
+                self._record(taken)
+            self._held -= self._price(charge.tokens_in, charge.tokens_out)
+            self.spent += self._price(tokens_in, tokens_out)

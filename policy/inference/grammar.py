@@ -1,4 +1,4 @@
-"""Answers under a grammar, as those of an engineer: greedy, sampled, and how likely a model makes given ones."""
+"""Answers under a grammar, as an engineer gives them: greedy, sampled, and the log-probabilities of given ones."""
 
 from collections.abc import Callable, Iterable, Sequence
 
@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from lakewright.policy.codecs import token_ids
-from lakewright.policy.models import set_mode, use_precision
+from lakewright.policy.codecs.tokens import token_ids
+from lakewright.policy.models.building import set_mode, use_precision
 
 Allowed = Callable[[Sequence[str]], tuple[str, ...]]
 Grammar = Callable[[Sequence[int]], Iterable[Sequence[int] | np.ndarray]]
@@ -15,7 +15,7 @@ Grammar = Callable[[Sequence[int]], Iterable[Sequence[int] | np.ndarray]]
 
 
 def grammar_of(tokenizer: PreTrainedTokenizerFast, allowed: Allowed) -> Grammar:
-    """The grammar of answers whose words are tokens."""
+    """Return the grammar of answers whose words are tokens."""
 
     def open_to(answer: Sequence[int]) -> Iterable[Sequence[int]]:
         words = tokenizer.convert_ids_to_tokens(list(answer))
@@ -33,7 +33,14 @@ def answer_under_grammar(
     *,
     max_new_tokens: int = 256,
 ) -> list[str]:
-    """Decodes greedily, each token among `allowed(answer so far)`, until nothing is allowed."""
+    """Return the greedy answer under a grammar, as tokens.
+
+    Args:
+        model, tokenizer: the policy.
+        prompt: its tokens.
+        allowed: gives the tokens that may follow an answer so far; none ends it.
+        max_new_tokens: most tokens of the answer.
+    """
     ids = torch.tensor([token_ids(tokenizer, prompt)], device=model.device)
     answer: list[str] = []
     cache = None
@@ -59,7 +66,17 @@ def sample_under_grammar(
     seed: int,
     max_new_tokens: int = 256,
 ) -> list[list[str]]:
-    """`copies` answers, each token drawn among `allowed(answer so far)`, until that is empty."""
+    """Return sampled answers under a grammar, as tokens.
+
+    Args:
+        model, tokenizer: the policy.
+        prompt: its tokens.
+        allowed: gives the tokens that may follow an answer so far; none ends it.
+        copies: how many answers.
+        temperature: of the sampling.
+        seed: of the sampling.
+        max_new_tokens: most tokens of an answer.
+    """
     chance = torch.Generator().manual_seed(seed)
     answers: list[list[str]] = [[] for _ in range(copies)]
     ids = torch.tensor([token_ids(tokenizer, prompt)] * copies, device=model.device)
@@ -84,11 +101,16 @@ def sample_under_grammar(
 def log_probs_under_grammar(
     model: PreTrainedModel, prompt: Sequence[int], answers: Sequence[Sequence[int]], grammar: Grammar
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Log-probabilities [G, T] of the tokens of answers, each among those allowed there; and where there are tokens.
+    """Return log-probabilities [G, T] of the tokens of answers, each among those allowed there, and a mask [G, T] of
+    tokens.
 
-    prompt, answers: token ids.
+    Args:
+        model: the policy.
+        prompt: token ids.
+        answers: token ids of G answers.
+        grammar: gives the allowed ids at each place of an answer.
     """
-    longest, none = max(map(len, answers)), 0  # an id that stands for no token
+    longest, none = max(map(len, answers)), 0  # the id that pads shorter answers
     ids = torch.tensor([[*prompt, *answer, *[none] * (longest - len(answer))] for answer in answers])
     with use_precision(model):
         output = model(input_ids=ids.to(model.device), logits_to_keep=longest + 1, use_cache=False)
@@ -97,7 +119,7 @@ def log_probs_under_grammar(
     for row, answer in enumerate(answers):
         for place, choices in enumerate(grammar(answer)):
             open_to[row, place, choices] = True
-        open_to[row, len(answer) :, none] = True
+        open_to[row, len(answer) :, none] = True  # so that padding has a probability of one, not 0 / 0
     masked = logits.masked_fill(~open_to.to(logits.device), -torch.inf).log_softmax(-1)
     taken = masked.gather(-1, ids[:, len(prompt) :, None].to(logits.device)).squeeze(-1)
     lengths = torch.tensor([len(answer) for answer in answers], device=logits.device)

@@ -18,7 +18,7 @@ from transformers import (
 from lakewright.core_jax.errors import InputError
 from lakewright.policy.inference.grammar import Grammar
 from lakewright.policy.inference.sampling import end_tokens, sample
-from lakewright.policy.models import set_mode, use_precision
+from lakewright.policy.models.building import set_mode, use_precision
 
 Message = dict[str, str]  # role and content, as chat templates and servers take them
 ANSWER = "\nANSWER:\n"  # between reasoning and JSON
@@ -26,7 +26,13 @@ THOUGHT = "</think>"  # where the reasoning of models that reason ends
 
 
 class SchemaSettings(msgspec.Struct, frozen=True):
-    """reasoning: tokens of free reasoning before the JSON, at most; 0 leaves it out. answer: tokens of the JSON."""
+    """Lengths and temperature of answers in JSON.
+
+    Args:
+        reasoning: most tokens of free reasoning before the JSON; 0 omits it.
+        answer: most tokens of the JSON.
+        temperature: of the sampling; 0 is greedy.
+    """
 
     reasoning: int
     answer: int
@@ -41,23 +47,31 @@ def answer_in_json(
     settings: SchemaSettings,
     seed: int,
 ) -> tuple[str, int]:
-    """The model's reasoning, ANSWER, and JSON of the schema; and the tokens generated.
+    """Return the model's reasoning, ANSWER, and JSON of the schema; and the number of tokens generated.
 
-    The JSON is decoded under a mask of llguidance and can only be incomplete, where `settings.answer` cuts it off.
-    Greedy at temperature 0. Raises InputError where llguidance is missing or does not know the schema.
+    The JSON is decoded under a mask of llguidance and can only be incomplete, if `settings.answer` cuts it off.
+
+    Args:
+        model, tokenizer: the policy.
+        messages: the question.
+        schema: of the JSON.
+        settings: lengths and temperature.
+        seed: of the sampling.
+
+    Raises InputError if llguidance is missing or does not know the schema.
     """
-    prompt = _prompt_ids(tokenizer, messages)
+    prompt = _encode_prompt(tokenizer, messages)
     cache = DynamicCache(config=model.config)
     with torch.random.fork_rng(), use_precision(model):
         torch.manual_seed(seed)
-        thought = _generate(model, tokenizer, prompt, cache, settings.reasoning, settings.temperature)
-        _forget(cache, len(prompt) - 1)  # the thought, but not the prompt
-        reasoning = _text(tokenizer, thought).split(THOUGHT)[0]
-        bridge = _bridge(tokenizer, [*prompt, *thought])
-        begun = [*prompt, *_ids(tokenizer, reasoning + bridge)]
+        thought = _generate_ids(model, tokenizer, prompt, cache, settings.reasoning, settings.temperature)
+        _crop_cache(cache, len(prompt) - 1)  # the thought, but not the prompt
+        reasoning = _decode_text(tokenizer, thought).split(THOUGHT)[0]
+        bridge = _build_bridge(tokenizer, [*prompt, *thought])
+        begun = [*prompt, *_encode_text(tokenizer, reasoning + bridge)]
         mask = SchemaMask(tokenizer, schema, len(begun))
-        answer = _generate(model, tokenizer, begun, cache, settings.answer, settings.temperature, mask)
-    text = reasoning + bridge + _text(tokenizer, answer)
+        answer = _generate_ids(model, tokenizer, begun, cache, settings.answer, settings.temperature, mask)
+    text = reasoning + bridge + _decode_text(tokenizer, answer)
     return text, len(thought) + len(answer)
 
 
@@ -70,18 +84,29 @@ def sample_in_json(
     copies: int,
     seed: int,
 ) -> list[str]:
-    """`copies` answers to one question, sampled together: JSON under the mask at once, or free text without a schema.
+    """Return several answers to one question, sampled together: JSON under the mask at once, or free text.
+
+    Args:
+        model, tokenizer: the policy.
+        messages: the question.
+        schema: of the JSON; None for free text.
+        settings: lengths and temperature.
+        copies: how many answers.
+        seed: of the sampling.
 
     Raises InputError as `answer_in_json`.
     """
-    prompt = json_prompt(tokenizer, messages) if schema else _prompt_ids(tokenizer, messages)
-    return [_text(tokenizer, ids) for ids in sample_json_ids(model, tokenizer, prompt, schema, settings, copies, seed)]
+    prompt = json_prompt(tokenizer, messages) if schema else _encode_prompt(tokenizer, messages)
+    return [
+        _decode_text(tokenizer, ids)
+        for ids in sample_json_ids(model, tokenizer, prompt, schema, settings, copies, seed)
+    ]
 
 
 def json_prompt(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message]) -> list[int]:
-    """The ids of a question after which JSON follows at once, without a thought."""
-    prompt = _prompt_ids(tokenizer, messages)
-    return [*prompt, *_ids(tokenizer, _bridge(tokenizer, prompt))]
+    """Return the ids of a question after which JSON follows at once, without a thought."""
+    prompt = _encode_prompt(tokenizer, messages)
+    return [*prompt, *_encode_text(tokenizer, _build_bridge(tokenizer, prompt))]
 
 
 def sample_json_ids(
@@ -93,7 +118,13 @@ def sample_json_ids(
     copies: int,
     seed: int,
 ) -> list[list[int]]:
-    """As `sample_in_json`, in token ids without an end token: the answers to a prompt of `json_prompt`."""
+    """Return the answers to a prompt of `json_prompt`, as `sample_in_json`, in token ids without an end token.
+
+    Args:
+        model, tokenizer: the policy.
+        prompt: token ids.
+        schema, settings, copies, seed: as for `sample_in_json`.
+    """
     mask = SchemaMask(tokenizer, schema, 0, copies) if schema else None
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -104,66 +135,73 @@ def sample_json_ids(
 
 
 def schema_grammar(tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any]) -> Grammar:
-    """The grammar of JSON of a schema. Raises InputError as `answer_in_json`."""
-    words, grammar = _words_and_grammar(tokenizer, schema)
+    """Return the grammar of JSON of a schema. Raises InputError as `answer_in_json`."""
+    words, grammar = _build_grammar(tokenizer, schema)
 
     def open_to(answer: Sequence[int]) -> Iterator[np.ndarray]:
         matcher = _Matcher(words, grammar)
         for token in answer:
-            yield np.flatnonzero(matcher.allowed())
-            matcher.take(token)
+            yield np.flatnonzero(matcher.allowed_tokens())
+            matcher.take_token(token)
 
     return open_to
 
 
 class SchemaMask(LogitsProcessor):
-    """Masks the scores of tokens that cannot continue JSON of a schema, after `prompt` tokens that all rows share."""
+    """A mask of the tokens that cannot continue JSON of a schema.
+
+    Args:
+        tokenizer: of the model.
+        schema: of the JSON.
+        prompt: the number of tokens before the JSON, the same for all rows.
+        rows: answers that are decoded together.
+    """
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any], prompt: int, rows: int = 1) -> None:
-        words, grammar = _words_and_grammar(tokenizer, schema)
+        words, grammar = _build_grammar(tokenizer, schema)
         self._matchers = [_Matcher(words, grammar) for _ in range(rows)]
         self._seen = prompt
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
-        """The scores [B, V] after the tokens [B, T]: minus infinity where a token may not follow."""
+        """Return the scores [B, V] after the tokens [B, T]: minus infinity for tokens that may not follow."""
         for matcher, row in zip(self._matchers, input_ids[:, self._seen :].tolist(), strict=True):
             for token in row:
-                matcher.take(token)
+                matcher.take_token(token)
         self._seen = input_ids.shape[1]
         allowed = np.zeros(scores.shape, bool)
         for row, matcher in enumerate(self._matchers):
-            bits = matcher.allowed()
+            bits = matcher.allowed_tokens()
             allowed[row, : len(bits)] = bits[: scores.shape[1]]
         return scores.masked_fill(~torch.from_numpy(allowed).to(scores.device), -torch.inf)
 
 
 class _Matcher:
-    """How far JSON of a schema has come. Raises InputError where llguidance does not know the schema."""
+    """The state of JSON that is being decoded. Raises InputError if llguidance does not know the schema."""
 
     def __init__(self, words: Any, grammar: str) -> None:
         from llguidance import LLMatcher
 
         self._matcher = LLMatcher(words, grammar)
-        self._check()
+        self._check_error()
 
-    def take(self, token: int) -> None:
-        """The next token; what follows the end is ignored."""
+    def take_token(self, token: int) -> None:
+        """Add the next token; tokens after the end are ignored."""
         if not self._matcher.is_stopped():
             self._matcher.consume_token(token)
 
-    def allowed(self) -> np.ndarray:
-        """Whether each token may follow: bool [V], V a multiple of 32 that is at least the vocabulary."""
+    def allowed_tokens(self) -> np.ndarray:
+        """Return the tokens that may follow: bool [V], V a multiple of 32 that is at least the vocabulary."""
         bits = np.unpackbits(np.frombuffer(self._matcher.compute_bitmask(), np.uint8), bitorder="little")
-        self._check()
+        self._check_error()
         return bits.astype(bool)
 
-    def _check(self) -> None:
+    def _check_error(self) -> None:
         if self._matcher.is_error():
             raise InputError(f"schema: {self._matcher.get_error().splitlines()[0]:.200}; simplify it")
 
 
-def _words_and_grammar(tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any]) -> tuple[Any, str]:
-    """A vocabulary and a grammar as llguidance reads them. Raises InputError where it is missing."""
+def _build_grammar(tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any]) -> tuple[Any, str]:
+    """Return a vocabulary and a grammar as llguidance reads them. Raises InputError if it is missing."""
     try:
         from llguidance import LLMatcher
         from llguidance.hf import from_tokenizer
@@ -173,34 +211,34 @@ def _words_and_grammar(tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any
     return from_tokenizer(tokenizer), grammar
 
 
-def _bridge(tokenizer: PreTrainedTokenizerFast, before: list[int]) -> str:
-    """What stands between a thought, or none, and JSON."""
+def _build_bridge(tokenizer: PreTrainedTokenizerFast, before: list[int]) -> str:
+    """Return the text between a thought, or none, and JSON."""
     return (THOUGHT if "<think>" in tokenizer.decode(before) else "") + ANSWER
 
 
-def _forget(cache: DynamicCache, after: int) -> None:
-    """Drops all keys and values after so many tokens."""
+def _crop_cache(cache: DynamicCache, after: int) -> None:
+    """Drop all keys and values after the first `after` tokens."""
     if (more := int(cache.get_seq_length()) - after) > 0:
         cache.crop(-more)
 
 
-def _prompt_ids(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message]) -> list[int]:
+def _encode_prompt(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message]) -> list[int]:
     if tokenizer.chat_template:
         text = tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False)
-        return _ids(tokenizer, cast(str, text))
-    return _ids(tokenizer, "\n\n".join(message["content"] for message in messages) + "\n\n")
+        return _encode_text(tokenizer, cast(str, text))
+    return _encode_text(tokenizer, "\n\n".join(message["content"] for message in messages) + "\n\n")
 
 
-def _text(tokenizer: PreTrainedTokenizerFast, ids: list[int]) -> str:
+def _decode_text(tokenizer: PreTrainedTokenizerFast, ids: list[int]) -> str:
     return cast(str, tokenizer.decode(ids, skip_special_tokens=True))
 
 
-def _ids(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
+def _encode_text(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
     return tokenizer(text, add_special_tokens=False)["input_ids"]
 
 
 @torch.inference_mode()
-def _generate(
+def _generate_ids(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     prompt: list[int],
@@ -209,9 +247,15 @@ def _generate(
     temperature: float,
     mask: SchemaMask | None = None,
 ) -> list[int]:
-    """At most `max_new_tokens` tokens after `prompt`, without the end token; free text ends where its thought does.
+    """Return tokens after `prompt`, without the end token; free text ends with its thought.
 
-    cache: keys and values of what was read of the prompt so far; those of the rest and of the answer are added.
+    Args:
+        model, tokenizer: the policy.
+        prompt: token ids.
+        cache: keys and values of the prompt read so far; those of the rest and of the answer are added.
+        max_new_tokens: most tokens.
+        temperature: of the sampling; 0 is greedy.
+        mask: of JSON; None for free text.
     """
     if not max_new_tokens:
         return []

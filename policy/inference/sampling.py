@@ -8,9 +8,8 @@ from typing import Any, TypeVar
 import torch
 from transformers import DynamicCache, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerFast
 
-from lakewright.policy.inference.decoders import decoder_of, ends_answers_singly
-from lakewright.policy.inference.prompt_caches import cache_rows
-from lakewright.policy.models import set_mode, use_precision
+from lakewright.policy.inference.decoders import cache_rows, decoder_of, ends_answers_singly
+from lakewright.policy.models.building import set_mode, use_precision
 from lakewright.policy.play import Play
 
 ROWS = 512  # answers decoded together
@@ -23,9 +22,11 @@ AnswerMask = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 @dataclasses.dataclass(frozen=True)
 class Samples:
-    """Answers as token ids, with an end token unless they are cut off, and the log-probability of each token.
+    """Answers and their log-probabilities.
 
-    Log-probabilities are at the temperature of the sampling (at 0, of the model itself), empty where not requested.
+    Args:
+        answers: token ids, with an end token unless the answer is cut off.
+        log_probs: of each token at the temperature of the sampling (at 0, of the model itself), empty if not requested.
     """
 
     answers: list[list[int]]
@@ -40,10 +41,14 @@ def answer_tasks(
     temperature: float = 0.0,
     on_progress: Callable[[int], None] = lambda tasks: None,
 ) -> list[list[int]]:
-    """One answer (token ids after the prompt) for each task, greedy at temperature 0.
+    """Return one answer (token ids after the prompt) for each task.
 
-    Args: model, play, tasks: who answers what. on_progress: gets how many more tasks are answered. Raises InputError as
-    `play` does.
+    Args:
+        model, play, tasks: the policy, the kind of tasks, and the tasks.
+        temperature: of the sampling; 0 is greedy.
+        on_progress: gets how many more tasks are answered.
+
+    Raises InputError as `play` does.
     """
     return sample(
         model,
@@ -70,16 +75,25 @@ def sample(
     mask: AnswerMask | None = None,
     on_progress: Callable[[int], None] = lambda prompts: None,
 ) -> Samples:
-    """`copies` answers to each prompt, those of one prompt next to each other; greedy at temperature 0.
+    """Return answers to prompts, those to one prompt next to each other.
 
-    At most `batch` answers are decoded together, to prompts of similar length, so that a batch holds little padding.
-    scored: whether log-probabilities are wanted. Of models that `decoder_of` does not know, whose answers come from
-    their own `generate`, they take much memory where the vocabulary is large. mask: which tokens may follow in answers
-    to a single prompt.
+    Prompts of similar length are decoded together, so that a batch holds little padding. Models that `decoder_of` does
+    not know answer by their own `generate`, whose log-probabilities take much memory if the vocabulary is large.
+
+    Args:
+        model, tokenizer: the policy.
+        prompts: token ids.
+        copies: answers to each prompt.
+        max_new_tokens: most tokens of an answer.
+        temperature: of the sampling; 0 is greedy.
+        batch: most answers that are decoded together.
+        scored: return log-probabilities too.
+        mask: the tokens that may follow in answers to a single prompt.
+        on_progress: gets how many more prompts are answered.
     """
     assert mask is None or len(prompts) == 1, "a mask belongs to the answers to one prompt"
-    own = functools.partial(generated, scored=scored)
-    decode = functools.partial(_decoded if decoder_of(model) else own, mask=mask)
+    own = functools.partial(generate_answers, scored=scored)
+    decode = functools.partial(_decode_answers if decoder_of(model) else own, mask=mask)
     ends = end_tokens(model, tokenizer)
     order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
     answers: list[list[int]] = [[] for _ in range(len(prompts) * copies)]
@@ -89,7 +103,7 @@ def sample(
         chosen = order[begin : begin + at_once]
         with set_mode(model), use_precision(model):
             tokens, scores = decode(model, tokenizer, [prompts[i] for i in chosen], copies, max_new_tokens, temperature)
-        lengths = _lengths(tokens, ends)
+        lengths = _count_answer_tokens(tokens, ends)
         rows = [i * copies + copy for i in chosen for copy in range(copies)]
         for row, answer, score, length in zip(rows, tokens.tolist(), scores.tolist(), lengths.tolist(), strict=True):
             answers[row], log_probs[row] = answer[:length], score[:length]
@@ -98,7 +112,7 @@ def sample(
 
 
 def end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> list[int]:
-    """All tokens that end an answer: the tokenizer's, and those of the model's config."""
+    """Return all tokens that end an answer: the tokenizer's, and those of the model's config."""
     config = getattr(model, "generation_config", None)
     named = getattr(config, "eos_token_id", None)
     named = named if isinstance(named, list) else [named]
@@ -106,7 +120,7 @@ def end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> li
 
 
 @torch.inference_mode()
-def _decoded(
+def _decode_answers(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     prompts: list[list[int]],
@@ -115,37 +129,48 @@ def _decoded(
     temperature: float,
     mask: AnswerMask | None,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Tokens and log-probabilities [B * G, T]; T is the longest answer."""
+    """Return tokens and log-probabilities [B * G, T] by a decoder of this package; T is the longest answer.
+
+    Args:
+        model, tokenizer: the policy.
+        prompts: token ids of B prompts.
+        copies: G, the answers to each.
+        max_new_tokens: most tokens of an answer.
+        temperature: of the sampling; 0 is greedy.
+        mask: as in `sample`.
+    """
     ends = torch.tensor(end_tokens(model, tokenizer), device=model.device)
     if ends_answers_singly(model):
         prompts, copies = [prompt for prompt in prompts for _ in range(copies)], 1
     tokens = torch.full((len(prompts), copies, max_new_tokens), tokenizer.eos_token_id, device=model.device)
     scores = torch.zeros(tokens.shape, device=model.device)
     ended = torch.zeros(tokens.shape[:2], dtype=torch.bool, device=model.device)
-    open_ = torch.arange(len(prompts), device=model.device)
+    open_ = torch.arange(len(prompts), device=model.device)  # prompts that the decoder still holds
     make = decoder_of(model)
     assert make
     decoder = make(copies, max_new_tokens)
-    logits = decoder.read(*_padded(prompts, tokenizer.pad_token_id, model.device))
+    logits = decoder.read_prompts(*_pad_prompts(prompts, tokenizer.pad_token_id, model.device))
     for step in range(max_new_tokens):
         if mask:
             logits = mask(tokens[0, :, :step], logits[0])[None]
-        chosen, score = _choose(logits, temperature)
+        chosen, score = _choose_tokens(logits, temperature)
         tokens[open_, :, step], scores[open_, :, step] = chosen, score
+        # An answer that has ended is decoded further with its group; `sample` cuts it off at its end.
         ended[open_] |= torch.isin(chosen, ends)
         unfinished = ~ended[open_].all(-1)
         if step + 1 == max_new_tokens or not unfinished.any():
             break
+        # Dropping copies all keys and values, so it pays only once many prompts have no open answer left.
         if unfinished.sum() <= DROPPED * len(open_):
             left = unfinished.nonzero().squeeze(-1)
-            decoder.keep(left)
+            decoder.select_boards(left)
             open_, chosen = open_[left], chosen[left]
-        logits = decoder.add(chosen)
+        logits = decoder.add_tokens(chosen)
     return tokens[:, :, : step + 1].flatten(0, 1), scores[:, :, : step + 1].flatten(0, 1)
 
 
-def _choose(logits: torch.Tensor, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
-    """A token for each row of [..., V], and its log-probability."""
+def _choose_tokens(logits: torch.Tensor, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return a token for each row of [..., V], and its log-probability."""
     log_probs = (logits.float() / (temperature or 1.0)).log_softmax(-1)
     if temperature:
         flat = log_probs.exp().flatten(0, -2)
@@ -156,7 +181,7 @@ def _choose(logits: torch.Tensor, temperature: float) -> tuple[torch.Tensor, tor
 
 
 @torch.inference_mode()
-def generated(
+def generate_answers(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     prompts: list[list[int]],
@@ -166,11 +191,18 @@ def generated(
     mask: AnswerMask | None = None,
     scored: bool = True,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Tokens int and log-probabilities float32 [B * G, T] of `copies` answers to each prompt, by the own `generate`.
+    """Return tokens int and log-probabilities float32 [B * G, T] by the model's own `generate`, for any causal model.
 
-    For any causal model. mask: as in `sample`. No scores, [B * G, 0], where none are wanted.
+    Args:
+        model, tokenizer: the policy.
+        prompts: token ids of B prompts.
+        copies: G, the answers to each.
+        max_new_tokens: most tokens of an answer.
+        temperature: of the sampling; 0 is greedy.
+        mask: as in `sample`.
+        scored: return log-probabilities; otherwise they have the shape [B * G, 0].
     """
-    ids, present = _padded(prompts, tokenizer.pad_token_id, model.device)
+    ids, present = _pad_prompts(prompts, tokenizer.pad_token_id, model.device)
     read = _read_once(model, ids, present, copies) if copies > 1 and scored is False else {}
     ids, present = ids.repeat_interleave(copies, 0), present.repeat_interleave(copies, 0)
     if mask:
@@ -196,7 +228,15 @@ def generated(
 
 
 def _read_once(model: PreTrainedModel, ids: torch.Tensor, mask: torch.Tensor, copies: int) -> dict[str, Any]:
-    """What `generate` needs to continue `copies` times from prompts that are read here, except for their last token."""
+    """Return arguments of `generate` that continue prompts several times although they are read once here.
+
+    The last token of a prompt is left to `generate`, which needs one to begin with.
+
+    Args:
+        model: the policy.
+        ids, mask: int [B, P], prompts padded on the left, and 0 at their padding.
+        copies: answers to each prompt.
+    """
     cache = DynamicCache(config=model.config)
     places = (mask.cumsum(1) - 1).clamp(min=0)
     before = {"attention_mask": mask[:, :-1], "position_ids": places[:, :-1], "past_key_values": cache}
@@ -204,15 +244,15 @@ def _read_once(model: PreTrainedModel, ids: torch.Tensor, mask: torch.Tensor, co
     return {"past_key_values": cache_rows(cache, torch.arange(len(ids), device=ids.device).repeat_interleave(copies))}
 
 
-def _padded(prompts: list[list[int]], pad: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
-    """Token ids [B, P], padded on the left, and their mask."""
+def _pad_prompts(prompts: list[list[int]], pad: int, device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return token ids [B, P], padded on the left, and their mask."""
     width = max(len(prompt) for prompt in prompts)
     ids = [[pad] * (width - len(prompt)) + prompt for prompt in prompts]
     mask = [[0] * (width - len(prompt)) + [1] * len(prompt) for prompt in prompts]
     return torch.tensor(ids, device=device), torch.tensor(mask, device=device)
 
 
-def _lengths(tokens: torch.Tensor, ends: Sequence[int]) -> torch.Tensor:
-    """The length of each answer of [B, T], its end token included."""
+def _count_answer_tokens(tokens: torch.Tensor, ends: Sequence[int]) -> torch.Tensor:
+    """Return the length of each answer of [B, T], its end token included."""
     ended = torch.isin(tokens, torch.tensor(ends, device=tokens.device))
     return torch.where(ended.any(1), ended.int().argmax(1) + 1, tokens.shape[1])

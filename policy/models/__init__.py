@@ -1,4 +1,4 @@
-"""The files of a policy's model: settings, folders, GGUF, building, loading, and the modes of a loaded model."""
+"""Models and their files: building, saving, checks of folders and weights, GGUF, and loading."""
 
 import lazy_loader
 

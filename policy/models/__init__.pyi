@@ -4,8 +4,12 @@ from .building import answers_only_plans as answers_only_plans
 from .building import build_model as build_model
 from .building import check_device as check_device
 from .building import check_shape as check_shape
+from .building import compute_in_bfloat16 as compute_in_bfloat16
+from .building import computes_in_bfloat16 as computes_in_bfloat16
 from .building import get_codec as get_codec
 from .building import save_checkpoint as save_checkpoint
+from .building import set_mode as set_mode
+from .building import use_precision as use_precision
 from .folders import PRETRAINED as PRETRAINED
 from .folders import check_configs as check_configs
 from .folders import check_folder as check_folder
@@ -17,13 +21,5 @@ from .loading import load_checkpoint as load_checkpoint
 from .loading import load_model as load_model
 from .loading import prepare_place as prepare_place
 from .loading import read_model as read_model
-from .modes import compute_in_bfloat16 as compute_in_bfloat16
-from .modes import computes_in_bfloat16 as computes_in_bfloat16
-from .modes import set_mode as set_mode
-from .modes import use_precision as use_precision
-from .settings import FAMILY as FAMILY
-from .settings import ModelName as ModelName
-from .settings import ModelSettings as ModelSettings
-from .settings import resolve_shape as resolve_shape
 from .weights import check_weights as check_weights
 from .weights import compare_shapes as compare_shapes

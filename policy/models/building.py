@@ -1,5 +1,7 @@
-"""Models with random weights in the shape of the settings, and how any model is saved."""
+"""Models in memory: built with random weights, placed on a device, set to train or to answer, and saved."""
 
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, cast
 
@@ -10,9 +12,9 @@ from transformers import Qwen3ForCausalLM as Qwen3
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import replacing_folder
-from lakewright.policy.models.settings import ModelName, ModelSettings, resolve_shape
+from lakewright.policy.model_settings import BoardNetworkSettings, ModelName, ModelSettings, resolve_shape
 from lakewright.policy.models.weights import check_memory
-from lakewright.policy.networks import BoardConfig, BoardNetwork, BoardNetworkSettings
+from lakewright.policy.networks.board_network import BoardConfig, BoardNetwork
 
 TOKENS, TEXT = "tokens", "text"  # codecs, as config.json names them
 
@@ -20,9 +22,13 @@ TOKENS, TEXT = "tokens", "text"  # codecs, as config.json names them
 def build_model(
     settings: ModelSettings | ModelName, tokenizer: PreTrainedTokenizerFast, seed: int, device: str = "auto"
 ) -> PreTrainedModel:
-    """A model with random weights for the tokenizer's vocabulary; its codec is `tokens`.
+    """Return a model with random weights for the tokenizer's vocabulary; its codec is `tokens`.
 
-    device: as for `load_model`.
+    Args:
+        settings: its shape, or the name of one.
+        tokenizer: whose vocabulary it reads.
+        seed: of the weights.
+        device: as for `load_model`.
     """
     check_device(device)
     torch.manual_seed(seed)
@@ -33,7 +39,7 @@ def build_model(
 
 
 def answers_only_plans(model: PreTrainedModel) -> bool:
-    """Whether a model has no answers except plans, so that it cannot be the engineer."""
+    """Return True if a model answers nothing but plans, so that it cannot be the engineer."""
     return isinstance(model, BoardNetwork)
 
 
@@ -58,7 +64,7 @@ def _build_board_network(settings: BoardNetworkSettings, special: dict[str, Any]
 
 
 def _list_special_words(tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
-    """The size of a vocabulary and its special words, as configs name them."""
+    """Return the size of a vocabulary and its special words, by their names in configs."""
     return {
         "vocab_size": len(tokenizer),
         "bos_token_id": tokenizer.bos_token_id,
@@ -68,14 +74,14 @@ def _list_special_words(tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
 
 
 def place_on_device(device: str, model: PreTrainedModel) -> PreTrainedModel:
-    """The model, on the GPU if there is one and `device` allows it."""
+    """Return the model, on the GPU if there is one and `device` allows it."""
     if device != "cpu" and torch.cuda.is_available():
         cast(torch.nn.Module, model).cuda()
     return model
 
 
 def save_checkpoint(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
-    """Writes model (safetensors, its config names the codec) and tokenizer to `folder`, whole or not at all."""
+    """Write model (safetensors, its config names the codec) and tokenizer to `folder`, completely or not at all."""
     model.config.codec = get_codec(model)
     with replacing_folder(folder) as beside:
         model.save_pretrained(beside)
@@ -83,18 +89,46 @@ def save_checkpoint(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedT
 
 
 def check_shape(settings: ModelSettings | ModelName, tokenizer: PreTrainedTokenizerFast) -> None:
-    """Raises InputError where the memory of this machine does not hold a model of that shape."""
+    """Raise InputError if the memory of this machine cannot hold a model of that shape."""
     with torch.device("meta"):
         model = build_model(settings, tokenizer, 0, "cpu")
     check_memory("model", model.num_parameters())
 
 
 def check_device(device: str) -> None:
-    """Raises InputError where CUDA is asked for and there is none."""
+    """Raise InputError if CUDA is asked for and there is none."""
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError("device is cuda, but this machine has no CUDA device that torch can use; choose cpu or auto")
 
 
 def get_codec(model: PreTrainedModel) -> str:
-    """The codec that a checkpoint names; one that names none is a language model."""
+    """Return the codec that a checkpoint names; one that names none is a language model."""
     return getattr(model.config, "codec", TEXT)
+
+
+@contextmanager
+def set_mode(model: PreTrainedModel, *, training: bool = False) -> Iterator[None]:
+    """Within the context the model answers, or trains (with dropout); afterwards it is in its earlier mode again."""
+    before = model.training
+    model.train(training)
+    try:
+        yield
+    finally:
+        model.train(before)
+
+
+def compute_in_bfloat16(model: PreTrainedModel) -> None:
+    """Mark a model, so that `use_precision` makes it compute in bfloat16. Copies of the model are marked too."""
+    model.computes_in = torch.bfloat16
+
+
+def computes_in_bfloat16(model: PreTrainedModel) -> bool:
+    """Return True if a model is marked by `compute_in_bfloat16`."""
+    return getattr(model, "computes_in", None) is torch.bfloat16
+
+
+def use_precision(model: PreTrainedModel) -> AbstractContextManager:
+    """A context in which a marked model computes in bfloat16, its weights rounded once."""
+    if computes_in_bfloat16(model):
+        return torch.autocast(model.device.type, torch.bfloat16)
+    return nullcontext()

@@ -1,4 +1,4 @@
-"""Model folders: where a model is by its name, and the checks of a folder's files before its weights are read."""
+"""Model folders: the place of a model by its name, and checks of a folder's files before its weights are read."""
 
 import json
 import re
@@ -8,7 +8,7 @@ from typing import Any
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
-from lakewright.policy.networks import BOARD_NETWORK, BoardNetworkSettings
+from lakewright.policy.model_settings import BOARD_NETWORK, BoardNetworkSettings
 
 PRETRAINED = "pretrained"  # the name of the weights of this package; ./pretrained is a folder of the user's own
 HUB_NAME = re.compile(r"[\w.-]+/[\w.-]+")
@@ -16,7 +16,7 @@ ADAPTER = "adapter_config.json"
 MODEL, ADAPTER_MODEL, INDEX = "model.safetensors", "adapter_model.safetensors", ".safetensors.index.json"
 PICKLED = (".bin", ".pt", ".pth", ".ckpt", ".pkl")  # weights that may run code when they are read
 MOST_WORDS = 4096  # of a board network, which gives logits for all of them at each place
-# The most that a field of a language model may be, far beyond any that there is. Reading one allocates what it says.
+# The largest values of fields of a language model, far beyond any known one. Reading a config allocates what it says.
 MOST = {
     **dict.fromkeys(("num_hidden_layers", "num_layers", "n_layer", "n_layers"), 1024),
     **dict.fromkeys(("num_attention_heads", "num_key_value_heads", "n_head"), 1024),
@@ -37,13 +37,13 @@ def resolve_place(name: str | Path) -> str | Path:
 
 
 def is_on_hub(name: str | Path) -> bool:
-    """Return whether a model must be fetched by its name."""
+    """Return True if a model must be fetched by its name."""
     place = resolve_place(name)
     return HUB_NAME.fullmatch(str(place)) is not None and not Path(place).exists()
 
 
 def is_board_network(place: str | Path) -> bool:
-    """Return whether the config of a model folder names a board network; False if there is no readable config."""
+    """Return True if the config of a model folder names a board network; False if it cannot be read."""
     try:
         raw = _read_json(Path(resolve_place(place)) / "config.json")
     except (OSError, InputError):
@@ -52,7 +52,7 @@ def is_board_network(place: str | Path) -> bool:
 
 
 def check_folder(folder: Path) -> None:
-    """Raises InputError where a model folder lacks a file or holds what is not read."""
+    """Raise InputError if a model folder lacks a file or holds one that is never read."""
     adapter = (folder / ADAPTER).is_file()
     _check_file(folder, ADAPTER if adapter else "config.json")
     _check_weights(folder, ADAPTER_MODEL if adapter else MODEL)
@@ -61,7 +61,7 @@ def check_folder(folder: Path) -> None:
 
 
 def check_configs(folder: Path) -> None:
-    """Raises InputError where a config in the folder asks for code or for absurd sizes."""
+    """Raise InputError if a config in the folder asks for code or for absurd sizes."""
     for file in sorted(folder.glob("*config*.json")):  # config.json may name another, such as config.4.0.0.json
         raw = _read_json(file)
         if isinstance(raw, dict):
@@ -69,7 +69,7 @@ def check_configs(folder: Path) -> None:
 
 
 def find_weights_file(place: str | Path, tensor: str) -> str | Path:
-    """Return the file of a model folder that holds `tensor`, or that should; any other place as it is."""
+    """Return the file of a model folder that holds `tensor`, or that should; any other place unchanged."""
     folder = Path(place)
     if not folder.is_dir():
         return place
@@ -88,7 +88,7 @@ def _check_file(folder: Path, name: str) -> None:
 
 
 def _check_weights(folder: Path, name: str) -> None:
-    """That the weights are safetensors, in one file or in those of an index."""
+    """Check that the weights are safetensors, in one file or in those of an index."""
     indices = sorted(folder.glob(f"*{INDEX}"))
     for index in indices:
         raw = _read_json(index)
@@ -106,11 +106,11 @@ def _check_weights(folder: Path, name: str) -> None:
 
 def _check_safe(file: str | Path, weights: Any) -> None:
     if not str(weights).endswith((".safetensors", INDEX)) or "/" in str(weights):
-        raise InputError(f"{file}: {weights!r:.60} is no safetensors file beside it; save the weights as such")
+        raise InputError(f"{file}: {weights!r:.60} is not a safetensors file beside it; save the weights as such")
 
 
 def check_config(file: str | Path, raw: dict[str, Any]) -> None:
-    """Raises InputError where the config that a file holds asks for code or for absurd sizes."""
+    """Raise InputError if the config that a file holds asks for code or for absurd sizes."""
     if raw.get("auto_map"):
         raise InputError(
             f"{file}: auto_map asks for code of the folder, and none is run; choose a model that transformers knows"
@@ -127,7 +127,7 @@ def check_config(file: str | Path, raw: dict[str, Any]) -> None:
 
 
 def _walk_fields(raw: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-    """The fields of a config and of those within it, such as text_config."""
+    """Yield the fields of a config and of those within it, such as text_config."""
     waiting = [raw]
     while waiting:
         fields = waiting.pop()
@@ -136,7 +136,7 @@ def _walk_fields(raw: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _read_json(file: Path) -> Any:
-    """What a file holds, read as transformers reads it. Raises InputError where it is no JSON."""
+    """Return the JSON of a file, read as transformers reads it. Raises InputError on anything else."""
     try:
         return json.loads(file.read_text("utf-8"))
     except (ValueError, RecursionError) as error:

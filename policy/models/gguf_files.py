@@ -26,10 +26,10 @@ ARCHITECTURE = "general.architecture"  # the field of a GGUF file
 
 
 def convert_gguf(place: str | Path) -> str:
-    """The checkpoint folder of a GGUF file or of a package with one; other places are returned as they are.
+    """Return the checkpoint folder of a GGUF file or of a package with one; any other place unchanged.
 
-    The folder is named by the hash of the file, so that each file is converted once, in float32. Raises InputError
-    where the file cannot be converted, or this machine's memory does not hold what would come of it.
+    The folder is named by the hash of the file, so that each file is converted once, in float32. Raises InputError if
+    the file cannot be converted, or if this machine's memory cannot hold the result.
     """
     file = _find_gguf(place)
     if file is None:
@@ -39,24 +39,24 @@ def convert_gguf(place: str | Path) -> str:
     folder = CONVERTED / f"{file.stem}-{digest}"
     if not folder.exists():
         _check_header(file)
-        _convert(file, folder)
+        _convert_file(file, folder)
     return str(folder)
 
 
 def is_gguf(place: str | Path) -> bool:
-    """Return whether a place is a GGUF file, or an installed package that carries exactly one."""
+    """Return True if a place is a GGUF file, or an installed package that carries exactly one."""
     try:
         return _find_gguf(place) is not None
-    except InputError:  # a file or package that is not there, which is refused once it is read
+    except InputError:  # a missing file or package, which is refused once it is read
         return Path(place).suffix == ENDING
 
 
 def _find_gguf(place: str | Path) -> Path | None:
-    """The GGUF file that is meant; None where the place is something else. Raises InputError where it is not there."""
+    """Return the GGUF file that is meant, None for any other place. Raises InputError if it does not exist."""
     path = Path(place)
     if path.suffix == ENDING:
         if not path.is_file():
-            raise InputError(f"{place}: no such file; give a GGUF file that is there")
+            raise InputError(f"{place}: no such file; give an existing GGUF file")
         return path
     if path.exists() or not PACKAGE.fullmatch(str(place)):
         return None
@@ -74,7 +74,7 @@ def _find_gguf(place: str | Path) -> Path | None:
 
 
 def _check_header(file: Path) -> None:
-    """That the file is whole, of an architecture that is known, and fits into the memory as numbers of float32."""
+    """Check that the file is whole, of a known architecture, and fits into the memory as float32 numbers."""
     from transformers.modeling_gguf_pytorch_utils import GGUF_SUPPORTED_ARCHITECTURES
 
     try:
@@ -96,7 +96,7 @@ def _check_header(file: Path) -> None:
 
 
 def _check_config(file: Path) -> None:
-    """That this machine holds the model that the header describes, which may have more weights than the file."""
+    """Check that this machine holds the model that the header describes, which may have more weights than the file."""
     from transformers.modeling_gguf_pytorch_utils import load_gguf_checkpoint
 
     raw = load_gguf_checkpoint(str(file))["config"]
@@ -106,7 +106,7 @@ def _check_config(file: Path) -> None:
     check_memory(str(file), model.num_parameters())
 
 
-def _convert(file: Path, folder: Path) -> None:
+def _convert_file(file: Path, folder: Path) -> None:
     given: dict[str, Any] = {"gguf_file": file.name, "local_files_only": True}
     try:
         _check_config(file)

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 from gguf import GGUFReader
 
-# Beyond any header that there is: a vocabulary of two hundred thousand words takes a million and a half parts.
+# Beyond any known header: a vocabulary of two hundred thousand words takes a million and a half parts.
 MOST_PARTS = 1 << 21  # numbers and strings; each is an array of NumPy, some hundred bytes
 MOST_LETTERS = 1 << 26  # bytes of all strings together
 
 
 class Header(GGUFReader):
-    """A header whose parts all lie in the file. Raises some exception where it is not one.
+    """A header whose parts all lie in the file. Raises some exception on any other file.
 
     The library's own reader finds empty arrays behind the end of a file, as many as an array of the header claims.
     """

@@ -1,4 +1,4 @@
-"""Any saved model, read as safetensors with its tokenizer and checked: its files, its memory, and every weight."""
+"""The reading of saved models: safetensors with a tokenizer; files, memory and every weight are checked."""
 
 import os
 from pathlib import Path
@@ -17,7 +17,8 @@ from transformers import (
 from transformers.utils import find_adapter_config_file
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.codecs import BYTE_VOCABULARY, BYTES, VOCABULARY
+from lakewright.policy.codecs.problem_codec import BYTE_VOCABULARY, BYTES
+from lakewright.policy.codecs.tokens import VOCABULARY
 from lakewright.policy.models.building import TOKENS, check_device, get_codec, place_on_device
 from lakewright.policy.models.folders import (
     ADAPTER,
@@ -37,14 +38,21 @@ LONGEST_PROBLEM = 300  # letters of what another library says
 def load_checkpoint(
     place: str | Path, codec: str = TOKENS, dtype: torch.dtype = torch.float32, device: str = "auto"
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """As `load_model`, for a checkpoint of `codec`. Raises InputError where it has another codec."""
+    """Load a checkpoint of `codec` with its tokenizer.
+
+    Args:
+        place, dtype, device: as for `load_model`.
+        codec: the codec that the checkpoint must name.
+
+    Raises InputError as `load_model`, and if the checkpoint has another codec.
+    """
     model, tokenizer = load_model(place, dtype, device)
     _check_codec(place, codec, model)
     return model, tokenizer
 
 
 def prepare_place(name: str | Path) -> str:
-    """The folder of the model `name`, or its name on the hub.
+    """Return the folder of the model `name`, or its name on the hub.
 
     A GGUF file, or the name of an installed package with one, is converted once: see `convert_gguf`.
     """
@@ -54,13 +62,17 @@ def prepare_place(name: str | Path) -> str:
 def load_model(
     place: str | Path, dtype: torch.dtype | Literal["auto"] = torch.float32, device: str = "auto"
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """Read a causal model with its tokenizer: a folder, a name on the hub, or `pretrained`; safetensors only.
+    """Load a causal model with its tokenizer: a folder, a name on the hub, or `pretrained`; safetensors only.
 
-    place: what `prepare_place` takes. A folder of an adapter (peft) is merged into the model that it names.
-    dtype: of the weights; `auto` is that of the file.
-    device: `auto` is the GPU if there is one.
+    An adapter (peft) is merged into the model that it names.
 
-    Raises InputError if there is no such model or device, or if a weight is missing, unknown, or not a finite number.
+    Args:
+        place: as for `prepare_place`.
+        dtype: of the weights; `auto` is that of the file.
+        device: `auto` is the GPU if there is one.
+
+    Raises InputError if the model or the device does not exist, or if a weight is missing, unknown, or not a finite
+    number.
     """
     check_device(device)
     place = prepare_place(place)
@@ -94,8 +106,12 @@ def read_model(
 ) -> PreTrainedModel:
     """Read the weights of a folder or of a name on the hub, all checked; an adapter is merged into its model.
 
-    dtype: as for `load_model`. local: whether nothing is fetched. Raises InputError as `check_weights`; transformers
-    raises what it likes.
+    Args:
+        source: the folder or name.
+        dtype: as for `load_model`.
+        local: fetch nothing.
+
+    Raises InputError as `check_weights`, and any error of transformers.
     """
     if (Path(source) / ADAPTER).is_file():
         return _merge_adapter(Path(source), dtype)
@@ -103,14 +119,14 @@ def read_model(
 
 
 def _check_on_hub(name: str, local: bool) -> None:
-    """As `check_folder`, for a model of that name on the hub; the weights are asked for as safetensors anyway."""
+    """Check a model on the hub as `check_folder` does; its weights are requested as safetensors anyway."""
     if find_adapter_config_file(name, local_files_only=local):  # whose base model would be read unchecked
         raise InputError(f"{name}: is an adapter; run hf download {name} --local-dir FOLDER, and give the folder")
     check_config(name, PreTrainedConfig.get_config_dict(name, local_files_only=local)[0])
 
 
 def _check_fit(source: str, local: bool, dtype: torch.dtype | Literal["auto"]) -> None:
-    """As `check_shape`, for a model whose weights are not read yet."""
+    """Check the memory as `check_shape` does, for a model whose weights are not read yet."""
     config = AutoConfig.from_pretrained(source, trust_remote_code=False, local_files_only=local)
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
@@ -119,7 +135,7 @@ def _check_fit(source: str, local: bool, dtype: torch.dtype | Literal["auto"]) -
 
 
 def _merge_adapter(folder: Path, dtype: torch.dtype | Literal["auto"]) -> PreTrainedModel:
-    """The model that an adapter names, with the adapter merged into it."""
+    """Return the model that an adapter names, with the adapter merged into it."""
     try:
         from peft import PeftConfig, PeftModel, get_peft_model_state_dict
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""The check of a model's weights: they fit into memory, all of them were read, and each is a finite number."""
+"""Checks of a model's weights: they fit into memory, all of them were read, and each is a finite number."""
 
 import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,8 +20,10 @@ Mismatch = tuple[str, Sequence[int], Sequence[int]]  # name of a tensor, its sha
 def read_weights(source: str | Path, place: str | Path | None = None, **given: Any) -> PreTrainedModel:
     """Read a causal model and check all of its weights. Raises InputError as `check_weights`.
 
-    source: a folder, or a name on the hub. place: what an error names instead, such as a GGUF file. given: more
-    arguments of transformers.
+    Args:
+        source: a folder, or a name on the hub.
+        place: named by an error instead, such as a GGUF file.
+        given: more arguments of transformers.
     """
     # Without these two, transformers fills what is missing with random numbers, and says so in a log at most.
     checked: dict[str, Any] = {"output_loading_info": True, "ignore_mismatched_sizes": True}
@@ -49,27 +51,30 @@ def check_weights(
 ) -> None:
     """Raise InputError, which names file and tensor, unless all weights were read and are finite numbers.
 
-    place: the file, or the model folder, that was read. tensors: what was read, by name.
-    missing, unexpected: names that the file lacks, and names that only the file has.
-    mismatched: tensors whose shapes differ in the file and in the model.
-    owner: what the tensors belong to. remedy: what a user can do.
+    Args:
+        place: the file, or the model folder, that was read.
+        tensors: the tensors that were read, by name.
+        missing, unexpected: names that the file lacks, and names that only the file has.
+        mismatched: tensors whose shapes differ in the file and in the model.
+        owner: the thing that the tensors belong to.
+        remedy: what a user can do.
     """
 
-    def refuse(name: str, problem: str) -> InputError:
+    def describe_problem(name: str, problem: str) -> InputError:
         return InputError(f"{find_weights_file(place, name)}: tensor {name:.100}{problem}; {remedy}")
 
     if missing:
-        raise refuse(min(missing), f"{_count_others(missing)} is missing")
+        raise describe_problem(min(missing), f"{_count_others(missing)} is missing")
     if mismatched:
         name, there, needed = min(mismatched)
         more = _count_others(mismatched)
-        raise refuse(name, f"{more} has shape {[*there]}, the model needs {[*needed]}")
+        raise describe_problem(name, f"{more} has shape {[*there]}, the model needs {[*needed]}")
     if unexpected:
-        raise refuse(min(unexpected), f"{_count_others(unexpected)} is not one of {owner}")
+        raise describe_problem(min(unexpected), f"{_count_others(unexpected)} is not one of {owner}")
     for name, tensor in tensors:
         value = _find_non_finite(tensor)
         if value is not None:
-            raise refuse(name, f" holds {value}")
+            raise describe_problem(name, f" holds {value}")
 
 
 def list_tensors(model: torch.nn.Module) -> list[tuple[str, torch.Tensor]]:

@@ -1,24 +1,59 @@
-"""A causal model of the tokens codec that computes on the board instead of on words.
+"""A causal model of the tokens codec that computes on the board: its config, its weights, its decoder.
 
-It reads the same words as the other models and gives logits for the same vocabulary, but of an answer it only chooses
-among the free neighbours of an agent's cell and, after whole steps, the end; every other word has a logit of LOW.
+It reads the same words as the other models and gives logits for the same vocabulary. Of an answer it only chooses
+among the free neighbours of an agent's cell and, after whole steps, the end. Every other word has a logit of LOW.
 """
 
 from typing import Any
 
 import torch
 from torch import nn
-from transformers import AutoModelForCausalLM, GenerationMixin, PreTrainedModel
+from transformers import AutoConfig, AutoModelForCausalLM, GenerationMixin, PretrainedConfig, PreTrainedModel
 from transformers.modeling_outputs import CausalLMOutput
 
+from lakewright.policy.model_settings import BOARD_NETWORK
 from lakewright.policy.networks.agent_maps import AgentMaps
-from lakewright.policy.networks.board_config import BoardConfig
 from lakewright.policy.networks.joint_step import LOW, JointStep
-from lakewright.policy.networks.prompt_parsing import Boards, parse_answers, parse_boards
+from lakewright.policy.networks.prompt_parsing import NOWHERE, Boards, parse_answers, parse_boards
+
+
+class BoardConfig(PretrainedConfig):
+    """Widths and depths of a `BoardNetwork`, as its checkpoints store them in config.json.
+
+    Args:
+        vocab_size: tokens of the codec and any extra words.
+        channels, iterations: of the map of each agent.
+        hidden, layers: of what each agent knows at a step.
+        cost_to_go: begin the maps with the distances of all cells from the agent's goal.
+        keeps_rules: let no agent collide with one that has chosen before it in the same step, unless no other move is
+            left.
+        never_repeats: let the last agent never repeat an earlier joint state, unless no other move is left.
+        given: more fields of transformers.
+    """
+
+    model_type = BOARD_NETWORK
+
+    def __init__(
+        self,
+        vocab_size: int = 115,
+        channels: int = 32,
+        iterations: int = 4,
+        hidden: int = 96,
+        layers: int = 3,
+        cost_to_go: bool = True,
+        keeps_rules: bool = True,
+        never_repeats: bool = True,
+        **given: Any,
+    ) -> None:
+        self.vocab_size, self.channels, self.iterations = vocab_size, channels, iterations
+        self.hidden, self.layers = hidden, layers
+        self.cost_to_go, self.keeps_rules, self.never_repeats = cost_to_go, keeps_rules, never_repeats
+        fixed = {"tie_word_embeddings": False, "use_cache": False}  # a board network has no cache of keys and values
+        super().__init__(**{**fixed, **given})
 
 
 class BoardNetwork(PreTrainedModel, GenerationMixin):
-    """Maps of the agents, made once for a prompt, and the choices of every step."""
+    """The maps of the agents, computed once for a prompt, and the choices of every step."""
 
     config_class = BoardConfig
     base_model_prefix = "network"
@@ -26,8 +61,10 @@ class BoardNetwork(PreTrainedModel, GenerationMixin):
 
     def __init__(self, config: BoardConfig) -> None:
         super().__init__(config)
-        self.maps = AgentMaps(config)
-        self.steps = JointStep(config)
+        self.maps = AgentMaps(config.channels, config.iterations, config.hidden, cost_to_go=config.cost_to_go)
+        self.steps = JointStep(
+            config.hidden, config.layers, keeps_rules=config.keeps_rules, never_repeats=config.never_repeats
+        )
         self.post_init()
 
     def forward(
@@ -37,35 +74,99 @@ class BoardNetwork(PreTrainedModel, GenerationMixin):
         logits_to_keep: int = 0,
         **_: Any,
     ) -> CausalLMOutput:
-        """Logits [B, L, V] of the word after each place of an answer; LOW everywhere else.
+        """Return the logits [B, L, V] of the word after each place of an answer; LOW everywhere else.
 
-        Args: input_ids, int [B, L], prompts with answers, padded on either side with `<pad>`, which no mask needs to
-        tell. logits_to_keep: only the last places; 0 keeps all.
+        Args:
+            input_ids: int [B, L], prompts with answers, padded with `<pad>` on either side.
+            attention_mask: ignored, as padding is read from the ids.
+            logits_to_keep: only the last places; 0 means all.
+            _: other arguments of transformers, ignored.
         """
         boards = parse_boards(input_ids)
         states = parse_answers(input_ids, boards)
-        maps, which = self.maps_of(boards)
+        maps, which = self.make_maps(boards)
         boards = boards[states.board]
-        known = self.steps.look(boards, maps, which[states.board], states.cells, states.before)
+        known = self.steps.exchange_messages(boards, maps, which[states.board], states.cells, states.before)
         state, agent = (boards.there & (states.place < input_ids.shape[1])).nonzero(as_tuple=True)
-        logits, words = self.steps.decide(boards, known, states.cells, states.following, states.past, state, agent)
+        logits, words = self.steps.score_moves(boards, known, states.cells, states.following, states.past, state, agent)
         batch, length = input_ids.shape
         spread = logits.new_full((batch * length, self.config.vocab_size), LOW)
         rows = states.board[state] * length + states.place[state, agent]
         spread = spread.index_put((rows[:, None], words), logits).view(batch, length, -1)
         return CausalLMOutput(logits=spread[:, -logits_to_keep:])
 
-    def maps_of(self, boards: Boards) -> tuple[torch.Tensor, torch.Tensor]:
-        """The maps of all different boards, [D, K, n * n, hidden], and which of them each board has, int [B]."""
+    def make_maps(self, boards: Boards) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return the maps of all different boards, [D, K, n * n, hidden], and which of them each board has, int [B]."""
         named = torch.cat([boards.free.long(), boards.starts, boards.goals, boards.there.long()], 1)
         _, which = torch.unique(named, dim=0, return_inverse=True)
         one_of_each = which.new_zeros(int(which.max()) + 1).scatter(0, which, torch.arange(len(which)).to(which))
         return self.maps(boards[one_of_each]), which
 
     def _init_weights(self, module: nn.Module) -> None:
-        """Layers begin as torch makes them; tables small. A hook of transformers."""
+        """Keep the initial weights of torch, except for small embedding tables. A hook of transformers."""
         if isinstance(module, nn.Embedding):
             nn.init.normal_(module.weight, std=0.1)
 
 
+AutoConfig.register(BoardConfig.model_type, BoardConfig)
 AutoModelForCausalLM.register(BoardConfig, BoardNetwork)
+
+
+class BoardDecoder:
+    """The state of B boards with G answers each: the cells of all agents, and the agent that moves next."""
+
+    def __init__(self, model: Any, copies: int, length: int) -> None:
+        self._model, self._copies = model, copies  # the length is not needed: nothing is allocated for it
+
+    def read_prompts(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
+        """Read prompts int [B, P]: the logits of the first word of answers, [B, G, V]. mask: not needed."""
+        boards = parse_boards(ids)
+        self._maps, which = self._model.make_maps(boards)
+        answers = torch.arange(len(ids), device=ids.device).repeat_interleave(self._copies)
+        self._boards, self._which = boards[answers], which[answers]
+        self._cells = self._before = self._boards.starts
+        self._following = self._cells.clone()
+        self._past = self._cells[:, None]
+        self._turn = torch.zeros_like(answers)
+        self._known = self._model.steps.exchange_messages(boards, self._maps, which, boards.starts, boards.starts)[
+            answers
+        ]
+        return self._compute_logits()
+
+    def add_tokens(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Add one word to every answer, int [B, G]: the logits of the next, [B, G, V]."""
+        rows = torch.arange(len(self._turn), device=tokens.device)
+        self._following[rows, self._turn] = self._boards.cells_of(tokens.flatten())
+        self._turn = self._turn + 1
+        # Joint states are computed once all agents of an answer have moved; until then only the next agent chooses.
+        over = (self._turn == self._boards.there.sum(1)).nonzero().squeeze(1)
+        if len(over):
+            self._begin_next_step(over)
+        return self._compute_logits()
+
+    def select_boards(self, boards: torch.Tensor) -> None:
+        """Continue with some boards only, int [B']."""
+        rows = (boards[:, None] * self._copies + torch.arange(self._copies, device=boards.device)).flatten()
+        self._boards, self._which, self._turn = self._boards[rows], self._which[rows], self._turn[rows]
+        self._cells, self._before, self._past = self._cells[rows], self._before[rows], self._past[rows]
+        self._following, self._known = self._following[rows], self._known[rows]
+
+    def _begin_next_step(self, rows: torch.Tensor) -> None:
+        """Begin the next step of answers whose agents have all moved."""
+        before, cells, boards = self._cells[rows], self._following[rows], self._boards[rows]
+        self._turn = self._turn.index_fill(0, rows, 0)
+        self._before = self._before.index_copy(0, rows, before)
+        self._cells = self._cells.index_copy(0, rows, cells)
+        arrived = torch.full_like(self._cells, NOWHERE).index_copy(0, rows, cells)
+        self._past = torch.cat([self._past, arrived[:, None]], 1)
+        known = self._model.steps.exchange_messages(boards, self._maps, self._which[rows], cells, before)
+        self._known = self._known.index_copy(0, rows, known)
+
+    def _compute_logits(self) -> torch.Tensor:
+        boards: Boards = self._boards
+        rows = torch.arange(len(self._turn), device=self._turn.device)
+        logits, words = self._model.steps.score_moves(
+            boards, self._known, self._cells, self._following, self._past, rows, self._turn
+        )
+        spread = logits.new_full((len(rows), self._model.config.vocab_size), LOW).scatter(1, words, logits)
+        return spread.unflatten(0, (-1, self._copies))

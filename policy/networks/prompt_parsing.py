@@ -5,7 +5,7 @@ import dataclasses
 import torch
 
 from lakewright.core_jax.config import MAX_TOKEN_SIZE
-from lakewright.policy.codecs import CELLS, FIRST_CELL, ID
+from lakewright.policy.codecs.tokens import CELLS, FIRST_CELL, ID
 
 NOWHERE = -2
 STARTS, GOALS, PLAN = (ID[word] for word in ("<starts>", "<goals>", "<plan>"))
@@ -29,28 +29,31 @@ class Boards:
         return round(self.free.shape[1] ** 0.5)
 
     def __getitem__(self, boards: torch.Tensor) -> "Boards":
-        """Some of the boards, int [B']."""
+        """Return some of the boards, int [B']."""
         return Boards(self.free[boards], self.starts[boards], self.goals[boards], self.there[boards])
 
     def cells_of(self, words: torch.Tensor) -> torch.Tensor:
-        """The cells that words name; what is no cell of the grid becomes 0."""
+        """Return the cells that words name; 0 for a word that names no cell of the grid."""
         row, column = (words - FIRST_CELL) // MAX_TOKEN_SIZE, (words - FIRST_CELL) % MAX_TOKEN_SIZE
         known = _is_cell(words) & (row < self.side) & (column < self.side)
         return torch.where(known, row * self.side + column, 0)
 
     def words_of(self, cells: torch.Tensor) -> torch.Tensor:
-        """The words that name cells; `<pad>` for those below 0."""
+        """Return the words that name cells; `<pad>` for those below 0."""
         named = FIRST_CELL + cells // self.side * MAX_TOKEN_SIZE + cells % self.side
         return torch.where(cells < 0, ID["<pad>"], named)
 
 
 @dataclasses.dataclass(frozen=True)
 class JointStates:
-    """Where all agents of a board are at a time, and what is known of the step that follows.
+    """Joint states: the cells of all agents of a board at one time, and the known part of the step that follows.
 
-    board: int [S], the board of each. cells, before, following: int [S, K], where agents are, were a step ago, and are
-    a step later as far as the answer says it. past: int [S, T, K], where they were at every step so far, NOWHERE at
-    later ones. place: int [S, K], the place in the sequence whose logits choose the agent's move.
+    Args:
+        board: int [S], the board of each.
+        cells, before, following: int [S, K], where agents are, were a step ago, and are a step later as far as the
+            answer says it.
+        past: int [S, T, K], where they were at every step so far, NOWHERE at later ones.
+        place: int [S, K], the place in the sequence whose logits choose the agent's move.
     """
 
     board: torch.Tensor
@@ -62,12 +65,14 @@ class JointStates:
 
 
 def parse_boards(ids: torch.Tensor) -> Boards:
-    """The boards of prompts, int [B, L]; an answer may follow."""
+    """Return the boards of prompts, int [B, L]; an answer may follow."""
+    # Section 0 lists free cells, 1 starts, 2 goals, 3 the answer: the marks seen so far.
     section = sum((ids == word).cumsum(1) for word in (STARTS, GOALS, PLAN))
     named = _is_cell(ids) & (section == 0)
     cells = torch.where(named, ids - FIRST_CELL, 0)
     rows, columns = cells // MAX_TOKEN_SIZE, cells % MAX_TOKEN_SIZE
     side = int(torch.maximum(rows, columns).max()) + 1
+    # One cell too many, so that what is not a free cell has a place to be written to; it is dropped below.
     free = torch.zeros(len(ids), side * side + 1, dtype=torch.bool, device=ids.device)
     free.scatter_(1, torch.where(named, rows * side + columns, side * side), True)
     agents = (_is_cell(ids) & (section == 1)).sum(1)
@@ -75,15 +80,15 @@ def parse_boards(ids: torch.Tensor) -> Boards:
     empty = torch.zeros(len(ids), len(numbers), dtype=torch.long, device=ids.device)
     boards = Boards(free[:, :-1], empty, empty, numbers < agents[:, None])
 
-    def ends(word: int) -> torch.Tensor:
+    def read_ends(word: int) -> torch.Tensor:
         places = (ids == word).int().argmax(1)[:, None] + 1 + numbers
         return boards.cells_of(ids.gather(1, places.clamp(max=ids.shape[1] - 1))) * boards.there
 
-    return dataclasses.replace(boards, starts=ends(STARTS), goals=ends(GOALS))
+    return dataclasses.replace(boards, starts=read_ends(STARTS), goals=read_ends(GOALS))
 
 
 def parse_answers(ids: torch.Tensor, boards: Boards) -> JointStates:
-    """The joint states that answers pass through, the start included: of every complete step, and the last one."""
+    """Return the joint states that answers pass through: the start, every complete step, and the last one."""
     plan = (ids == PLAN).int().argmax(1)
     later = torch.arange(ids.shape[1], device=ids.device) > plan[:, None]
     agents = boards.there.sum(1).clamp(min=1)
@@ -95,7 +100,7 @@ def parse_answers(ids: torch.Tensor, boards: Boards) -> JointStates:
     )
 
     def cells_at(step: int) -> torch.Tensor:
-        """Where agents are `step` steps from now; before the first move they are at their starts."""
+        """Return the cells of agents `step` steps from now; before the first move they are at their starts."""
         places = place + 1 + (step - 1) * agents[board, None]
         named = boards.cells_of(ids[board[:, None], places.clamp(0, ids.shape[1] - 1)])
         return torch.where((time + step <= 0)[:, None], boards.starts[board], named) * boards.there[board]

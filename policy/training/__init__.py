@@ -1,4 +1,4 @@
-"""How a policy learns: warm-up on certified plans, then GRPO on rewards of the simulator."""
+"""Training of a policy: warm-up on certified plans, then GRPO on rewards of the simulator."""
 
 import lazy_loader
 

@@ -28,7 +28,7 @@ PATIENCE = 1.0  # seconds between two checks whether the process that draws is a
 
 
 def with_hole_ratios(config: EnvConfig, hole_ratios: Sequence[float]) -> tuple[EnvConfig, ...]:
-    """The config with each of the hole ratios at all of its sizes; unchanged where none is given."""
+    """Return the config with each of the hole ratios at all of its sizes; unchanged if none is given."""
 
     def all_at(ratio: float) -> EnvConfig:
         replaced = {size: msgspec.structs.replace(cell, hole_ratio=ratio) for size, cell in config.sizes.items()}
@@ -40,15 +40,19 @@ def with_hole_ratios(config: EnvConfig, hole_ratios: Sequence[float]) -> tuple[E
 class BoardStream(TaskStream[Task]):
     """An endless stream of tasks: chunks of each of `configs` alternate, and no index is repeated.
 
-    teams: numbers of agents that alternate within a chunk, instead of the one of its config. first: the place of the
-    first task. chunk: boards of one config after another, CHUNK by default. kept: whether `taken` holds all tasks taken
-    so far.
-    excluded: the `symmetric_fingerprint` of each board that must not be used; another board of its chunk takes its
-    place, and `replaced` counts those among the tasks taken.
+    Configs, teams, seed and the place in the stream determine a board, so that a stream opened again at `first`
+    continues with the same boards. Boards are drawn by a process that ends with this one, even if this one is killed.
+    Use the stream in a `with` statement.
 
-    Configs, teams, seed and its place in the stream determine a board, so that a stream opened again at `first`
-    continues with the same boards. The process ends with this one, even where this one is killed. Use it in a `with`
-    statement.
+    Args:
+        configs: of the boards.
+        seed: of the boards.
+        first: the place of the first task.
+        chunk: boards of one config in sequence, CHUNK by default.
+        recorded: collect all tasks in `taken`.
+        teams: numbers of agents that alternate within a chunk, instead of the one of its config.
+        excluded: the `symmetric_fingerprint` of each board that must not be used; another board of its chunk takes its
+            place, and `replaced` counts those among the tasks taken.
     """
 
     def __init__(
@@ -57,7 +61,7 @@ class BoardStream(TaskStream[Task]):
         seed: int,
         first: int = 0,
         chunk: int | None = None,
-        kept: bool = False,
+        recorded: bool = False,
         teams: Sequence[int] = (),
         excluded: Collection[bytes] = (),
     ) -> None:
@@ -70,24 +74,24 @@ class BoardStream(TaskStream[Task]):
         self._chunks: Any = spawned.Queue(AHEAD)
         cache = jax.config.jax_compilation_cache_dir  # type: ignore[attr-defined]
         given = (self._chunks, mixed, seed, first // chunk, chunk, cache, frozenset(excluded))
-        self._process = spawned.Process(target=_draw, args=given, daemon=True)
+        self._process = spawned.Process(target=_serve_chunks, args=given, daemon=True)
         self._process.start()
-        self._kept, self.taken = kept, list[Task]()
+        self._recorded, self.taken = recorded, list[Task]()
         self._left = self._next_chunk()[first % chunk :]
         self.waited = 0.0
 
     def take(self, count: int) -> list[Task]:
-        """The next tasks. Raises InputError where boards cannot be drawn."""
+        """Return the next tasks. Raises InputError if boards cannot be drawn."""
         while len(self._left) < count:
             self._left += self._next_chunk()
         some, self._left = self._left[:count], self._left[count:]
         self.replaced += sum(replaced for _, replaced in some)
         tasks = [task for task, _ in some]
-        self.taken += tasks if self._kept else []
+        self.taken += tasks if self._recorded else []
         return tasks
 
     def close(self) -> None:
-        """Ends the process."""
+        """End the process."""
         self._process.kill()
         self._process.join()
         self._chunks.close()
@@ -114,14 +118,14 @@ class BoardStream(TaskStream[Task]):
 
 
 def tasks_of(*made: dict[int, Batch]) -> list[Task]:
-    """The tasks of generated boards, in the order of their indices."""
+    """Return the tasks of generated boards, in the order of their indices."""
     batches = [batch for part in made for batch in part.values()]
     places = np.argsort(np.concatenate([batch.index for batch in batches]))
-    tasks = [task for batch in batches for task in _of_batch(batch)]
+    tasks = [task for batch in batches for task in _unpack_batch(batch)]
     return [tasks[place] for place in places]
 
 
-def _of_batch(batch: Batch) -> list[Task]:
+def _unpack_batch(batch: Batch) -> list[Task]:
     boards, labels = batch.boards, batch.labels
     numbers = (labels.makespan.tolist(), labels.sum_of_costs.tolist(), labels.wait_required.tolist())
     arrays = map(np.asarray, (boards.holes, boards.starts, boards.goals, labels.moves))
@@ -131,7 +135,7 @@ def _of_batch(batch: Batch) -> list[Task]:
     ]
 
 
-def _draw(
+def _serve_chunks(
     chunks: Any,
     mixed: Sequence[Sequence[EnvConfig]],
     seed: int,
@@ -140,22 +144,39 @@ def _draw(
     cache: str | None,
     excluded: frozenset[bytes],
 ) -> None:
-    """The separate process: puts chunk after chunk into the queue, which is bounded and makes it wait."""
+    """Put chunk after chunk into the queue, which is bounded and makes this process wait.
+
+    Args:
+        chunks: the queue.
+        mixed: the configs of each chunk, one for each number of agents.
+        seed: of the boards.
+        number: the first chunk.
+        chunk: boards in a chunk.
+        cache: the folder of compiled programs.
+        excluded: fingerprints of boards that must not be used.
+    """
     end_with_starter()
     jax.config.update("jax_platforms", "cpu")
     jax.config.update("jax_compilation_cache_dir", cache)
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
     try:
-        for tasks in _chunks_in_turn(mixed, seed, number, chunk):
-            chunks.put([(*_plain(task), replaced) for task, replaced in _without(tasks, excluded)])
+        for tasks in _draw_chunks(mixed, seed, number, chunk):
+            chunks.put([(*_pack_task(task), replaced) for task, replaced in _replace_excluded(tasks, excluded)])
     except InputError as error:
         chunks.put(str(error))
 
 
-def _chunks_in_turn(mixed: Sequence[Sequence[EnvConfig]], seed: int, number: int, chunk: int) -> Iterator[list[Task]]:
-    """The chunks `number`, `number` + 1 and so on: of one config after another.
+def _draw_chunks(mixed: Sequence[Sequence[EnvConfig]], seed: int, number: int, chunk: int) -> Iterator[list[Task]]:
+    """Yield the chunks `number`, `number` + 1 and so on: of one config after another.
 
-    A few boards of many kinds take almost as long as many, so that after the first chunk of a config AT_ONCE are drawn.
+    A few boards of many kinds take almost as long as many, so that after the first chunk of a config AT_ONCE are drawn
+    together.
+
+    Args:
+        mixed: the configs of each chunk.
+        seed: of the boards.
+        number: the first chunk.
+        chunk: boards in a chunk.
     """
     drawn: list[deque[list[Task]]] = [deque() for _ in mixed]
     for place in itertools.count(number):
@@ -167,24 +188,25 @@ def _chunks_in_turn(mixed: Sequence[Sequence[EnvConfig]], seed: int, number: int
         yield drawn[which].popleft()
 
 
-def _without(tasks: list[Task], excluded: frozenset[bytes]) -> list[tuple[Task, bool]]:
-    """The tasks, where excluded ones are replaced by the one before them that is not, and whether each is replaced.
+def _replace_excluded(tasks: list[Task], excluded: frozenset[bytes]) -> list[tuple[Task, bool]]:
+    """Return the tasks, each excluded one replaced by the last allowed one before it, and which ones are replaced.
 
-    Raises InputError where all are excluded.
+    Raises InputError if all are excluded.
     """
     if not excluded:
         return [(task, False) for task in tasks]
     allowed = [symmetric_fingerprint(task.board) not in excluded for task in tasks]
     if not any(allowed):
         raise InputError(f"all of {len(tasks)} boards drawn are excluded; draw other boards, or exclude fewer")
-    last = tasks[max(place for place, kept in enumerate(allowed) if kept)]
+    # Before the first allowed task, the last one of the chunk takes the place.
+    last = tasks[max(place for place, is_allowed in enumerate(allowed) if is_allowed)]
     found = []
-    for task, kept in zip(tasks, allowed, strict=True):
-        last = task if kept else last
-        found.append((last, not kept))
+    for task, is_allowed in zip(tasks, allowed, strict=True):
+        last = task if is_allowed else last
+        found.append((last, not is_allowed))
     return found
 
 
-def _plain(task: Task) -> tuple:
+def _pack_task(task: Task) -> tuple:
     board = (task.board.holes, task.board.starts, task.board.goals)
     return board, (task.makespan, task.sum_of_costs, task.wait_required, task.moves, task.hole_ratio)

@@ -1,41 +1,36 @@
-"""What happens after each step of TRL's trainer: figures are reported, weights averaged, time limits kept."""
+"""Callbacks of TRL's trainer: figures reported, weights averaged, time limits, and a saved state to resume from."""
 
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import torch
 from torch.optim.swa_utils import AveragedModel
 from transformers import TrainerCallback
 
-from lakewright.policy.training.optimizers import averaged_model
+from lakewright.policy.training.grpo_trainer import Clock, PlanTrainer
+from lakewright.policy.training.optimizers import build_average
+from lakewright.policy.training.training_state import Place, TrainingState
+
+SECONDS = 60.0  # of training, at least, between two saved states
+SHARE = 0.05  # of the time, at most, that saving may take
 
 
 class Report(TrainerCallback):
-    """Passes the log of each step on, and ends the training where `on_step` returns True."""
+    """Passes the log of each step on, and ends the training if `on_step` returns True."""
 
     def __init__(self, on_step: Callable[[dict[str, Any]], bool | None]) -> None:
         self._on_step = on_step
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
-        """A hook of transformers' Trainer."""
+        """Report the figures of a step. A hook of transformers' Trainer."""
         if not logs or "reward" not in logs:
             return
-        # TRL's epochs are passes over place holders, counted anew where a training goes on.
+        # TRL's epochs are passes over place holders, counted from 0 in a resumed training.
         figures = {name: value for name, value in logs.items() if name != "epoch"}
         if self._on_step({"step": state.global_step, **figures}):
             control.should_training_stop = True
-
-
-class Clock:
-    """The seconds of a training, those before it was interrupted included."""
-
-    def __init__(self, before: float) -> None:
-        self._begun = time.monotonic() - before
-
-    def seconds(self) -> float:
-        """So far."""
-        return time.monotonic() - self._begun
 
 
 class Average(TrainerCallback):
@@ -46,17 +41,17 @@ class Average(TrainerCallback):
         self.averaged: AveragedModel | None = None
 
     def on_train_begin(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
-        """A hook of transformers' Trainer."""
+        """Begin the average. A hook of transformers' Trainer."""
         if self._decay:
-            self.averaged = averaged_model(model, self._decay)
+            self.averaged = build_average(model, self._decay)
 
     def on_step_end(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
-        """A hook of transformers' Trainer."""
+        """Update the average. A hook of transformers' Trainer."""
         if self.averaged:
             self.averaged.update_parameters(model)
 
-    def keep(self, model: torch.nn.Module) -> None:
-        """Loads the averaged weights into `model`; it is not replaced, as the trainer has changed its forward."""
+    def load_into(self, model: torch.nn.Module) -> None:
+        """Load the averaged weights into `model`; it is not replaced, as the trainer has changed its forward."""
         if self.averaged:
             model.load_state_dict(self.averaged.module.state_dict())
 
@@ -68,6 +63,60 @@ class Until(TrainerCallback):
         self._seconds, self._clock = 60 * minutes, clock
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
-        """A hook of transformers' Trainer."""
+        """End the training once the time is over. A hook of transformers' Trainer."""
         if self._clock.seconds() >= self._seconds:
             control.should_training_stop = True
+
+
+class StateSaver(TrainerCallback):
+    """Loads the saved state, if any, before the first step, and saves the training after steps: see `TrainingState`.
+
+    A training that is killed and run again loses about a minute, and ends with the same weights.
+
+    Args:
+        path: of the state.
+        trainer: whose model and optimizer are saved.
+        average: whose averaged weights are saved.
+        clock: the seconds of the training.
+        notes: gives the caller's text that is saved with the state.
+    """
+
+    def __init__(
+        self, path: Path, trainer: PlanTrainer, average: Average, clock: Clock, notes: Callable[[], str]
+    ) -> None:
+        self._path, self._trainer, self._average, self._clock, self._notes = path, trainer, average, clock, notes
+        self._boards, self._next = 0, SECONDS
+
+    def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """Load the saved state. A hook of transformers' Trainer."""
+        if self._path.exists():
+            place = self._collect_state().load(self._path)
+            self._boards = place.boards
+            self._trainer.continue_at(place.step, place.tokens)
+            torch.set_rng_state(torch.frombuffer(bytearray.fromhex(place.random), dtype=torch.uint8))
+        self._next = self._clock.seconds() + SECONDS
+
+    def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
+        """Save the state after a step, once its figures are reported. A hook of transformers' Trainer."""
+        if not logs or "reward" not in logs:
+            return
+        self._boards += round(logs["sampled/groups"])
+        if control.should_training_stop or self._clock.seconds() < self._next:
+            return
+        begun = time.monotonic()
+        random = torch.get_rng_state().numpy().tobytes().hex()
+        place = Place(
+            step=state.global_step,
+            boards=self._boards,
+            seconds=self._clock.seconds(),
+            random=random,
+            tokens=round(state.num_input_tokens_seen),
+            notes=self._notes(),
+        )
+        self._collect_state().save(self._path, place)
+        self._next = self._clock.seconds() + max(SECONDS, (time.monotonic() - begun) / SHARE)
+
+    def _collect_state(self) -> TrainingState:
+        model = self._trainer.accelerator.unwrap_model(self._trainer.model)
+        optimizer = getattr(self._trainer.optimizer, "optimizer", self._trainer.optimizer)  # accelerate wraps it
+        return TrainingState(model, self._average.averaged, optimizer)

@@ -1,4 +1,9 @@
-"""GRPO on tasks that a `Play` asks and judges, a batch at once, through TRL's trainer."""
+"""GRPO on tasks that a `Play` asks and judges, a batch at once, through TRL's trainer.
+
+In addition to TRL's own figures the log of a step holds shares of all answers sampled: of valid ones (`valid`) and of
+each failure (`failure/NAME`). `sampled/zero_variance` is the share of sampled groups whose rewards are all equal,
+`frac_reward_zero_std` that of the groups that were trained on.
+"""
 
 import itertools
 import os
@@ -13,24 +18,23 @@ from trl import GRPOConfig
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
-from lakewright.policy.models import computes_in_bfloat16
+from lakewright.policy.models.building import computes_in_bfloat16
 from lakewright.policy.play import Play, Tasks, TaskStream
-from lakewright.policy.training.callbacks import Average, Clock, Report, Until
+from lakewright.policy.training.callbacks import Average, Clock, Report, StateSaver, Until
 from lakewright.policy.training.grpo_trainer import PlanTrainer, may_share_prompts
 from lakewright.policy.training.hardware import (
-    adapter,
+    build_adapter,
+    build_host_arguments,
     check_host,
-    host_arguments,
+    gather_model,
     is_sharded,
     is_split,
     rank_and_processes,
-    share_of,
-    whole_model,
+    share_batch,
 )
-from lakewright.policy.training.kept_training import Keep
-from lakewright.policy.training.optimizers import kept_place
 from lakewright.policy.training.rollouts import Answered, Rollouts
 from lakewright.policy.training.settings import GrpoSettings
+from lakewright.policy.training.training_state import kept_place
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # of `rollout_func`, which TRL may still change
 
@@ -48,28 +52,34 @@ def train_grpo(
     on_step: Callable[[dict[str, Any]], bool | None] = lambda log: None,
     on_groups: Callable[[list[Group]], None] = lambda groups: None,
     on_answers: Callable[[list[Answered]], None] = lambda answers: None,
-    kept: Path | None = None,
+    state_file: Path | None = None,
     notes: Callable[[], str] = lambda: "",
 ) -> PreTrainedModel:
-    """Trains `model` in place on `tasks`, each seen once, and returns it.
+    """Train `model` in place on `tasks`, each seen once, and return it.
 
-    Args: play: how the tasks are asked and judged. seed: of the sampling. scratch: a folder for TRL. on_step: gets
-    TRL's log of each step, and may end the training by returning True. on_groups: gets the rollouts as they are judged,
-    one group for each task; on_answers: the answers of each too. kept: a file in which one process keeps the training
-    about once a minute, with the `notes` of that time, and continues from it if it is there; model and tasks must be
-    those that it began with.
+    Of several processes that a launcher has started, each samples its share of the tasks; if the weights are sharded,
+    only the first process returns the whole model.
 
-    Of several processes that a launcher has started, each samples its share of the tasks; where the weights are
-    sharded, only the first process returns the whole model.
+    Args:
+        model: the policy.
+        play: asks and judges the tasks.
+        tasks: a sequence, or a stream.
+        settings: of the stage.
+        seed: of the sampling.
+        scratch: a folder for TRL.
+        on_step: gets TRL's log of each step, and may end the training by returning True.
+        on_groups: gets the rollouts as they are judged, one group for each task.
+        on_answers: gets the answers of each group too.
+        state_file: a file to which one process saves the training about once a minute, and from which it resumes if the
+            file exists; model and tasks must be those of its beginning.
+        notes: gives a text that is saved with the state.
 
-    Besides TRL's own figures the log holds, of all answers sampled, the share of valid ones (`valid`), of each failure
-    (`failure/NAME`), and of groups whose rewards are all equal (`sampled/zero_variance`; `frac_reward_zero_std` is the
-    share of those that were trained on). Raises InputError where the tasks do not fill a step, which TRL would silently
-    skip, or are fewer than the steps need, and as `play` does.
+    Raises InputError if the tasks do not fill a step, which TRL would silently skip, or are fewer than the steps need,
+    and as `play` does.
     """
     check_host(settings.host)
-    place = kept_place(kept)
-    take = _supply(tasks, play.plural, settings, place.boards)
+    place = kept_place(state_file)
+    take = _supply_tasks(tasks, play.plural, settings, place.boards)
     rollouts = Rollouts(
         take,
         play,
@@ -81,20 +91,27 @@ def train_grpo(
         on_answers=on_answers,
     )
     average, clock = Average(settings.average), Clock(place.seconds)
-    arguments = _arguments(settings, model, play.longest_answer(tasks), seed, scratch)
-    trainer = _trainer(model, play.tokenizer, rollouts, arguments, settings, clock)
-    keep = Keep(kept, trainer, average, clock, notes) if kept else None
+    arguments = _build_arguments(settings, model, play.longest_answer(tasks), seed, scratch)
+    trainer = _build_trainer(model, play.tokenizer, rollouts, arguments, settings, clock)
+    saver = StateSaver(state_file, trainer, average, clock, notes) if state_file else None
     until = Until(settings.minutes, clock) if settings.minutes else None
-    for callback in filter(None, (Report(on_step), average, until, keep)):
+    for callback in filter(None, (Report(on_step), average, until, saver)):
         trainer.add_callback(callback)
     _check_launch(trainer, settings)
     trainer.train()
-    average.keep(trainer.accelerator.unwrap_model(trainer.model))
-    return whole_model(trainer, scratch / "weights", settings.host)
+    average.load_into(trainer.accelerator.unwrap_model(trainer.model))
+    return gather_model(trainer, scratch / "weights", settings.host)
 
 
-def _supply(tasks: Tasks[T], plural: str, settings: GrpoSettings, taken: int) -> Callable[[int], list[T]]:
-    """Where tasks, `plural` in words, come from after those `taken` before."""
+def _supply_tasks(tasks: Tasks[T], plural: str, settings: GrpoSettings, taken: int) -> Callable[[int], list[T]]:
+    """Return a function that gives the next tasks.
+
+    Args:
+        tasks: a sequence, or a stream.
+        plural: their name in messages.
+        settings: of the stage.
+        taken: how many an interrupted training has taken before.
+    """
     if isinstance(tasks, TaskStream):
         tasks.take(taken)
         return tasks.take
@@ -107,14 +124,28 @@ def _supply(tasks: Tasks[T], plural: str, settings: GrpoSettings, taken: int) ->
     return lambda count: list(itertools.islice(left, count))
 
 
-def _on_gpu(model: PreTrainedModel) -> bool:
-    """Whether to train on GPUs: where the model is; the models of several processes wait on the CPU to be placed."""
+def _uses_gpu(model: PreTrainedModel) -> bool:
+    """Return True if the model trains on a GPU.
+
+    One process trains it where it is; the models of several processes wait on the CPU to be placed.
+    """
     _, processes = rank_and_processes()
     return torch.cuda.is_available() and (processes > 1 or model.device.type == "cuda")
 
 
-def _arguments(settings: GrpoSettings, model: PreTrainedModel, length: int, seed: int, scratch: Path) -> GRPOConfig:
-    on_gpu = _on_gpu(model)
+def _build_arguments(
+    settings: GrpoSettings, model: PreTrainedModel, length: int, seed: int, scratch: Path
+) -> GRPOConfig:
+    """Return TRL's arguments.
+
+    Args:
+        settings: of the stage.
+        model: the policy.
+        length: tokens of the longest answer.
+        seed: of the sampling.
+        scratch: a folder for TRL.
+    """
+    on_gpu = _uses_gpu(model)
     return GRPOConfig(
         output_dir=str(scratch),
         use_cpu=not on_gpu,
@@ -135,12 +166,12 @@ def _arguments(settings: GrpoSettings, model: PreTrainedModel, length: int, seed
         disable_tqdm=True,
         remove_unused_columns=False,
         dataloader_pin_memory=on_gpu,
-        **share_of(settings.prompts, settings.group, settings.host),
-        **host_arguments(settings.host, length, computes_in_bfloat16(model)),
+        **share_batch(settings.prompts, settings.group, settings.host),
+        **build_host_arguments(settings.host, length, computes_in_bfloat16(model)),
     )
 
 
-def _trainer(
+def _build_trainer(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     rollouts: Rollouts,
@@ -148,6 +179,15 @@ def _trainer(
     settings: GrpoSettings,
     clock: Clock,
 ) -> PlanTrainer:
+    """Return TRL's trainer of a stage.
+
+    Args:
+        model, tokenizer: the policy.
+        rollouts: sample and judge answers.
+        arguments: TRL's.
+        settings: of the stage.
+        clock: the seconds of the training.
+    """
     length = arguments.max_completion_length or 0
     trainer = PlanTrainer(
         model=model,
@@ -157,7 +197,7 @@ def _trainer(
         train_dataset=Dataset.from_dict({"prompt": [str(place) for place in range(settings.prompts)]}),
         processing_class=tokenizer,
         rollout_func=rollouts,
-        peft_config=adapter(settings.host),
+        peft_config=build_adapter(settings.host),
         optimizer=settings.optimizer,
         schedule=settings.schedule,
         minutes=settings.minutes,
@@ -169,7 +209,7 @@ def _trainer(
 
 
 def _check_launch(trainer: PlanTrainer, settings: GrpoSettings) -> None:
-    """Raises InputError where the settings do not fit the way in which processes share the weights."""
+    """Raise InputError if the settings do not fit the way in which processes share the weights."""
     if is_sharded(trainer) and (settings.host.lora or settings.host.vllm == "off"):
         raise InputError("grpo: sharded weights (fsdp, zero3) need host.vllm and no host.lora; or use zero2, multi_gpu")
     if settings.optimizer == "muon" and is_split(trainer):

@@ -1,11 +1,12 @@
-"""TRL's GRPO trainer with what matters on few cores: shared prompts, Muon, rates that fall with the clock.
+"""TRL's GRPO trainer with additions for few cores: shared prompts, Muon, rates that fall with the clock.
 
 TRL sends every answer together with its prompt through the model, though the answers of a group share the prompt, which
 is the larger part. Here each prompt of a batch is read once, and its keys and values serve all of its answers,
-gradients included; answers of similar length are read together, so that an endless one does not pad all others.
+gradients included. Answers of similar length are read together, so that an endless one does not pad all others.
 """
 
 import os
+import time
 from typing import Any, Literal
 
 import torch
@@ -13,21 +14,36 @@ from torch.optim.lr_scheduler import LambdaLR
 from transformers import DynamicCache, LlamaForCausalLM, PreTrainedModel, Qwen3ForCausalLM
 from trl import GRPOTrainer
 
-from lakewright.policy.inference import cache_rows
-from lakewright.policy.networks import BoardNetwork
-from lakewright.policy.training.callbacks import Clock
-from lakewright.policy.training.optimizers import muon_and_adamw, rate_scale
+from lakewright.policy.inference.decoders import cache_rows
+from lakewright.policy.networks.board_network import BoardNetwork
+from lakewright.policy.training.optimizers import build_muon_and_adamw, rate_scale
 from lakewright.policy.training.settings import SHARED_SCORES, HostSettings
 
 TOGETHER = 64  # answers read at a time
 SCORES = 1 << 26  # of tokens that are held at a time
 
 
+class Clock:
+    """The seconds of a training, those before an interruption included."""
+
+    def __init__(self, before: float) -> None:
+        self._begun = time.monotonic() - before
+
+    def seconds(self) -> float:
+        """Return the seconds so far."""
+        return time.monotonic() - self._begun
+
+
 class PlanTrainer(GRPOTrainer):
     """The trainer of a stage.
 
-    optimizer: TRL's own AdamW, or Muon for matrices. schedule: constant rates, or those of the warm-up, which fall
-    until the steps or the `minutes` of the clock are over. share_prompts: see `may_share_prompts`.
+    Args:
+        args, given: arguments of TRL.
+        optimizer: TRL's own AdamW, or Muon for matrices.
+        schedule: constant rates, or those of the warm-up, which fall until the steps or the minutes are over.
+        minutes: the length of the training, if the clock limits it.
+        clock: the seconds of the training.
+        share_prompts: see `may_share_prompts`.
     """
 
     def __init__(
@@ -45,20 +61,20 @@ class PlanTrainer(GRPOTrainer):
         super().__init__(*args, **given)
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
-        """Muon where it is asked for. A hook of transformers' Trainer."""
+        """Return Muon if the settings ask for it. A hook of transformers' Trainer."""
         if self._kind == "adamw":
             return super().create_optimizer(model)
         rate, trained = self.args.learning_rate, self.model if model is None else model
         assert isinstance(trained, torch.nn.Module)
-        self.optimizer = muon_and_adamw(trained, rate, rate)
+        self.optimizer = build_muon_and_adamw(trained, rate, rate)
         return self.optimizer
 
     def create_scheduler(self, num_training_steps: int, optimizer: torch.optim.Optimizer | None = None) -> Any:
-        """The rates of each step. A hook of transformers' Trainer."""
+        """Return the rates of each step. A hook of transformers' Trainer."""
         if self._schedule == "constant":
             return super().create_scheduler(num_training_steps, optimizer)
 
-        def scale(step: int) -> float:
+        def scale_rate(step: int) -> float:
             done = step / num_training_steps
             if self._minutes:
                 done = max(done, self._clock.seconds() / (60 * self._minutes))
@@ -66,11 +82,12 @@ class PlanTrainer(GRPOTrainer):
 
         stepping = optimizer or self.optimizer
         assert stepping is not None
-        self.lr_scheduler = LambdaLR(stepping, scale)
+        self.lr_scheduler = LambdaLR(stepping, scale_rate)
         return self.lr_scheduler
 
     def continue_at(self, step: int, tokens: int) -> None:
-        """Goes on after so many steps and tokens, of prompts too; call it when the training begins."""
+        """Resume after `step` steps and `tokens` tokens, of prompts too; call it when the training begins."""
+        # What transformers restores from a checkpoint of its own, which is not written here.
         self.state.global_step = self._globalstep_last_logged = step
         self.state.num_input_tokens_seen = tokens
         assert self.lr_scheduler is not None
@@ -92,8 +109,10 @@ class PlanTrainer(GRPOTrainer):
         compute_entropy: bool = False,
         **given: Any,
     ) -> tuple[torch.Tensor, torch.Tensor | None, torch.Tensor | None]:
-        """As TRL's own: log-probabilities of the last `logits_to_keep` tokens [B, T], 0 at padding; entropies; and the
-        auxiliary loss, which these models do not have.
+        """Return log-probabilities of the last `logits_to_keep` tokens [B, T], 0 at padding; entropies; and no
+        auxiliary loss.
+
+        Overrides TRL's method.
         """
         if not (self._shares or isinstance(model, BoardNetwork)):
             return super()._get_per_token_logps_and_entropies(
@@ -105,9 +124,11 @@ class PlanTrainer(GRPOTrainer):
 
 
 def may_share_prompts(model: PreTrainedModel, host: HostSettings, answer: int) -> bool:
-    """Whether prompts can be shared: a Qwen3 or Llama model, not wrapped, that one process trains on short answers.
+    """Return True if prompts can be shared: a Qwen3 or Llama model, not wrapped, that one process trains on short
+    answers.
 
-    answer: tokens of the longest. A board network always reads the prompt of a group once, see `BoardNetwork.maps_of`.
+    `answer` is the number of tokens of the longest. A board network reads each prompt once anyway, see
+    `BoardNetwork.make_maps`.
     """
     wrapped = host.lora or host.checkpointing or host.vllm != "off" or "RANK" in os.environ
     short = answer * model.config.vocab_size <= SHARED_SCORES
@@ -117,48 +138,64 @@ def may_share_prompts(model: PreTrainedModel, host: HostSettings, answer: int) -
 def answer_log_probs(
     model: Any, ids: torch.Tensor, mask: torch.Tensor, answer: int, temperature: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Log-probabilities and entropies, at `temperature`, of the last `answer` tokens of each row: [B, answer], 0 where
-    `mask` is.
+    """Return log-probabilities and entropies of the last `answer` tokens of each row: [B, answer], 0 where `mask` is.
 
-    Args: ids and mask, int [B, P + answer]: prompts padded on the left, answers on the right.
+    Args:
+        model: the policy.
+        ids, mask: int [B, P + answer]: prompts padded on the left, answers on the right.
+        answer: the number of those tokens.
+        temperature: of the sampling.
     """
     if isinstance(model, BoardNetwork):
         logits = model(input_ids=ids).logits[:, -answer - 1 : -1].float() / temperature
-        log_probs, entropies = _scores(logits, ids[:, -answer:])
+        log_probs, entropies = _score_tokens(logits, ids[:, -answer:])
         return log_probs * mask[:, -answer:], entropies * mask[:, -answer:]
-    return _shared_log_probs(model, ids, mask, answer, temperature)
+    return _score_shared_prompts(model, ids, mask, answer, temperature)
 
 
-def _shared_log_probs(
+def _score_shared_prompts(
     model: Any, ids: torch.Tensor, mask: torch.Tensor, answer: int, temperature: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """As `answer_log_probs`, for a Qwen3 or Llama model: each prompt is read once."""
+    """Return the result of `answer_log_probs` for a Qwen3 or Llama model: each prompt is read once.
+
+    Args:
+        model, ids, mask, answer, temperature: as for `answer_log_probs`.
+    """
     prompts, which = torch.unique(torch.stack([ids, mask], -1)[:, :-answer], dim=0, return_inverse=True)
     cache = DynamicCache(config=model.config)
-    read = _hidden(model, prompts[..., 0], prompts[..., 1], cache)[:, -1:]
+    read = _compute_hidden(model, prompts[..., 0], prompts[..., 1], cache)[:, -1:]
     lengths = mask[:, -answer:].sum(1)
     log_probs: list[torch.Tensor] = []
     entropies: list[torch.Tensor] = []
+    # Answers of similar length are read together, so that little of a batch is padding.
     order = lengths.argsort()
     at_once = max(1, min(TOGETHER, SCORES // (answer * model.config.vocab_size)))
     for rows in order.split(at_once):
         longest = max(int(lengths[rows].max()), 1)
         tokens = ids[rows, -answer:][:, :longest]
         prompt, part = which[rows], mask[rows][:, : ids.shape[1] - answer + longest]
+        # The last state of the prompt predicts the first token of the answer; the answer's last token predicts nothing.
         states = read[prompt]
         if longest > 1:
-            later = _hidden(model, tokens[:, :-1], part[:, :-1], cache_rows(cache, prompt))
+            later = _compute_hidden(model, tokens[:, :-1], part[:, :-1], cache_rows(cache, prompt))
             states = torch.cat([states, later], 1)
         logits = model.get_output_embeddings()(states).float() / temperature
         there = part[:, -longest:] > 0
-        for found, values in zip((log_probs, entropies), _scores(logits, tokens), strict=True):
+        for found, values in zip((log_probs, entropies), _score_tokens(logits, tokens), strict=True):
             found.append(torch.nn.functional.pad(values * there, (0, answer - longest)))
-    back = order.argsort()
+    back = order.argsort()  # the inverse permutation
     return torch.cat(log_probs)[back], torch.cat(entropies)[back]
 
 
-def _hidden(model: Any, ids: torch.Tensor, mask: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
-    """The last hidden states [B, T, H] of tokens that follow those in the cache. mask: of both."""
+def _compute_hidden(model: Any, ids: torch.Tensor, mask: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
+    """Return the last hidden states [B, T, H] of tokens that follow those in the cache.
+
+    Args:
+        model: the policy.
+        ids: int [B, T].
+        mask: int [B, C + T], of the cached tokens too.
+        cache: keys and values of C tokens; those of `ids` are added.
+    """
     places = (mask.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
     output = model.base_model(
         input_ids=ids, attention_mask=mask, position_ids=places, past_key_values=cache, use_cache=True
@@ -166,8 +203,8 @@ def _hidden(model: Any, ids: torch.Tensor, mask: torch.Tensor, cache: DynamicCac
     return output.last_hidden_state
 
 
-def _scores(logits: torch.Tensor, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """The log-probability of each token, and the entropy it was chosen with: [B, T]."""
+def _score_tokens(logits: torch.Tensor, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the log-probability of each token, and the entropy that it was chosen with: [B, T]."""
     log_probs = logits.log_softmax(-1)
     with torch.no_grad():
         entropies = -(log_probs.exp() * log_probs).sum(-1)

@@ -1,4 +1,4 @@
-"""How training uses its machines: precision, adapters, vLLM, several processes, and where figures are reported to."""
+"""The use of machines in training: precision, adapters, vLLM, several processes, and reports to other tools."""
 
 import importlib.util
 import os
@@ -8,38 +8,38 @@ from typing import Any, cast
 from transformers import PreTrainedModel
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.inference import Samples
-from lakewright.policy.models import read_model
+from lakewright.policy.inference.sampling import Samples
+from lakewright.policy.models.loading import read_model
 from lakewright.policy.training.settings import HostSettings
 
 ROOM = 4096  # tokens of the longest prompt that vLLM keeps room for
 
 
 def rank_and_processes() -> tuple[int, int]:
-    """The number of this process, from 0, and how many there are: launchers set both in the environment."""
+    """Return the number of this process, from 0, and how many there are: launchers set both in the environment."""
     return int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
 
 
 def check_host(settings: HostSettings) -> None:
-    """Raises InputError where a setting needs a package that is not installed."""
-    if settings.vllm != "off" and not _installed("vllm"):
+    """Raise InputError if a setting needs a package that is not installed."""
+    if settings.vllm != "off" and not _is_installed("vllm"):
         raise InputError(
             f"grpo.host.vllm is {settings.vllm}, but vLLM is not installed; pip install 'lakewright[vllm]' where there "
             "is a GPU, or set it to off"
         )
-    if settings.lora and not _installed("peft"):
+    if settings.lora and not _is_installed("peft"):
         raise InputError("grpo.host.lora is set, but peft is not installed; pip install 'lakewright[lora]'")
-    if settings.report_to != "none" and not _installed(settings.report_to):
+    if settings.report_to != "none" and not _is_installed(settings.report_to):
         name = settings.report_to
         raise InputError(
             f"grpo.host.report_to is {name}, which is not installed; pip install {name}, or set it to none"
         )
 
 
-def share_of(prompts: int, group: int, settings: HostSettings) -> dict[str, Any]:
-    """TRL's batch sizes for `prompts` groups a step, whole groups in each process.
+def share_batch(prompts: int, group: int, settings: HostSettings) -> dict[str, Any]:
+    """Return TRL's batch sizes for `prompts` groups a step, whole groups in each process.
 
-    Raises InputError where they cannot be divided evenly.
+    Raises InputError if they cannot be divided evenly.
     """
     _, processes = rank_and_processes()
     if prompts % processes:
@@ -57,8 +57,11 @@ def share_of(prompts: int, group: int, settings: HostSettings) -> dict[str, Any]
     }
 
 
-def host_arguments(settings: HostSettings, length: int, autocast: bool = False) -> dict[str, Any]:
-    """TRL's arguments for a host. length: of the longest answer, in tokens. autocast: to bfloat16."""
+def build_host_arguments(settings: HostSettings, length: int, autocast: bool = False) -> dict[str, Any]:
+    """Return TRL's arguments for a host.
+
+    `length` is that of the longest answer, in tokens; `autocast` computes in bfloat16.
+    """
     given: dict[str, Any] = {
         "bf16": settings.bf16 or autocast,
         "activation_checkpointing": settings.checkpointing,
@@ -73,8 +76,8 @@ def host_arguments(settings: HostSettings, length: int, autocast: bool = False) 
     return given
 
 
-def adapter(settings: HostSettings) -> Any:
-    """peft's config of the adapter, if one is wanted."""
+def build_adapter(settings: HostSettings) -> Any:
+    """Return peft's config of the adapter; None if the settings ask for none."""
     if not settings.lora:
         return None
     from peft import LoraConfig
@@ -83,53 +86,57 @@ def adapter(settings: HostSettings) -> Any:
     return LoraConfig(r=lora.rank, lora_alpha=lora.alpha, target_modules="all-linear", task_type="CAUSAL_LM")
 
 
-def trainable(model: PreTrainedModel, settings: HostSettings) -> PreTrainedModel:
-    """The model as a host trains it in one process: with an adapter, with activations that are computed again."""
+def prepare_training(model: PreTrainedModel, settings: HostSettings) -> PreTrainedModel:
+    """Return the model as one process trains it: with an adapter, and with activations that are computed again."""
     if settings.checkpointing:
         model.activation_checkpointing_enable({"use_reentrant": False})
     if not settings.lora:
         return model
     from peft import get_peft_model
 
-    return cast(PreTrainedModel, get_peft_model(model, adapter(settings)))
+    return cast(PreTrainedModel, get_peft_model(model, build_adapter(settings)))
 
 
-def without_adapter(model: Any, settings: HostSettings) -> PreTrainedModel:
-    """The model with its adapter, if it has one, merged into the weights."""
+def merge_adapter(model: Any, settings: HostSettings) -> PreTrainedModel:
+    """Return the model with its adapter, if it has one, merged into the weights."""
     return model.merge_and_unload() if settings.lora else model
 
 
 def is_split(trainer: Any) -> bool:
-    """Whether optimizers see pieces of the weights: FSDP, or any ZeRO."""
+    """Return True if optimizers see pieces of the weights: FSDP, or any ZeRO."""
     return bool(trainer.is_fsdp_enabled or trainer.accelerator.state.deepspeed_plugin is not None)
 
 
 def is_sharded(trainer: Any) -> bool:
-    """Whether no process holds all weights: FSDP, or ZeRO 3."""
+    """Return True if no process holds all weights: FSDP, or ZeRO 3."""
     plugin = trainer.accelerator.state.deepspeed_plugin
     return bool(trainer.is_fsdp_enabled or (plugin is not None and plugin.zero_stage == 3))
 
 
-def whole_model(trainer: Any, scratch: Path, settings: HostSettings) -> PreTrainedModel:
-    """The trained model with all its weights, an adapter merged into it.
+def gather_model(trainer: Any, scratch: Path, settings: HostSettings) -> PreTrainedModel:
+    """Return the trained model with all its weights, an adapter merged into it.
 
-    Sharded weights are put together in the folder `scratch`, and the first process only returns the whole model.
+    Sharded weights are gathered in the folder `scratch`, and only the first process returns the whole model.
     """
     if is_sharded(trainer):
         trainer.save_model(str(scratch))
         if not trainer.accelerator.is_main_process:
             return cast(PreTrainedModel, trainer.model)
         return read_model(scratch)
-    return without_adapter(trainer.accelerator.unwrap_model(trainer.model), settings)
+    return merge_adapter(trainer.accelerator.unwrap_model(trainer.model), settings)
 
 
-def sampled_by_vllm(trainer: Any, prompts: list[list[int]], copies: int) -> Samples:
-    """As `lakewright.policy.inference.sample`, by the trainer's vLLM; every process must call it equally often."""
+def sample_by_vllm(trainer: Any, prompts: list[list[int]], copies: int) -> Samples:
+    """Return answers as `lakewright.policy.inference.sample`, by the trainer's vLLM.
+
+    Every process must call it equally often.
+    """
     repeated = [prompt for prompt in prompts for _ in range(copies)]
     made = trainer.vllm_generation.generate(prompts=repeated, images=None, num_generations=copies)
     _, answers, scores, _ = made
     return Samples(answers, [[score[0] for score in row] for row in scores])
 
 
-def _installed(package: str) -> bool:
+def _is_installed(package: str) -> bool:
+    """Return True if a package can be imported."""
     return importlib.util.find_spec(package) is not None

@@ -16,18 +16,23 @@ import torch
 from transformers import PreTrainedModel
 
 from lakewright.core_jax.results import Group, informative
-from lakewright.policy.inference import sample
+from lakewright.policy.inference.sampling import sample
 from lakewright.policy.play import Judged, Play
-from lakewright.policy.training.hardware import rank_and_processes, sampled_by_vllm
+from lakewright.policy.training.hardware import rank_and_processes, sample_by_vllm
 
 T = TypeVar("T")
 
 
 @dataclasses.dataclass(frozen=True)
 class Answered:
-    """The G answers to the task of a key, token ids with their log-probabilities, and the verdicts on them.
+    """The G answers to a task, and the verdicts on them.
 
-    log_probs: at the temperature of the sampling, empty where nobody wanted them.
+    Args:
+        key: of the task.
+        prompt: token ids.
+        answers: token ids of each.
+        log_probs: of each token at the temperature of the sampling, empty if not requested.
+        judged: the verdicts.
     """
 
     key: str
@@ -38,23 +43,23 @@ class Answered:
 
     @property
     def rewards(self) -> np.ndarray:
-        """Of each answer, float [G]."""
+        """The reward of each answer, float [G]."""
         return self.judged.rewards
 
     @property
     def informative(self) -> bool:
-        """Whether GRPO learns from the group."""
+        """True if GRPO learns from the group."""
         return informative(self.rewards)
 
     @property
     def tokens(self) -> int:
-        """How many were sampled."""
+        """The number of sampled tokens."""
         return sum(map(len, self.answers))
 
     def with_reference(self, answer: list[int], judged: Judged) -> "Answered":
-        """These answers and one that was not sampled, so that its log-probabilities are not known."""
+        """Return these answers and one that was not sampled, so that its log-probabilities are unknown."""
         answers, log_probs = [*self.answers, answer], [*self.log_probs, [0.0] * len(answer)]
-        return Answered(self.key, self.prompt, answers, log_probs, self.judged.join(judged))
+        return Answered(self.key, self.prompt, answers, log_probs, self.judged.append_verdicts(judged))
 
     @property
     def group(self) -> Group:
@@ -73,9 +78,14 @@ def roll_out(
     temperature: float = 1.0,
     on_progress: Callable[[int], None] = lambda answers: None,
 ) -> tuple[list[Group], int]:
-    """`group` sampled answers to each task, judged as in training: the groups in order, and the tokens generated.
+    """Return sampled answers to each task, judged as in training: the groups in order, and the tokens generated.
 
-    Args: as those of `answer_groups`. seed: of the sampling, which leaves torch's own generator as it was.
+    Args:
+        model, play, tasks: the policy, the kind of tasks, and the tasks.
+        group: answers to each task.
+        seed: of the sampling; torch's own generator does not change.
+        temperature: of the sampling.
+        on_progress: gets how many more answers are sampled.
     """
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -100,16 +110,22 @@ def answer_groups(
     trainer: Any = None,
     on_progress: Callable[[int], None] = lambda prompts: None,
 ) -> list[Answered]:
-    """`group` judged answers to each task, greedy at temperature 0.
+    """Return judged answers to each task.
 
-    Args: model, play, tasks: who answers what. group: answers to each task. temperature: of the sampling. trainer: its
-    vLLM samples, if it has one. on_progress: gets how many more tasks are answered. Raises InputError as `play` does.
+    Args:
+        model, play, tasks: the policy, the kind of tasks, and the tasks.
+        group: answers to each task.
+        temperature: of the sampling; 0 is greedy.
+        trainer: its vLLM samples, if it has one.
+        on_progress: gets how many more tasks are answered.
+
+    Raises InputError as `play` does.
     """
     if not tasks:
         return []
     prompts = [play.encode_prompt(task) for task in tasks]
     if _has_vllm(trainer):
-        made = sampled_by_vllm(trainer, prompts, group)
+        made = sample_by_vllm(trainer, prompts, group)
     else:
         made = sample(
             model,
@@ -125,18 +141,25 @@ def answer_groups(
     judged = play.judge([task for task in tasks for _ in range(group)], made.answers)
     parts = [slice(begin, begin + group) for begin in range(0, len(made.answers), group)]
     return [
-        Answered(play.key(task), prompt, made.answers[rows], made.log_probs[rows], judged.part(rows))
+        Answered(play.key(task), prompt, made.answers[rows], made.log_probs[rows], judged.select_rows(rows))
         for task, prompt, rows in zip(tasks, prompts, parts, strict=True)
     ]
 
 
 class Rollouts(Generic[T]):
-    """TRL's `rollout_func`: fills the requested groups with answers to tasks from `take`.
+    """TRL's `rollout_func`: fills the requested groups with answers to tasks.
 
-    Up to `oversample` times as many tasks are sampled, in rounds, until enough groups are informative; where too few
-    are, the first of the others fill the rest. With 1 no group is left out. guided: the last answer of each group is
-    the reference answer (off-policy guidance: Yan et al. 2025, arXiv 2504.14945), so that a group of failures only has
-    a signal too; figures and groups count sampled answers only.
+    Args:
+        take: gives the next tasks.
+        play: asks and judges them.
+        group: answers to a task.
+        oversample: up to this many times as many tasks are sampled, in rounds, until enough groups are informative; if
+            too few are, the first of the others fill the rest. With 1 no group is left out.
+        temperature: of the sampling.
+        guided: the last answer of each group is the reference answer (off-policy guidance: Yan et al. 2025, arXiv
+            2504.14945), so that a group of failures has a signal too; figures and groups count sampled answers only.
+        on_groups: gets all sampled groups.
+        on_answers: gets their answers too.
     """
 
     def __init__(
@@ -158,32 +181,33 @@ class Rollouts(Generic[T]):
         self.figures: dict[str, float] = {}
 
     def __call__(self, slots: list[Any], trainer: Any) -> dict[str, list | None]:
-        """Makes one answer for each of `slots`, which are whole groups."""
+        """Return one answer for each of `slots`, which are whole groups."""
         wanted = len(slots) // self._group
         model = trainer.accelerator.unwrap_model(trainer.model)
         sampled: list[Answered] = []
         groups: list[Answered] = []  # to be trained on
         for _ in range(self._oversample):
             found = sum(group.informative for group in groups)
-            if groups and (self._oversample == 1 or _everywhere(trainer, found >= wanted)):
+            if groups and (self._oversample == 1 or _holds_everywhere(trainer, found >= wanted)):
                 break
             tasks = self._take(wanted)
-            made = self._sample(model, tasks, trainer)
+            made = self._sample_groups(model, tasks, trainer)
             sampled += made
-            groups += self._guide(made, tasks) if self._guided else made
-        self.figures = _figures(sampled, self._play.failures)
+            groups += self._add_references(made, tasks) if self._guided else made
+        self.figures = _compute_figures(sampled, self._play.failures)
         self._on_groups([answered.group for answered in sampled])
         self._on_answers(sampled)
-        kept = sorted(groups, key=lambda group: not group.informative)[:wanted]
-        scores = [score for group in kept for score in group.log_probs]
+        # Sorting is stable: informative groups first, in the order of sampling.
+        chosen = sorted(groups, key=lambda group: not group.informative)[:wanted]
+        scores = [score for group in chosen for score in group.log_probs]
         return {
-            "prompt_ids": [group.prompt for group in kept for _ in group.answers],
-            "completion_ids": [answer for group in kept for answer in group.answers],
+            "prompt_ids": [group.prompt for group in chosen for _ in group.answers],
+            "completion_ids": [answer for group in chosen for answer in group.answers],
             "logprobs": scores if _is_scored(self._play, trainer) else None,
-            "plan_reward": [float(reward) for group in kept for reward in group.rewards],
+            "plan_reward": [float(reward) for group in chosen for reward in group.rewards],
         }
 
-    def _sample(self, model: PreTrainedModel, tasks: list[T], trainer: Any) -> list[Answered]:
+    def _sample_groups(self, model: PreTrainedModel, tasks: list[T], trainer: Any) -> list[Answered]:
         return answer_groups(
             model,
             self._play,
@@ -193,17 +217,17 @@ class Rollouts(Generic[T]):
             trainer=trainer,
         )
 
-    def _guide(self, made: list[Answered], tasks: list[T]) -> Iterator[Answered]:
-        """Adds the reference answers, judged like any answer: a plan longer than the horizon earns nothing."""
+    def _add_references(self, made: list[Answered], tasks: list[T]) -> Iterator[Answered]:
+        """Add the reference answers, judged like any answer: a plan longer than the horizon earns nothing."""
         references = [self._play.encode_reference(task) for task in tasks]
         judged = self._play.judge(tasks, references)
         for place, (answered, answer) in enumerate(zip(made, references, strict=True)):
-            yield answered.with_reference(answer, judged.part(slice(place, place + 1)))
+            yield answered.with_reference(answer, judged.select_rows(slice(place, place + 1)))
 
     def reward(
         self, plan_reward: list[float], log_metric: Callable[[str, float], None], **_: Any
     ) -> list[float | None]:
-        """TRL's reward function: the rewards, and the figures of all answers sampled for this step."""
+        """Return the rewards and log the figures of all answers sampled for this step. TRL's reward function."""
         for name, value in self.figures.items():
             log_metric(name, value)
         return list(plan_reward)
@@ -214,20 +238,23 @@ def _has_vllm(trainer: Any) -> bool:
 
 
 def _is_scored(play: Play[T], trainer: Any) -> bool:
-    """Whether answers have log-probabilities: those of language models only from vLLM, whose deviation they correct."""
+    """Return True if answers have log-probabilities.
+
+    Language models have them only from vLLM, whose deviation they correct.
+    """
     return play.scored or _has_vllm(trainer)
 
 
-def _everywhere(trainer: Any, here: bool) -> bool:
-    """Whether `here` holds in all processes, which must sample the same number of times."""
+def _holds_everywhere(trainer: Any, here: bool) -> bool:
+    """Return True if `here` holds in all processes, which must sample the same number of times."""
     accelerator = trainer.accelerator
     if rank_and_processes()[1] == 1:
         return here
     return bool(accelerator.gather(torch.tensor([here], device=accelerator.device)).all())
 
 
-def _figures(groups: list[Answered], names: Sequence[str]) -> dict[str, float]:
-    """Shares of all sampled answers, also of groups that are left out."""
+def _compute_figures(groups: list[Answered], names: Sequence[str]) -> dict[str, float]:
+    """Return shares of all sampled answers, those of groups that are left out included."""
     failures = Counter(name for group in groups for name in group.judged.failures)
     answers = failures.total()
     shares = {f"failure/{name}": failures[name] / answers for name in names}

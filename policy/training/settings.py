@@ -1,4 +1,4 @@
-"""The settings of training, apart from the code: reading and checking them loads neither torch nor a trainer."""
+"""The settings of training. Reading and checking them loads neither torch nor a trainer."""
 
 from typing import Annotated, Literal
 
@@ -11,7 +11,7 @@ SHARED_SCORES = 1 << 22  # tokens of an answer times words: the most at which th
 
 
 class WarmupSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How long the warm-up on certified plans is, and how fast it learns."""
+    """Length and speed of the warm-up on certified plans."""
 
     steps: Natural = 900
     """Steps of supervised learning on certified plans."""
@@ -26,7 +26,7 @@ class WarmupSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     other_rate: Positive = 2e-3
     """Learning rate of all other weights."""
     decay: Share = 0.99
-    """Decay of the averaged weights, which are kept in the end."""
+    """Decay of the averaged weights, which are the result."""
     extra_share: Share = 0.125
     """Share of each batch that are the caller's own examples, if it has any."""
     extra_from: Share = 0.0
@@ -45,8 +45,8 @@ class RewardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The parts of the reward of an answer, each at most its weight.
 
     An answer that cannot be parsed earns 0. One that breaks a rule earns `parsed` and the share of its steps before
-    that of `legal`. One that breaks none but leaves agents away earns `parsed + legal` and the share of agents at home
-    of `home`. A valid plan earns `valid` and `cost` / (1 + what its sum of costs is beyond the optimum).
+    that of `legal`. One that breaks none but leaves agents away earns `parsed + legal` and of `home` the share
+    of agents on their goals. A valid plan earns `valid` and `cost` / (1 + what its sum of costs is beyond the optimum).
     """
 
     parsed: Weight = 0.1
@@ -71,14 +71,14 @@ class LoraSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class HostSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a machine is to be used for."""
+    """The use of a machine."""
 
     micro_batch: Count | None = None
     """Answers that a process trains on at once; without it its whole share."""
     bf16: bool = False
     """Whether to compute in bfloat16."""
     checkpointing: bool = False
-    """Whether activations are computed again instead of kept, which saves memory."""
+    """Whether activations are computed again instead of stored, which saves memory."""
     lora: LoraSettings | None = None
     """Train an adapter of low rank instead of all weights."""
     vllm: Literal["off", "colocate", "server"] = "off"
@@ -135,8 +135,8 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     schedule: Literal["constant", "cosine"] = "constant"
     """A constant learning rate, or one that rises and falls as in the warm-up."""
     average: Share = 0.0
-    """Decay of averaged weights, which are kept in place of the last ones: after n steps at most (1 + n) / (10 + n).
-    0 keeps the last weights."""
+    """Decay of averaged weights, which replace the last ones: after n steps at most (1 + n) / (10 + n).
+    With 0 the last weights are the result."""
     share_prompts: bool = True
     """Whether the prompt of a group is read once, where possible."""
     guided: bool = False
@@ -153,7 +153,7 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
 
     def of_stage(self, number: int) -> "GrpoSettings":
-        """The settings of stage `number`, from 0, with its own number of updates."""
+        """Return the settings of stage `number`, from 0, with its own number of updates."""
         if not self.first_steps:
             return self
         doubled = self.first_steps << min(number, self.steps.bit_length())  # no longer than need be
@@ -166,7 +166,7 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AnswerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How a model is trained on its own answers to one prompt."""
+    """The training of a model on its own answers to one prompt."""
 
     rate: Positive = 3e-4
     """Learning rate of AdamW."""
@@ -181,5 +181,8 @@ class AnswerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def answers_at_once(tokens: int, words: int) -> int:
-    """How many answers of so many tokens an engineer is trained on together; of a language model one or two."""
+    """Return how many answers an engineer is trained on together; one or two for a language model.
+
+    `tokens` is the length of each, `words` the size of the vocabulary.
+    """
     return max(1, ANSWER_SCORES // (tokens * words))

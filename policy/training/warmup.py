@@ -1,35 +1,35 @@
-"""Warm-up: supervised learning of reference answers, such as certified plans.
+"""Warm-up: supervised learning of reference answers, such as certified plans, and the loss that it minimises.
 
 Boards are rotated and reflected and agents permuted at random, so that each certified plan serves many boards. Muon
-trains the matrices and AdamW the embeddings and the head, or AdamW all of them; the averaged weights are kept.
+trains the matrices and AdamW the embeddings and the head, or AdamW all of them; the result is the averaged weights.
 """
 
 import json
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 import numpy as np
 import torch
 from transformers import PreTrainedModel
 
+from lakewright.policy.inference.decoders import cache_rows, common_prefix
+from lakewright.policy.models.building import set_mode, use_precision
+from lakewright.policy.networks.board_network import BoardNetwork
 from lakewright.policy.play import Play, Tasks, TaskStream
-from lakewright.policy.training.example_loss import Example, plan_loss
-from lakewright.policy.training.optimizers import (
-    Place,
-    TrainingState,
-    adamw_alone,
-    averaged_model,
-    muon_and_adamw,
-    rate_scale,
-)
+from lakewright.policy.training.optimizers import build_adamw, build_average, build_muon_and_adamw, rate_scale
 from lakewright.policy.training.settings import WarmupSettings
+from lakewright.policy.training.training_state import Place, TrainingState
 
 POOL = 8  # batches drawn together, then sorted by length
-SECONDS = 60.0  # of training, at least, between two times that it is kept
-RARELY = 30  # times as long as the keeping takes lie between two of them,
-LONGEST = 300.0  # but at most so many seconds
+SECONDS = 60.0  # of training, at least, between two saved states
+RARELY = 30  # saving takes at most 1 / 30 of the time,
+LONGEST = 300.0  # unless that would take more seconds than this between two saved states
+WORTH_SHARING = 4  # tokens that all prompts of a batch begin with, as those of chat templates do
+IGNORED = -100  # the label of tokens without a loss: prompt and padding
+
+Example: TypeAlias = tuple[list[int], list[int]]  # prompt and answer, token ids
 
 T = TypeVar("T")
 
@@ -42,94 +42,139 @@ def warm_up(
     settings: WarmupSettings,
     seed: int,
     on_step: Callable[[int, float], None] = lambda step, loss: None,
-    kept: Path | None = None,
+    state_file: Path | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> PreTrainedModel:
-    """Trains `model` on the reference answers of `tasks` and on `extra` examples; returns the averaged model.
+    """Train `model` on the reference answers of `tasks` and on `extra` examples; return the averaged model.
 
-    Args: play: how the tasks are asked and answered. tasks: seen again and again, or a stream of which each is seen
-    once. extra, settings, seed: as they say. on_step: gets each step and its loss. kept: a file in which the training
-    is kept about once a minute; if it is there, the training continues from it: a stream must then begin at its
-    `kept_place`. Its first steps are reported once more. clock: the seconds that `minutes` are counted in.
+    Args:
+        model: the policy.
+        play: asks the tasks and knows their answers.
+        tasks: a sequence that is seen again and again, or a stream of which each task is seen once.
+        extra: more examples, token ids.
+        settings: of the warm-up.
+        seed: of batches, symmetries and dropout.
+        on_step: gets each step and its loss.
+        state_file: a file to which the training is saved about once a minute, and from which it resumes if the file
+            exists: a stream must then begin at its `kept_place`, and the earlier losses are reported again.
+        clock: gives the seconds that `minutes` are counted in.
 
-    Raises InputError where that file is of another training, and as `play` does.
+    Raises InputError if that file is of another training, and as `play` does.
     """
     rng = np.random.default_rng(seed)
     torch.manual_seed(seed)
-    make = muon_and_adamw if settings.optimizer == "muon" else adamw_alone
-    optimizer = make(model, settings.matrix_rate, settings.other_rate)
-    averaged = averaged_model(model, settings.decay)
-    state, place = TrainingState(model, averaged, optimizer), Place()
-    if kept is not None and kept.exists():
-        place = state.load(kept)
-        rng.bit_generator.state = json.loads(place.random)
-        for step, known in enumerate(state.losses):
-            on_step(step, known)
+    build = build_muon_and_adamw if settings.optimizer == "muon" else build_adamw
+    optimizer = build(model, settings.matrix_rate, settings.other_rate)
+    averaged = build_average(model, settings.decay)
+    state = TrainingState(model, averaged, optimizer)
+    place = _load_state(state, state_file, rng, on_step)
     model.train()
     boards = place.boards
     batches: list[list[Example]] = []
-    begun, keeping = clock(), _Keeping(kept, clock)
+    begun, saver = clock(), _Saver(state_file, clock)
     for step in range(place.step, settings.steps):
         seconds = place.seconds + clock() - begun
-        if step % POOL == 0 and keeping.is_due():
+        # Only between two pools: the state holds no batches, so that a resumed training draws the same ones next.
+        if step % POOL == 0 and saver.is_due():
             replaced = place.replaced + (tasks.replaced if isinstance(tasks, TaskStream) else 0)
-            keeping.keep(state, Place(step, boards, seconds, json.dumps(rng.bit_generator.state), replaced))
+            saver.save_state(state, Place(step, boards, seconds, json.dumps(rng.bit_generator.state), replaced))
+        # The share of the training that is over, by steps or by the clock: it ends with the nearer of both.
         done = max(step / settings.steps, seconds / (60 * settings.minutes) if settings.minutes else 0)
         if done >= 1:
             break
         if step % POOL == 0:
             mixed = extra if done >= settings.extra_from else []
-            batches = _batches(play, tasks, mixed, settings, rng)
-            boards += POOL * _boards_of_a_batch(settings, mixed)
-        batch = batches[step % POOL]
-        loss = plan_loss(model, batch, play.tokenizer.pad_token_id)
-        loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            batches = _draw_batches(play, tasks, mixed, settings, rng)
+            boards += POOL * _count_boards(settings, mixed)
         optimizer.scale_rates(rate_scale(step, done))
-        optimizer.step()
-        optimizer.zero_grad(set_to_none=True)
+        loss = _update_weights(model, optimizer, batches[step % POOL], play.tokenizer.pad_token_id)
         averaged.update_parameters(model)
-        state.losses.append(loss.item())
-        on_step(step, state.losses[-1])
+        state.losses.append(loss)
+        on_step(step, loss)
     return cast(PreTrainedModel, averaged.module)
 
 
-class _Keeping:
-    """Keeps a training in a file now and then, the more rarely the longer it takes; without a file, never."""
+def _load_state(
+    state: TrainingState, file: Path | None, rng: np.random.Generator, on_step: Callable[[int, float], None]
+) -> Place:
+    """Load a saved training, report its losses, and return its place; without a file, the beginning.
+
+    Args:
+        state: to be loaded.
+        file: of the saved training.
+        rng: set to its state of that time.
+        on_step: gets each step and its loss.
+    """
+    if file is None or not file.exists():
+        return Place()
+    place = state.load(file)
+    rng.bit_generator.state = json.loads(place.random)
+    for step, loss in enumerate(state.losses):
+        on_step(step, loss)
+    return place
+
+
+def _update_weights(model: PreTrainedModel, optimizer: torch.optim.Optimizer, batch: list[Example], pad: int) -> float:
+    """Make one update on a batch and return its loss.
+
+    Args:
+        model: the policy.
+        optimizer: of its weights.
+        batch: examples.
+        pad: the id of padding.
+    """
+    loss = plan_loss(model, batch, pad)
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+    optimizer.zero_grad(set_to_none=True)
+    return loss.item()
+
+
+class _Saver:
+    """Saves a training now and then, less often if saving takes long; never without a file."""
 
     def __init__(self, file: Path | None, clock: Callable[[], float]) -> None:
         self.file = file
         self.clock = clock
-        self.kept = clock()
+        self.saved_at = clock()
         self.pause = SECONDS
 
     def is_due(self) -> bool:
-        return self.file is not None and self.clock() - self.kept > self.pause
+        return self.file is not None and self.clock() - self.saved_at > self.pause
 
-    def keep(self, state: TrainingState, place: Place) -> None:
+    def save_state(self, state: TrainingState, place: Place) -> None:
         assert self.file is not None
-        asked = self.clock()
+        begun = self.clock()
         state.save(self.file, place)
-        self.kept = self.clock()
-        self.pause = max(SECONDS, min(RARELY * (self.kept - asked), LONGEST))
+        self.saved_at = self.clock()
+        self.pause = max(SECONDS, min(RARELY * (self.saved_at - begun), LONGEST))
 
 
-def _boards_of_a_batch(settings: WarmupSettings, extra: Sequence[Example]) -> int:
-    """The examples of a batch that are boards."""
+def _count_boards(settings: WarmupSettings, extra: Sequence[Example]) -> int:
+    """Return how many examples of a batch are boards."""
     return settings.batch - (round(settings.batch * settings.extra_share) if extra else 0)
 
 
-def _batches(
+def _draw_batches(
     play: Play[T],
     tasks: Tasks[T],
     extra: Sequence[Example],
     settings: WarmupSettings,
     rng: np.random.Generator,
 ) -> list[list[Example]]:
-    """A pool of batches of examples of similar length, so that little of a batch is padding."""
-    boards = _boards_of_a_batch(settings, extra)
+    """Return a pool of batches of examples of similar length, so that little of a batch is padding.
+
+    Args:
+        play: asks the tasks and knows their answers.
+        tasks: a sequence or a stream.
+        extra: the caller's examples.
+        settings: of the warm-up.
+        rng: draws tasks, symmetries and the order of batches.
+    """
+    boards = _count_boards(settings, extra)
     others = settings.batch - boards
-    drawn = _drawn(tasks, POOL * boards, rng)
+    drawn = _draw_tasks(tasks, POOL * boards, rng)
     drawn = [play.augment(task, rng) for task in drawn] if settings.augment else drawn
     examples = [(play.encode_prompt(task), play.encode_reference(task)) for task in drawn]
     examples += [extra[i] for i in rng.integers(len(extra), size=POOL * others)] if others else []
@@ -137,7 +182,71 @@ def _batches(
     return [examples[batch * settings.batch : (batch + 1) * settings.batch] for batch in rng.permutation(POOL)]
 
 
-def _drawn(tasks: Tasks[T], count: int, rng: np.random.Generator) -> list[T]:
+def _draw_tasks(tasks: Tasks[T], count: int, rng: np.random.Generator) -> list[T]:
     if isinstance(tasks, TaskStream):
         return tasks.take(count)
     return [tasks[i] for i in rng.integers(len(tasks), size=count)]
+
+
+def plan_loss(model: PreTrainedModel, examples: list[Example], pad: int) -> torch.Tensor:
+    """Return the cross entropy of the answers, the mean over their tokens."""
+    logits, labels = _score_answers(model, examples, pad)
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
+
+
+@torch.inference_mode()
+def reference_log_probs(model: PreTrainedModel, play: Play[T], tasks: Sequence[T], batch: int = 64) -> np.ndarray:
+    """Return the log-probability of each reference answer at temperature 1, its end included: float64 [B].
+
+    Args:
+        model, play, tasks: the policy, the kind of tasks, and the tasks.
+        batch: answers read together, those of similar length.
+
+    Raises InputError as `play` does.
+    """
+    examples = [(play.encode_prompt(task), play.encode_reference(task)) for task in tasks]
+    order = sorted(range(len(examples)), key=lambda place: sum(map(len, examples[place])))
+    found = np.zeros(len(examples))
+    for begin in range(0, len(order), batch):
+        places = order[begin : begin + batch]
+        with set_mode(model):
+            logits, labels = _score_answers(model, [examples[place] for place in places], play.tokenizer.pad_token_id)
+        losses = torch.nn.functional.cross_entropy(
+            logits.transpose(1, 2), labels, ignore_index=IGNORED, reduction="none"
+        )
+        found[places] = -losses.double().sum(1).cpu().numpy()
+    return found
+
+
+def _score_answers(model: PreTrainedModel, examples: list[Example], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Return the scores of words float32 [B, T, V] and the words that follow int [B, T], IGNORED outside of answers."""
+    width = max(len(prompt) + len(answer) for prompt, answer in examples)
+    ids = torch.full((len(examples), width), pad)
+    labels = torch.full((len(examples), width), IGNORED)
+    for row, (prompt, answer) in enumerate(examples):
+        end = len(prompt) + len(answer)
+        ids[row, :end] = torch.tensor(prompt + answer)
+        labels[row, len(prompt) : end] = torch.tensor(answer)
+    # Padding is on the right, where a causal model does not see it: no mask is needed.
+    # Scores for every word of a vocabulary are computed only from the last token of the shortest prompt on.
+    known = min(len(prompt) for prompt, _ in examples)
+    with use_precision(model):
+        logits = _compute_logits(model, ids.to(model.device), common_prefix([prompt for prompt, _ in examples]), known)
+    return logits, labels[:, known:].to(model.device)
+
+
+def _compute_logits(model: PreTrainedModel, ids: torch.Tensor, shared: int, known: int) -> torch.Tensor:
+    """Return the scores of the tokens from `known` on.
+
+    Args:
+        model: the policy.
+        ids: int [B, L], prompts and answers.
+        shared: the number of first tokens that are the same in all rows; they are read once.
+        known: the length of the shortest prompt.
+    """
+    given: dict[str, Any] = {"logits_to_keep": ids.shape[1] - known + 1}
+    if shared >= WORTH_SHARING and not isinstance(model, BoardNetwork):
+        read = model(input_ids=ids[:1, :shared], use_cache=True, logits_to_keep=1).past_key_values
+        given["past_key_values"] = cache_rows(read, ids.new_zeros(len(ids)))
+        ids = ids[:, shared:]
+    return model(input_ids=ids, **given).logits[:, :-1].float()

@@ -1,5 +1,6 @@
 """Environments by name, the tutorial's environment, and the commands that check one and begin one."""
 
+import itertools
 import random
 import subprocess
 import sys
@@ -113,15 +114,17 @@ def test_tasks_without_their_package_are_refused_with_the_remedy(monkeypatch):
 
 def test_addition_meets_what_its_cells_ask_for():
     addition, rng = load_environment(ADDITION), random.Random(0)
-    for digits in addition.space.strata:
-        for terms in range(2, 5):
-            for carry in (False, True):
-                problem = addition.make(addition.space.cell(digits, terms=terms, carry=carry), rng)
-                parts = problem.prompt.removesuffix("=").split("+")
-                assert [len(part) for part in parts] == [digits] * terms
-                assert any(sum(map(int, column)) > 9 for column in zip(*parts, strict=True)) is carry
-                assert int(problem.answer) == sum(map(int, parts))
-                assert addition.judge(problem, problem.answer).valid
+    for digits, terms, carry in itertools.product(addition.space.strata, range(2, 5), (False, True)):
+        cell, counts = addition.space.cell(digits, terms=terms, carry=carry), set()
+        for _ in range(20):
+            problem = addition.make(cell, rng)
+            parts = problem.prompt.removesuffix("=").split("+")
+            counts.add(len(parts))
+            assert {len(part) for part in parts} == {digits}
+            assert any(sum(map(int, column)) > 9 for column in zip(*parts, strict=True)) is carry
+            assert int(problem.answer) == sum(map(int, parts))
+            assert addition.judge(problem, problem.answer).valid
+        assert counts == set(range(2, terms + 1))
 
 
 def test_addition_passes_its_check():

@@ -22,7 +22,7 @@ from tests.support.models.tiny_policy import tiny_model
 from tests.support.processes.commands import HOUSE
 
 MINORS = {"transformers": "5.23", "trl": "1.16"}
-TRAINER, DECODER = "policy/training/grpo_trainer.py", "policy/inference/transformer_decoder.py"
+TRAINER, DECODER = "policy/training/grpo_trainer.py", "policy/inference/decoders.py"
 ROLLOUTS, HARDWARE = "policy/training/rollouts.py", "policy/training/hardware.py"
 
 # A function of a library, the first of its parameters as our code passes or takes them, and our code.

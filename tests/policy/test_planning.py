@@ -12,7 +12,7 @@ from lakewright.core_jax.rows import Row, verify_rows
 from lakewright.policy import planning
 from lakewright.policy.inference import sample
 from lakewright.policy.judging import best_valid
-from lakewright.policy.planning import load_planner, lone_costs
+from lakewright.policy.planning import load_planner, sum_shortest_paths
 from tests.support.boards.generated_rows import BLOCKED, rows
 
 ROWS = [*rows()[:12], *rows()[-12:], BLOCKED]
@@ -38,7 +38,7 @@ def test_the_judge_returns_valid_plans_only_and_none_worse_than_the_greedy_one(s
     found = dataclasses.replace(GREEDY, **changes).plans(ROWS)
     for row, plan, greedy in zip(ROWS, found, greedy_plans(), strict=True):
         if plan is not None:
-            assert cost_of(row, plan) >= lone_costs(row), row.id
+            assert cost_of(row, plan) >= sum_shortest_paths(row), row.id
         if greedy is not None:
             assert plan is not None, f"{row.id}: the greedy plan {greedy} is valid"
             assert cost_of(row, plan) <= cost_of(row, greedy), row.id
@@ -67,7 +67,9 @@ def test_only_boards_that_may_gain_from_it_are_sampled(monkeypatch):
 
     monkeypatch.setattr(planning, "sample", counted)
     greedy = GREEDY.plans(ROWS)
-    optimal = [row for row, plan in zip(ROWS, greedy, strict=True) if plan and cost_of(row, plan) == lone_costs(row)]
+    optimal = [
+        row for row, plan in zip(ROWS, greedy, strict=True) if plan and cost_of(row, plan) == sum_shortest_paths(row)
+    ]
     assert optimal, "some greedy plans cost no more than shortest paths"
     dataclasses.replace(GREEDY, samples=3).plans(ROWS)
     dataclasses.replace(GREEDY, samples=3, first_valid=True).plans(ROWS)
@@ -84,9 +86,9 @@ def test_the_best_plan_costs_least_then_ends_soonest_then_comes_first():
 
 
 def test_shortest_paths_alone_are_a_bound_that_certified_plans_keep():
-    assert lone_costs(BLOCKED) == float("inf")
-    assert all(lone_costs(row) <= row.sum_of_costs for row in rows()[:60])
-    assert all(lone_costs(row) < row.sum_of_costs for row in rows()[:60] if row.wait_required)
+    assert sum_shortest_paths(BLOCKED) == float("inf")
+    assert all(sum_shortest_paths(row) <= row.sum_of_costs for row in rows()[:60])
+    assert all(sum_shortest_paths(row) < row.sum_of_costs for row in rows()[:60] if row.wait_required)
 
 
 def test_a_board_that_the_codec_has_no_words_for_is_refused():

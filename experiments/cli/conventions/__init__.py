@@ -1,1 +1,1 @@
-"""What all commands have in common: shared options, settings on the line, how help, results and errors look."""
+"""Conventions of all commands: shared options, settings on the line, and the form of help, results and errors."""

@@ -1,4 +1,4 @@
-"""Who answers in `lakewright benchmark eval`: the options of a model, a server and a solver, and what they make."""
+"""Answerers of `lakewright benchmark eval`: a model, a server or a solver, made from their options."""
 
 import dataclasses
 from collections.abc import Callable
@@ -28,7 +28,7 @@ WHO = Group(show=False, validator=_exactly_one)
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class Answering:
-    """Who answers, and how long and by which chance."""
+    """The choice of the answerer, its time limit and its seed."""
 
     model: Annotated[str | None, Parameter(group=WHO, metavar="PATH")] = None
     """A checkpoint folder, a model's name on the hub, or `pretrained`: the weights that come with lakewright."""
@@ -46,7 +46,7 @@ class Answering:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class ModelOptions:
-    """How a model of --model answers."""
+    """The options of a model given by --model."""
 
     device: Annotated[str, Parameter(choices=DEVICES)] = "auto"
     """Where it runs; auto is a GPU if there is one."""
@@ -58,7 +58,7 @@ class ModelOptions:
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
 class EndpointOptions:
-    """How the server of --endpoint is asked."""
+    """The options of the server given by --endpoint."""
 
     concurrency: int = 8
     """Requests at a time."""
@@ -77,23 +77,27 @@ class EndpointOptions:
 def answerer_of(
     who: Answering, model: ModelOptions, endpoint: EndpointOptions, prompt: str
 ) -> Callable[[Path], "Answerer"]:
-    """What makes the answerer for the folder of an evaluation. Raises InputError on options that do not go together."""
+    """A function that makes the answerer in the folder of an evaluation.
+
+    who: the answerer that was named. model, endpoint: the options of either. prompt: its form. Raises InputError on
+    options that exclude each other.
+    """
     if prompt == "compact" and who.model is None:
         raise InputError("--prompt is compact, which goes with --model only; leave it out")
     if (who.model_name is None) != (who.endpoint is None):
         raise InputError("--endpoint URL and --model-name NAME belong together; give both, or neither")
     if who.solver:
-        return _solver(who.solver, who.seed)
-    return _model(who, model, prompt) if who.model else _endpoint(who, endpoint)
+        return _make_solver(who.solver, who.seed)
+    return _make_model(who, model, prompt) if who.model else _make_endpoint(who, endpoint)
 
 
-def _solver(solver: str, seed: int) -> Callable[[Path], "Answerer"]:
+def _make_solver(solver: str, seed: int) -> Callable[[Path], "Answerer"]:
     from lakewright.experiments.evaluation.answerers import PlannerAnswerer
 
     return lambda out: PlannerAnswerer(solver, seed)
 
 
-def _model(who: Answering, options: ModelOptions, prompt: str) -> Callable[[Path], "Answerer"]:
+def _make_model(who: Answering, options: ModelOptions, prompt: str) -> Callable[[Path], "Answerer"]:
     place = who.model or ""
     prepare_training(place)
     from lakewright.experiments.evaluation.answerers import ModelAnswerer
@@ -107,7 +111,7 @@ def _model(who: Answering, options: ModelOptions, prompt: str) -> Callable[[Path
     return lambda out: ModelAnswerer(place, settings, options.device, options.batch, who.seed)
 
 
-def _endpoint(who: Answering, options: EndpointOptions) -> Callable[[Path], "Answerer"]:
+def _make_endpoint(who: Answering, options: EndpointOptions) -> Callable[[Path], "Answerer"]:
     from lakewright.experiments.evaluation.answerers import EndpointAnswerer
     from lakewright.policy.inference import EndpointSettings
 

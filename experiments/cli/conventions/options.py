@@ -24,7 +24,7 @@ DEVICES = ("auto", "cpu", "cuda")
 
 
 def check_name_of_teacher(_: type, name: str | None) -> None:
-    """Refuses a name that is neither one of ours nor that of a class, before anything is loaded."""
+    """Refuses a name that is neither that of a built-in teacher nor that of a class, before anything is loaded."""
     if name is not None and ":" not in name and name not in TEACHERS:
         choices = ", ".join(TEACHERS)
         raise ValueError(f"--teacher is {name!r:.60}; choose from {choices}, or name module:Class or FILE.py:Class")

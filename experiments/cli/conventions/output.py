@@ -1,4 +1,4 @@
-"""What commands print: results on standard output, errors in one line on standard error."""
+"""The output of commands: results on standard output, errors in one line on standard error."""
 
 import sys
 from collections.abc import Callable
@@ -11,10 +11,10 @@ T = TypeVar("T")
 
 def print_found(found: T, json: bool, as_text: Callable[[T], str]) -> None:
     """Prints what a command found, as JSON or as text."""
-    print(encoded(found) if json else as_text(found))
+    print(encode_line(found) if json else as_text(found))
 
 
-def encoded(value: Any) -> str:
+def encode_line(value: Any) -> str:
     """A value as a line of JSON."""
     import msgspec
 
@@ -24,7 +24,7 @@ def encoded(value: Any) -> str:
 def print_summary(summary: dict[str, Any], json: bool) -> None:
     """Prints what a command made: as JSON where requested, otherwise on a terminal only."""
     if json:
-        print(encoded(summary))
+        print(encode_line(summary))
     elif sys.stderr.isatty():
         print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in summary.items()), file=sys.stderr)
 

@@ -14,22 +14,22 @@ Named = tuple[str, Path]
 
 
 def paths_of(arguments: Mapping[str, Any], overrides: Sequence[str]) -> tuple[list[Named], list[Named]]:
-    """What a command writes and what it reads, each path with the name that a message has for it.
+    """The paths that a command writes and those that it reads, each with its name in messages.
 
     arguments: the values of a command's parameters, by name. overrides: settings of a run, as `name=value`.
     """
-    given = list(_paths(arguments))
+    given = list(_list_paths(arguments))
     settings = [(name, Path(value)) for name, _, value in (override.partition("=") for override in overrides)]
     outputs = [(f"--{name}", path) for name, path in given if name in WRITTEN]
-    inputs = [(_shown(name), path) for name, path in given if name not in WRITTEN]
+    inputs = [(_name_option(name), path) for name, path in given if name not in WRITTEN]
     return outputs, [*inputs, *((name, path) for name, path in settings if name in SETTINGS)]
 
 
-def _paths(arguments: Mapping[str, Any]) -> Iterator[Named]:
+def _list_paths(arguments: Mapping[str, Any]) -> Iterator[Named]:
     """Every path among the values, those in lists and in groups of options too."""
     for name, value in arguments.items():
         if dataclasses.is_dataclass(value):
-            yield from _paths(vars(value))
+            yield from _list_paths(vars(value))
         elif name in MODELS and isinstance(value, str):
             yield from ((name, Path(place)) for place in value.split(","))
         else:
@@ -37,5 +37,5 @@ def _paths(arguments: Mapping[str, Any]) -> Iterator[Named]:
             yield from ((name, item) for item in items if isinstance(item, Path))
 
 
-def _shown(name: str) -> str:
+def _name_option(name: str) -> str:
     return "the input" if name in POSITIONAL else f"--{name.replace('_', '-')}"

@@ -17,10 +17,10 @@ KINDS: dict[Any, str] = {int: "a whole number", float: "a number"}
 def usage_error(error: CycloptsError) -> str:
     """One line for a command line that was not understood."""
     command = " ".join(["lakewright", *(error.command_chain or ())])
-    return f"{command}: {_problem(error)}; see `{command} --help`"
+    return f"{command}: {_describe_problem(error)}; see `{command} --help`"
 
 
-def _problem(error: CycloptsError) -> str:
+def _describe_problem(error: CycloptsError) -> str:
     match error:
         case CoercionError(token=token) if token is not None and error.argument is not None:
             return _wrong_value(token.keyword or error.argument.name, token.value, error.target_type)
@@ -29,7 +29,7 @@ def _problem(error: CycloptsError) -> str:
         case UnusedCliTokensError(unused_tokens=[first, *_]):
             return f"{first!r:.60} is not understood; remove it"
         case UnknownCommandError(unused_tokens=[first, *_]):
-            return f"{first!r:.60} is no command; choose from {', '.join(_commands(error.app))}"
+            return f"{first!r:.60} is not a command; choose from {', '.join(_list_commands(error.app))}"
         case ValidationError(exception_message=message) if message:
             return message
     return " ".join(str(error).split()).rstrip(".")
@@ -41,5 +41,5 @@ def _wrong_value(name: str, value: str, kind: Any) -> str:
     return f"{name} is {value!r:.60}; give {KINDS.get(kind, 'another value')}"
 
 
-def _commands(app: App | None) -> list[str]:
+def _list_commands(app: App | None) -> list[str]:
     return [name for name in app.resolved_commands() if not name.startswith("-")] if app else []

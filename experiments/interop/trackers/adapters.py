@@ -10,7 +10,7 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.interop.trackers.figures import Point
-from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.loop.records.run_folder import RunFolder
 
 PROJECT = "lakewright"
 

@@ -13,7 +13,8 @@ from lakewright.engineer.design import Row as DesignRow
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.interop.episodes.pictures import as_pixels
-from lakewright.experiments.loop.records import Done, RunFolder, Stage, Validation, read
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Done, Validation, read_record
 
 COUNTERS = ("step", "epoch")  # of TRL's log, whose steps start from one in each stage
 # What the figures of the lake are called, which were there before there were other environments.
@@ -38,7 +39,7 @@ def points_of(folder: RunFolder, chapter: int) -> Iterator[Point]:
     for number, line in enumerate(lines, 1):
         yield Point(begun + number, {f"{'train' if chapter else 'warmup'}/{name}": line[name] for name in line}, {})
     lake = folder.settings().lake
-    figures = dict(_list_validation(read(stage.validation, Validation), lake=lake))
+    figures = dict(_list_validation(read_record(stage.validation, Validation), lake=lake))
     if chapter:
         figures |= _read_redesign(stage, lake=lake)
     yield Point(begun + len(lines), figures, _render_boards(stage) if chapter and lake else {})
@@ -46,7 +47,7 @@ def points_of(folder: RunFolder, chapter: int) -> Iterator[Point]:
 
 def _read_lines(stage: Stage) -> list[dict[str, float]]:
     """The numbers of each step of the training."""
-    return [{name: value for name, value in line.items() if _is_figure(name, value)} for line in stage.steps()]
+    return [{name: value for name, value in line.items() if _is_figure(name, value)} for line in stage.read_steps()]
 
 
 def _is_figure(name: str, value: object) -> bool:
@@ -73,17 +74,17 @@ def _list_design(strata: Mapping[Stratum, DesignRow], *, lake: bool) -> Iterator
 
 def _read_redesign(stage: Stage, *, lake: bool) -> dict[str, float]:
     """What the engineer made of the design for the stage that follows, what the trial found, and what it all cost."""
-    back, done = stage.rolled_back() is not None, read(stage.done, Done)
+    back, done = stage.rolled_back() is not None, read_record(stage.done, Done)
     figures = {"loop/taken_back": float(back), "loop/seconds": done.seconds}
-    figures |= dict(_list_design(stage.following().design.strata, lake=lake))
+    figures |= dict(_list_design(stage.read_next().design.strata, lake=lake))
     if groups := stage.engineer_figures():
         names = ("reward", "distinct", "refused")
         figures |= {f"train/engineer/{name}": groups[-1][name] for name in names}
         figures["train/engineer/reward_before"] = groups[0]["reward"]
-    if known := stage.calibration():
+    if known := stage.read_calibration():
         figures |= {"difficulty/brier": known.brier, "difficulty/brier_of_constant": known.baseline}
     if stage.trial.exists():
-        trial = read(stage.trial, Trial)
+        trial = read_record(stage.trial, Trial)
         scores = [candidate.score for candidate in trial.candidates]
         figures |= {
             "trial/score": max(scores[1:]),

@@ -7,7 +7,8 @@ import msgspec
 
 from lakewright.experiments.interop.trackers.adapters import TRACKERS, prepare_tracker
 from lakewright.experiments.interop.trackers.figures import points_of
-from lakewright.experiments.loop.records import RunFolder, read, write
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import read_record, write_record
 
 
 class Published(msgspec.Struct, frozen=True):
@@ -40,14 +41,14 @@ class Publisher:
                     tracker.log(point)
         finally:
             tracker.close()
-        write(self._file, Published(self._chapters() | {name: chapters.stop}))
+        write_record(self._file, Published(self._chapters() | {name: chapters.stop}))
 
     def _finished(self) -> int:
         """How many chapters are finished, in order from the warm-up."""
         return self._folder.warmup.done.exists() + len(self._folder.finished_stages())
 
     def _chapters(self) -> dict[str, int]:
-        return read(self._file, Published).chapters if self._file.exists() else {}
+        return read_record(self._file, Published).chapters if self._file.exists() else {}
 
     @property
     def _file(self) -> Path:

@@ -1,4 +1,4 @@
-"""What a policy answered to boards: its greedy plans for the held-out ones, and some groups of its training."""
+"""Answers of a policy to boards: greedy plans for the held-out ones, and some groups of its training."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ from lakewright.core_jax.types import FAILURE_NAMES
 class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A plan, one string of moves for each agent, and its failure, by the first agent and step; `none` is valid.
 
-    text: what a policy that speaks in words said.
+    text: the answer of a policy that answers in text.
     """
 
     plan: list[str]
@@ -24,8 +24,8 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     text: str = ""
 
     @classmethod
-    def of(cls, moves: np.ndarray, failure: int, agent: int, step: int, text: str = "") -> "Answer":
-        """The answer of these moves, int8 [K, T], and of this verdict."""
+    def from_moves(cls, moves: np.ndarray, failure: int, agent: int, step: int, text: str = "") -> "Answer":
+        """The answer of moves, int8 [K, T], and a verdict: failure, agent, step. text: the answer as text."""
         return cls(plan_of(moves), FAILURE_NAMES[int(failure)], int(agent), int(step), text)
 
 

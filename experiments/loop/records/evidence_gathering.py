@@ -13,21 +13,24 @@ from lakewright.engineer.evidence import Case, Evidence, Round
 from lakewright.engineer.steps import group_by_cell
 from lakewright.experiments.environments.lake import Lake
 from lakewright.experiments.loop.records.run_folder import Stage
-from lakewright.experiments.loop.records.stage_records import Decision, Example, Sampled, Validation, read
-from lakewright.experiments.loop.records.stage_rollouts import problems_of, read_rollouts
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.records.stage_records import Decision, Example, Sampled, Validation, read_record
+from lakewright.experiments.loop.records.stage_rollouts import read_rollouts, read_stage_problems
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 
 PREFERRED = "another proposal of yours, which the trial preferred"
 LAST_STEPS = 8  # steps of the log whose means are the figures of a training
-NO_EVIDENCE = ("step", "step_time")  # the place in the log, and the clock: the machine's matter, another at every run
+NO_EVIDENCE = ("step", "step_time")  # the line of the log, and the time, which differs from run to run
 
 
-def gather(
+def collect_evidence(
     settings: RunSettings, environment: Environment, stages: Sequence[Stage], forecast: Forecast | None = None
 ) -> Evidence:
-    """The evidence after the last of `stages`, which has no decision yet; `stages` begin with the first."""
+    """The evidence after the last of `stages`, which has no decision yet.
+
+    settings, environment: of the run. stages: all from the first one. forecast: after the last one, if there is any.
+    """
     *past, now = stages
-    validation = read(now.validation, Validation)
+    validation = read_record(now.validation, Validation)
     return Evidence(
         design=now.design(),
         given={"agents": settings.teams} if settings.teams else {},
@@ -35,13 +38,13 @@ def gather(
         by_trait=validation.by_trait,
         guideline=environment.space.words.guide(),
         history=[_make_round(stage, environment) for stage in past],
-        summary=_summary(past[-1]) if past else "",
+        summary=_read_summary(past[-1]) if past else "",
         round=len(past),
         rounds=settings.stages,
-        problems=len(problems_of(now)),
+        problems=len(read_stage_problems(now)),
         groups=group_by_cell((problem.cell, group) for problem, group in read_rollouts(now)),
-        training={**_hyperparameters(settings), **_figures(now)},
-        statistics=read(now.sampled, Sampled).statistics,
+        training={**_list_hyperparameters(settings), **_average_figures(now)},
+        statistics=read_record(now.sampled, Sampled).statistics,
         forecast=forecast,
         cases=[make_case(example, environment) for example in validation.examples if example.failure != "none"],
     )
@@ -59,28 +62,28 @@ def make_case(example: Example, environment: Environment) -> Case:
 
 
 def _make_round(stage: Stage, environment: Environment) -> Round:
-    note = "; ".join(stage.following().reasons)
+    note = "; ".join(stage.read_next().reasons)
     undone = stage.rolled_back() is not None
-    outcomes = read(stage.validation, Validation).outcomes
-    return Round(stage.design(), outcomes, _change(stage, environment), note, undone)
+    outcomes = read_record(stage.validation, Validation).outcomes
+    return Round(stage.design(), outcomes, _find_change(stage, environment), note, undone)
 
 
-def _summary(stage: Stage) -> str:
+def _read_summary(stage: Stage) -> str:
     """The teacher's own summary after a stage; empty if it was not asked, as the stage was rolled back."""
-    return read(stage.proposal, Decision).proposal.summary if stage.proposal.exists() else ""
+    return read_record(stage.proposal, Decision).proposal.summary if stage.proposal.exists() else ""
 
 
-def _change(stage: Stage, environment: Environment) -> Delta | None:
-    """What the engineer proposed; where the trial preferred another of its proposals, what that one changed."""
+def _find_change(stage: Stage, environment: Environment) -> Delta | None:
+    """The delta that the engineer proposed; if the trial preferred another proposal, the delta of that one."""
     if not stage.proposal.exists():
         return None
-    decision, design, following = read(stage.proposal, Decision), stage.design(), stage.next_design()
+    decision, design, following = read_record(stage.proposal, Decision), stage.design(), stage.next_design()
     if decision.proposal.delta is None or following in (design, decision.verdict.design):
         return decision.proposal.delta
     return difference(design, following.strata, PREFERRED, environment.space)
 
 
-def _hyperparameters(settings: RunSettings) -> dict[str, float | str]:
+def _list_hyperparameters(settings: RunSettings) -> dict[str, float | str]:
     parts = {"grpo": settings.grpo, "reward": settings.reward}
     return {
         f"{name}.{field}": value
@@ -90,9 +93,9 @@ def _hyperparameters(settings: RunSettings) -> dict[str, float | str]:
     }
 
 
-def _figures(stage: Stage) -> dict[str, float | str]:
+def _average_figures(stage: Stage) -> dict[str, float | str]:
     """The means of the last steps' figures."""
-    log = stage.steps()[-LAST_STEPS:]
+    log = stage.read_steps()[-LAST_STEPS:]
     last = log[-1] if log else {}
     names = [name for name, value in last.items() if isinstance(value, int | float) and name not in NO_EVIDENCE]
     return {name: float(np.mean([line[name] for line in log if line.get(name) is not None])) for name in names}

@@ -11,8 +11,8 @@ from lakewright.engineer.lessons import Examination
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Decision, Done, Excluded, Validation, read
-from lakewright.experiments.loop.records.token_budget import Spent, spent_on
+from lakewright.experiments.loop.records.stage_records import Decision, Done, Excluded, Validation, read_record
+from lakewright.experiments.loop.records.token_budget import Spent, count_stage_tokens
 
 
 class Chapter(msgspec.Struct, frozen=True):
@@ -45,37 +45,37 @@ class Chapter(msgspec.Struct, frozen=True):
         return self.name.removeprefix("stage ")
 
 
-def chapters(folder: RunFolder) -> list[Chapter]:
+def read_chapters(folder: RunFolder) -> list[Chapter]:
     """The warm-up and every finished stage, in order; fewer where the run is not finished."""
-    warmup = [_chapter("warm-up", folder.warmup)] if folder.warmup.done.exists() else []
+    warmup = [_read_chapter("warm-up", folder.warmup)] if folder.warmup.done.exists() else []
     stages = enumerate(folder.finished_stages())
-    return warmup + [_chapter(f"stage {number}", stage) for number, stage in stages]
+    return warmup + [_read_chapter(f"stage {number}", stage) for number, stage in stages]
 
 
-def met_in_training(folder: RunFolder) -> dict[int, int]:
-    """How many held-out boards of each size also occur among the boards of the finished stages.
+def count_met_in_training(folder: RunFolder) -> dict[int, int]:
+    """Number of held-out boards of each size that also occur among the boards of the finished stages.
 
-    There are so few 3x3 boards that some do. Boards that are not kept are not counted: those of the warm-up.
+    There are few 3x3 boards, so some do. The boards of the warm-up are not saved and not counted.
     """
     if not folder.validation.exists():
         return {}
-    kept = [stage.boards for stage in folder.finished_stages() if stage.boards.exists()]
-    trained = {fingerprint(row) for boards in kept for row in read_all(boards)}
+    saved = [stage.boards for stage in folder.finished_stages() if stage.boards.exists()]
+    trained = {fingerprint(row) for boards in saved for row in read_all(boards)}
     held_out = read_all(folder.validation)
     met = Counter(row.size for row in held_out if fingerprint(row) in trained)
     return {size: met[size] for size in sorted({row.size for row in held_out})}
 
 
-def examination_of(folder: RunFolder) -> Examination | None:
-    """How well the engineer has learned its part; None where the warm-up has not taught it."""
+def read_examination(folder: RunFolder) -> Examination | None:
+    """The result of the engineer's examination; None if the warm-up did not teach the engineer's part."""
     file = folder.warmup.examination
-    return read(file, Examination) if file.exists() else None
+    return read_record(file, Examination) if file.exists() else None
 
 
-def excluded_met(folder: RunFolder) -> int:
-    """How many boards of `exclude`, or symmetric to one, were drawn in training; others were trained on instead."""
+def count_excluded(folder: RunFolder) -> int:
+    """Number of boards of `exclude`, or symmetric to one, that training drew and replaced by others."""
     stages = [folder.warmup, *folder.finished_stages()]
-    return sum(read(stage.excluded, Excluded).boards for stage in stages if stage.excluded.exists())
+    return sum(read_record(stage.excluded, Excluded).boards for stage in stages if stage.excluded.exists())
 
 
 def trait_rate(tally: Tally, name: str) -> float:
@@ -83,17 +83,17 @@ def trait_rate(tally: Tally, name: str) -> float:
     return tally.traits[name].valid_rate if name in tally.traits else 0.0
 
 
-def _chapter(name: str, stage: Stage) -> Chapter:
+def _read_chapter(name: str, stage: Stage) -> Chapter:
     return Chapter(
         name=name,
-        validation=read(stage.validation, Validation),
-        log=stage.steps(),
-        seconds=read(stage.done, Done).seconds,
+        validation=read_record(stage.validation, Validation),
+        log=stage.read_steps(),
+        seconds=read_record(stage.done, Done).seconds,
         design=stage.design() if stage.env.exists() else None,
-        decision=read(stage.proposal, Decision) if stage.proposal.exists() else None,
-        trial=read(stage.trial, Trial) if stage.trial.exists() else None,
-        tokens=spent_on(stage) if stage.env.exists() else Spent(),
+        decision=read_record(stage.proposal, Decision) if stage.proposal.exists() else None,
+        trial=read_record(stage.trial, Trial) if stage.trial.exists() else None,
+        tokens=count_stage_tokens(stage) if stage.env.exists() else Spent(),
         rolled_back=stage.rolled_back() is not None,
-        calibration=stage.calibration(),
+        calibration=stage.read_calibration(),
         engineer=stage.engineer_figures(),
     )

@@ -1,9 +1,9 @@
-"""The run folder: what a run writes where, each file whole or not there at all.
+"""The run folder: its files, each of which is whole or absent.
 
     config.json  validation.parquet  warmup/  stage_00/  stage_01/ ...  best (a link to the best checkpoint)
     report.html  spending.jsonl (of an endpoint)
 
-docs/loop.md says what each file of a stage holds. `Stage` has their names; done.json makes a stage count.
+docs/loop.md says what each file of a stage holds. `Stage` has their names; a stage is finished once done.json exists.
 """
 
 import contextlib
@@ -28,9 +28,9 @@ from lakewright.experiments.loop.records.stage_records import (
     EngineerTraining,
     Rollback,
     Validation,
-    read,
+    read_record,
 )
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.resumable.claims import Claim
 
 FORMAT = 2
@@ -72,7 +72,7 @@ class Stage:
         self.trial = folder / "trial.json"
         self.next = folder / "next.json"
         self.done = folder / "done.json"
-        self.scratch = folder / ".scratch"  # what TRL writes; gone once the stage is done
+        self.scratch = folder / ".scratch"  # files of TRL; removed once the stage is done
 
     @property
     def onward(self) -> Path:
@@ -80,28 +80,28 @@ class Stage:
         return self.engineer_checkpoint if self.engineer_checkpoint.exists() else self.checkpoint
 
     def design(self) -> Design:
-        """What the stage's problems are drawn from."""
-        return read(self.env, Design)
+        """The design that the stage's problems are drawn from."""
+        return read_record(self.env, Design)
 
-    def following(self) -> Next:
-        """What the next stage is drawn from, and why; for folders without next.json, as read from their other files."""
+    def read_next(self) -> Next:
+        """The design of the next stage, and why; from the other files in folders without next.json."""
         if self.next.exists():
-            return read(self.next, Next)
+            return read_record(self.next, Next)
         if self.rolled_back():
-            verdict = read(self.proposal, Decision).verdict
+            verdict = read_record(self.proposal, Decision).verdict
             return Next(verdict.design, "rollback", verdict.reasons)
-        return chosen(self)
+        return choose_next(self)
 
     def rolled_back(self) -> Rollback | None:
         """The record of the rollback, where the stage is rolled back."""
-        found = read(self.rollback, Rollback) if self.rollback.exists() else None
+        found = read_record(self.rollback, Rollback) if self.rollback.exists() else None
         return found if found and found.back else None
 
     def read_evidence(self) -> Evidence:
         """All that was known after the stage. Raises InputError where its file holds something else."""
         return read_evidence(read_raw(self.evidence), str(self.evidence), {2: from_lake})
 
-    def steps(self) -> list[dict[str, Any]]:
+    def read_steps(self) -> list[dict[str, Any]]:
         """The figures of each step of the training; none where it has no log. Raises InputError on a damaged log."""
         if not self.train_log.exists():
             return []
@@ -110,29 +110,29 @@ class Stage:
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise InputError(f"{self.train_log}: not lines of JSON ({error}); correct the file") from error
 
-    def calibration(self) -> Calibration | None:
-        """How well the difficulty model foresaw this stage; None for the first, of which there was no forecast."""
-        return read(self.difficulty, Forecast).calibration if self.difficulty.exists() else None
+    def read_calibration(self) -> Calibration | None:
+        """Calibration of the difficulty model's forecast of this stage; None for the first, which has no forecast."""
+        return read_record(self.difficulty, Forecast).calibration if self.difficulty.exists() else None
 
     def engineer_figures(self) -> list[dict[str, float]]:
         """The figures of each group that `self_trained` was trained on, and last of those after; empty without."""
-        groups = read(self.engineer, EngineerTraining).groups if self.engineer.exists() else []
+        groups = read_record(self.engineer, EngineerTraining).groups if self.engineer.exists() else []
         return [group.figures for group in groups]
 
     def next_design(self) -> Design:
         """The design that was decided on after the stage."""
-        return self.following().design
+        return self.read_next().design
 
 
-def chosen(stage: Stage) -> Next:
-    """What guard and trial left of the proposal after a stage that stands."""
-    verdict = read(stage.proposal, Decision).verdict
-    return decide_next(verdict, stage.design(), read(stage.trial, Trial) if stage.trial.exists() else None)
+def choose_next(stage: Stage) -> Next:
+    """The next design after a stage that is not rolled back, by the guard's verdict and the trial."""
+    verdict = read_record(stage.proposal, Decision).verdict
+    return decide_next(verdict, stage.design(), read_record(stage.trial, Trial) if stage.trial.exists() else None)
 
 
 def _share_valid(stage: Stage) -> float:
     """The share of valid answers of a stage's policy on the held-out set."""
-    return pool_tallies(read(stage.validation, Validation).outcomes.values()).valid_rate
+    return pool_tallies(read_record(stage.validation, Validation).outcomes.values()).valid_rate
 
 
 class RunFolder:
@@ -156,16 +156,16 @@ class RunFolder:
         """The files of stage `number`, from 0."""
         return Stage(self.folder / f"stage_{number:02d}")
 
-    def named(self, name: str) -> Stage:
+    def find_stage(self, name: str) -> Stage:
         """The stage, or the warm-up, of that folder name."""
         return Stage(self.folder / name)
 
-    def standing(self, number: int) -> Stage:
+    def find_standing(self, number: int) -> Stage:
         """The stage, or the warm-up, whose policy the run continues with after stage `number`; -1 is the warm-up."""
         stage = self.stage(number) if number >= 0 else self.warmup
-        return self.named(read(stage.rollback, Rollback).weights) if stage.rollback.exists() else stage
+        return self.find_stage(read_record(stage.rollback, Rollback).weights) if stage.rollback.exists() else stage
 
-    def best(self) -> Stage | None:
+    def find_best(self) -> Stage | None:
         """The finished stage, or the warm-up, with most valid plans on the held-out set; of equals the last."""
         stages = [stage for stage in (self.warmup, *self.finished_stages()) if stage.validation.exists()]
         return max(reversed(stages), key=_share_valid, default=None)
@@ -173,9 +173,9 @@ class RunFolder:
     def link_best(self) -> None:
         """Lets the path `best` in the folder lead to the checkpoint of the best stage, by a link that moves with it.
 
-        What is there and is no link stays. Where the file system has no links, there is no such path.
+        A file or folder of that name that is not a link stays. On a file system without links the path is not made.
         """
-        best, beside = self.best(), self.folder / ".best"
+        best, beside = self.find_best(), self.folder / ".best"
         if best is None or (self.best_link.exists() and not self.best_link.is_symlink()):
             return
         with contextlib.suppress(OSError):
@@ -196,8 +196,8 @@ class RunFolder:
         trained = self.warmup.folder.exists() or self.stage(0).folder.exists()
         if not trained and CLAIM.is_in(self.folder) and self.settings() != settings:
             self.validation.unlink(missing_ok=True)  # before the claim: the other run has other held-out boards
-        CLAIM.take(self.folder, RunConfig(FORMAT, settings), replace=not trained)
+        CLAIM.take_folder(self.folder, RunConfig(FORMAT, settings), replace=not trained)
 
     def settings(self) -> RunSettings:
         """The settings of the run. Raises InputError where there is none, or one of another format."""
-        return CLAIM.read(self.folder).settings
+        return CLAIM.read_work(self.folder).settings

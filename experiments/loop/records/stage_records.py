@@ -1,4 +1,4 @@
-"""What the files of a stage hold: validation, boards, rollback, decision, trial, what is next, and how long it took."""
+"""The records of a stage: validation, boards, rollback, decision, trial, next design, and duration."""
 
 from pathlib import Path
 from typing import Any, TypeVar
@@ -63,7 +63,7 @@ class Excluded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """validation.json: the outcomes on the held-out set by stratum, and some answers to look at.
+    """validation.json: the outcomes on the held-out set by stratum, and some answers as examples.
 
     by_trait: by stratum and knob, the outcomes on the problems that have the trait. valid: a digit for each problem in
     the order of the set, 1 where the answer is valid.
@@ -133,8 +133,8 @@ class EngineerGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     figures: dict[str, float]
     said: list[str] = []
 
-    def read(self, space: DesignSpace) -> list[Delta | InputError]:
-        """What each answer means, or why it means nothing."""
+    def read_deltas(self, space: DesignSpace) -> list[Delta | InputError]:
+        """The delta of each answer, or why it has none."""
         return read_json_answers(self.said, space) if self.said else read_token_answers(self.answers, space)
 
 
@@ -147,14 +147,14 @@ class EngineerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prompt: list[str]
     groups: list[EngineerGroup]
 
-    def proposed(self, space: DesignSpace) -> list[tuple[list[str], Delta | InputError]]:
+    def list_proposed(self, space: DesignSpace) -> list[tuple[list[str], Delta | InputError]]:
         """The answers that are tried, and what they mean: those of the engineer before the training, and after it."""
         tried = (self.groups[0], self.groups[-1])
-        return [answer for group in tried for answer in zip(group.answers, group.read(space), strict=True)]
+        return [answer for group in tried for answer in zip(group.answers, group.read_deltas(space), strict=True)]
 
     @property
     def tokens(self) -> int:
-        """How many were generated beyond the first group, which the proposal counts."""
+        """Number of tokens generated after the first group, which the proposal counts."""
         return sum(len(answer) for group in self.groups[1:] for answer in group.answers)
 
 
@@ -169,7 +169,7 @@ class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 TRANSLATED = (Design, Forecast, Evidence, Decision, Trial, Next, Validation, Sampled)
 
 
-def write(path: Path, value: msgspec.Struct, *, lake: bool = True) -> None:
+def write_record(path: Path, value: msgspec.Struct, *, lake: bool = True) -> None:
     """Writes a record as indented JSON, whole or not at all. lake: whether it is of a run of the lake."""
     if lake and isinstance(value, TRANSLATED):
         write_json(path, to_lake(msgspec.to_builtins(value, str_keys=True)))
@@ -177,7 +177,7 @@ def write(path: Path, value: msgspec.Struct, *, lake: bool = True) -> None:
         write_json(path, value)
 
 
-def read(path: Path, kind: type[T]) -> T:
+def read_record(path: Path, kind: type[T]) -> T:
     """Reads a record, of the lake or of another environment.
 
     Raises InputError naming file, field, value and remedy.

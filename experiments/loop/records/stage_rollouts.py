@@ -30,12 +30,12 @@ def write_problems(path: Path, problems: Sequence[Problem]) -> None:
         write_atomically(path, msgspec.json.Encoder().encode_lines(problems))
 
 
-def problems_of(stage: Stage) -> list[Problem]:
+def read_stage_problems(stage: Stage) -> list[Problem]:
     """The problems that a stage trained on."""
     return read_problems(stage.problems if stage.problems.exists() else stage.boards)
 
 
-def held_out_of(folder: RunFolder) -> list[Problem]:
+def read_held_out(folder: RunFolder) -> list[Problem]:
     """The held-out problems of a run."""
     return read_problems(folder.held_out if folder.held_out.exists() else folder.validation)
 
@@ -46,7 +46,7 @@ def read_rollouts(stage: Stage) -> list[tuple[Problem, Group]]:
     A problem that was drawn more than once has a group for each time; its cell is that of its first row. Raises
     InputError where the file is damaged, or a group is of a problem that the stage does not have.
     """
-    problems = problems_of(stage)
+    problems = read_stage_problems(stage)
     of_key = {problem.key: problem for problem in reversed(problems)}
     groups = [convert(raw, Group, str(stage.groups)) for raw in _name_boards(_read_lines(stage.groups), problems)]
     if unknown := next((line for line, group in enumerate(groups, 1) if group.board not in of_key), 0):

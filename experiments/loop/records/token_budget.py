@@ -6,7 +6,7 @@ import msgspec
 
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, Sampled, read
+from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, Sampled, read_record
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -29,40 +29,40 @@ class Spent(msgspec.Struct, frozen=True):
         return Spent(*(getattr(self, name) + getattr(other, name) for name in self.__struct_fields__))
 
 
-def spent_on(stage: Stage) -> Spent:
+def count_stage_tokens(stage: Stage) -> Spent:
     """The tokens of a stage so far; a step that was interrupted and is repeated counts once."""
     return Spent(
-        training=_trained(stage) if stage.checkpoint.exists() else 0,
-        sampling=_scored(stage),
-        trials=read(stage.trial, Trial).tokens if stage.trial.exists() else 0,
-        engineer=_asked(stage),
+        training=_count_trained(stage) if stage.checkpoint.exists() else 0,
+        sampling=_count_scored(stage),
+        trials=read_record(stage.trial, Trial).tokens if stage.trial.exists() else 0,
+        engineer=_count_asked(stage),
     )
 
 
-def spent(folder: RunFolder, stages: int) -> Spent:
+def count_run_tokens(folder: RunFolder, stages: int) -> Spent:
     """The tokens of the first `stages` stages so far."""
-    return sum((spent_on(folder.stage(number)) for number in range(stages)), Spent())
+    return sum((count_stage_tokens(folder.stage(number)) for number in range(stages)), Spent())
 
 
-def left(budget: int | None, spent: Spent) -> float:
+def count_remaining_tokens(budget: int | None, spent: Spent) -> float:
     """The tokens that are left of a budget; without one, infinitely many."""
     return math.inf if budget is None else budget - spent.total
 
 
-def _scored(stage: Stage) -> int:
+def _count_scored(stage: Stage) -> int:
     drawn = stage.boards.exists() or stage.problems.exists()
-    return round(read(stage.sampled, Sampled).figures["tokens"]) if drawn else 0
+    return round(read_record(stage.sampled, Sampled).figures["tokens"]) if drawn else 0
 
 
-def _trained(stage: Stage) -> int:
-    return round(sum(step["sampled/tokens"] for step in stage.steps()))  # a log has floats only
+def _count_trained(stage: Stage) -> int:
+    return round(sum(step["sampled/tokens"] for step in stage.read_steps()))  # a log has floats only
 
 
-def _asked(stage: Stage) -> int:
+def _count_asked(stage: Stage) -> int:
     """The tokens of the proposals, and those of the training of the engineer that made them."""
-    asked = _proposed(read(stage.proposal, Decision)) if stage.proposal.exists() else 0
-    return asked + (read(stage.engineer, EngineerTraining).tokens if stage.engineer.exists() else 0)
+    asked = _count_proposed(read_record(stage.proposal, Decision)) if stage.proposal.exists() else 0
+    return asked + (read_record(stage.engineer, EngineerTraining).tokens if stage.engineer.exists() else 0)
 
 
-def _proposed(decision: Decision) -> int:
+def _count_proposed(decision: Decision) -> int:
     return sum(proposal.tokens for proposal in (decision.proposal, *(attempt.proposal for attempt in decision.refused)))

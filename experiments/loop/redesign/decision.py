@@ -1,118 +1,134 @@
-"""What a stage's evidence leads to: the teacher is asked, the guard judges, and what is proposed is tried."""
+"""Decisions after a stage: the teacher's proposal, the rollback, and the design of the next stage."""
 
 from typing import Any
 
 import jax
 import msgspec
 
-from lakewright.engineer.design import Delta
+from lakewright.core_jax.support import derive_seed
+from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.guard import judge
 from lakewright.engineer.negotiation import negotiate
 from lakewright.engineer.proposal import Teacher
-from lakewright.engineer.steps import Next, list_rivals, try_rivals
+from lakewright.engineer.rollback import compare_answers
+from lakewright.engineer.steps import Next
 from lakewright.engineer.teachers import make_teacher
-from lakewright.engineer.trial import Trial
-from lakewright.experiments.loop.records import (
+from lakewright.experiments.loop.records.evidence_gathering import collect_evidence
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage, choose_next
+from lakewright.experiments.loop.records.stage_records import (
     Decision,
     EngineerTraining,
     Rollback,
-    RunFolder,
-    Stage,
-    chosen,
-    gather,
-    read,
+    Validation,
+    read_record,
 )
-from lakewright.experiments.loop.redesign.difficulty import read_forecast, trust_region
-from lakewright.experiments.loop.redesign.rollback import find_return
-from lakewright.experiments.loop.redesign.teacher_models import tools_of
-from lakewright.experiments.loop.redesign.trial import start_trial
-from lakewright.experiments.loop.settings import RunSettings, seed_for
-from lakewright.experiments.loop.training import Trainee
+from lakewright.experiments.loop.redesign.difficulty import find_trust_region, read_forecast
+from lakewright.experiments.loop.redesign.teacher_models import make_tools
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.trainee import Trainee
 
 
 def gather_evidence(trainee: Trainee, folder: RunFolder, number: int) -> Evidence:
     """All that is known after stage `number`."""
     stages = [folder.stage(earlier) for earlier in range(number + 1)]
-    return gather(trainee.settings, trainee.environment, stages, read_forecast(stages[-1]))
+    return collect_evidence(trainee.settings, trainee.environment, stages, read_forecast(stages[-1]))
 
 
-def decide(trainee: Trainee, folder: RunFolder, number: int) -> Decision:
-    """Asks the teacher, lets the guard judge; what cannot be used keeps the design and is recorded."""
+def make_decision(trainee: Trainee, folder: RunFolder, number: int) -> Decision:
+    """Asks the teacher and validates its proposal; one that cannot be used is recorded, and the design stays."""
     settings, environment, stage = trainee.settings, trainee.environment, folder.stage(number)
-    teacher = teacher_of(settings, folder, stage, _state_before(folder, number), recorded=True)
-    key = jax.random.key(seed_for(settings.seed, f"stage {number} teacher"))
-    guard = trust_region(settings, environment, stage)
+    teacher = load_teacher(settings, folder, stage, _read_state_before(folder, number), recorded=True)
+    key = jax.random.key(derive_seed(settings.seed, f"stage {number} teacher"))
+    guard = find_trust_region(settings, environment, stage)
     count = settings.engineer.proposals
     *refused, last = negotiate(teacher, stage.read_evidence(), stage.design(), environment, key, guard, count)
     return Decision(settings.teacher, last.proposal, last.verdict, teacher.state_dict(), refused)
 
 
-def what_follows(trainee: Trainee, folder: RunFolder, number: int) -> Next:
-    """What the stage after `number` is drawn from: what was decided, or what served before a stage rolled back."""
+def decide_next_stage(trainee: Trainee, folder: RunFolder, number: int) -> Next:
+    """The design of the stage after `number`: the one decided on or, after a rollback, the one from before."""
     stage = folder.stage(number)
-    reasons = [_describe_fall(rollback)] if (rollback := stage.rolled_back()) else []
+    reasons = [_describe_rollback(rollback)] if (rollback := stage.rolled_back()) else []
     if before := find_return(folder, number):
         return Next(before, "rollback", reasons)
     again = trainee.settings.engineer.asked_again and stage.engineer.exists() and not stage.trial.exists()
-    following = _ask_again(trainee, stage) if again else chosen(stage)
+    following = _ask_again(trainee, stage) if again else choose_next(stage)
     return msgspec.structs.replace(following, reasons=[*reasons, *following.reasons])
 
 
 def _ask_again(trainee: Trainee, stage: Stage) -> Next:
     """The first answer of the engineer after its training that can be used; without one, what it answered before."""
     environment, current = trainee.environment, stage.design()
-    guard = trust_region(trainee.settings, environment, stage)
-    answers = read(stage.engineer, EngineerTraining).groups[-1].read(environment.space)
+    guard = find_trust_region(trainee.settings, environment, stage)
+    answers = read_record(stage.engineer, EngineerTraining).groups[-1].read_deltas(environment.space)
     verdicts = (judge(current, delta, environment, guard) for delta in answers if isinstance(delta, Delta))
     if verdict := next((verdict for verdict in verdicts if verdict.status != "refused"), None):
         reasons = [f"asked again after its training: {verdict.summary()}"]
         return Next(verdict.design, "current" if verdict.design == current else "proposal", reasons)
-    before = chosen(stage)
+    before = choose_next(stage)
     return msgspec.structs.replace(before, reasons=["after its training no answer can be used", *before.reasons])
 
 
-def _describe_fall(rollback: Rollback) -> str:
+def _describe_rollback(rollback: Rollback) -> str:
     found = rollback.comparison
     return f"rolled back to {rollback.against}: {found.lost} lost, {found.gained} gained, p {found.p_value:.2g}"
 
 
-def _state_before(folder: RunFolder, number: int) -> dict[str, Any]:
+def _read_state_before(folder: RunFolder, number: int) -> dict[str, Any]:
     """The state in which the teacher was left when last asked before stage `number`; empty if it never was."""
     for earlier in reversed(range(number)):
         if folder.stage(earlier).proposal.exists():
-            return read(folder.stage(earlier).proposal, Decision).teacher_state
+            return read_record(folder.stage(earlier).proposal, Decision).teacher_state
     return {}
 
 
-def teacher_of(
+def load_teacher(
     settings: RunSettings, folder: RunFolder, stage: Stage, state: dict[str, Any] | None, *, recorded: bool = False
 ) -> Teacher:
-    """The teacher of a run after `stage`, in the state that it was left in; as new where that is empty.
+    """The teacher of a run after `stage`, in the given state; in its first state if that is empty.
 
-    settings, folder: the run. stage: the last that ended. state: of the teacher. recorded: whether the run pays for
-    what is asked of a server.
+    settings, folder: the run. stage: the last that ended. state: of the teacher. recorded: whether requests to a
+    server are charged to the run.
     """
-    teacher = make_teacher(settings.teacher, tools_of(settings, folder, stage, recorded), settings.teacher_options)
+    teacher = make_teacher(settings.teacher, make_tools(settings, folder, stage, recorded), settings.teacher_options)
     if state:
         teacher.load_state_dict(state)
     return teacher
 
 
-def try_proposals(trainee: Trainee, folder: RunFolder, number: int) -> Trial | None:
-    """The trial of what was proposed after a stage against its design; None where nothing differs from it."""
-    stage, environment = folder.stage(number), trainee.environment
-    decision, current = read(stage.proposal, Decision), stage.design()
-    guard = trust_region(trainee.settings, environment, stage)
-    others = _list_candidates(trainee, stage, decision)
-    rivals = list_rivals(decision.verdict, others, current, environment, guard)
-    work = start_trial(trainee, folder.standing(number), f"stage {number} trial")
-    return try_rivals(work, rivals, current, read_forecast(stage), decision.verdict.design)
+def compare_stages(settings: RunSettings, folder: RunFolder, number: int) -> Rollback:
+    """The verdict on stage `number`: rolled back where its policy lost problems beyond what chance explains."""
+    stage, before = folder.stage(number), folder.find_standing(number - 1)
+    comparison = compare_answers(*(_read_valid(part) for part in (before, stage)))
+    back = comparison.p_value < settings.rollback.level
+    weights = before if back and settings.rollback.weights else stage
+    return Rollback(before.folder.name, comparison, back, weights.folder.name)
 
 
-def _list_candidates(trainee: Trainee, stage: Stage, decision: Decision) -> list[Delta]:
-    """What else is tried with the proposal: its own candidates, and what the trained engineer proposes now."""
-    if not stage.engineer.exists():
-        return list(decision.proposal.candidates)
-    proposed = read(stage.engineer, EngineerTraining).proposed(trainee.environment.space)
-    return [delta for _, delta in proposed if isinstance(delta, Delta)]
+def find_return(folder: RunFolder, number: int) -> Design | None:
+    """The earlier design that the run returns to after stage `number`; None where the teacher is asked instead.
+
+    The teacher is asked after a stage that stands, and after one that has no other design to return to, such as the
+    first: retraining on its own design would fail the same way.
+    """
+    stage = folder.stage(number)
+    if not (rollback := stage.rolled_back()):
+        return None
+    before = find_design_before(folder, number, rollback)
+    return before if before != stage.design() else None
+
+
+def find_design_before(folder: RunFolder, number: int, rollback: Rollback) -> Design:
+    """The design that a stage which is rolled back gives way to; the first, which has none before it, keeps its own.
+
+    Where weights stay, a stage may be trained from one that was rolled back itself: its design is not returned to.
+    """
+    before = folder.find_stage(rollback.against)
+    while before.env.exists() and (earlier := before.rolled_back()):
+        before = folder.find_stage(earlier.against)
+    return (before if before.env.exists() else folder.stage(number)).design()
+
+
+def _read_valid(stage: Stage) -> list[bool]:
+    return [digit == "1" for digit in read_record(stage.validation, Validation).valid]

@@ -1,6 +1,6 @@
-"""Many answers of a language model to one question of the loop: how many can be read, and what the guard says.
+"""Samples of a language model's answers to one question of the loop, with counts of those that can be used.
 
-Each model is asked freely, in the words of its prompt alone, and under the mask that admits only JSON of the schema.
+Each model answers freely, by the prompt alone, and under the mask that admits only JSON of the schema.
 """
 
 import itertools
@@ -12,17 +12,18 @@ from typing import TypeGuard
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import write_json
+from lakewright.core_jax.support import derive_key, derive_seed, write_json
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.guard import GuardVerdict, judge
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers import Asked, ask_about, parse_answer
 from lakewright.engineer.trial import measure_leads
-from lakewright.experiments.loop.records import RunFolder, read
-from lakewright.experiments.loop.redesign.difficulty import trust_region
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import read_record
+from lakewright.experiments.loop.redesign.difficulty import find_trust_region
 from lakewright.experiments.loop.redesign.trial import start_trial
-from lakewright.experiments.loop.settings import RunSettings, key_for, seed_for
-from lakewright.experiments.loop.training import Trainee, load_engineer
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.trainee import Trainee, load_engineer
 from lakewright.experiments.resumable.claims import Claim
 from lakewright.policy.inference import SchemaSettings, sample_in_json
 
@@ -31,7 +32,7 @@ SHOWN = 5
 
 
 class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """sampling.json: what was asked, so that a folder of answers belongs to one question."""
+    """sampling.json: the question, so that a folder of answers belongs to one question."""
 
     format: int
     run: str
@@ -84,53 +85,57 @@ def sample_engineers(
 ) -> list[EngineerAnswers]:
     """`answers` answers of each model to the question after stage `number`, without the mask and with it.
 
-    trial: whether each design that they lead to is tried beside the current one, with the policy of the stage. out: a
-    folder that keeps the answers as they come, where the same call continues. Raises InputError where it holds others,
-    or another process works there.
+    trainee, folder, number: the run and its stage. places: of the models. answers: how many of each. on_progress: gets
+    the number of further answers. trial: whether each proposed design is tried beside the current one, with the policy
+    of the stage. out: a folder that saves the answers as they come, where the same call continues. Raises InputError
+    if it holds others, or another process works there.
     """
     settings, environment, stage = trainee.settings, trainee.environment, folder.stage(number)
-    space, key = environment.space, key_for(settings.seed, f"stage {number} samples")
+    space, key = environment.space, derive_key(settings.seed, f"stage {number} samples")
     asked = ask_about(stage.read_evidence(), stage.design(), space, settings.evidence, key)
-    guard = trust_region(settings, environment, stage)
+    guard = find_trust_region(settings, environment, stage)
     found: list[EngineerAnswers] = []
     proposed: list[list[Design]] = []
     work = Sampling(CLAIM.format, str(folder.folder), settings, number, list(places), answers)
-    with CLAIM.held(out, work) if out is not None else nullcontext():
+    with CLAIM.hold_folder(out, work) if out is not None else nullcontext():
         for place, masked in itertools.product(places, (False, True)):
             kept = out / f"answers-{len(found)}.json" if out is not None else None
-            said = _said(settings, place, asked, masked, answers, on_progress, kept)
+            said = _sample_answers(settings, place, asked, masked, answers, on_progress, kept)
             verdicts = [
-                _verdict(text, space, lambda delta: judge(stage.design(), delta, environment, guard)) for text in said
+                _judge_text(text, space, lambda delta: judge(stage.design(), delta, environment, guard))
+                for text in said
             ]
-            found.append(_counted(place, masked, said, verdicts, stage.design()))
-            proposed.append([verdict.design for verdict in verdicts if _changes(verdict, stage.design())])
+            found.append(_count_answers(place, masked, said, verdicts, stage.design()))
+            proposed.append([verdict.design for verdict in verdicts if _is_change(verdict, stage.design())])
     if not trial:
         return found
-    winners = _winners(trainee, folder, number, proposed)
+    winners = _find_winners(trainee, folder, number, proposed)
     return [
         msgspec.structs.replace(one, won=sum(design in winners for design in designs))
         for one, designs in zip(found, proposed, strict=True)
     ]
 
 
-def _changes(verdict: GuardVerdict | str, current: Design) -> TypeGuard[GuardVerdict]:
+def _is_change(verdict: GuardVerdict | str, current: Design) -> TypeGuard[GuardVerdict]:
     return isinstance(verdict, GuardVerdict) and verdict.status != "refused" and verdict.design != current
 
 
-def _winners(trainee: Trainee, folder: RunFolder, number: int, proposed: Sequence[Sequence[Design]]) -> list[Design]:
-    """The designs that a trial says are more likely better than that of the stage than not."""
+def _find_winners(
+    trainee: Trainee, folder: RunFolder, number: int, proposed: Sequence[Sequence[Design]]
+) -> list[Design]:
+    """The designs that are, by a trial, more likely better than the stage's design than not."""
     rivals: list[Design] = []
     for design in itertools.chain.from_iterable(proposed):
         if design not in rivals:
             rivals.append(design)
     if not rivals:
         return []
-    work = start_trial(trainee, folder.standing(number), f"stage {number} samples")
+    work = start_trial(trainee, folder.find_standing(number), f"stage {number} samples")
     leads = measure_leads(work, folder.stage(number).design(), rivals)
     return [rival for rival, lead in zip(rivals, leads, strict=True) if lead.better > 0.5]
 
 
-def _said(
+def _sample_answers(
     settings: RunSettings,
     place: str,
     asked: Asked,
@@ -139,8 +144,8 @@ def _said(
     on_progress: Callable[[int], object],
     kept: Path | None,
 ) -> list[str]:
-    """The answers of a model; kept: the file that holds those it has given."""
-    said = read(kept, Kept).said if kept is not None and kept.exists() else []
+    """The answers of a model. kept: the file that holds those sampled before."""
+    said = read_record(kept, Kept).said if kept is not None and kept.exists() else []
     on_progress(len(said))
     if len(said) == answers:
         return said
@@ -148,7 +153,7 @@ def _said(
     how = SchemaSettings(0, settings.engineer.answer, settings.engineer.temperature or 1.0)
     while len(said) < answers:
         copies = min(TOGETHER, answers - len(said))
-        seed = seed_for(settings.seed, f"engineer samples {masked} {len(said)}")
+        seed = derive_seed(settings.seed, f"engineer samples {masked} {len(said)}")
         schema = asked.schema if masked else None
         said += sample_in_json(model, tokenizer, asked.messages, schema, how, copies, seed)
         if kept is not None:
@@ -157,7 +162,7 @@ def _said(
     return said
 
 
-def _verdict(text: str, space: DesignSpace, judged: Callable[[Delta], GuardVerdict]) -> GuardVerdict | str:
+def _judge_text(text: str, space: DesignSpace, judged: Callable[[Delta], GuardVerdict]) -> GuardVerdict | str:
     """The guard's verdict, or why the answer cannot be read."""
     try:
         return judged(parse_answer(text, space)[0])
@@ -165,7 +170,7 @@ def _verdict(text: str, space: DesignSpace, judged: Callable[[Delta], GuardVerdi
         return str(error)
 
 
-def _counted(
+def _count_answers(
     place: str, masked: bool, said: list[str], verdicts: Sequence[GuardVerdict | str], current: Design
 ) -> EngineerAnswers:
     parsed = [verdict for verdict in verdicts if isinstance(verdict, GuardVerdict)]
@@ -187,16 +192,16 @@ def _counted(
     )
 
 
-def samples_table(found: Sequence[EngineerAnswers]) -> str:
+def format_samples(found: Sequence[EngineerAnswers]) -> str:
     """The counts as Markdown, and the first answers of each model below."""
-    parts = [counts_table(found)]
+    parts = [format_counts(found)]
     for one in found:
         parts.append(f"{one.model}, {'with' if one.masked else 'without'} the mask:")
         parts += [f"  {number + 1}. {text!r}" for number, text in enumerate(one.said[:SHOWN])]
     return "\n\n".join(parts)
 
 
-def counts_table(found: Sequence[EngineerAnswers]) -> str:
+def format_counts(found: Sequence[EngineerAnswers]) -> str:
     """The counts as Markdown, one line for each model without the mask and with it."""
     from tabulate import tabulate
 

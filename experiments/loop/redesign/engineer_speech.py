@@ -1,4 +1,4 @@
-"""How a checkpoint that is trained as the engineer answers: in the tokens of its codec, or in JSON under a mask."""
+"""Answers of a checkpoint that is trained as the engineer: in tokens of its codec, or in JSON under a mask."""
 
 from collections.abc import Sequence
 from typing import Any, Protocol
@@ -10,7 +10,7 @@ from lakewright.engineer.evidence import DELTA, DeltaGrammar
 from lakewright.engineer.proposal import Proposal, Spoken
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers import Allowed, answer_schema
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.policy.inference import (
     Grammar,
     SchemaSettings,
@@ -24,64 +24,64 @@ TEMPERATURE = 1.0  # that of the training on the answers: at another they are no
 
 
 class EngineerSpeech(Protocol):
-    """How groups of answers are sampled, and what of them is trained on; all of them as tokens."""
+    """A form of answers: sampling of groups, and the tokens that are trained on."""
 
     grammar: Grammar
 
-    def spoken(self, proposal: Proposal) -> Spoken:
+    def read_proposal(self, proposal: Proposal) -> Spoken:
         """The prompt and the answers of a proposal."""
         ...
 
-    def sample(self, model: PreTrainedModel, prompt: Sequence[str], seed: int) -> list[list[str]]:
+    def sample_answers(self, model: PreTrainedModel, prompt: Sequence[str], seed: int) -> list[list[str]]:
         """A group of answers."""
         ...
 
-    def texts(self, answers: Sequence[Sequence[str]]) -> list[str]:
-        """What the answers of a language model say; nothing of one that speaks in the tokens of a codec."""
+    def decode_answers(self, answers: Sequence[Sequence[str]]) -> list[str]:
+        """The answers of a language model as text; empty for tokens of a codec."""
         ...
 
 
 class TokenSpeech:
-    """The engineer's words are tokens, and the grammar says which may follow."""
+    """Answers in tokens of the codec, under a grammar of deltas."""
 
     def __init__(self, settings: RunSettings, tokenizer: PreTrainedTokenizerFast, allowed: Allowed) -> None:
         self.settings, self.tokenizer, self.allowed = settings, tokenizer, allowed
         self.grammar = grammar_of(tokenizer, allowed)
 
-    def spoken(self, proposal: Proposal) -> Spoken:
+    def read_proposal(self, proposal: Proposal) -> Spoken:
         """As `EngineerSpeech`."""
         return Spoken(proposal.prompt.split(), [line.split() for line in proposal.answer.split("\n")])
 
-    def sample(self, model: PreTrainedModel, prompt: Sequence[str], seed: int) -> list[list[str]]:
+    def sample_answers(self, model: PreTrainedModel, prompt: Sequence[str], seed: int) -> list[list[str]]:
         """As `EngineerSpeech`."""
         how: dict[str, Any] = {"copies": self.settings.engineer.group, "temperature": TEMPERATURE, "seed": seed}
         return sample_under_grammar(model, self.tokenizer, prompt, self.allowed, **how)
 
-    def texts(self, answers: Sequence[Sequence[str]]) -> list[str]:
+    def decode_answers(self, answers: Sequence[Sequence[str]]) -> list[str]:
         """As `EngineerSpeech`."""
         return []
 
 
 class JsonSpeech:
-    """A language model answers in JSON of a schema at once, without a thought before it."""
+    """Answers of a language model in JSON of a schema, without reasoning before it."""
 
     def __init__(self, settings: RunSettings, tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any]) -> None:
         self.settings, self.tokenizer, self.schema = settings, tokenizer, schema
         self.grammar = schema_grammar(tokenizer, schema)
 
-    def spoken(self, proposal: Proposal) -> Spoken:
+    def read_proposal(self, proposal: Proposal) -> Spoken:
         """As `EngineerSpeech`."""
         assert proposal.spoken, "a proposal of SelfTrainedLlmTeacher"
         return proposal.spoken
 
-    def sample(self, model: PreTrainedModel, prompt: Sequence[str], seed: int) -> list[list[str]]:
+    def sample_answers(self, model: PreTrainedModel, prompt: Sequence[str], seed: int) -> list[list[str]]:
         """As `EngineerSpeech`."""
         chosen, ids = self.settings.engineer, self.tokenizer.convert_tokens_to_ids(list(prompt))
         how = SchemaSettings(reasoning=0, answer=chosen.answer, temperature=TEMPERATURE)
         answers = sample_json_ids(model, self.tokenizer, ids, self.schema, how, chosen.group, seed)
         return [self.tokenizer.convert_ids_to_tokens(answer) for answer in answers]
 
-    def texts(self, answers: Sequence[Sequence[str]]) -> list[str]:
+    def decode_answers(self, answers: Sequence[Sequence[str]]) -> list[str]:
         """As `EngineerSpeech`."""
         ids = (self.tokenizer.convert_tokens_to_ids(list(answer)) for answer in answers)
         return [str(self.tokenizer.decode(answer, skip_special_tokens=True)) for answer in ids]
@@ -92,10 +92,13 @@ def speaks_tokens(tokenizer: PreTrainedTokenizerFast) -> bool:
     return DELTA in tokenizer.get_vocab()
 
 
-def speech_of(
+def make_speech(
     settings: RunSettings, tokenizer: PreTrainedTokenizerFast, design: Design, space: DesignSpace
 ) -> EngineerSpeech:
-    """That of a checkpoint asked for a change of `design`."""
+    """The form in which a checkpoint answers when asked for a change of `design`.
+
+    settings: of the run. tokenizer: of the checkpoint. space: what may be changed.
+    """
     if speaks_tokens(tokenizer):
         return TokenSpeech(settings, tokenizer, DeltaGrammar(space, design.strata).allowed)
     summary = settings.evidence.chosen().self_summary

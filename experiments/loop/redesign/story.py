@@ -6,31 +6,36 @@ from lakewright.engineer.delta import list_changes, printable, summarize
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import pool_tallies
 from lakewright.engineer.trial import Trial
-from lakewright.experiments.loop.records import Decision, RunFolder, Validation, read
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Decision, Validation, read_record
 
 MOST = 200  # characters of a proposal
 
 
-def story_of(folder: RunFolder, number: int, space: DesignSpace) -> list[str]:
+def describe_stage(folder: RunFolder, number: int, space: DesignSpace) -> list[str]:
     """The lines of a finished stage."""
-    stage, before = folder.stage(number), folder.standing(number - 1)
-    lines = [_validation(read(before.validation, Validation), read(stage.validation, Validation), space)]
-    following = stage.following()
+    stage, before = folder.stage(number), folder.find_standing(number - 1)
+    lines = [
+        _describe_validation(
+            read_record(before.validation, Validation), read_record(stage.validation, Validation), space
+        )
+    ]
+    following = stage.read_next()
     if stage.rolled_back():
         lines.append(f"rolled back {following.reasons[0]}")
     if following.source != "rollback":
-        lines += _proposal(read(stage.proposal, Decision), space)
+        lines += _describe_proposal(read_record(stage.proposal, Decision), space)
         if stage.trial.exists():
-            lines.append(f"trial       {read(stage.trial, Trial).summary()}")
+            lines.append(f"trial       {read_record(stage.trial, Trial).summary()}")
     changes = list_changes(stage.design(), following.design, space)
-    return [*lines, f"next        {changes} ({following.source}: {_cut(following.reasons[-1])})"]
+    return [*lines, f"next        {changes} ({following.source}: {_cut_text(following.reasons[-1])})"]
 
 
-def _cut(text: str) -> str:
+def _cut_text(text: str) -> str:
     return printable(text)[:MOST] + "..." * (len(text) > MOST)
 
 
-def _validation(before: Validation, after: Validation, space: DesignSpace) -> str:
+def _describe_validation(before: Validation, after: Validation, space: DesignSpace) -> str:
     old, new = pool_tallies(before.outcomes.values()), pool_tallies(after.outcomes.values())
     strata = space.sort_strata(after.outcomes)
     parts = ", ".join(f"{space.words.label(one)} {100 * after.outcomes[one].valid_rate:.0f}" for one in strata)
@@ -39,12 +44,12 @@ def _validation(before: Validation, after: Validation, space: DesignSpace) -> st
     return f"validation  {rates[1]:.1f} % of held-out {answers} valid ({rates[1] - rates[0]:+.1f}): {parts}"
 
 
-def _proposal(decision: Decision, space: DesignSpace) -> Iterator[str]:
+def _describe_proposal(decision: Decision, space: DesignSpace) -> Iterator[str]:
     proposal, verdict = decision.proposal, decision.verdict
     text = summarize(proposal.delta, space) if proposal.delta else proposal.error
     others = f" (and {len(proposal.candidates)} more)" if proposal.candidates else ""
-    yield f"proposal    {_cut(text)}{others}"
+    yield f"proposal    {_cut_text(text)}{others}"
     if verdict.status == "projected":
         yield f"guard       clipped {len(verdict.reasons)} of the changes"
     elif verdict.status == "refused":
-        yield f"guard       refused: {_cut(verdict.reasons[0])}"
+        yield f"guard       refused: {_cut_text(verdict.reasons[0])}"

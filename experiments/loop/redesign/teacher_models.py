@@ -11,10 +11,10 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.proposal import Spoken
 from lakewright.engineer.teachers import MODELS, Allowed, Ask, Message, Reply, Said, Tools
-from lakewright.experiments.loop.records import RunFolder, Stage
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.redesign.engineer_speech import JsonSpeech, TokenSpeech, speaks_tokens
-from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.loop.training import load_engineer
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.trainee import load_engineer
 from lakewright.experiments.resumable.asked_server import ask_server
 from lakewright.experiments.resumable.spending import Spending
 from lakewright.policy.inference import (
@@ -29,22 +29,23 @@ from lakewright.policy.models import answers_only_plans
 Policy = tuple[PreTrainedModel, PreTrainedTokenizerFast]
 
 
-def tools_of(settings: RunSettings, folder: RunFolder, stage: Stage, recorded: bool) -> Tools:
-    """What the teacher of a run needs after `stage`. Raises InputError where its model cannot be asked at all.
+def make_tools(settings: RunSettings, folder: RunFolder, stage: Stage, recorded: bool) -> Tools:
+    """Everything that the teacher of a run needs after `stage`. Raises InputError if its model cannot be asked at all.
 
-    recorded: whether the run pays for what is asked of a server.
+    settings, folder: the run. stage: the last one that ended. recorded: whether requests to a server are charged to the
+    run.
     """
     name = settings.asked
     if name not in MODELS:
         return Tools(settings.evidence)
     if name == "endpoint":
-        ask = _endpoint(settings, Spending(folder.spending), recorded)
+        ask = _ask_endpoint(settings, Spending(folder.spending), recorded)
         return Tools(settings.evidence, ask=ask, proposals=settings.engineer.proposals, inline=True)
-    return _checkpoint(settings, folder.warmup if name == "base" else stage)
+    return _ask_checkpoint(settings, folder.warmup if name == "base" else stage)
 
 
 def check_askable(settings: RunSettings) -> None:
-    """Raises InputError where the teacher cannot be asked: a server needs a key, a checkpoint in words a mask."""
+    """Raises InputError if the teacher cannot be asked: a server without a key, or a mask without its package."""
     teachers = (settings.teacher, settings.teacher_options.get("match"))
     if settings.answers_in_json and not importlib.util.find_spec("llguidance"):
         raise InputError(
@@ -57,7 +58,7 @@ def check_askable(settings: RunSettings) -> None:
         )
 
 
-def _checkpoint(settings: RunSettings, policy: Stage) -> Tools:
+def _ask_checkpoint(settings: RunSettings, policy: Stage) -> Tools:
     """A checkpoint answers in tokens where its vocabulary has the engineer's words, else in language."""
     load = functools.cache(lambda: load_engineer(settings, policy.checkpoint))
     model, tokenizer = load()
@@ -69,7 +70,7 @@ def _checkpoint(settings: RunSettings, policy: Stage) -> Tools:
     trained = settings.asked == "self_trained"
     if speaks_tokens(tokenizer):
         if trained:
-            return Tools(settings.evidence, sample=functools.partial(_sample, settings, load))
+            return Tools(settings.evidence, sample=functools.partial(_sample_tokens, settings, load))
         return Tools(settings.evidence, decode=lambda prompt, allowed: answer_under_grammar(*load(), prompt, allowed))
     if trained:
         return Tools(settings.evidence, sample_json=functools.partial(_sample_json, settings, load))
@@ -82,11 +83,11 @@ def _checkpoint(settings: RunSettings, policy: Stage) -> Tools:
     return Tools(settings.evidence, ask=ask, proposals=chosen.proposals)
 
 
-def _sample(
+def _sample_tokens(
     settings: RunSettings, load: Callable[[], Policy], prompt: list[str], allowed: Allowed, seed: int
 ) -> list[list[str]]:
     model, tokenizer = load()
-    return TokenSpeech(settings, tokenizer, allowed).sample(model, prompt, seed)
+    return TokenSpeech(settings, tokenizer, allowed).sample_answers(model, prompt, seed)
 
 
 def _sample_json(
@@ -95,11 +96,11 @@ def _sample_json(
     model, tokenizer = load()
     speech = JsonSpeech(settings, tokenizer, schema)
     prompt = tokenizer.convert_ids_to_tokens(json_prompt(tokenizer, messages))
-    answers = speech.sample(model, prompt, seed)
-    return Said(Spoken(prompt, answers), speech.texts(answers))
+    answers = speech.sample_answers(model, prompt, seed)
+    return Said(Spoken(prompt, answers), speech.decode_answers(answers))
 
 
-def _endpoint(settings: RunSettings, spending: Spending, recorded: bool) -> Ask:
+def _ask_endpoint(settings: RunSettings, spending: Spending, recorded: bool) -> Ask:
     chosen = settings.engineer.endpoint
     assert chosen
     check_askable(settings)

@@ -1,13 +1,17 @@
-"""The trial of a stage's proposals: its policy is rolled out on a few problems of each, and of the current design."""
+"""Trials: rollouts of a stage's policy on a few problems of each proposed design, and of the current one."""
 
 from collections.abc import Sequence
 
 from lakewright.core_jax.results import Group
+from lakewright.core_jax.support import derive_seed
+from lakewright.engineer.design import Delta
 from lakewright.engineer.environment import Problem
-from lakewright.engineer.trial import TrialWork
-from lakewright.experiments.loop.records import Stage
-from lakewright.experiments.loop.settings import seed_for
-from lakewright.experiments.loop.training import Trainee
+from lakewright.engineer.steps import list_rivals, try_rivals
+from lakewright.engineer.trial import Trial, TrialWork
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, read_record
+from lakewright.experiments.loop.redesign.difficulty import find_trust_region, read_forecast
+from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.experiments.runtime.progress_bars import progress
 
 
@@ -17,8 +21,27 @@ def start_trial(trainee: Trainee, policy: Stage, purpose: str) -> TrialWork:
 
     def roll_out(problems: Sequence[Problem], samples: int, turn: int) -> tuple[list[Group], int]:
         with progress("trial", len(problems) * samples, trainee.answers) as bar:
-            seed = seed_for(settings.seed, f"{purpose} round {turn}")
+            seed = derive_seed(settings.seed, f"{purpose} round {turn}")
             return trainee.roll_out(policy.onward, problems, samples, seed, bar.update)
 
-    seed = seed_for(settings.seed, purpose)
+    seed = derive_seed(settings.seed, purpose)
     return TrialWork(trainee.environment, roll_out, settings.trial, settings.objective, seed)
+
+
+def try_proposals(trainee: Trainee, folder: RunFolder, number: int) -> Trial | None:
+    """The trial of what was proposed after a stage against its design; None where nothing differs from it."""
+    stage, environment = folder.stage(number), trainee.environment
+    decision, current = read_record(stage.proposal, Decision), stage.design()
+    guard = find_trust_region(trainee.settings, environment, stage)
+    others = _list_candidates(trainee, stage, decision)
+    rivals = list_rivals(decision.verdict, others, current, environment, guard)
+    work = start_trial(trainee, folder.find_standing(number), f"stage {number} trial")
+    return try_rivals(work, rivals, current, read_forecast(stage), decision.verdict.design)
+
+
+def _list_candidates(trainee: Trainee, stage: Stage, decision: Decision) -> list[Delta]:
+    """The designs that are tried beside the proposal: its own candidates, and those of the trained engineer."""
+    if not stage.engineer.exists():
+        return list(decision.proposal.candidates)
+    proposed = read_record(stage.engineer, EngineerTraining).list_proposed(trainee.environment.space)
+    return [delta for _, delta in proposed if isinstance(delta, Delta)]

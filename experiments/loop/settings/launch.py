@@ -1,6 +1,6 @@
-"""Training in several processes: the loop stays one process, and a stage's training is handed to `accelerate launch`.
+"""Training in several processes: the loop stays one process, and `accelerate launch` runs a stage's training.
 
-The processes end with the one that launched them, even where that one is killed, so that a resumed run is alone.
+The processes end with the one that launched them, even if that one is killed, so a resumed run meets none of them.
 """
 
 import contextlib
@@ -23,7 +23,7 @@ ERROR_PREFIX = "lakewright: "  # begins the line that reports bad input
 
 
 class LaunchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How many processes train, and how they are launched."""
+    """The number of training processes, and their launch."""
 
     processes: Count = 1
     """Training processes in all; with 1 and no config, training stays in the loop's own process."""
@@ -36,7 +36,7 @@ class LaunchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def elsewhere(self) -> bool:
-        """Whether training is handed to processes of their own."""
+        """Return True if training runs in processes of its own."""
         return self.processes > 1 or self.config != "none"
 
 
@@ -51,8 +51,8 @@ def launch_stage(
 ) -> None:
     """Trains stage `number` of the run in a folder, from the checkpoint `previous`, until `tokens` are generated.
 
-    log: the file for the output of the processes. on_wait: called every second. Raises InputError where the processes
-    refuse their input or fail.
+    settings: of the launch. run: the folder. log: the file for the output of the processes. on_wait: called every
+    second. Raises InputError if the processes refuse their input or fail.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     env = {**os.environ, **starter()}
@@ -74,7 +74,7 @@ def launch_stage(
 
 
 def launch_command(settings: LaunchSettings, run: Path, number: int, previous: Path, tokens: float) -> list[str]:
-    """The command and its arguments."""
+    """The command that trains, and its arguments, which are those of `launch_stage`."""
     if settings.config != "none":
         config = resources.files("trl") / "accelerate_configs" / f"{settings.config}.yaml"
         how = ["--config_file", str(config)]

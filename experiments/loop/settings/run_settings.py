@@ -1,4 +1,4 @@
-"""The settings of a run: presets, overrides, and what each part may be set to."""
+"""The settings of a run: their parts, their checks, and how they are loaded from a preset with overrides."""
 
 from typing import Annotated, Any, Literal
 
@@ -16,11 +16,12 @@ from lakewright.engineer.teachers import TEACHERS, check_teacher
 from lakewright.engineer.trial import ProposalReward, TrialSettings
 from lakewright.experiments.loop.settings.guard_table import GuardTable
 from lakewright.experiments.loop.settings.launch import LaunchSettings
-from lakewright.experiments.loop.settings.preset_files import preset_table
+from lakewright.experiments.loop.settings.preset_files import read_preset
 from lakewright.experiments.runtime.named_values import set_value
 from lakewright.policy.codecs import CodecName, TextSettings
 from lakewright.policy.inference import EndpointSettings
-from lakewright.policy.models import ModelName, ModelSettings, is_board_network, resolve_shape
+from lakewright.policy.model_settings import ModelName, ModelSettings, resolve_shape
+from lakewright.policy.models import is_board_network
 from lakewright.policy.training import AnswerTraining, GrpoSettings, RewardSettings, WarmupSettings
 
 FIRST = EnvConfig({size: SizeConfig(0.25, 0.25, 0.5) for size in (3, 4, 5, 6)})
@@ -43,7 +44,7 @@ class ValidationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
 
 class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the engineer is asked, a language model most of all."""
+    """Questions to the engineer, above all to a language model."""
 
     reasoning: Natural = 1024
     """Most tokens of a checkpoint's free reasoning."""
@@ -132,7 +133,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     trial: TrialSettings = TrialSettings()
     """How proposals are tried before training."""
     rollback: RollbackSettings = RollbackSettings()
-    """When a stage is taken back."""
+    """When a stage is rolled back."""
     budget: Count | None = None
     """Tokens that may be generated in training, in trials and by the engineer; the run ends at the step that spends the
     last of them, or after its stages."""
@@ -141,7 +142,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def lake(self) -> bool:
-        """Whether the run is of the lake."""
+        """Return True if the run is of the lake."""
         return self.environment == "lake"
 
     @property
@@ -151,24 +152,24 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def objective(self) -> Objective:
-        """What boards are worth in this run's training: the regret where groups hold the certified plan."""
+        """The worth of problems in this run's training: regret if groups hold the certified plan, else learnability."""
         if self.difficulty.objective == "auto":
             return "regret" if self.grpo.guided else "learnability"
         return self.difficulty.objective
 
     @property
     def taught(self) -> Lessons:
-        """What the warm-up teaches a model of tokens of the engineer's part."""
+        """The lessons of the engineer's part that the warm-up teaches a model of tokens."""
         return self.lessons.lessons(self.objective, self.evidence, self.difficulty)
 
     @property
     def asks_checkpoint(self) -> bool:
-        """Whether the teacher is a checkpoint of this run, the current one or that of the warm-up."""
+        """Return True if the teacher is a checkpoint of this run, the current one or that of the warm-up."""
         return self.asked in ("self", "self_trained", "base")
 
     @property
     def answers_in_json(self) -> bool:
-        """Whether the teacher is a checkpoint that answers in JSON under a mask, which needs llguidance."""
+        """Return True if the teacher is a checkpoint that answers in JSON under a mask, which needs llguidance."""
         return self.codec == "text" and self.asks_checkpoint
 
     @property
@@ -217,7 +218,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
 
     def _begins_with_board_network(self) -> bool:
-        """Whether this is known before the model is read."""
+        """Return True if the start is known to be a board network before the model is read."""
         return is_board_network(self.start) if self.start else resolve_shape(self.model).architecture == "board"
 
     def _check_teams(self) -> None:
@@ -246,13 +247,13 @@ def load_settings(preset: str, overrides: list[str]) -> RunSettings:
 
     Raises InputError naming the setting, its value and the remedy.
     """
-    raw = preset_table(preset)
+    raw = read_preset(preset)
     for override in overrides:
         set_value(raw, override, "grpo.steps=10")
     return convert(raw, RunSettings, f"preset {preset}")
 
 
-def with_teacher(settings: RunSettings, teacher: str, overrides: list[str]) -> RunSettings:
+def replace_teacher(settings: RunSettings, teacher: str, overrides: list[str]) -> RunSettings:
     """Settings with another teacher, its options the default, and overrides.
 
     Raises InputError naming the setting, its value and the remedy.
@@ -265,11 +266,13 @@ def with_teacher(settings: RunSettings, teacher: str, overrides: list[str]) -> R
     return convert(raw, RunSettings, "settings")
 
 
-def merged(raw: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+def merge_tables(raw: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """A table with the values of another, table by table; neither is altered."""
-    both = {name: merged(raw[name], value) for name, value in changes.items() if _tables(raw.get(name), value)}
+    both = {
+        name: merge_tables(raw[name], value) for name, value in changes.items() if _are_tables(raw.get(name), value)
+    }
     return {**raw, **changes, **both}
 
 
-def _tables(one: Any, other: Any) -> bool:
+def _are_tables(one: Any, other: Any) -> bool:
     return isinstance(one, dict) and isinstance(other, dict)

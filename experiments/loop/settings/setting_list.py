@@ -30,8 +30,8 @@ class Setting(msgspec.Struct, frozen=True):
 
 def list_settings(preset: str, prefix: str = "") -> list[Setting]:
     """The settings whose names begin with `prefix`. Raises InputError where there are none, or no such preset."""
-    values = _plain(load_settings(preset, []))
-    found = list(_settings(RunSettings, values, ""))
+    values = _as_json(load_settings(preset, []))
+    found = list(_list_struct(RunSettings, values, ""))
     chosen = [setting for setting in found if setting.name.startswith(prefix)]
     if not chosen:
         heads = dict.fromkeys(setting.name.split(".")[0] for setting in found)
@@ -39,27 +39,27 @@ def list_settings(preset: str, prefix: str = "") -> list[Setting]:
     return chosen
 
 
-def settings_table(settings: Sequence[Setting]) -> str:
+def format_settings(settings: Sequence[Setting]) -> str:
     """The settings as text, one line or a few for each."""
     from tabulate import tabulate
 
-    rows = [(setting.name, setting.type, default_text(setting.default), setting.meaning) for setting in settings]
+    rows = [(setting.name, setting.type, format_default(setting.default), setting.meaning) for setting in settings]
     header = ("setting", "type", "default", "meaning")
     return tabulate(rows, header, tablefmt="simple", maxcolwidths=list(WIDTHS), disable_numparse=True)
 
 
-def default_text(value: Any) -> str:
+def format_default(value: Any) -> str:
     """A default as a person writes it."""
     if isinstance(value, dict):
-        return ", ".join(f"{name}: {default_text(part)}" for name, part in value.items()) or "empty"
+        return ", ".join(f"{name}: {format_default(part)}" for name, part in value.items()) or "empty"
     if isinstance(value, list | tuple):
-        return ", ".join(map(default_text, value)) or "empty"
+        return ", ".join(map(format_default, value)) or "empty"
     if value is None or isinstance(value, str):
         return "none" if value is None else value or "empty"
     return msgspec.json.encode(value).decode()
 
 
-def _settings(kind: type, values: Mapping[str, Any], path: str) -> Iterator[Setting]:
+def _list_struct(kind: type, values: Mapping[str, Any], path: str) -> Iterator[Setting]:
     """The settings of a struct and, in their places, of the structs in it."""
     meanings = {part.arg_name: " ".join((part.description or "").split()) for part in parse_from_object(kind).params}
     info = inspect.type_info(kind)
@@ -68,13 +68,13 @@ def _settings(kind: type, values: Mapping[str, Any], path: str) -> Iterator[Sett
         name, value = path + field.name, values.get(field.name)
         part = _struct_in(field.type)
         if isinstance(field.type, inspect.DictType) and part:
-            yield from _settings(part, _by_field(value), f"{name}.{SIZE}.")
+            yield from _list_struct(part, _by_field(value), f"{name}.{SIZE}.")
             continue
         if not isinstance(field.type, inspect.StructType):
             shown = "a table" if part and isinstance(value, dict) else value
-            yield Setting(name, type_text(field.type), shown, meanings.get(field.name, ""))
+            yield Setting(name, describe_type(field.type), shown, meanings.get(field.name, ""))
         if part:
-            yield from _settings(part, value if isinstance(value, dict) else _defaults(part), f"{name}.")
+            yield from _list_struct(part, value if isinstance(value, dict) else _read_defaults(part), f"{name}.")
 
 
 def _struct_in(kind: inspect.Type) -> type | None:
@@ -93,36 +93,36 @@ def _by_field(table: Any) -> dict[str, dict[str, Any]]:
     return {name: {key: part[name] for key, part in table.items()} for name in names}
 
 
-def _defaults(kind: type) -> dict[str, Any]:
+def _read_defaults(kind: type) -> dict[str, Any]:
     """The defaults of a struct that the preset does not have."""
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
-    return {name: None if field.required else _plain(field.default) for name, field in fields.items()}
+    return {name: None if field.required else _as_json(field.default) for name, field in fields.items()}
 
 
-def _plain(value: Any) -> Any:
+def _as_json(value: Any) -> Any:
     """A value as JSON has it."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
-def type_text(kind: inspect.Type) -> str:
-    """A type in words, with its range or its choices."""
+def describe_type(kind: inspect.Type) -> str:
+    """A type as text, with its range or its choices."""
     match kind:
         case inspect.Metadata(type=inner, extra_json_schema=schema):
-            return ", ".join(schema["enum"]) if schema and "enum" in schema else type_text(inner)
+            return ", ".join(schema["enum"]) if schema and "enum" in schema else describe_type(inner)
         case inspect.IntType() | inspect.FloatType():
-            return " ".join(["whole number" if isinstance(kind, inspect.IntType) else "number", *_range(kind)])
+            return " ".join(["whole number" if isinstance(kind, inspect.IntType) else "number", *_describe_range(kind)])
         case inspect.LiteralType(values=values):
             return ", ".join(map(str, values))
         case inspect.UnionType(types=types):
-            return " or ".join(map(type_text, sorted(types, key=lambda part: isinstance(part, inspect.NoneType))))
+            return " or ".join(map(describe_type, sorted(types, key=lambda part: isinstance(part, inspect.NoneType))))
         case inspect.VarTupleType(item_type=item):
-            return f"list of: {type_text(item)}"
+            return f"list of: {describe_type(item)}"
         case inspect.DictType() | inspect.StructType():
             return "table"
     return NAMES[type(kind)]
 
 
-def _range(kind: inspect.IntType | inspect.FloatType) -> Iterator[str]:
+def _describe_range(kind: inspect.IntType | inspect.FloatType) -> Iterator[str]:
     if kind.ge is not None and kind.le is not None:
         yield f"{kind.ge:g} to {kind.le:g}"
         return

@@ -14,45 +14,37 @@ from lakewright.core_jax.config import EnvConfig, hole_ratio_of, with_teams
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import Acceptance, can_draw_all, generate, generate_in_turn
 from lakewright.core_jax.rows import Row, board_key, read_all, rows_in_turn, rows_of, symmetric_fingerprint, write_rows
+from lakewright.core_jax.support import derive_seed
 from lakewright.core_jax.types import FAILURE_NAMES, Failure, Verdict
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.evidence import Drawn
 from lakewright.experiments.environments.lake import Lake, config_of, design_of, problem_of, row_of, tally_of
-from lakewright.experiments.loop.records import (
-    Answer,
-    BoardAnswers,
-    Example,
-    Excluded,
-    RunFolder,
-    Sampled,
-    Stage,
-    Validation,
-    held_out_of,
-    write,
-    write_answers,
-)
-from lakewright.experiments.loop.settings import RunSettings, seed_for
-from lakewright.experiments.loop.training.policies import load_policy
-from lakewright.experiments.loop.training.trainee import Trainee, check_settings
+from lakewright.experiments.loop.records.board_answers import Answer, BoardAnswers, write_answers
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Example, Excluded, Sampled, Validation, write_record
+from lakewright.experiments.loop.records.stage_rollouts import read_held_out
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.trainee import Trainee, check_settings, load_policy
 from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import Codec, TextCodec, build_tokenizer, codec_for
 from lakewright.policy.evaluation import evaluate, outcomes_by_size
-from lakewright.policy.inference import check_speech
-from lakewright.policy.models import build_model, resolve_shape
+from lakewright.policy.inference import check_chat_model
+from lakewright.policy.model_settings import resolve_shape
+from lakewright.policy.models import build_model
 from lakewright.policy.play import Play, Tasks
 from lakewright.policy.tasks import Task, board_of, task_of
 from lakewright.policy.tasks import row_of as row_of_task
 from lakewright.policy.training import Answered, BoardStream, rank_and_processes, tasks_of, with_hole_ratios
 
-EXAMPLES = 6  # boards kept to look at, of each kind: valid plans on boards that force a wait, and failures
+EXAMPLES = 6  # boards saved as examples, of each kind: valid plans on boards that force a wait, and failures
 VALID, UNREAD = FAILURE_NAMES[Failure.NONE], FAILURE_NAMES[Failure.PARSE_ERROR]
 
 
 class LakeTrainee(Trainee[Task]):
-    """A policy that plans for the agents on boards, in tokens of cells, in words or as a board network."""
+    """A policy that plans for the agents on boards, in tokens of cells, in text or as a board network."""
 
     answers, references, lake = "plans", "certified plans", True
 
@@ -70,16 +62,16 @@ class LakeTrainee(Trainee[Task]):
         """Boards of each size, hole ratio and wait ratio of the settings."""
         if not folder.validation.exists():
             write_rows(folder.validation, _draw_held_out(self.settings))
-        return held_out_of(folder)
+        return read_held_out(folder)
 
     def count_held_out(self) -> int:
         """As `Trainee.count_held_out`."""
         return len(_list_configs(self.settings)) * self.settings.validation.boards
 
-    def draw(
+    def draw_problems(
         self, design: Design, count: int, seed: int, first: int, on_progress: Callable[[int], object]
     ) -> tuple[list[Problem], list[Acceptance]]:
-        """As `Trainee.draw`; the teams of the run alternate."""
+        """As `Trainee.draw_problems`; the teams of the run alternate."""
         configs = with_teams(config_of(design), self.settings.teams)
         made = generate_in_turn(configs, seed, count, on_progress, first)
         acceptance = [part for batches in made for batch in batches.values() for part in batch.acceptance]
@@ -99,15 +91,15 @@ class LakeTrainee(Trainee[Task]):
         """As `Trainee.make_task`."""
         return task_of(row_of(problem))
 
-    def build(self) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    def build_model(self) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
         """A model of the shape of the settings, which knows the engineer's words unless it is a board network."""
         settings = self.settings
         words = self.words if resolve_shape(settings.model).architecture == "qwen3" else ()
         tokenizer = build_tokenizer(words)
-        return build_model(settings.model, tokenizer, seed_for(settings.seed, "model"), settings.device), tokenizer
+        return build_model(settings.model, tokenizer, derive_seed(settings.seed, "model"), settings.device), tokenizer
 
-    def play(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> BoardPlay:
-        """As `Trainee.play`."""
+    def make_play(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> BoardPlay:
+        """As `Trainee.make_play`."""
         settings = self.settings
         return BoardPlay(codec_for(settings.codec, tokenizer, settings.text), settings.horizon, settings.reward)
 
@@ -117,13 +109,13 @@ class LakeTrainee(Trainee[Task]):
         """As `Trainee.check_start`: a language model must end its answers."""
         codec = codec_for(self.settings.codec, tokenizer, self.settings.text)
         if isinstance(codec, TextCodec):
-            check_speech(self.settings.start, model, codec, self.make_task(held_out[0]))
+            check_chat_model(self.settings.start, model, codec, self.make_task(held_out[0]))
 
     @contextmanager
     def stream_references(self, warmup: Stage, first: int) -> Iterator[Tasks[Task]]:
         """A fixed set, or boards drawn while training."""
         settings = self.settings
-        seed, boards = seed_for(settings.seed, "warm-up boards"), settings.warmup.boards
+        seed, boards = derive_seed(settings.seed, "warm-up boards"), settings.warmup.boards
         if settings.warmup.fresh:
             configs = with_hole_ratios(settings.warmup_env, settings.warmup.hole_ratios)
             excluded = _list_excluded(settings)
@@ -139,44 +131,44 @@ class LakeTrainee(Trainee[Task]):
         """Boards drawn while training, in each process others."""
         settings, (rank, _) = self.settings, rank_and_processes()
         purpose = f"stage {number} boards" + f" of process {rank}" * (rank > 0)
-        seed, config = seed_for(settings.seed, purpose), (config_of(stage.design()),)
+        seed, config = derive_seed(settings.seed, purpose), (config_of(stage.design()),)
         excluded = _list_excluded(settings)
-        with BoardStream(config, seed, kept=True, teams=settings.teams, excluded=excluded) as stream:
+        with BoardStream(config, seed, recorded=True, teams=settings.teams, excluded=excluded) as stream:
             yield stream
 
-    def keep_problems(self, stage: Stage, tasks: Tasks[Task]) -> None:
-        """As `Trainee.keep_problems`."""
+    def save_problems(self, stage: Stage, tasks: Tasks[Task]) -> None:
+        """As `Trainee.save_problems`."""
         assert isinstance(tasks, BoardStream)
         rows = [row_of_task(task, f"drawn_{place:07d}") for place, task in enumerate(tasks.taken)]
         figures = {"fresh": len(rows), "scored": 0, "replayed": 0, "tokens": 0}
         statistics = self.count_problems(list(map(problem_of, rows)), [])
-        write(stage.sampled, Sampled(statistics, self.settings.sampler.name, figures, {}))
+        write_record(stage.sampled, Sampled(statistics, self.settings.sampler.name, figures, {}))
         write_rows(stage.boards, rows)
         if self.settings.exclude:
-            write(stage.excluded, Excluded(tasks.replaced))
+            write_record(stage.excluded, Excluded(tasks.replaced))
 
-    def validate(self, stage: Stage, held_out: Sequence[Problem]) -> None:
-        """As `Trainee.validate`."""
+    def validate_stage(self, stage: Stage, held_out: Sequence[Problem]) -> None:
+        """As `Trainee.validate_stage`."""
         rows, texts = list(map(row_of, held_out)), list[str]()
-        record, verdicts, plans = measure(self, stage, rows, "validation", texts.extend)
+        record, verdicts, plans = measure_policy(self, stage, rows, "validation", texts.extend)
         answers = [
-            _answer(row, plan, verdicts, place, text)
+            _make_answer(row, plan, verdicts, place, text)
             for place, (row, plan, text) in enumerate(zip(rows, plans, texts, strict=True))
         ]
         kept = [BoardAnswers(board_key(row), [answer]) for row, answer in zip(rows, answers, strict=True)]
         write_answers(stage.plans, kept)
-        write(stage.validation, msgspec.structs.replace(record, examples=_choose_examples(rows, answers)))
+        write_record(stage.validation, msgspec.structs.replace(record, examples=_choose_examples(rows, answers)))
 
     def describe_answers(self, answered: Answered, play: Play[Task]) -> dict[str, Any]:
         """As `Trainee.describe_answers`: the plans for a board."""
         assert isinstance(play, BoardPlay)
-        texts = (play.codec.words(answered.prompt, answer) for answer in answered.answers)
+        texts = (play.codec.decode_text(answered.prompt, answer) for answer in answered.answers)
         judged = zip(answered.judged.details, texts, strict=True)
-        answers = [Answer.of(one.moves, one.failure, one.agent, one.step, text) for one, text in judged]
+        answers = [Answer.from_moves(one.moves, one.failure, one.agent, one.step, text) for one, text in judged]
         return msgspec.to_builtins(BoardAnswers(answered.key, answers))
 
 
-def measure(
+def measure_policy(
     trainee: LakeTrainee,
     stage: Stage,
     boards: Sequence[Row],
@@ -185,30 +177,30 @@ def measure(
 ) -> tuple[Validation, Verdict, np.ndarray]:
     """Greedy plans of a stage's policy for some boards: the record without examples, verdicts [B], plans [B, K, T].
 
-    trainee, stage: the policy. boards: what it plans for. label: what the progress bar is called. on_texts: gets what
-    was said to each board, nothing in tokens.
+    trainee, stage: the policy. boards: what it plans for. label: what the progress bar is called. on_texts: gets the
+    text of each answer, empty in tokens.
     """
     tasks = [task_of(row) for row in boards]
     model, tokenizer = load_policy(trainee.settings, stage.checkpoint)
-    play = trainee.play(model, tokenizer)
+    play = trainee.make_play(model, tokenizer)
     with progress(label, len(tasks), "boards") as bar:
         verdicts, plans = evaluate(
             model,
             play,
             tasks,
             on_progress=bar.update,
-            on_answers=lambda found: on_texts(_texts(play.codec, tasks, found)),
+            on_answers=lambda found: on_texts(_read_texts(play.codec, tasks, found)),
         )
     verdicts = jax.tree.map(np.asarray, verdicts)
-    return _record(tasks, verdicts), verdicts, plans
+    return _record_outcomes(tasks, verdicts), verdicts, plans
 
 
-def _texts(codec: Codec, tasks: list[Task], answers: list[list[int]]) -> list[str]:
+def _read_texts(codec: Codec, tasks: list[Task], answers: list[list[int]]) -> list[str]:
     prompts = (codec.encode_prompt(task.board) for task in tasks)
-    return [codec.words(prompt, answer) for prompt, answer in zip(prompts, answers, strict=True)]
+    return [codec.decode_text(prompt, answer) for prompt, answer in zip(prompts, answers, strict=True)]
 
 
-def _record(tasks: list[Task], verdicts: Verdict) -> Validation:
+def _record_outcomes(tasks: list[Task], verdicts: Verdict) -> Validation:
     forced = np.flatnonzero([task.wait_required for task in tasks])
     of_forced = jax.tree.map(lambda field: field[forced], verdicts)
     waits = outcomes_by_size([tasks[place] for place in forced], of_forced)
@@ -220,9 +212,9 @@ def _record(tasks: list[Task], verdicts: Verdict) -> Validation:
     )
 
 
-def _answer(row: Row, plan: np.ndarray, verdicts: Verdict, place: int, text: str) -> Answer:
+def _make_answer(row: Row, plan: np.ndarray, verdicts: Verdict, place: int, text: str) -> Answer:
     failure, agent, step = (int(field[place]) for field in (verdicts.failure, verdicts.agent, verdicts.step))
-    return Answer.of(plan[: row.agents], failure, agent, step, text)
+    return Answer.from_moves(plan[: row.agents], failure, agent, step, text)
 
 
 def _choose_examples(rows: list[Row], answers: list[Answer]) -> list[Example]:
@@ -232,11 +224,11 @@ def _choose_examples(rows: list[Row], answers: list[Answer]) -> list[Example]:
     failed = [one for one in both if one[1].failure not in (VALID, UNREAD)]
     return [
         Example(problem_of(row), found.text, found.failure, found.step, {"plan": found.plan, "agent": found.agent})
-        for row, found in [*_spread(valid), *_spread(failed)]
+        for row, found in [*_spread_evenly(valid), *_spread_evenly(failed)]
     ]
 
 
-def _spread(found: list[tuple[Row, Answer]]) -> list[tuple[Row, Answer]]:
+def _spread_evenly(found: list[tuple[Row, Answer]]) -> list[tuple[Row, Answer]]:
     """At most EXAMPLES of them, evenly over their range."""
     return [found[int(place)] for place in np.linspace(0, len(found) - 1, min(EXAMPLES, len(found)))]
 
@@ -271,7 +263,7 @@ def _draw_held_out(settings: RunSettings) -> list[Row]:
     with progress("held-out boards", len(configs) * chosen.boards, "boards") as bar:
         for config in configs:
             ((size, cell),) = config.sizes.items()
-            seed = seed_for(chosen.seed, f"held-out {size} {cell.hole_ratio} {cell.wait_ratio}")
+            seed = derive_seed(chosen.seed, f"held-out {size} {cell.hole_ratio} {cell.wait_ratio}")
             rows += rows_of(generate(config, seed, chosen.boards, bar.update), config)
     return rows
 
@@ -279,7 +271,7 @@ def _draw_held_out(settings: RunSettings) -> list[Row]:
 def _list_configs(settings: RunSettings) -> list[EnvConfig]:
     """A config for each team, size, hole ratio and wait ratio; with teams, only those whose boards can be drawn.
 
-    Raises InputError where that leaves a team without boards.
+    Raises InputError if a team is left without boards.
     """
     chosen = settings.validation
     configs = [

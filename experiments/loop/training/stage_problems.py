@@ -1,11 +1,13 @@
 """The problems of a stage: drawn from its design, chosen by its sampler."""
 
 from lakewright.core_jax.results import Group
+from lakewright.core_jax.support import derive_key, derive_seed
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.samplers import Rollout, Sampler, make_sampler
-from lakewright.experiments.loop.records import Sampled, Stage, read, read_rollouts, write, write_problems
-from lakewright.experiments.loop.settings import key_for, seed_for
+from lakewright.experiments.loop.records.run_folder import Stage
+from lakewright.experiments.loop.records.stage_records import Sampled, read_record, write_record
+from lakewright.experiments.loop.records.stage_rollouts import read_rollouts, write_problems
 from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.experiments.runtime.progress_bars import progress
 
@@ -17,17 +19,20 @@ def make_problems(
 ) -> None:
     """Writes the problems of stage `number` and their statistics.
 
-    They depend on design and seed alone, unless the sampler uses rollouts of `policy`, which is to be trained, or of
-    the stage `before`. Scoring ends once half of the remaining `tokens` are spent, as the rest is for training.
+    They depend on design and seed alone, unless the sampler uses rollouts. Scoring ends once half of the remaining
+    tokens are spent, as the rest is for training.
+
+    trainee: of the run. stage: whose problems are drawn. policy: the stage whose policy is to be trained. before: the
+    stage before this one, if any. number: of this stage. tokens: that remain of the budget.
     """
     settings = trainee.settings
     count, sampler = settings.grpo.of_stage(number).boards, _load_sampler(trainee, before, number)
     source = _Source(trainee, stage.design(), policy, number, tokens / 2)
-    drawn = sampler.draw(count, source, source.score, key_for(settings.seed, f"stage {number} sampler"))
+    drawn = sampler.draw(count, source, source.score_problems, derive_key(settings.seed, f"stage {number} sampler"))
     statistics = trainee.count_problems(drawn.problems, source.acceptance)
     figures = {"fresh": drawn.fresh, "scored": drawn.scored, "replayed": drawn.replayed, "tokens": source.tokens}
     record = Sampled(statistics, settings.sampler.name, figures, sampler.state_dict())
-    write(stage.sampled, record, lake=trainee.lake)
+    write_record(stage.sampled, record, lake=trainee.lake)
     write_problems(trainee.problems_file(stage), drawn.problems)
 
 
@@ -35,7 +40,7 @@ def _load_sampler(trainee: Trainee, before: Stage | None, number: int) -> Sample
     """The sampler, with what it learned from the stages so far."""
     sampler = make_sampler(trainee.settings.sampler.name, trainee.settings.sampler.options)
     if before is not None:
-        sampler.load_state_dict(read(before.sampled, Sampled).state)
+        sampler.load_state_dict(read_record(before.sampled, Sampled).state)
         sampler.learn(read_rollouts(before), number - 1, trainee.environment)
     return sampler
 
@@ -52,21 +57,23 @@ class _Source:
 
     def __call__(self, count: int, design: Design | None = None) -> list[Problem]:
         """The next `count` problems of the stage's design, or of another one."""
-        seed, noun = seed_for(self.trainee.settings.seed, self.purpose), self.environment.space.words.problems
+        seed, noun = derive_seed(self.trainee.settings.seed, self.purpose), self.environment.space.words.problems
         with progress(noun, count, noun) as bar:
-            problems, acceptance = self.trainee.draw(design or self.design, count, seed, self.drawn, bar.update)
+            problems, acceptance = self.trainee.draw_problems(
+                design or self.design, count, seed, self.drawn, bar.update
+            )
         self.drawn += count
         self.acceptance += acceptance
         return problems
 
-    def score(self, problems: list[Problem]) -> list[Rollout]:
+    def score_problems(self, problems: list[Problem]) -> list[Rollout]:
         """Each problem with a group of answers of the current policy, until the allowance of tokens is spent."""
         settings, groups = self.trainee.settings, list[Group]()
         with progress("scores", len(problems) * settings.sampler.plans, self.trainee.answers) as bar:
             for begin in range(0, len(problems), SCORED):
                 if self.tokens >= self.allowance:
                     break
-                seed = seed_for(settings.seed, f"{self.purpose} scores {self.scorings}")
+                seed = derive_seed(settings.seed, f"{self.purpose} scores {self.scorings}")
                 part = problems[begin : begin + SCORED]
                 found, tokens = self.trainee.roll_out(
                     self.policy.onward, part, settings.sampler.plans, seed, bar.update

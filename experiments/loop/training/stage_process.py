@@ -10,20 +10,20 @@ from pathlib import Path
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import end_with_starter
-from lakewright.experiments.loop.settings import BAD_INPUT, ERROR_PREFIX
+from lakewright.experiments.loop.settings.launch import BAD_INPUT, ERROR_PREFIX
 from lakewright.experiments.runtime.library_setup import prepare_training
 
 
 def main() -> int:
-    """Trains; the first process keeps the results and reports bad input, on which the exit code is 2."""
+    """Trains; the first process saves the results and reports bad input, on which the exit code is 2."""
     run, number, previous, tokens = sys.argv[1:]
     end_with_starter()
     prepare_training()
     import torch
 
-    from lakewright.experiments.loop.records import RunFolder
+    from lakewright.experiments.loop.records.run_folder import RunFolder
     from lakewright.experiments.loop.training.stage_training import train_here
-    from lakewright.experiments.loop.training.trainee_of_run import make_trainee
+    from lakewright.experiments.loop.training.trainee import make_trainee
     from lakewright.policy.training import rank_and_processes
 
     if torch.cuda.is_available():

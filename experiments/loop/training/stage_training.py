@@ -14,10 +14,11 @@ from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.results import Group
-from lakewright.experiments.loop.records import Stage, read_problems
-from lakewright.experiments.loop.settings import launch_stage, seed_for
-from lakewright.experiments.loop.training.policies import load_policy
-from lakewright.experiments.loop.training.trainee import Trainee
+from lakewright.core_jax.support import derive_seed
+from lakewright.experiments.loop.records.run_folder import Stage
+from lakewright.experiments.loop.records.stage_rollouts import read_problems
+from lakewright.experiments.loop.settings.launch import launch_stage
+from lakewright.experiments.loop.training.trainee import Trainee, load_policy
 from lakewright.experiments.resumable.line_logs import line_log, lines_so_far
 from lakewright.experiments.runtime.free_cores import FreeCores
 from lakewright.experiments.runtime.progress_bars import progress
@@ -25,21 +26,24 @@ from lakewright.policy.models import save_checkpoint
 from lakewright.policy.play import Play, Tasks
 from lakewright.policy.training import Answered, kept_place, rank_and_processes, train_grpo
 
-KEPT_A_STEP, MOST_KEPT = 4, 1024  # groups whose plans are kept
+KEPT_A_STEP, MOST_KEPT = 4, 1024  # groups whose plans are saved
 
 
-def train(trainee: Trainee, stage: Stage, previous: Stage, number: int, tokens: float = math.inf) -> None:
-    """GRPO from the previous checkpoint until `tokens` are generated.
+def train_stage(trainee: Trainee, stage: Stage, previous: Stage, number: int, tokens: float = math.inf) -> None:
+    """Trains a stage's policy by GRPO.
 
-    Interrupted, it continues where it was at most a minute or so before; in several processes it starts over.
+    trainee: of the run. stage: to be trained. previous: the stage whose policy it begins with. number: of the stage.
+    tokens: training ends once this many are generated.
+
+    An interrupted training resumes from a state about a minute old; in several processes it starts over.
     """
     if trainee.settings.launch.elsewhere:
-        _launch(trainee, stage, previous.onward, number, tokens)
+        _train_in_processes(trainee, stage, previous.onward, number, tokens)
     else:
         train_here(trainee, stage, previous.onward, number, tokens)
 
 
-def _launch(trainee: Trainee, stage: Stage, previous: Path, number: int, tokens: float) -> None:
+def _train_in_processes(trainee: Trainee, stage: Stage, previous: Path, number: int, tokens: float) -> None:
     """Trains in processes that are launched for it, which call `train_here`."""
     settings = trainee.settings
     _free_accelerator()
@@ -57,16 +61,17 @@ def _launch(trainee: Trainee, stage: Stage, previous: Path, number: int, tokens:
 
 
 def _free_accelerator() -> None:
-    """Gives back what models of this process hold on the GPU: the launched processes need it."""
+    """Frees the GPU memory that models of this process hold, for the launched processes."""
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
 
 
 def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, tokens: float) -> None:
-    """Trains in this process, which may be one of several; the first one keeps the results.
+    """Trains in this process, which may be one of several; the first one saves the results.
 
-    Of several processes, groups.jsonl holds the problems of the first.
+    Of several processes, groups.jsonl holds the problems of the first. The arguments are those of `train_stage`, but
+    `previous` is the checkpoint.
     """
     settings, (rank, processes) = trainee.settings, rank_and_processes()
     device = "cpu" if processes > 1 else settings.device  # a trainer of several processes places the weights itself
@@ -77,7 +82,7 @@ def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, toke
         model = _train_on(trainee, stage, number, tokens, model, tokenizer, tasks)
     if not rank:
         if settings.grpo.fresh:
-            trainee.keep_problems(stage, tasks)
+            trainee.save_problems(stage, tasks)
         save_checkpoint(stage.checkpoint, model, tokenizer)
 
 
@@ -101,16 +106,16 @@ def _train_on(
     tasks: Tasks,
 ) -> PreTrainedModel:
     settings, (rank, processes) = trainee.settings, rank_and_processes()
-    play = trainee.play(model, tokenizer)
+    play = trainee.make_play(model, tokenizer)
     kept = stage.scratch / "training.safetensors" if processes == 1 else None
-    before = _Lines.of(kept_place(kept).notes)
+    before = _Lines.from_notes(kept_place(kept).notes)
     grpo = settings.grpo.of_stage(number)
     cores, spent = FreeCores(), sum(round(figures["sampled/tokens"]) for figures in before.steps)
     with (
-        _bar(grpo.steps, rank) as bar,
-        _log(stage.train_log, rank, before.steps) as log,
-        _log(stage.groups, rank, before.groups) as log_group,
-        _log(stage.rollouts, rank, before.rollouts) as log_rollouts,
+        _open_bar(grpo.steps, rank) as bar,
+        _open_log(stage.train_log, rank, before.steps) as log,
+        _open_log(stage.groups, rank, before.groups) as log_group,
+        _open_log(stage.rollouts, rank, before.rollouts) as log_rollouts,
     ):
         bar.update(len(before.steps))
 
@@ -133,39 +138,39 @@ def _train_on(
             play,
             tasks,
             grpo,
-            seed=seed_for(settings.seed, f"stage {number} GRPO"),
+            seed=derive_seed(settings.seed, f"stage {number} GRPO"),
             scratch=stage.scratch,
             on_step=on_step,
             on_groups=on_groups,
             on_answers=_log_first(log_rollouts, trainee, play, MOST_KEPT - len(before.rollouts)),
-            kept=kept,
-            notes=lambda: _Lines.so_far(stage).notes(),
+            state_file=kept,
+            notes=lambda: _Lines.so_far(stage).write_notes(),
         )
 
 
 class _Lines(msgspec.Struct, frozen=True):
-    """The lines of the logs of a stage, kept with the training."""
+    """The lines of the logs of a stage, saved with the state of the training."""
 
     steps: list[dict[str, Any]] = []
     groups: list[dict[str, Any]] = []
     rollouts: list[dict[str, Any]] = []
 
     @classmethod
-    def of(cls, notes: str) -> "_Lines":
+    def from_notes(cls, notes: str) -> "_Lines":
         return msgspec.json.decode(notes, type=cls) if notes else cls()
 
     @classmethod
     def so_far(cls, stage: Stage) -> "_Lines":
         return cls(*map(lines_so_far, (stage.train_log, stage.groups, stage.rollouts)))
 
-    def notes(self) -> str:
+    def write_notes(self) -> str:
         return msgspec.json.encode(self).decode()
 
 
 def _log_first(
     log: Callable[[dict[str, Any]], None], trainee: Trainee, play: Play, left: int
 ) -> Callable[[list[Answered]], None]:
-    """Logs the answers of the first groups of each step, to be looked at: the log stays small however long the stage.
+    """Logs the answers of the first groups of each step, as examples: the log stays small in a long stage.
 
     log: takes a line. trainee, play: who answers. left: how many lines more there may be.
     """
@@ -179,13 +184,13 @@ def _log_first(
     return keep
 
 
-def _bar(steps: int, rank: int) -> AbstractContextManager[tqdm]:
+def _open_bar(steps: int, rank: int) -> AbstractContextManager[tqdm]:
     """The progress bar of the first process."""
     return nullcontext(tqdm(disable=True)) if rank else progress("GRPO", steps, "steps")
 
 
 @contextmanager
-def _log(path: Path, rank: int, before: list[dict[str, Any]]) -> Iterator[Callable[[dict[str, Any]], None]]:
+def _open_log(path: Path, rank: int, before: list[dict[str, Any]]) -> Iterator[Callable[[dict[str, Any]], None]]:
     """The log of the first process, with the lines from before an interruption."""
     with nullcontext(lambda figures: None) if rank else line_log(path) as log:
         for figures in before:

@@ -9,30 +9,23 @@ import msgspec
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import derive_seed, write_atomically
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.environment import Environment, Outcomes, Problem, Verdict
 from lakewright.engineer.evidence import Drawn
 from lakewright.experiments.environments.registry import load_environment
-from lakewright.experiments.loop.records import (
-    Example,
-    RunFolder,
-    Sampled,
-    Stage,
-    Validation,
-    held_out_of,
-    write,
-    write_problems,
-)
-from lakewright.experiments.loop.settings import RunSettings, seed_for
-from lakewright.experiments.loop.training.policies import load_policy
-from lakewright.experiments.loop.training.trainee import Trainee, check_settings
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Example, Sampled, Validation, write_record
+from lakewright.experiments.loop.records.stage_rollouts import read_held_out, write_problems
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.trainee import Trainee, check_settings, load_policy
 from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.play import DrawnTasks, Play, Tasks
 from lakewright.policy.text_play import TextPlay, build_byte_policy, play_texts
 from lakewright.policy.training import Answered, answer_groups, rank_and_processes
 
-EXAMPLES = 12  # held-out problems kept to look at, half of them valid
+EXAMPLES = 12  # held-out problems saved as examples, half of them valid
 MOST_CELLS = 200  # of the grid that are held out; of a larger one, problems of the design with equal shares
 
 
@@ -58,7 +51,7 @@ class TextTrainee(Trainee[Problem]):
         """`validation.boards` problems of each cell of the grid of the start's strata."""
         if not folder.held_out.exists():
             write_problems(folder.held_out, self._draw_held_out())
-        return held_out_of(folder)
+        return read_held_out(folder)
 
     def count_held_out(self) -> int:
         """As `Trainee.count_held_out`."""
@@ -75,20 +68,20 @@ class TextTrainee(Trainee[Problem]):
         with progress("held-out problems", len(cells) * chosen.boards, "problems") as bar:
             if len(cells) > MOST_CELLS:
                 count = MOST_CELLS * chosen.boards
-                problems = environment.draw(environment.space.uniform(), count, seed_for(chosen.seed, "held-out"))
+                problems = environment.draw(environment.space.uniform(), count, derive_seed(chosen.seed, "held-out"))
             else:
                 problems = []
                 for cell in cells:
                     complete = environment.space.complete_cell(cell, self.start)
-                    seed = seed_for(chosen.seed, f"held-out {cell}")
+                    seed = derive_seed(chosen.seed, f"held-out {cell}")
                     problems += environment.draw_cell(complete, chosen.boards, seed)
                     bar.update(chosen.boards)
         return list({problem.key: problem for problem in problems}.values())
 
-    def draw(
+    def draw_problems(
         self, design: Design, count: int, seed: int, first: int, on_progress: Callable[[int], object]
     ) -> tuple[list[Problem], list[Any]]:
-        """As `Trainee.draw`."""
+        """As `Trainee.draw_problems`."""
         problems = self.environment.draw(design, count, seed, first)
         on_progress(count)
         return problems, []
@@ -101,13 +94,13 @@ class TextTrainee(Trainee[Problem]):
         """The problem itself."""
         return problem
 
-    def build(self) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    def build_model(self) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
         """A transformer that reads bytes, and knows the engineer's words."""
         settings = self.settings
-        return build_byte_policy(settings.model, seed_for(settings.seed, "model"), settings.device, self.words)
+        return build_byte_policy(settings.model, derive_seed(settings.seed, "model"), settings.device, self.words)
 
-    def play(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> TextPlay[Problem]:
-        """As `Trainee.play`."""
+    def make_play(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> TextPlay[Problem]:
+        """As `Trainee.make_play`."""
         return play_texts(
             model,
             tokenizer,
@@ -121,7 +114,7 @@ class TextTrainee(Trainee[Problem]):
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, held_out: Sequence[Problem]
     ) -> None:
         """As `Trainee.check_start`: prompts and reference answers must fit the model."""
-        play = self.play(model, tokenizer)
+        play = self.make_play(model, tokenizer)
         for problem in held_out:
             play.encode_prompt(problem)
             if problem.answer:
@@ -134,7 +127,7 @@ class TextTrainee(Trainee[Problem]):
     @contextmanager
     def stream_references(self, warmup: Stage, first: int) -> Iterator[Tasks[Problem]]:
         """Problems drawn while training: of the warm-up's design, or of all cells of the grid in turn."""
-        environment, seed = self.environment, seed_for(self.settings.seed, "warm-up problems")
+        environment, seed = self.environment, derive_seed(self.settings.seed, "warm-up problems")
         cells = [environment.space.complete_cell(cell, self.start) for cell in self._list_cells()]
 
         def draw(begin: int, count: int) -> list[Problem]:
@@ -150,7 +143,7 @@ class TextTrainee(Trainee[Problem]):
         """Problems drawn while training, in each process others."""
         rank, _ = rank_and_processes()
         purpose = f"stage {number} problems" + f" of process {rank}" * (rank > 0)
-        seed, design = seed_for(self.settings.seed, purpose), stage.design()
+        seed, design = derive_seed(self.settings.seed, purpose), stage.design()
         taken: dict[int, Problem] = {}
 
         def draw(begin: int, count: int) -> list[Problem]:
@@ -161,19 +154,19 @@ class TextTrainee(Trainee[Problem]):
         self._taken = taken
         yield DrawnTasks(draw)
 
-    def keep_problems(self, stage: Stage, tasks: Tasks[Problem]) -> None:
-        """As `Trainee.keep_problems`."""
+    def save_problems(self, stage: Stage, tasks: Tasks[Problem]) -> None:
+        """As `Trainee.save_problems`."""
         problems = [self._taken[place] for place in sorted(self._taken)]
         figures = {"fresh": len(problems), "scored": 0, "replayed": 0, "tokens": 0}
         statistics = self.count_problems(problems, [])
-        write(stage.sampled, Sampled(statistics, self.settings.sampler.name, figures, {}), lake=False)
+        write_record(stage.sampled, Sampled(statistics, self.settings.sampler.name, figures, {}), lake=False)
         write_problems(stage.problems, problems)
 
-    def validate(self, stage: Stage, held_out: Sequence[Problem]) -> None:
-        """As `Trainee.validate`."""
+    def validate_stage(self, stage: Stage, held_out: Sequence[Problem]) -> None:
+        """As `Trainee.validate_stage`."""
         model, tokenizer = load_policy(self.settings, stage.checkpoint)
         with progress("validation", len(held_out), "problems") as bar:
-            answered = answer_groups(model, self.play(model, tokenizer), list(held_out), on_progress=bar.update)
+            answered = answer_groups(model, self.make_play(model, tokenizer), list(held_out), on_progress=bar.update)
         texts = [str(one.judged.details[0]) for one in answered]
         verdicts = self.environment.verdicts(held_out, texts)
         outcomes = Outcomes.of(self.environment.space, held_out, verdicts)
@@ -188,7 +181,7 @@ class TextTrainee(Trainee[Problem]):
             by_trait={stratum: dict(tally.traits) for stratum, tally in outcomes.items()},
             valid=outcomes.valid,
         )
-        write(stage.validation, record, lake=False)
+        write_record(stage.validation, record, lake=False)
 
     def describe_answers(self, answered: Answered, play: Play[Problem]) -> dict[str, Any]:
         """As `Trainee.describe_answers`: the texts."""
@@ -214,6 +207,4 @@ def _choose_examples(held_out: Sequence[Problem], texts: Sequence[str], verdicts
 
 
 def _write_lines(path: Path, lines: Sequence[dict[str, Any]]) -> None:
-    from lakewright.core_jax.support import write_atomically
-
     write_atomically(path, msgspec.json.Encoder().encode_lines(lines))

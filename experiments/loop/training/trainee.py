@@ -1,4 +1,4 @@
-"""The `Trainee`: the policy of a run as the loop sees it, for the lake and for environments whose problems are text."""
+"""The `Trainee`: the policy of a run, its loading, and the operations on it that the loop needs."""
 
 import abc
 from collections.abc import Callable, Sequence
@@ -6,6 +6,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
@@ -15,9 +16,9 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.evidence import Drawn, vocabulary_of
 from lakewright.engineer.guard import check_floor
-from lakewright.experiments.loop.records import RunFolder, Stage
-from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.loop.training.policies import load_policy
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.policy.models import compute_in_bfloat16, load_checkpoint, load_model
 from lakewright.policy.play import Play, Tasks
 from lakewright.policy.training import Answered, roll_out
 
@@ -25,7 +26,7 @@ T = TypeVar("T")
 
 
 class Trainee(abc.ABC, Generic[T]):
-    """What a run trains, and what its problems are to a policy, tasks of type T.
+    """The policy that a run trains, and the form of its problems for it: tasks of type T.
 
     environment: draws problems, and says what may be changed. start: the design of the first stage. answers,
     references: what answers and reference answers are called. lake: whether its records have the lake's own form.
@@ -51,33 +52,36 @@ class Trainee(abc.ABC, Generic[T]):
 
     @abc.abstractmethod
     def hold_out(self, folder: RunFolder) -> list[Problem]:
-        """The held-out problems of a run, drawn once and kept in its folder."""
+        """The held-out problems of a run, drawn once and saved in its folder."""
 
     @abc.abstractmethod
     def count_held_out(self) -> int:
-        """How many problems are held out, about."""
+        """Approximate number of held-out problems."""
 
     @abc.abstractmethod
-    def draw(
+    def draw_problems(
         self, design: Design, count: int, seed: int, first: int, on_progress: Callable[[int], object]
     ) -> tuple[list[Problem], Sequence[Any]]:
-        """The problems first .. first + count - 1 of a design and a seed, and how often attempts at them met."""
+        """The problems first .. first + count - 1 of a design and a seed, and the acceptance of attempts at them.
+
+        on_progress: gets the number of further problems.
+        """
 
     @abc.abstractmethod
     def count_problems(self, problems: Sequence[Problem], acceptance: Sequence[Any]) -> dict[Stratum, Drawn]:
-        """What was really drawn, by stratum."""
+        """Statistics of the problems that were drawn, by stratum."""
 
     @abc.abstractmethod
     def make_task(self, problem: Problem) -> T:
         """A problem as a task of the policy."""
 
     @abc.abstractmethod
-    def build(self) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    def build_model(self) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
         """A model of random weights."""
 
     @abc.abstractmethod
-    def play(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> Play[T]:
-        """How a model is asked and judged."""
+    def make_play(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> Play[T]:
+        """The prompts for a model, and the judging of its answers."""
 
     @abc.abstractmethod
     def check_start(
@@ -94,12 +98,12 @@ class Trainee(abc.ABC, Generic[T]):
         """Tasks that are drawn while a stage is trained."""
 
     @abc.abstractmethod
-    def keep_problems(self, stage: Stage, tasks: Tasks[T]) -> None:
-        """Keeps the problems that were drawn while a stage was trained, and their statistics."""
+    def save_problems(self, stage: Stage, tasks: Tasks[T]) -> None:
+        """Saves the problems that were drawn while a stage was trained, and their statistics."""
 
     @abc.abstractmethod
-    def validate(self, stage: Stage, held_out: Sequence[Problem]) -> None:
-        """Answers the held-out problems with the policy of a stage, and keeps answers and outcomes."""
+    def validate_stage(self, stage: Stage, held_out: Sequence[Problem]) -> None:
+        """Answers the held-out problems with the policy of a stage, and saves answers and outcomes."""
 
     @abc.abstractmethod
     def describe_answers(self, answered: Answered, play: Play[T]) -> dict[str, Any]:
@@ -121,7 +125,7 @@ class Trainee(abc.ABC, Generic[T]):
         model, tokenizer = load_policy(self.settings, checkpoint)
         return roll_out(
             model,
-            self.play(model, tokenizer),
+            self.make_play(model, tokenizer),
             list(map(self.make_task, problems)),
             samples,
             temperature=self.settings.grpo.temperature,
@@ -136,4 +140,42 @@ def check_settings(settings: RunSettings, environment: Environment, start: Desig
     known = [column.name for column in environment.space.columns]
     for name in (*settings.limits.reach, *settings.limits.most):
         if name not in known:
-            raise InputError(f"guard: {name!r:.60} is no knob; choose from {', '.join(known)}")
+            raise InputError(f"guard: {name!r:.60} is not a knob; choose from {', '.join(known)}")
+
+
+def make_trainee(settings: RunSettings) -> Trainee:
+    """The trainee of a run by its settings. Raises InputError where the environment cannot be used."""
+    # Each kind of trainee is a subclass in a file of its own, which imports this one.
+    if settings.environment == "lake":
+        from lakewright.experiments.loop.training.lake_trainee import LakeTrainee
+
+        return LakeTrainee(settings)
+    from lakewright.experiments.loop.training.text_trainee import TextTrainee
+
+    return TextTrainee(settings)
+
+
+def load_policy(
+    settings: RunSettings, place: str | Path, device: str | None = None
+) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """The policy in a checkpoint, on `device` or that of the settings. Raises InputError as `load_checkpoint`."""
+    model, tokenizer = load_checkpoint(place, settings.codec, _choose_dtype(settings), device or settings.device)
+    return _apply_settings(settings, model), tokenizer
+
+
+def load_engineer(settings: RunSettings, place: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """The model in a checkpoint of any codec, to be asked as the engineer. Raises InputError as `load_model`."""
+    model, tokenizer = load_model(place, _choose_dtype(settings), settings.device)
+    return _apply_settings(settings, model), tokenizer
+
+
+def _apply_settings(settings: RunSettings, model: PreTrainedModel) -> PreTrainedModel:
+    if settings.autocast:
+        compute_in_bfloat16(model)
+    if settings.freeze_embeddings:
+        model.get_input_embeddings().requires_grad_(False)
+    return model
+
+
+def _choose_dtype(settings: RunSettings) -> torch.dtype:
+    return torch.bfloat16 if settings.grpo.host.bf16 else torch.float32

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.lessons import examine, synthetic_examples
-from lakewright.experiments.loop.records import Excluded, Stage, write
-from lakewright.experiments.loop.settings import seed_for
-from lakewright.experiments.loop.training.policies import load_policy
-from lakewright.experiments.loop.training.trainee import Trainee
+from lakewright.experiments.loop.records.run_folder import Stage
+from lakewright.experiments.loop.records.stage_records import Excluded, write_record
+from lakewright.experiments.loop.training.trainee import Trainee, load_policy
 from lakewright.experiments.resumable.line_logs import line_log
 from lakewright.experiments.runtime.free_cores import FreeCores
 from lakewright.experiments.runtime.progress_bars import progress
@@ -32,22 +32,22 @@ def warm_up(trainee: Trainee, warmup: Stage, held_out: Sequence[Problem]) -> Non
     """
     settings = trainee.settings
     if not warmup.checkpoint.exists():
-        model, tokenizer = load_policy(settings, settings.start) if settings.start else trainee.build()
+        model, tokenizer = load_policy(settings, settings.start) if settings.start else trainee.build_model()
         trainee.check_start(model, tokenizer, held_out)
         if settings.warmup.steps:
-            model = _learn(trainee, warmup, model, tokenizer)
+            model = _learn_answers(trainee, warmup, model, tokenizer)
         else:
             with line_log(warmup.train_log):
                 pass
         save_checkpoint(warmup.checkpoint, model, tokenizer)
     if not warmup.validation.exists():
-        trainee.validate(warmup, held_out)
+        trainee.validate_stage(warmup, held_out)
 
 
-def _learn(
+def _learn_answers(
     trainee: Trainee, warmup: Stage, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
 ) -> PreTrainedModel:
-    settings, play = trainee.settings, trainee.play(model, tokenizer)
+    settings, play = trainee.settings, trainee.make_play(model, tokenizer)
     taught = _draw_lessons(trainee, "synthetic evidence", SYNTHETIC) if _answers_engineer(trainee, model) else []
     extra = [(token_ids(tokenizer, prompt), token_ids(tokenizer, answer)) for prompt, answer in taught]
     cores, kept = FreeCores(), warmup.scratch / "training.safetensors"
@@ -63,14 +63,14 @@ def _learn(
             log({"step": step, "loss": loss})
             cores.adapt()
 
-        seed = seed_for(settings.seed, "warm-up")
+        seed = derive_seed(settings.seed, "warm-up")
         model = learn_answers(model, play, tasks, extra, settings.warmup, seed, on_step, kept)
         if settings.exclude and isinstance(tasks, BoardStream):
-            write(warmup.excluded, Excluded(place.replaced + tasks.replaced))
+            write_record(warmup.excluded, Excluded(place.replaced + tasks.replaced))
     if taught:
         questions = _draw_lessons(trainee, "examination", QUESTIONS)
         answer = functools.partial(answer_under_grammar, model, tokenizer)
-        write(warmup.examination, examine(questions, trainee.start, trainee.environment.space, answer))
+        write_record(warmup.examination, examine(questions, trainee.start, trainee.environment.space, answer))
     return model
 
 
@@ -86,6 +86,6 @@ def _answers_engineer(trainee: Trainee, model: PreTrainedModel) -> bool:
 
 def _draw_lessons(trainee: Trainee, purpose: str, count: int) -> list[tuple[list[str], list[str]]]:
     settings = trainee.settings
-    rng = np.random.default_rng(seed_for(settings.seed, purpose))
+    rng = np.random.default_rng(derive_seed(settings.seed, purpose))
     space = trainee.environment.space
     return synthetic_examples(count, trainee.start, space, settings.stages, rng, settings.taught)

@@ -1,1 +1,1 @@
-"""What there is to look at: runs, studies, sweeps, evaluations, benchmarks and board files below some folders."""
+"""The catalogue of the viewer: runs, studies, sweeps, evaluations, benchmarks and board files below some folders."""

@@ -46,9 +46,9 @@ VERDICTS = {"valid": "success = 1", "failed": "success = 0", "mixed": "success >
 
 
 class Filters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which boards are wanted, and in which order; what is None, or empty, is not asked for.
+    """A filter of boards and their order; a field that is None or empty does not filter.
 
-    plans: whether plans for the board were kept. policy: of held-out boards, whose plans count, by default the last.
+    plans: whether plans for the board were saved. policy: of held-out boards, whose plans count, by default the last.
     """
 
     size: int | None = None
@@ -75,7 +75,7 @@ class Filters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"page is {self.page}; pages count from 0")
 
     def conditions(self) -> tuple[list[str], list[Any]]:
-        """What of it the database is asked, with `?` for each value."""
+        """The conditions of the database query, with `?` for each value."""
         asked: list[tuple[str, Any]] = [
             ("size = ?", self.size),
             ("agents = ?", self.agents),
@@ -93,10 +93,10 @@ class Filters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Tile(msgspec.Struct, frozen=True):
-    """A board of a table. row: None where it is no board, and `problem` says why.
+    """A board of a table. row: None if it is not a board, and `problem` says why.
 
     failure, agent, step, answer: of the first plan that was given for it. success: the share of valid plans among the
-    `completions` that were given. failures: the ways in which they fail. kept: whether they can be looked at.
+    `completions` that were given. failures: the ways in which they fail. kept: whether they can be shown.
     """
 
     place: int
@@ -141,7 +141,7 @@ class BoardTable(msgspec.Struct, frozen=True):
         return [_read_tile(raw) for raw in found[:PAGE]], len(found) > PAGE
 
     def count(self, filters: Filters) -> int | None:
-        """How many boards there are; None where counting would take long."""
+        """The number of boards; None if counting would take long."""
         if not self.countable:
             return None
         where, values = _write_where(filters)

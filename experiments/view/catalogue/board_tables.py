@@ -8,7 +8,9 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import read_raw
-from lakewright.experiments.loop.records import Answer, RunFolder, Stage, Validation, read, read_answers
+from lakewright.experiments.loop.records.board_answers import Answer, read_answers
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.view.catalogue.board_table import (
     COUNTED,
     KEY,
@@ -30,7 +32,10 @@ BENCHMARK_FILES = ("benchmark.parquet", "benchmark.jsonl")
 
 
 def table_of(catalogue: Catalogue, item: Item, part: str, policy: str = "") -> BoardTable:
-    """A table of an item. part: `file`, `held-out`, `stage-N` or `answers`. policy: whose plans for held-out boards.
+    """The boards of an item as a table.
+
+    catalogue: of all items. item: that has the boards. part: `file`, `held-out`, `stage-N` or `answers`. policy: whose
+    plans for held-out boards.
 
     Raises InputError where the item has no such part, or its file is not there yet or not readable.
     """
@@ -83,11 +88,11 @@ def _held_out(folder: RunFolder, item: Item, policy: str) -> BoardTable:
 
 def _with_plans(boards: Path, stage: Stage) -> tuple[str, list[Any]]:
     """SQL that reads the held-out boards with a policy's plans, and its values."""
-    if not stage.plans.exists():  # in folders of older versions, which kept a digit for each board
+    if not stage.plans.exists():  # in folders of older versions, which saved a digit for each board
         digit = "substr(?, CAST(boards.place AS INTEGER) + 1, 1)"
         known = {"success": f"CASE {digit} WHEN '1' THEN 1 WHEN '0' THEN 0 END", "completions": "1"}
         query, values = boards_of_file(boards, known)
-        return query, [read(stage.validation, Validation).valid, *values]
+        return query, [read_record(stage.validation, Validation).valid, *values]
     known = {name: f"p.answer.{name}" for name in ("failure", "agent", "step")}
     known |= {"answer": "p.answer.plan", "failures": "[p.answer.failure]", "kept": "p.board IS NOT NULL"}
     known |= {"success": "CAST(p.answer.failure = 'none' AS INTEGER)", "completions": "1"}
@@ -189,7 +194,7 @@ MOST = 64  # plans of a board
 
 
 def answers_to(item: Item, part: str, tile: Tile) -> list[Answer]:
-    """The plans that are kept for a board of a table, at most MOST; those that could not be read have no moves."""
+    """The plans that were saved for a board of a table, at most MOST; those that could not be read have no moves."""
     if item.kind is Kind.RUN and tile.row and part.startswith("stage-"):
         stage = RunFolder(item.path).stage(int(part.removeprefix("stage-")))
         return read_answers(written_so_far(stage.rollouts), tile.row, tile.place)[:MOST]

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from lakewright.core_jax.errors import InputError
 
-SECONDS = 1.0  # that a listing is kept
+SECONDS = 1.0  # for which a listing is cached
 MISSED = 0.05  # and where an item is not among them, which may be new
 DEEPEST = 6  # folders below a given one
 MOST_FOLDERS = 20_000
@@ -18,7 +18,7 @@ MAP_FILES = (".map", ".scen")  # boards of another format, that are converted fi
 
 
 class Kind(enum.StrEnum):
-    """What an item is."""
+    """The kind of an item."""
 
     RUN = "run"
     STUDY = "study"
@@ -41,7 +41,7 @@ BEGUN = ("validation.parquet", "held_out.jsonl", "warmup", ".lock")
 
 
 class MissingError(InputError):
-    """What a page names is not there, or no longer."""
+    """An item or file that a page names is not there, or no longer."""
 
 
 class Item(NamedTuple):
@@ -67,23 +67,23 @@ class Catalogue:
                 convert = f"lakewright convert {path} --out boards.jsonl"
                 remedy = f"run `{convert}` first" if path.suffix in MAP_FILES else "choose a folder or such a file"
                 raise InputError(f"{path}: is no .jsonl or .parquet file; {remedy}")
-        self._roots = _named([path.resolve() for path in paths])
+        self._roots = _name_roots([path.resolve() for path in paths])
         self._found: dict[tuple[Kind, str], Item] = {}
         self._read = -SECONDS
 
     def items(self) -> list[Item]:
         """All items, those last changed first."""
-        return sorted(self._fresh().values(), key=lambda item: -item.changed)
+        return sorted(self._refresh_items().values(), key=lambda item: -item.changed)
 
     def hash_items(self) -> int:
         """A number that changes when items are added or removed."""
-        return hash(tuple(self._fresh()))
+        return hash(tuple(self._refresh_items()))
 
     def find(self, kind: Kind, name: str) -> Item:
         """The item of that kind and name. Raises MissingError."""
-        found = self._fresh().get((kind, name)) or self._fresh(MISSED).get((kind, name))
+        found = self._refresh_items().get((kind, name)) or self._refresh_items(MISSED).get((kind, name))
         if found is None:
-            raise MissingError(f"{kind} {name!r:.80} is not here, or no longer; go back to the list of what there is")
+            raise MissingError(f"{kind} {name!r:.80} not found; return to the index")
         self.check_inside(found.path)
         return found
 
@@ -104,20 +104,20 @@ class Catalogue:
     def maps(self) -> list[str]:
         """The files of another format, below the given paths, by name; they are not shown."""
         found = []
-        for called, entries in (level for name, root in self._roots.items() for level in _levels(root, name)):
+        for called, entries in (level for name, root in self._roots.items() for level in _walk_levels(root, name)):
             found += [f"{called}/{entry.name}" for entry in entries if Path(entry.name).suffix in MAP_FILES]
         return found
 
-    def _fresh(self, oldest: float = SECONDS) -> dict[tuple[Kind, str], Item]:
+    def _refresh_items(self, oldest: float = SECONDS) -> dict[tuple[Kind, str], Item]:
         """The items as they were at most `oldest` seconds ago."""
         if time.monotonic() - self._read > oldest:
-            found = (item for name, root in self._roots.items() for item in _walked(root, name))
+            found = (item for name, root in self._roots.items() for item in _walk_root(root, name))
             self._found = {(item.kind, item.name): item for item in found}
             self._read = time.monotonic()
         return self._found
 
 
-def _walked(root: Path, name: str) -> Iterator[Item]:
+def _walk_root(root: Path, name: str) -> Iterator[Item]:
     if not root.is_dir():
         yield from _board_file(root, name)
         return
@@ -125,14 +125,14 @@ def _walked(root: Path, name: str) -> Iterator[Item]:
     while waiting and folders < MOST_FOLDERS:
         folder, called, depth = waiting.pop()
         folders += 1
-        entries = _entries(folder)
+        entries = _list_entries(folder)
         names = {entry.name for entry in entries}
-        kind = _kind(names)
+        kind = _find_kind(names)
         if kind:
-            yield Item(kind, called, folder, _changed(folder))
+            yield Item(kind, called, folder, _read_time(folder))
         inner = {Kind.STUDY: {"start", "runs"}}.get(kind) if kind else names
         for entry in entries:
-            if _hidden(entry.name) or entry.is_symlink() or entry.name not in (inner or ()):
+            if _is_hidden(entry.name) or entry.is_symlink() or entry.name not in (inner or ()):
                 continue
             if entry.is_dir(follow_symlinks=False) and depth < DEEPEST:
                 waiting.append((Path(entry.path), f"{called}/{entry.name}", depth + 1))
@@ -140,13 +140,13 @@ def _walked(root: Path, name: str) -> Iterator[Item]:
                 yield from _board_file(Path(entry.path), f"{called}/{entry.name}")
 
 
-def _levels(root: Path, name: str) -> Iterator[tuple[str, list[os.DirEntry]]]:
+def _walk_levels(root: Path, name: str) -> Iterator[tuple[str, list[os.DirEntry]]]:
     """A folder and those below it, each with its name and what lies in it."""
     waiting, folders = [(root, name, 0)], 0
     while waiting and folders < MOST_FOLDERS:
         folder, called, depth = waiting.pop()
         folders += 1
-        entries = [entry for entry in _entries(folder) if not _hidden(entry.name)]
+        entries = [entry for entry in _list_entries(folder) if not _is_hidden(entry.name)]
         yield called, entries
         if depth < DEEPEST:
             inner = (entry for entry in entries if entry.is_dir(follow_symlinks=False))
@@ -160,10 +160,10 @@ def _holds_boards(path: Path) -> bool:
 
 def _board_file(path: Path, name: str) -> Iterator[Item]:
     if _holds_boards(path):
-        yield Item(Kind.BOARDS, name, path, _changed(path))
+        yield Item(Kind.BOARDS, name, path, _read_time(path))
 
 
-def _kind(names: set[str]) -> Kind | None:
+def _find_kind(names: set[str]) -> Kind | None:
     for kind, marks in MARKS.items():
         if names.issuperset(marks):
             return kind
@@ -174,14 +174,14 @@ def _with_links(path: Path) -> Iterator[Path]:
     """A path, and the links in the folder and one folder deeper."""
     yield path
     if path.is_dir():
-        for entry in _entries(path):
+        for entry in _list_entries(path):
             if entry.is_symlink():
                 yield Path(entry.path)
             elif entry.is_dir():
-                yield from (Path(inner.path) for inner in _entries(Path(entry.path)) if inner.is_symlink())
+                yield from (Path(inner.path) for inner in _list_entries(Path(entry.path)) if inner.is_symlink())
 
 
-def _entries(folder: Path) -> list[os.DirEntry]:
+def _list_entries(folder: Path) -> list[os.DirEntry]:
     try:
         with os.scandir(folder) as entries:
             return sorted(entries, key=lambda entry: entry.name)
@@ -189,19 +189,19 @@ def _entries(folder: Path) -> list[os.DirEntry]:
         return []
 
 
-def _changed(path: Path) -> float:
+def _read_time(path: Path) -> float:
     try:
         return path.stat().st_mtime
     except OSError:
         return 0.0
 
 
-def _hidden(name: str) -> bool:
+def _is_hidden(name: str) -> bool:
     """Whether a file is not for people: begun ones, locks, and names that no address can hold."""
     return name.startswith(".") or not name.isprintable()
 
 
-def _named(roots: Sequence[Path]) -> dict[str, Path]:
+def _name_roots(roots: Sequence[Path]) -> dict[str, Path]:
     found: dict[str, Path] = {}
     for root in dict.fromkeys(roots):
         name, number = root.name or "root", 2

@@ -1,4 +1,4 @@
-"""How fast a training goes, and when it ends: by its log, and by the limits of its settings."""
+"""The speed and the expected end of a training, by its log and the limits of its settings."""
 
 import os
 from pathlib import Path
@@ -10,7 +10,7 @@ LINE = msgspec.json.Decoder(dict[str, Any])
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """What ends a training, whichever comes first; None where it does not. tokens: that may still be generated."""
+    """The limits that end a training, whichever comes first; None for no limit. tokens: that may still be generated."""
 
     steps: int
     seconds: float | None = None
@@ -37,7 +37,7 @@ class Pace(msgspec.Struct, frozen=True):
 
     @property
     def share(self) -> float:
-        """How much of the training is done, by the limit that will end it."""
+        """The share of the training that is done, by the limit that will end it."""
         done = [self.steps / max(self.limits.steps, 1)]
         done += [self.seconds / self.limits.seconds] if self.limits.seconds else []
         done += [self.tokens / self.limits.tokens] if self.limits.tokens and self.limits.tokens > 0 else []
@@ -52,7 +52,7 @@ class Pace(msgspec.Struct, frozen=True):
 
     @property
     def words(self) -> str:
-        """What is done, by the limit that will end it."""
+        """The work done, by the limit that will end it, as text."""
         limits = self.limits
         if limits.seconds and self.seconds / limits.seconds >= self.steps / max(limits.steps, 1):
             return f"training, step {self.steps}, {self.seconds / 60:.1f} of {limits.seconds / 60:.1f} min"

@@ -10,7 +10,8 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
 from lakewright.engineer.environment import Problem
-from lakewright.experiments.loop.records import RunFolder, held_out_of, problems_of
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_stage_problems
 from lakewright.experiments.view.catalogue.board_table import PAGE, VERDICTS
 from lakewright.experiments.view.catalogue.board_tables import policies_of, written_so_far
 from lakewright.experiments.view.catalogue.discovery import MissingError
@@ -20,7 +21,7 @@ MOST_ANSWERS = 8  # shown of a problem
 
 
 class ProblemFilters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which problems are wanted; what is empty is not asked for. policy: whose answers, by default the last."""
+    """A filter of problems; an empty field does not filter. policy: whose answers, by default the last."""
 
     stratum: str = ""
     verdict: str = ""
@@ -52,7 +53,7 @@ class AnsweredProblem(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Whether all answers are valid, none, or some; empty without answers."""
+        """`all`, `none` or `some` answers are valid; empty without answers."""
         if not self.answers:
             return ""
         return "valid" if self.valid == self.answers else "mixed" if self.valid else "failed"
@@ -75,7 +76,7 @@ def read_problem_table(folder: RunFolder, name: str, part: str, policy: str = ""
     """The problems of a run with their answers.
 
     folder: the run. name: what it is called. part: `held-out` or `stage-N`. policy: whose answers to the held-out ones.
-    Raises MissingError where there is no such part yet, InputError where a file is damaged.
+    Raises MissingError if the part does not exist yet, InputError where a file is damaged.
     """
     if part == "held-out":
         return _read_held_out(folder, name, policy)
@@ -86,7 +87,7 @@ def read_problem_table(folder: RunFolder, name: str, part: str, policy: str = ""
     if not stage.problems.exists():
         raise MissingError(f"{name}: {stage.problems.name} of {part} is not there yet; load the page again later")
     groups = _count_groups(written_so_far(stage.groups))
-    found = _join(problems_of(stage), _read_answers(written_so_far(stage.rollouts)), groups)
+    found = _join_answers(read_stage_problems(stage), _read_answers(written_so_far(stage.rollouts)), groups)
     return ProblemTable(f"Problems of stage {int(number)}", found, [])
 
 
@@ -100,10 +101,10 @@ def _read_held_out(folder: RunFolder, name: str, policy: str) -> ProblemTable:
     answers = _read_answers(policies[chosen].plans) if chosen else {}
     counts = {key: (sum(one.failure == "none" for one in given), len(given)) for key, given in answers.items()}
     of = f", answers of {chosen.replace('-', ' ').replace('warmup', 'the warm-up')}" if chosen else ""
-    return ProblemTable(f"Held-out problems{of}", _join(held_out_of(folder), answers, counts), list(policies))
+    return ProblemTable(f"Held-out problems{of}", _join_answers(read_held_out(folder), answers, counts), list(policies))
 
 
-def _join(
+def _join_answers(
     problems: list[Problem], answers: Mapping[str, list[TextAnswer]], counts: Mapping[str, tuple[int, int]]
 ) -> list[AnsweredProblem]:
     return [
@@ -126,7 +127,7 @@ def _read_answers(path: Path) -> dict[str, list[TextAnswer]]:
 
 
 def _count_groups(path: Path) -> dict[str, tuple[int, int]]:
-    """How many answers to each problem are valid, and how many there are."""
+    """The numbers of valid answers and of all answers, by problem."""
     valid: Counter[str] = Counter()
     answers: Counter[str] = Counter()
     for group in _read_lines(path, _GROUP):

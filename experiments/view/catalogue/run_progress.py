@@ -1,4 +1,4 @@
-"""How far a run is: what each stage has finished, what is being done now, how fast, and how long it will take."""
+"""The progress of a run: finished stages, the step in progress, its speed, and the time it will take."""
 
 import math
 import time
@@ -7,8 +7,10 @@ from pathlib import Path
 import msgspec
 
 from lakewright.core_jax.support import is_locked
-from lakewright.experiments.loop.records import Done, RunFolder, Stage, left, read, spent
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Done, read_record
+from lakewright.experiments.loop.records.token_budget import count_remaining_tokens, count_run_tokens
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.view.catalogue.pace import Limits, Pace, pace_of
 from lakewright.experiments.view.catalogue.run_space import LAKE
 from lakewright.experiments.view.catalogue.stamps import files_of
@@ -39,12 +41,12 @@ class Progress(msgspec.Struct, frozen=True):
 
     @property
     def now(self) -> StageProgress | None:
-        """What is being done."""
+        """The stage in progress."""
         return next((stage for stage in self.stages if stage.state == "current"), None)
 
 
 def progress_of(folder: RunFolder, settings: RunSettings) -> Progress:
-    """Where a run is. Cheap: it looks at names, times, and the logs of a run in progress."""
+    """The progress of a run. Cheap: it reads only names, times, and the logs of a run in progress."""
     parts = [("warm-up", -1, folder.warmup), *((f"stage {n}", n, folder.stage(n)) for n in range(settings.stages))]
     first = next((place for place, (_, _, stage) in enumerate(parts) if not stage.done.exists()), len(parts))
     stages = [StageProgress(name, number, "done", "done") for name, number, _ in parts[:first]]
@@ -68,7 +70,7 @@ def _is_spent(folder: RunFolder, settings: RunSettings, number: int) -> bool:
     """Whether a run ends before stage `number`, as its tokens are generated."""
     if number <= 0 or settings.budget is None or folder.stage(number).folder.exists():
         return False
-    return left(settings.budget, spent(folder, number)) <= 0
+    return count_remaining_tokens(settings.budget, count_run_tokens(folder, number)) <= 0
 
 
 def _describe_current(folder: RunFolder, settings: RunSettings, name: str, number: int, stage: Stage) -> StageProgress:
@@ -80,15 +82,15 @@ def _describe_current(folder: RunFolder, settings: RunSettings, name: str, numbe
 
 
 def _read_limits(folder: RunFolder, settings: RunSettings, number: int) -> Limits:
-    """What ends the training of a stage, or of the warm-up."""
+    """The limits of the training of a stage, or of the warm-up."""
     training = settings.grpo.of_stage(number) if number >= 0 else settings.warmup
-    tokens = left(settings.budget, spent(folder, number)) if number >= 0 else math.inf
+    tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number)) if number >= 0 else math.inf
     seconds = 60 * training.minutes if training.minutes else None
     return Limits(training.steps, seconds, tokens if math.isfinite(tokens) else None)
 
 
 def _name_activity(stage: Stage, settings: RunSettings) -> str:
-    """In words, what a stage that is trained does, by which of its files are there."""
+    """The step of a stage in training, as text, by which of its files exist."""
     problems = "boards" if settings.environment == LAKE else "problems"
     if stage.proposal.exists():
         return f"deciding on the next {problems}"
@@ -106,5 +108,5 @@ def _estimate_left(folder: RunFolder, stages: list[StageProgress]) -> float | No
     waiting = sum(stage.state == "waiting" for stage in stages)
     if now.number < 0:
         return None if waiting else here
-    done = [read(folder.stage(number).done, Done).seconds for number in range(now.number)]
+    done = [read_record(folder.stage(number).done, Done).seconds for number in range(now.number)]
     return here + waiting * (sum(done) / len(done) if done else here + now.pace.seconds)

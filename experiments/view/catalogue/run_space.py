@@ -1,4 +1,4 @@
-"""What the pages of a run need to know of its environment: the design space, its words, and what is measured."""
+"""The environment of a run, as its pages show it: design space, words, and measures."""
 
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -12,8 +12,9 @@ from lakewright.engineer.steps import Next
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.experiments.environments.lake import lake_space
 from lakewright.experiments.environments.registry import load_environment
-from lakewright.experiments.loop.records import RunFolder, Validation, read
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Validation, read_record
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 
 Count = Callable[[Tally], tuple[int, int]]
 LAKE = "lake"
@@ -45,7 +46,7 @@ class Measure(NamedTuple):
     counts: Count
 
     def share(self, tally: Tally) -> float:
-        """The share; 0 where there are no such problems."""
+        """The share; 0 without such problems."""
         counted, of = self.counts(tally)
         return counted / of if of else 0.0
 
@@ -80,13 +81,8 @@ class RunSpace(NamedTuple):
 
     @property
     def references(self) -> str:
-        """What the warm-up learns from."""
+        """The name of the answers that the warm-up learns from."""
         return "certified plans" if self.lake else "reference answers"
-
-    @property
-    def undone(self) -> str:
-        """What is said of a stage that was rolled back."""
-        return "taken back" if self.lake else "rolled back"
 
     def label(self, stratum: Stratum) -> str:
         """A stratum for people."""
@@ -163,9 +159,9 @@ def format_value(column: Knob, value: Value) -> str:
 
 
 def describe_next(following: Next, design: Design, number: int, about: RunSpace) -> str:
-    """What is trained on next, and why, in two sentences.
+    """The next design and the reason for it, in two sentences.
 
-    following: what was decided. design: that of the stage. number: of the stage. about: the run's design space.
+    following: the decision. design: that of the stage. number: of the stage. about: the run's design space.
     """
     changes = "" if following.design == design else f": {list_changes(design, following.design, about.space)}"
     why = f" Why: {'; '.join(following.reasons)}." if following.reasons else ""
@@ -192,7 +188,7 @@ def _list_designs(folder: RunFolder, settings: RunSettings) -> Iterator[Design]:
 def _list_tallies(folder: RunFolder) -> Iterator[dict[int | str, Tally]]:
     for stage in (folder.warmup, *folder.finished_stages()):
         if stage.validation.exists():
-            yield read(stage.validation, Validation).outcomes
+            yield read_record(stage.validation, Validation).outcomes
 
 
 def _count_grade(name: str) -> Count:

@@ -17,7 +17,7 @@ NORMAL = 1.96  # standard errors to either side of a 95 % interval
 
 
 class SweepQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which statistic over which axis, a curve for each value of `by`; only cells where `only` has a value."""
+    """A statistic over an axis, with a curve for each value of `by`; only cells where `only` has a value."""
 
     statistic: str = "solvable"
     over: str = "hole_ratio"
@@ -44,7 +44,7 @@ class SweepPoint(NamedTuple):
 
 
 class SweepTable:
-    """The finished shards of a sweep. Raises InputError where the folder is no sweep of this version."""
+    """The finished shards of a sweep. Raises InputError if the folder is not a sweep of this version."""
 
     def __init__(self, folder: SweepFolder) -> None:
         self.spec = folder.manifest().spec
@@ -53,16 +53,16 @@ class SweepTable:
 
     @property
     def statistics(self) -> list[str]:
-        """Those that the sweep has kept."""
+        """The statistics that the sweep has saved."""
         kept = self.spec.columns or tuple(COLUMNS)
         needs = {"solvable": "status", "undecided": "status", "wait_required": "wait_required"}
         return [name for name in (*SHARES, *NUMBERS) if needs.get(name, name) in kept]
 
     def answer(self, question: SweepQuestion) -> list[SweepPoint]:
-        """The points of every curve, in order. Raises InputError where the sweep has not kept the statistic."""
+        """The points of every curve, in order. Raises InputError if the sweep has not saved the statistic."""
         if question.statistic not in self.statistics:
             raise InputError(
-                f"{question.statistic} was not kept by this sweep; choose from {', '.join(self.statistics)}"
+                f"{question.statistic} was not saved by this sweep; choose from {', '.join(self.statistics)}"
             )
         if not self._files:
             return []

@@ -1,1 +1,1 @@
-"""The pages of the viewer, the static site and the report: what each shows, and the templates that show it."""
+"""The pages of the viewer, the static site and the report: their contents and their templates."""

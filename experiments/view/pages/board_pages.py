@@ -8,14 +8,16 @@ from markupsafe import Markup
 
 from lakewright.core_jax.rows import Row, board_key
 from lakewright.core_jax.types import FAILURE_NAMES, STATUS_NAMES
-from lakewright.experiments.loop.records import Answer, Example, RunFolder, Stage, Validation, read, read_answers
+from lakewright.experiments.loop.records.board_answers import Answer, read_answers
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Example, Validation, read_record
 from lakewright.experiments.view.catalogue.board_table import PAGE, VERDICTS, Filters, Tile
 from lakewright.experiments.view.catalogue.board_tables import answers_to, policies_of, table_of
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
 from lakewright.experiments.view.catalogue.run_space import LAKE
 from lakewright.experiments.view.pages.rendering import Crumb, Page, asked_for, mark_svg, query_for
 from lakewright.experiments.view.pictures.board_art import MOST_SIDE, is_drawable
-from lakewright.experiments.view.pictures.played_plans import Played, played, still_svg
+from lakewright.experiments.view.pictures.played_plans import Played, draw_played, still_svg
 from lakewright.experiments.view.pictures.replay import make_example
 
 Query = Mapping[str, list[str]]
@@ -24,7 +26,10 @@ GIVEN = "The plan that was given"
 
 
 def boards_page(catalogue: Catalogue, item: Item, query: Query, part: str) -> Page:
-    """A page of boards. Raises InputError where a filter is none, or the file cannot be read."""
+    """A page of boards. Raises InputError if a filter is invalid, or the file cannot be read.
+
+    catalogue: of all items. item: that has the boards. query: the filters. part: as for `table_of`.
+    """
     filters = asked_for(Filters, query)
     table = table_of(catalogue, item, part, filters.policy)
     tiles, more = table.page(filters)
@@ -35,7 +40,7 @@ def boards_page(catalogue: Catalogue, item: Item, query: Query, part: str) -> Pa
         "address": f"boards/{item.kind}/{part}/{item.name}",
         "board": f"board/{item.kind}/{part}",
         "item": item,
-        "tiles": [(tile, _still(tile.row)) for tile in tiles],
+        "tiles": [(tile, _draw_still(tile.row)) for tile in tiles],
         "export": f"export/{item.kind}/{part}",
         "most_side": MOST_SIDE,
         "count": table.count(filters),
@@ -47,11 +52,15 @@ def boards_page(catalogue: Catalogue, item: Item, query: Query, part: str) -> Pa
         "statuses": STATUS_NAMES,
         "failures": FAILURE_NAMES[1:],
     }
-    return Page(f"{table.title}: {item.name}", "boards.html", values, _crumbs(item, part))
+    return Page(f"{table.title}: {item.name}", "boards.html", values, _make_crumbs(item, part))
 
 
 def board_page(catalogue: Catalogue, item: Item, query: Query, part: str, place: str) -> Page:
-    """One board: its labels, the certified plan, and the plan that was given for it. Raises InputError."""
+    """One board: its labels, the certified plan, and the plan that was given for it.
+
+    catalogue: of all items. item: that has the board. query: unused. part: as for `table_of`. place: of the board in
+    the table. Raises InputError if the board does not exist, or the file cannot be read.
+    """
     table = table_of(catalogue, item, part)
     tile, more = table.at(int(place))
     drawn = tile.row is not None and is_drawable(tile.row.size)
@@ -66,16 +75,16 @@ def board_page(catalogue: Catalogue, item: Item, query: Query, part: str, place:
         "most_side": MOST_SIDE,
         "players": players_of(item, part, tile) if drawn else [],
         "row_text": msgspec.json.encode(tile.row).decode() if tile.row and drawn else "",
-        "bare": bare(tile.row) if tile.row and drawn else "",
-        "still": _still(tile.row),
+        "bare": strip_labels(tile.row) if tile.row and drawn else "",
+        "still": _draw_still(tile.row),
         "checkpoints": _over_checkpoints(item, tile) if part == "held-out" else [],
         "asking": checkpoints_of(item) if item.kind is Kind.RUN and drawn else [],
     }
-    crumbs = [*_crumbs(item, part), Crumb(f"board {int(place)}", "")]
+    crumbs = [*_make_crumbs(item, part), Crumb(f"board {int(place)}", "")]
     return Page(f"Board {int(place)} of {item.name}", "board.html", values, crumbs)
 
 
-def _still(row: Row | None) -> Markup | None:
+def _draw_still(row: Row | None) -> Markup | None:
     """The picture of a board; None of one that is too large, or is none."""
     return mark_svg(still_svg(row)) if row and is_drawable(row.size) else None
 
@@ -87,15 +96,15 @@ def players_of(item: Item, part: str, tile: Tile) -> list[dict[str, Any]]:
     found = [("The certified plan", make_example(row, row.plan))] if row.plan else []
     answers = answers_to(item, part, tile)
     titles = [f"Plan {n} of {len(answers)}" for n in range(1, len(answers) + 1)] if len(answers) > 1 else [GIVEN]
-    found += [(title, _given(row, answer)) for title, answer in zip(titles, answers, strict=False)]
-    return [{"title": title, "played": played(example)} for title, example in found]
+    found += [(title, _make_given(row, answer)) for title, answer in zip(titles, answers, strict=False)]
+    return [{"title": title, "played": draw_played(example)} for title, example in found]
 
 
-def _given(row: Row, answer: Answer) -> Example:
+def _make_given(row: Row, answer: Answer) -> Example:
     return make_example(row, answer.plan[: row.agents], answer.failure, answer.agent, answer.step)
 
 
-def bare(row: Row) -> str:
+def strip_labels(row: Row) -> str:
     """A board without its labels, as the editor takes it."""
     return msgspec.json.encode({"grid": row.grid, "starts": row.starts, "goals": row.goals}).decode()
 
@@ -106,7 +115,7 @@ def checkpoints_of(item: Item) -> list[tuple[str, str]]:
     if folder.settings().environment != LAKE:
         return []
     parts = [("warmup", folder.warmup), *((f"stage-{n}", folder.stage(n)) for n in range(folder.settings().stages))]
-    best = folder.best()
+    best = folder.find_best()
     return [
         (name, name.replace("-", " ") + " (best)" * (best is not None and stage.folder == best.folder))
         for name, stage in parts
@@ -115,34 +124,34 @@ def checkpoints_of(item: Item) -> list[tuple[str, str]]:
 
 
 def _over_checkpoints(item: Item, tile: Tile) -> list[dict[str, Any]]:
-    """For every policy of the run whether its plan for this held-out board is valid, and the plan where it is kept."""
+    """For every policy of the run whether its plan for this held-out board is valid, and the plan if it was saved."""
     found = []
     for name, stage in policies_of(RunFolder(item.path)).items():
-        given = _greedy(stage, tile)
-        valid = given.failure == "none" if given else _digit(stage, tile.place)
-        found.append({"name": name.replace("-", " "), "valid": valid, "played": _played(given)})
+        given = _find_greedy(stage, tile)
+        valid = given.failure == "none" if given else _read_digit(stage, tile.place)
+        found.append({"name": name.replace("-", " "), "valid": valid, "played": _draw_played(given)})
     return found
 
 
-def _played(given: Example | None) -> Played | None:
-    return played(given) if given and is_drawable(given.row.size) else None
+def _draw_played(given: Example | None) -> Played | None:
+    return draw_played(given) if given and is_drawable(given.row.size) else None
 
 
-def _greedy(stage: Stage, tile: Tile) -> Example | None:
-    """The plan of a policy for a held-out board, where it is kept; older versions kept some."""
+def _find_greedy(stage: Stage, tile: Tile) -> Example | None:
+    """The plan of a policy for a held-out board, if it was saved; older versions saved some."""
     if not tile.row:
         return None
-    kept = [_given(tile.row, answer) for answer in read_answers(stage.plans, tile.row, tile.place)]
-    key, examples = board_key(tile.row), read(stage.validation, Validation).examples
+    kept = [_make_given(tile.row, answer) for answer in read_answers(stage.plans, tile.row, tile.place)]
+    key, examples = board_key(tile.row), read_record(stage.validation, Validation).examples
     return next((example for example in [*kept, *examples] if board_key(example.row) == key), None)
 
 
-def _digit(stage: Stage, place: int) -> bool | None:
-    """Whether a policy's plan for a held-out board is valid, as folders of versions that kept no plans say."""
-    return {"1": True, "0": False}.get(read(stage.validation, Validation).valid[place : place + 1])
+def _read_digit(stage: Stage, place: int) -> bool | None:
+    """Whether a policy's plan for a held-out board is valid, from folders of versions that saved no plans."""
+    return {"1": True, "0": False}.get(read_record(stage.validation, Validation).valid[place : place + 1])
 
 
-def _crumbs(item: Item, part: str) -> list[Crumb]:
+def _make_crumbs(item: Item, part: str) -> list[Crumb]:
     here = Crumb(part.replace("-", " "), f"boards/{item.kind}/{part}/{item.name}")
     if item.kind is Kind.BOARDS:
         return [Crumb("All", ""), Crumb(item.name, here.address)]

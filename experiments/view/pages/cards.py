@@ -1,4 +1,4 @@
-"""Every item as a card: what it is, how far it is, how well a run's policy does; and the first page, of all cards."""
+"""Cards of items, with kind, progress and the result of a run's policy; and the first page, of all cards."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import is_locked, read_raw
 from lakewright.engineer.tally import pool_tallies
-from lakewright.experiments.loop.records import RunFolder, Validation, read
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Validation, read_record
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.sweep.folder import SweepFolder
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
 from lakewright.experiments.view.catalogue.run_progress import progress_of
@@ -55,14 +56,14 @@ def _summarise_run(item: Item) -> dict[str, Any]:
 
 
 def _summarise_item(item: Item) -> dict[str, Any]:
-    """How far a run is, and the share of valid answers of its last policy."""
+    """The progress of a run, and the share of valid answers of its last policy."""
     folder = RunFolder(item.path)
     settings = folder.settings()
     progress, state = progress_of(folder, settings), ""
     done = [stage for stage in progress.stages if stage.state == "done"]
     stage = folder.stage(done[-1].number) if done and done[-1].number >= 0 else folder.warmup
     there = stage.validation.exists()
-    valid = pool_tallies(read(stage.validation, Validation).outcomes.values()).valid_rate if there else None
+    valid = pool_tallies(read_record(stage.validation, Validation).outcomes.values()).valid_rate if there else None
     count = sum(stage.number >= 0 for stage in done)
     words = f"{settings.teacher}, seed {settings.seed}; {count} of {settings.stages} stages; "
     words += _describe_problems(settings)

@@ -13,7 +13,8 @@ from scipy.stats import t
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.charts.lines import Point, Series, line_chart
 from lakewright.experiments.environments.lake import lake_space
-from lakewright.experiments.loop.records import Chapter, RunFolder, chapters
+from lakewright.experiments.loop.records.history import Chapter, read_chapters
+from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind
 from lakewright.experiments.view.catalogue.run_space import VALID, Measure, RunSpace, find_space
 from lakewright.experiments.view.catalogue.stamps import stamp_of
@@ -25,7 +26,7 @@ SEED = re.compile(r"-s\d+$")
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """What of the runs is compared. arms: whether runs that differ in their seed alone are one curve."""
+    """The choice of what is compared. arms: whether runs that differ in their seed alone are one curve."""
 
     measure: str = "valid"
     arms: bool = False
@@ -101,7 +102,7 @@ def arms_chart(histories: Mapping[str, Sequence[Chapter]], spaces: Sequence[RunS
 
 @functools.lru_cache(maxsize=MOST_RUNS)
 def _read_history(folder: Path, stamp: str) -> list[Chapter]:
-    return chapters(RunFolder(folder))
+    return read_chapters(RunFolder(folder))
 
 
 def _draw_chart(series: Sequence[Series], title: str) -> str:

@@ -24,7 +24,7 @@ class Drawn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def editor_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
-    """The editor with the board of the address. Raises InputError where that is no board."""
+    """The editor with the board of the address. Raises InputError if it is not a board."""
     text = query.get("board", [FIRST])[-1]
     drawn_row(text)
     runs = [item for item in catalogue.items() if item.kind is Kind.RUN]
@@ -45,7 +45,7 @@ def drawn_row(text: str) -> Row:
 
 
 def _list_checkpoints(runs: list) -> list[tuple[str, str]]:
-    """What may be asked, with words for it: the policy that comes with the package, and the runs' checkpoints."""
+    """The checkpoints that may be asked, with labels: the policy of the package, and those of the runs."""
     found = [(PRETRAINED, PRETRAINED)]
     for item in runs:
         try:

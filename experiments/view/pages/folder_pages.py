@@ -27,7 +27,7 @@ def evaluation_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
 
 
 def benchmark_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
-    """How many boards of each kind a benchmark holds. Raises InputError where its manifest cannot be read."""
+    """The numbers of boards of each kind in a benchmark. Raises InputError where its manifest cannot be read."""
     found = record_of(item, "manifest.json")
     try:
         counts = [

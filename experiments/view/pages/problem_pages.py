@@ -5,7 +5,7 @@ from collections.abc import Mapping
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.view.catalogue.board_table import PAGE, VERDICTS
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
 from lakewright.experiments.view.catalogue.problem_table import AnsweredProblem, ProblemFilters, read_problem_table
@@ -15,7 +15,10 @@ from lakewright.experiments.view.pages.rendering import Crumb, Page, asked_for, 
 
 
 def problems_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]], part: str) -> Page:
-    """A page of problems. Raises InputError where a filter is none, the run has boards, or a file is damaged."""
+    """A page of problems. Raises InputError if a filter is invalid, the run has boards, or a file is damaged.
+
+    catalogue: of all items, unused. item: the run. query: the filters. part: `held-out` or `stage-N`.
+    """
     filters, folder = asked_for(ProblemFilters, query), RunFolder(item.path)
     about = find_space(folder, folder.settings())
     if about.lake:

@@ -57,7 +57,7 @@ def render_fragment(template: str, values: Mapping[str, Any]) -> str:
 
 
 def mark_svg(svg: str) -> Markup:
-    """SVG of our own drawing, whose texts are escaped where they are written."""
+    """SVG drawn by this package, whose texts are escaped where they are written."""
     return Markup(svg)
 
 
@@ -89,7 +89,7 @@ def _read_template(name: str) -> str:
 
 
 def _escape_value(value: Any) -> Any:
-    """Text of others without what cannot be shown; markup of our own as it is."""
+    """Outside text without what cannot be shown; markup of this package unchanged."""
     return value if isinstance(value, Markup) or not isinstance(value, str) else Markup(escape_text(value))
 
 
@@ -114,7 +114,7 @@ def format_duration(seconds: float | None) -> str:
 
 
 def format_ago(seconds: float) -> str:
-    """How long ago a moment was, in seconds since 1970."""
+    """The time since a moment, given in seconds since 1970, as text."""
     return f"{format_duration(max(0.0, time.time() - seconds))} ago"
 
 

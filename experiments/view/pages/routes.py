@@ -1,4 +1,4 @@
-"""Which page an address leads to: one table for the server and for the static site."""
+"""The pages by their addresses: one table for the server and for the static site."""
 
 import re
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ def page_for(catalogue: Catalogue, address: str, query: Query) -> Page:
     for pattern, make in ROUTES:
         if found := pattern.fullmatch(address):
             return make(catalogue, query, **found.groupdict())
-    raise MissingError(f"{address!r:.80} is no page; go back to the list of what there is")
+    raise MissingError(f"{address!r:.80} is not a page; return to the index")
 
 
 def _of_item(kind: Kind, make: Callable[..., Page]) -> Callable[..., Page]:

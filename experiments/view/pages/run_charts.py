@@ -13,7 +13,7 @@ from lakewright.experiments.charts.bars import stacked_bars
 from lakewright.experiments.charts.heat import heat_map, ratio_labels
 from lakewright.experiments.charts.lines import Point, Series, line_chart
 from lakewright.experiments.charts.reliability import reliability_chart
-from lakewright.experiments.loop.records import Chapter
+from lakewright.experiments.loop.records.history import Chapter
 from lakewright.experiments.view.catalogue.run_space import Count, RunSpace
 
 PERCENT = (0.0, 100.0)
@@ -26,7 +26,10 @@ def tokens_after(history: Sequence[Chapter]) -> list[int]:
 
 
 def share_point(x: float, count: int, of: int, words: str = "") -> Point:
-    """A share in percent with its 95 % interval (Wilson, 1927); no number where there are no problems."""
+    """A share in percent with its 95 % interval (Wilson, 1927); no number without problems.
+
+    x: the position. count: of problems that have the property. of: of all problems. words: the label of the point.
+    """
     if not of:
         return Point(x, float("nan"))
     found = binomtest(count, of).proportion_ci(method="wilson")
@@ -100,13 +103,13 @@ def step_charts(logs: Mapping[str, Sequence[Mapping[str, float | None]]], about:
 
 
 def forecast_chart(history: Sequence[Chapter], about: RunSpace) -> str | None:
-    """What the difficulty model expected of the groups of each stage before it, against what came; None without."""
+    """The outcomes of each stage's groups against the forecast of the difficulty model; None without one."""
     found = pool_calibrations([chapter.calibration for chapter in history if chapter.calibration])
     return reliability_chart({"this run": found}, about.space.words.answers) if found else None
 
 
 def engineer_charts(history: Sequence[Chapter]) -> list[str]:
-    """What the proposals of an engineer that is trained earn, and how many are refused or different, group by group."""
+    """The rewards of a trained engineer's proposals, and how many are refused or different, group by group."""
     trained = [(chapter, chapter.engineer) for chapter in history if chapter.engineer]
     if not trained:
         return []

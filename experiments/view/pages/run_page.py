@@ -1,4 +1,4 @@
-"""The page of a run: how far it is, what came of it, its stages and curves; and the report, a run in one file."""
+"""The page of a run: progress, result, stages and curves; and the report, a run in one file."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -8,17 +8,11 @@ from typing import Any
 import msgspec
 from markupsafe import Markup
 
-from lakewright.experiments.loop.records import (
-    Chapter,
-    Example,
-    RunFolder,
-    chapters,
-    examination_of,
-    held_out_of,
-    met_in_training,
-    problems_of,
-)
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.records.history import Chapter, count_met_in_training, read_chapters, read_examination
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Example
+from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_stage_problems
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
 from lakewright.experiments.view.catalogue.run_progress import StageProgress, progress_of
 from lakewright.experiments.view.catalogue.run_space import Measure, RunSpace, describe_next, find_space
@@ -26,15 +20,15 @@ from lakewright.experiments.view.pages import run_charts as charts
 from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, format_percent, mark_svg
 from lakewright.experiments.view.pages.stage_page import stage_values, texts_of
 from lakewright.experiments.view.pictures.board_art import MOST_SIDE, is_drawable
-from lakewright.experiments.view.pictures.board_pictures import caption, frames
+from lakewright.experiments.view.pictures.board_pictures import draw_frames, write_caption
 
 Log = Sequence[Mapping[str, float | None]]
 
 
 def run_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:
-    """What a run has done so far, also while it runs. Raises InputError where its files cannot be read."""
+    """The page of a run so far, also while it runs. Raises InputError where its files cannot be read."""
     folder = RunFolder(item.path)
-    values = _values(folder, item.name)
+    values = _collect_values(folder, item.name)
     live = values["progress"].state == "running"
     return Page(item.name, "run.html", values, [Crumb("All", ""), Crumb(item.name, f"run/{item.name}")], live)
 
@@ -42,16 +36,16 @@ def run_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -
 def report_page(folder: RunFolder) -> Page:
     """The run and all its stages on one page."""
     name = folder.folder.resolve().name
-    values = _values(folder, name)
+    values = _collect_values(folder, name)
     history: list[Chapter] = values["history"]
-    stages = [stage_values(folder, name, number) for number, chapter in enumerate(_staged(history)) if chapter]
-    values |= {"stages": stages, "strips": _strips(history) if values["about"].lake else []}
+    stages = [stage_values(folder, name, number) for number, chapter in enumerate(_select_stages(history)) if chapter]
+    values |= {"stages": stages, "strips": _draw_strips(history) if values["about"].lake else []}
     values |= {"texts": [] if values["about"].lake or not history else texts_of(history[-1], values["about"])}
     return Page(f"Lakewright run {name}", "report.html", values)
 
 
-def _values(folder: RunFolder, name: str) -> dict[str, Any]:
-    settings, history = folder.settings(), chapters(folder)
+def _collect_values(folder: RunFolder, name: str) -> dict[str, Any]:
+    settings, history = folder.settings(), read_chapters(folder)
     progress, about = progress_of(folder, settings), find_space(folder, settings)
     forecast = charts.forecast_chart(history, about)
     return {
@@ -62,20 +56,20 @@ def _values(folder: RunFolder, name: str) -> dict[str, Any]:
         "settings_text": msgspec.json.format(msgspec.json.encode(settings), indent=2).decode(),
         "history": history,
         "progress": progress,
-        "finished": len(_staged(history)),
+        "finished": len(_select_stages(history)),
         "result": result_of(history, about, progress.now),
-        "examination": _examination(folder),
-        "results": _results(history, about),
+        "examination": _describe_examination(folder),
+        "results": _make_results(history, about),
         "counts": _count_traits(history, about),
         "by_stratum": _by_stratum(history, about),
         "met": _count_met(folder, about),
-        "charts": _charts(history, about),
+        "charts": _draw_charts(history, about),
         "step_charts": _step_charts(folder, history, about, progress.now),
         "forecast": mark_svg(forecast) if forecast else None,
-        "forecasts": _forecasts(history),
+        "forecasts": _make_forecasts(history),
         "engineer_charts": [mark_svg(chart) for chart in charts.engineer_charts(history)],
         "design_charts": [mark_svg(chart) for chart in charts.design_charts(history, about)]
-        if _staged(history)
+        if _select_stages(history)
         else [],
         "next_words": _describe_next(folder, history, about),
         "tokens": charts.tokens_after(history)[-1] if history else 0,
@@ -83,7 +77,7 @@ def _values(folder: RunFolder, name: str) -> dict[str, Any]:
 
 
 def result_of(history: Sequence[Chapter], about: RunSpace, now: StageProgress | None = None) -> str:
-    """What came of a run, in a sentence. now: what is being done."""
+    """The result of a run, in a sentence. now: the stage in progress."""
     if not history:
         doing = now.doing if now else "preparing"
         return f"Nothing is finished yet; the warm-up comes first: {doing}."
@@ -95,28 +89,27 @@ def result_of(history: Sequence[Chapter], about: RunSpace, now: StageProgress | 
         share = format_percent(valid.share(first.pooled))
         return f"After the {first.name} {share}% of {answers} are valid{''.join(shares)}."
     back = [chapter.name for chapter in history if chapter.rolled_back]
-    undone = f" {about.undone.capitalize()}: {', '.join(back)}." if back else ""
+    undone = f" Rolled back: {', '.join(back)}." if back else ""
     if first is last:
-        return f"No stage was kept: the policy of the {first.name} counts.{undone}"
-    gains = [f", and {one.where}, {_change(one, first, last)}" for one in traits]
-    return (
-        f"From {first.name} to {last.name}, valid {answers} go {_change(valid, first, last)}{''.join(gains)}.{undone}"
-    )
+        return f"Every stage was rolled back: the policy of the {first.name} is final.{undone}"
+    gains = [f", and {one.where}, {_describe_change(one, first, last)}" for one in traits]
+    change = _describe_change(valid, first, last)
+    return f"From {first.name} to {last.name}, valid {answers} go {change}{''.join(gains)}.{undone}"
 
 
 def _describe_next(folder: RunFolder, history: Sequence[Chapter], about: RunSpace) -> str:
-    """What the run trains on now, and why, where it has a stage to come; the lake's page has it on that of a stage."""
-    number = len(_staged(history)) - 1
+    """The design of the stage to come, and the reason for it; of the lake, the page of a stage has it."""
+    number = len(_select_stages(history)) - 1
     stage = folder.stage(number)
     last = number + 1 == folder.settings().stages
     if about.lake or number < 0 or last or not (stage.proposal.exists() or stage.next.exists()):
         return ""
-    return describe_next(stage.following(), stage.design(), number, about)
+    return describe_next(stage.read_next(), stage.design(), number, about)
 
 
-def _examination(folder: RunFolder) -> str:
-    """How well the engineer has learned its part, in a sentence; empty where the warm-up did not teach it."""
-    learned = examination_of(folder)
+def _describe_examination(folder: RunFolder) -> str:
+    """The result of the engineer's examination, in a sentence; empty if the warm-up did not teach its part."""
+    learned = read_examination(folder)
     return f"After the warm-up {learned.summary()}." if learned else ""
 
 
@@ -125,15 +118,15 @@ def agents_of(settings: RunSettings) -> str:
     return " or ".join(map(str, settings.teams or [settings.env.agents]))
 
 
-def _staged(history: Sequence[Chapter]) -> list[Chapter]:
+def _select_stages(history: Sequence[Chapter]) -> list[Chapter]:
     return [chapter for chapter in history if chapter.design]
 
 
-def _results(history: Sequence[Chapter], about: RunSpace) -> Table:
+def _make_results(history: Sequence[Chapter], about: RunSpace) -> Table:
     header = ("", *(f"{measure.title} %" for measure in about.measures), "tokens", "minutes")
     rows = [
         (
-            chapter.name + f" ({about.undone})" * chapter.rolled_back,
+            chapter.name + " (rolled back)" * chapter.rolled_back,
             *(format_percent(measure.share(chapter.pooled)) for measure in about.measures),
             f"{tokens:,.0f}".replace(",", " "),
             f"{chapter.seconds / 60:.1f}",
@@ -144,25 +137,25 @@ def _results(history: Sequence[Chapter], about: RunSpace) -> Table:
 
 
 def _count_traits(history: Sequence[Chapter], about: RunSpace) -> list[tuple[int, str]]:
-    """How many held-out problems have each trait, and what these are called."""
+    """The number of held-out problems with each trait, and the name of these."""
     tally = history[-1].pooled if history else None
     return [(measure.counts(tally)[1], measure.where) for measure in about.measures if tally and measure.where]
 
 
 def _count_met(folder: RunFolder, about: RunSpace) -> dict[str, int]:
-    """How many held-out problems of each stratum also occur among the problems of the finished stages."""
+    """Number of held-out problems of each stratum that also occur among the problems of the finished stages."""
     if about.lake:
-        return {about.label(size): count for size, count in met_in_training(folder).items() if count}
+        return {about.label(size): count for size, count in count_met_in_training(folder).items() if count}
     if not folder.held_out.exists():
         return {}
     stages = [stage for stage in folder.finished_stages() if stage.problems.exists()]
-    trained = {problem.key for stage in stages for problem in problems_of(stage)}
-    met = Counter(problem.cell.stratum for problem in held_out_of(folder) if problem.key in trained)
+    trained = {problem.key for stage in stages for problem in read_stage_problems(stage)}
+    met = Counter(problem.cell.stratum for problem in read_held_out(folder) if problem.key in trained)
     return {about.label(stratum): met[stratum] for stratum in about.space.sort_strata(met)}
 
 
-def _forecasts(history: Sequence[Chapter]) -> Table | None:
-    """How well the difficulty model foresaw each stage."""
+def _make_forecasts(history: Sequence[Chapter]) -> Table | None:
+    """The calibration of the difficulty model's forecast of each stage."""
     known = [(chapter.name, chapter.calibration) for chapter in history if chapter.calibration]
     rows = [(name, str(found.groups), f"{found.brier:.4f}", f"{found.baseline:.4f}") for name, found in known]
     return Table(("", "groups", "Brier score", "of one prediction for all"), rows) if rows else None
@@ -179,7 +172,7 @@ def _by_stratum(history: Sequence[Chapter], about: RunSpace) -> Table:
     return Table(header, rows)
 
 
-def _charts(history: Sequence[Chapter], about: RunSpace) -> list:
+def _draw_charts(history: Sequence[Chapter], about: RunSpace) -> list:
     made = (charts.rates_chart, charts.strata_chart, charts.failures_chart)
     return [mark_svg(make(history, about)) for make in made] if history else []
 
@@ -189,14 +182,14 @@ def _step_charts(folder: RunFolder, history: Sequence[Chapter], about: RunSpace,
     logs: dict[str, Log] = {chapter.name: chapter.log for chapter in history if chapter.log}
     if now is not None:
         log = (folder.stage(now.number) if now.number >= 0 else folder.warmup).train_log
-        if lines := _growing(log.with_name(f".{log.name}.part")) or _growing(log):
+        if lines := _read_growing(log.with_name(f".{log.name}.part")) or _read_growing(log):
             logs[now.name] = lines
     warmup = logs.pop("warm-up", None)
     found = charts.step_charts(logs, about) if logs else []
     return [mark_svg(chart) for chart in [*found, *([charts.warmup_chart(warmup)] if warmup else [])]]
 
 
-def _growing(log: Path) -> Log:
+def _read_growing(log: Path) -> Log:
     """The whole lines of a log that is being written."""
     try:
         return msgspec.json.decode(b"[%s]" % b",".join(log.read_bytes().split(b"\n")[:-1]), type=list[dict[str, Any]])
@@ -204,28 +197,28 @@ def _growing(log: Path) -> Log:
         return []
 
 
-def _strips(history: Sequence[Chapter]) -> list[tuple[str, list[tuple[str, list]]]]:
+def _draw_strips(history: Sequence[Chapter]) -> list[tuple[str, list[tuple[str, list]]]]:
     """Plans of the last stage, frame by frame: titles, captions and frames."""
     examples = history[-1].validation.examples if history else []
     found = []
     for title, valid in (("Valid plans on boards that force a wait", True), ("Failures", False)):
         shown = [example for example in examples if (example.failure == "none") == valid]
         if shown:
-            strips = [(_caption(example), _frames(example)) for example in shown]
+            strips = [(_write_caption(example), _draw_frames(example)) for example in shown]
             found.append((title, strips))
     return found
 
 
-def _caption(example: Example) -> str:
+def _write_caption(example: Example) -> str:
     side = example.row.size
     without = "" if is_drawable(side) else f" {side} x {side} cells, no picture above {MOST_SIDE}."
-    return caption(example) + without
+    return write_caption(example) + without
 
 
-def _frames(example: Example) -> list[Markup]:
-    return [mark_svg(frame) for frame in frames(example)] if is_drawable(example.row.size) else []
+def _draw_frames(example: Example) -> list[Markup]:
+    return [mark_svg(frame) for frame in draw_frames(example)] if is_drawable(example.row.size) else []
 
 
-def _change(measure: Measure, before: Chapter, after: Chapter) -> str:
+def _describe_change(measure: Measure, before: Chapter, after: Chapter) -> str:
     shares = (format_percent(measure.share(chapter.pooled)) for chapter in (before, after))
     return "from {}% to {}%".format(*shares)

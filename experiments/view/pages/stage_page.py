@@ -1,4 +1,4 @@
-"""The page of a stage: evidence, prompt, answer, delta, guard, trial, the problems drawn, and what came of them."""
+"""The page of a stage: evidence, prompt, answer, delta, guard, trial, the problems drawn, and the outcomes."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -12,25 +12,24 @@ from lakewright.engineer.negotiation import Attempt
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.charts.difficulty_map import difficulty_svg
-from lakewright.experiments.loop.records import (
-    Chapter,
+from lakewright.experiments.loop.records.history import Chapter
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import (
     Decision,
     Done,
     EngineerTraining,
     Example,
     Rollback,
-    RunFolder,
     Sampled,
-    Stage,
     Validation,
-    read,
+    read_record,
 )
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
 from lakewright.experiments.view.catalogue.run_space import RunSpace, describe_next, find_space, format_value
 from lakewright.experiments.view.pages import run_charts as charts
 from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, format_percent, format_points, mark_svg
 from lakewright.experiments.view.pictures.board_art import MOST_SIDE, is_drawable
-from lakewright.experiments.view.pictures.played_plans import played
+from lakewright.experiments.view.pictures.played_plans import draw_played
 from lakewright.experiments.view.pictures.replay import make_example
 
 STEPS = ("evidence", "prompt", "answer", "delta", "guard", "trial", "drawn", "change", "plans")
@@ -74,7 +73,10 @@ class TextExample(NamedTuple):
 
 
 def stage_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]], number: str) -> Page:
-    """A stage that is finished, or as far as it is. Raises InputError where the run has no such stage."""
+    """A stage so far. Raises InputError if the run has no such stage.
+
+    catalogue, query: unused, as this page has no filters. item: the run. number: of the stage, from 0.
+    """
     folder = RunFolder(item.path)
     stages = folder.settings().stages
     if int(number) >= stages:
@@ -89,9 +91,9 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
     stage, before = folder.stage(number), folder.stage(number - 1) if number else folder.warmup
     following = folder.stage(number + 1)
     about = find_space(folder, folder.settings())
-    decision = read(stage.proposal, Decision) if stage.proposal.exists() else None
+    decision = read_record(stage.proposal, Decision) if stage.proposal.exists() else None
     evidence = stage.read_evidence() if stage.evidence.exists() else None
-    trial = read(stage.trial, Trial) if stage.trial.exists() else None
+    trial = read_record(stage.trial, Trial) if stage.trial.exists() else None
     design = stage.design() if stage.env.exists() else None
     return {
         "about": about,
@@ -101,31 +103,31 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
         "number": number,
         "steps": STEPS,
         "finished": stage.done.exists(),
-        "seconds": read(stage.done, Done).seconds if stage.done.exists() else None,
+        "seconds": read_record(stage.done, Done).seconds if stage.done.exists() else None,
         "design": _tabulate_design(design, about) if design else None,
-        "sampled": _sampled(stage, about),
+        "sampled": _show_sampled(stage, about),
         "evidence_text": evidence_text(evidence, about.space) if evidence else None,
-        "maps": _maps(evidence, following, number, about),
-        **_frontier(stage, about),
-        "engineer": _engineer(stage),
+        "maps": _draw_maps(evidence, following, number, about),
+        **_show_forecast(stage, about),
+        "engineer": _show_engineer(stage),
         "decision": decision,
-        "attempts": _attempts(decision, design, about) if decision and design else [],
-        "trial": _trial(trial, about) if trial else None,
+        "attempts": _list_attempts(decision, design, about) if decision and design else [],
+        "trial": _show_trial(trial, about) if trial else None,
         "trial_tokens": trial.tokens if trial else 0,
         **_next_values(stage, design, number, about),
-        "next_sampled": _sampled(following, about),
-        "own_change": _change(before, stage, about),
-        "next_change": _change(stage, following, about),
-        "rollback": read(stage.rollback, Rollback) if stage.rollback.exists() else None,
+        "next_sampled": _show_sampled(following, about),
+        "own_change": _show_change(before, stage, about),
+        "next_change": _show_change(stage, following, about),
+        "rollback": read_record(stage.rollback, Rollback) if stage.rollback.exists() else None,
         **_kept_problems(stage, following, about),
         "most_side": MOST_SIDE,
     }
 
 
 def _next_values(stage: Stage, design: Design | None, number: int, about: RunSpace) -> dict[str, Any]:
-    """What is trained on next, and why."""
+    """The next design, and the reason for it."""
     known = stage.done.exists() and (stage.proposal.exists() or stage.next.exists())
-    following = stage.following() if known else None
+    following = stage.read_next() if known else None
     return {
         "next_design": list_stratum_changes(design, following.design, about) if design and following else None,
         "next_source": following.source if following else "",
@@ -135,19 +137,19 @@ def _next_values(stage: Stage, design: Design | None, number: int, about: RunSpa
 
 
 def _kept_problems(stage: Stage, following: Stage, about: RunSpace) -> dict[str, Any]:
-    """The problems that can be looked at, and the policy's answers to some of the held-out ones."""
-    examples = read(stage.validation, Validation).examples if stage.validation.exists() else []
+    """The problems that can be shown, and the policy's answers to some of the held-out ones."""
+    examples = read_record(stage.validation, Validation).examples if stage.validation.exists() else []
     return {
         "next_drawn": following.boards.exists() or following.problems.exists(),
         "problems_kept": stage.boards.exists() or stage.problems.exists(),
-        "players": _players(examples) if about.lake else [],
+        "players": _make_players(examples) if about.lake else [],
         "texts": [] if about.lake else _list_texts(examples, about),
     }
 
 
-def _frontier(stage: Stage, about: RunSpace) -> dict[str, Any]:
+def _show_forecast(stage: Stage, about: RunSpace) -> dict[str, Any]:
     """The difficulty model's forecast: a picture, or a table where there are several levels."""
-    forecast = read(stage.difficulty, Forecast) if stage.difficulty.exists() else None
+    forecast = read_record(stage.difficulty, Forecast) if stage.difficulty.exists() else None
     drawn = forecast is not None and len(about.space.levels) < 2
     return {
         "frontier": mark_svg(difficulty_svg(forecast, about.space)) if forecast and drawn else None,
@@ -173,11 +175,11 @@ def _head_columns(about: RunSpace) -> tuple[str, ...]:
     return about.space.words.token, *(column.short for column in about.space.columns)
 
 
-def _engineer(stage: Stage) -> Table | None:
-    """What the checkpoint's own proposals earned, round by round, where it was trained on them."""
+def _show_engineer(stage: Stage) -> Table | None:
+    """The rewards of the checkpoint's own proposals, round by round, if it was trained on them."""
     if not stage.engineer.exists():
         return None
-    groups = read(stage.engineer, EngineerTraining).groups
+    groups = read_record(stage.engineer, EngineerTraining).groups
     names = list(groups[0].figures)
     rows = [
         [str(turn), *(f"{group.figures[name]:.3g}" if name in group.figures else "" for name in names)]
@@ -187,7 +189,7 @@ def _engineer(stage: Stage) -> Table | None:
 
 
 def list_stratum_changes(old: Design, new: Design, about: RunSpace, delta: Delta | None = None) -> list[StratumChange]:
-    """What changes from one design to another, stratum by stratum.
+    """The changes from one design to another, stratum by stratum.
 
     old, new: the designs. about: their space. delta: has the reasons.
     """
@@ -200,22 +202,22 @@ def list_stratum_changes(old: Design, new: Design, about: RunSpace, delta: Delta
     return found
 
 
-def _attempts(decision: Decision, design: Design, about: RunSpace) -> list[dict[str, Any]]:
+def _list_attempts(decision: Decision, design: Design, about: RunSpace) -> list[dict[str, Any]]:
     """Every answer of a round, refused ones first, with its delta and its verdict."""
     attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)]
     return [
         {
             "proposal": attempt.proposal,
             "verdict": attempt.verdict,
-            "edits": _edits(attempt.proposal.delta, about),
+            "edits": _list_edits(attempt.proposal.delta, about),
             "diff": list_stratum_changes(design, attempt.verdict.design, about, attempt.proposal.delta),
         }
         for attempt in attempts
     ]
 
 
-def _edits(delta: Delta | None, about: RunSpace) -> Table | None:
-    """What was proposed, as it was proposed."""
+def _list_edits(delta: Delta | None, about: RunSpace) -> Table | None:
+    """The proposed changes, before the guard."""
     if delta is None or not delta.edits:
         return None
     rows = []
@@ -227,7 +229,7 @@ def _edits(delta: Delta | None, about: RunSpace) -> Table | None:
     return Table(header, rows, prose=len(header) - 1)
 
 
-def _trial(trial: Trial, about: RunSpace) -> Table:
+def _show_trial(trial: Trial, about: RunSpace) -> Table:
     header = ("", "p (1 - p)", "informative groups %", f"valid {about.space.words.answers} %")
     rows = []
     for place, tried in enumerate(trial.candidates):
@@ -245,11 +247,11 @@ def _tabulate_design(design: Design, about: RunSpace) -> Table:
     return Table(_head_columns(about), rows)
 
 
-def _sampled(stage: Stage, about: RunSpace) -> Table | None:
-    """What was really drawn, means by stratum."""
+def _show_sampled(stage: Stage, about: RunSpace) -> Table | None:
+    """Statistics of the problems that were drawn: means by stratum."""
     if not stage.sampled.exists():
         return None
-    statistics, words = read(stage.sampled, Sampled).statistics, about.space.words
+    statistics, words = read_record(stage.sampled, Sampled).statistics, about.space.words
     knobs = [knob.name for knob in about.space.knobs]
     measures = list(dict.fromkeys(name for found in statistics.values() for name in found.measures))
     known = any(found.acceptance is not None for found in statistics.values())
@@ -265,8 +267,8 @@ def _sampled(stage: Stage, about: RunSpace) -> Table | None:
     return Table(header, rows)
 
 
-def _maps(evidence: Evidence | None, following: Stage, number: int, about: RunSpace) -> list:
-    """How hard problems were in training, before the redesign and after it."""
+def _draw_maps(evidence: Evidence | None, following: Stage, number: int, about: RunSpace) -> list:
+    """Maps of the difficulty of problems in training, before the redesign and after it."""
     found = []
     if evidence and evidence.groups:
         found.append(mark_svg(charts.difficulty_map(evidence, f"Stage {number}: before the redesign", about)))
@@ -277,11 +279,11 @@ def _maps(evidence: Evidence | None, following: Stage, number: int, about: RunSp
     return found
 
 
-def _change(before: Stage, after: Stage, about: RunSpace) -> Table | None:
+def _show_change(before: Stage, after: Stage, about: RunSpace) -> Table | None:
     """Valid answers to the held-out problems, by stratum and over all."""
     if not before.validation.exists() or not after.validation.exists():
         return None
-    one, other = (read(stage.validation, Validation).outcomes for stage in (before, after))
+    one, other = (read_record(stage.validation, Validation).outcomes for stage in (before, after))
     strata = about.space.sort_strata(one.keys() & other.keys())
     rows = [_change_row(about.label(stratum), one[stratum], other[stratum]) for stratum in strata]
     rows.append(_change_row("all", pool_tallies(one.values()), pool_tallies(other.values())))
@@ -294,7 +296,7 @@ def _change_row(name: str, before: Tally, after: Tally) -> tuple[str, ...]:
     return name, str(after.problems), format_percent(was), format_percent(now), format_points(now - was)
 
 
-def _players(examples: Sequence[Example]) -> list[dict[str, Any]]:
+def _make_players(examples: Sequence[Example]) -> list[dict[str, Any]]:
     """Plans for held-out boards to be stepped through; next to those that fail, the certified ones."""
     found: list[dict[str, Any]] = []
     for example in _choose_examples(examples):
@@ -302,9 +304,9 @@ def _players(examples: Sequence[Example]) -> list[dict[str, Any]]:
         if not is_drawable(row.size):
             found.append({"title": row.id, "played": None, "side": row.size})
             continue
-        found.append({"title": row.id, "played": played(example)})
+        found.append({"title": row.id, "played": draw_played(example)})
         if example.failure != "none" and row.plan:
-            found.append({"title": f"{row.id}: the certified plan", "played": played(make_example(row, row.plan))})
+            found.append({"title": f"{row.id}: the certified plan", "played": draw_played(make_example(row, row.plan))})
     return found
 
 

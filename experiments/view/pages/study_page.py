@@ -5,7 +5,7 @@ from typing import Any
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import is_locked
-from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
 from lakewright.experiments.view.catalogue.run_space import find_space
 from lakewright.experiments.view.pages.cards import Card, card_of
@@ -20,7 +20,7 @@ COLUMNS |= {
     "along": "along %",
     "stages": "stages",
     "tried": "trials",
-    "taken_back": "taken back",
+    "taken_back": "rolled back",
 }
 
 
@@ -51,7 +51,7 @@ def _of_study(run: Item, study: Item) -> bool:
 
 
 def _count_planned(item: Item) -> int | None:
-    """How many runs are planned; None where the plan does not say."""
+    """The number of planned runs; None if the plan does not say."""
     runs = record_of(item, "study.json").get("runs")
     return len(runs) if isinstance(runs, list) else None
 

@@ -1,11 +1,11 @@
-"""A plan played on its board: where the agents are at each time, and how it ends, in words."""
+"""A plan played on its board: the cells of the agents at each time, and the ending as text."""
 
 from typing import NamedTuple
 
 from lakewright.core_jax.rows import Row
 from lakewright.core_jax.types import DELTAS, MOVES
 from lakewright.experiments.environments.lake import problem_of
-from lakewright.experiments.loop.records import Example
+from lakewright.experiments.loop.records.stage_records import Example
 
 Cell = tuple[int, int]
 
@@ -27,9 +27,9 @@ def make_example(row: Row, plan: list[str], failure: str = "none", agent: int = 
     return Example(problem_of(row), "", failure, step, {"plan": plan, "agent": agent})
 
 
-def positions(row: Row, plan: list[str], step: int) -> list[Cell]:
+def find_positions(row: Row, plan: list[str], step: int) -> list[Cell]:
     """The cell of every agent after `step` moves. Who would leave the board, or jumps, or has no move left, stays."""
-    return [_walked(row, agent, letters_of(plan, agent)[:step]) for agent in range(row.agents)]
+    return [_walk(row, agent, letters_of(plan, agent)[:step]) for agent in range(row.agents)]
 
 
 def letters_of(plan: list[str], agent: int) -> str:
@@ -37,33 +37,33 @@ def letters_of(plan: list[str], agent: int) -> str:
     return plan[agent] if agent < len(plan) else ""
 
 
-def waiting(row: Row, plan: list[str], step: int) -> list[int]:
+def list_waiting(row: Row, plan: list[str], step: int) -> list[int]:
     """The agents whose last move before time `step` was a wait, except those who are home for good."""
     waits = [agent for agent in range(row.agents) if letters_of(plan, agent)[:step][step - 1 :] == "W"]
-    return [agent for agent in waits if step <= arrival(row, plan, agent)]
+    return [agent for agent in waits if step <= find_arrival(row, plan, agent)]
 
 
-def arrival(row: Row, plan: list[str], agent: int) -> int:
+def find_arrival(row: Row, plan: list[str], agent: int) -> int:
     """The time from which an agent is on its goal for good; the length of its moves where it never is."""
     letters = letters_of(plan, agent)
     parked = letters.rstrip("W")
-    return len(parked if _walked(row, agent, letters) == row.goals[agent] else letters)
+    return len(parked if _walk(row, agent, letters) == row.goals[agent] else letters)
 
 
-def ending(example: Example) -> Ending:
-    """How a plan ends."""
+def describe_ending(example: Example) -> Ending:
+    """The ending of a plan."""
     row, plan, failure = example.row, example.plan, example.failure
     if failure == "none":
-        return _arrived(row, plan)
+        return _describe_arrival(row, plan)
     if failure == "parse_error" or not 0 <= example.agent < row.agents:
         return Ending(0, False, [], f"{failure.replace('_', ' ')}: no plan could be read from the answer.")
     whole = max(map(len, plan), default=0)
     step = whole if failure == "goal_not_reached" else max(0, min(example.place + 1, whole))
-    agents = _concerned(row, plan, step, failure, example.agent)
-    return Ending(step, False, agents, f"Fails at t = {step}: {_failing(row, plan, step, failure, agents)}.")
+    agents = _list_concerned(row, plan, step, failure, example.agent)
+    return Ending(step, False, agents, f"Fails at t = {step}: {_describe_failure(row, plan, step, failure, agents)}.")
 
 
-def _walked(row: Row, agent: int, letters: str) -> Cell:
+def _walk(row: Row, agent: int, letters: str) -> Cell:
     line, column = row.starts[agent]
     for letter in letters:
         down, right = DELTAS[MOVES.index(letter)] if letter in MOVES else (0, 0)
@@ -72,15 +72,15 @@ def _walked(row: Row, agent: int, letters: str) -> Cell:
     return line, column
 
 
-def _arrived(row: Row, plan: list[str]) -> Ending:
-    step = max(arrival(row, plan, agent) for agent in range(row.agents))
-    waits = sum(len(waiting(row, plan, time)) for time in range(1, step + 1))
+def _describe_arrival(row: Row, plan: list[str]) -> Ending:
+    step = max(find_arrival(row, plan, agent) for agent in range(row.agents))
+    waits = sum(len(list_waiting(row, plan, time)) for time in range(1, step + 1))
     words = f"All agents are home at t = {step}, after {waits} wait{'s' * (waits != 1)} on the way."
     return Ending(step, True, [], words)
 
 
-def _concerned(row: Row, plan: list[str], step: int, failure: str, first: int) -> list[int]:
-    before, after = positions(row, plan, step - 1), positions(row, plan, step)
+def _list_concerned(row: Row, plan: list[str], step: int, failure: str, first: int) -> list[int]:
+    before, after = find_positions(row, plan, step - 1), find_positions(row, plan, step)
     others = [agent for agent in range(row.agents) if agent != first]
     if failure == "vertex_conflict":
         return [first, *(agent for agent in others if after[agent] == after[first])]
@@ -90,14 +90,14 @@ def _concerned(row: Row, plan: list[str], step: int, failure: str, first: int) -
     return [first]
 
 
-def _failing(row: Row, plan: list[str], step: int, failure: str, agents: list[int]) -> str:
-    names, cell = " and ".join(f"A{agent}" for agent in agents), positions(row, plan, step)[agents[0]]
+def _describe_failure(row: Row, plan: list[str], step: int, failure: str, agents: list[int]) -> str:
+    names, cell = " and ".join(f"A{agent}" for agent in agents), find_positions(row, plan, step)[agents[0]]
     if failure == "illegal_move":
         jumps = letters_of(plan, agents[0])[step - 1 : step] not in MOVES
-        return f"{names} jumps from {cell} to a cell that is no neighbour" if jumps else f"{names} leaves the board"
+        return f"{names} jumps from {cell} to a cell that is not a neighbour" if jumps else f"{names} leaves the board"
     if failure == "goal_not_reached":
         return f"the plan is over and {names} is at {cell}, its goal at {row.goals[agents[0]]}"
     if failure == "swap_conflict":
-        return f"{names} swap {positions(row, plan, step - 1)[agents[0]]} and {cell}"
+        return f"{names} swap {find_positions(row, plan, step - 1)[agents[0]]} and {cell}"
     doing = {"hole": "steps into the hole", "vertex_conflict": "meet"}.get(failure, failure.replace("_", " "))
     return f"{names} {doing} at {cell}"

@@ -1,4 +1,4 @@
-"""What is computed on request: the labels of a drawn board by the real solver, and a checkpoint's plan for it."""
+"""Computations on request: the labels of a drawn board by the solver, and a checkpoint's plan for it."""
 
 import threading
 import time
@@ -9,19 +9,19 @@ from typing import Any
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, verify_rows
 from lakewright.core_jax.solver import check_memory
-from lakewright.experiments.loop.records import RunFolder, Stage
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
 from lakewright.experiments.view.catalogue.run_space import LAKE
 from lakewright.experiments.view.pages.editor_page import drawn_row
 from lakewright.experiments.view.pages.rendering import render_fragment
-from lakewright.experiments.view.pictures.played_plans import played, still_svg
+from lakewright.experiments.view.pictures.played_plans import draw_played, still_svg
 from lakewright.experiments.view.pictures.replay import make_example
 from lakewright.experiments.view.server.solving import CompilingError, Solver
 from lakewright.policy.models import PRETRAINED
 
 PATIENCE = 120.0  # seconds that a question to a checkpoint waits for those before it
 SOON = 0.7  # seconds that a first board waits for its programs, before the page says that they are compiled
-MODELS = 2  # checkpoints kept in memory
+MODELS = 2  # checkpoints cached in memory
 NO_PLAN = "no plan could be read from its answer"
 
 
@@ -33,11 +33,11 @@ class Answering:
         self._one = threading.Lock()
         self._models: OrderedDict[str, Any] = OrderedDict()
 
-    def draw(self, board: str) -> str:
+    def draw_board(self, board: str) -> str:
         """The picture of a board. Raises InputError where it is none."""
         return still_svg(drawn_row(board))
 
-    def solve(self, board: str) -> str:
+    def solve_board(self, board: str) -> str:
         """Status, optima, forced wait and plan of a board, or that its programs are compiled, to be asked again.
 
         Raises InputError where it is none, or too large.
@@ -49,11 +49,11 @@ class Answering:
             solved = self._solver.solve(row, SOON)
         except CompilingError:
             return render_fragment("_compiling.html", {"size": row.size, "agents": row.agents})
-        plan = played(make_example(solved, solved.plan)) if solved.plan else None
+        plan = draw_played(make_example(solved, solved.plan)) if solved.plan else None
         found = {"row": solved, "played": plan, "title": "The solver", "plan_title": "The certified plan"}
-        return self._shown(found, _solved(solved), begun)
+        return self._render_answer(found, _describe_solved(solved), begun)
 
-    def ask(self, board: str, checkpoint: str) -> str:
+    def ask_checkpoint(self, board: str, checkpoint: str) -> str:
         """The greedy plan for a board, of a run's checkpoint (`warmup/RUN`, `stage-0/RUN`) or the one `pretrained`.
 
         Raises InputError where there is none of that name.
@@ -61,24 +61,28 @@ class Answering:
         row, begun = drawn_row(board), time.perf_counter()
         part, _, name = checkpoint.partition("/")
         if checkpoint == PRETRAINED:
-            title, plan = "The pretrained policy", self._alone(self._planned_by_pretrained, row)
+            title, plan = "The pretrained policy", self._run_alone(self._plan_by_pretrained, row)
         else:
             folder, stage = self._stage_of_run(part, name)
             title = f"The checkpoint of {part.replace('-', ' ')}"
-            plan = self._alone(self._planned_by_run, folder, stage, row)
+            plan = self._run_alone(self._plan_by_run, folder, stage, row)
         if plan is None:
-            return self._shown({"row": None, "played": None, "title": title, "plan_title": title}, NO_PLAN, begun)
-        [verdict] = self._alone(verify_rows, [row], [plan])
+            return self._render_answer(
+                {"row": None, "played": None, "title": title, "plan_title": title}, NO_PLAN, begun
+            )
+        [verdict] = self._run_alone(verify_rows, [row], [plan])
         agent, step = verdict.agent or 0, verdict.step or 0
-        found = played(make_example(row, plan, verdict.failure, agent, step))
+        found = draw_played(make_example(row, plan, verdict.failure, agent, step))
         words = "Its greedy plan is valid." if verdict.valid else "Its greedy plan fails."
-        return self._shown({"row": None, "played": found, "title": title, "plan_title": "Its plan"}, words, begun)
+        return self._render_answer(
+            {"row": None, "played": found, "title": title, "plan_title": "Its plan"}, words, begun
+        )
 
-    def _shown(self, values: dict[str, Any], words: str, begun: float) -> str:
+    def _render_answer(self, values: dict[str, Any], words: str, begun: float) -> str:
         milliseconds = 1000 * (time.perf_counter() - begun)
         return render_fragment("_answer.html", {**values, "words": words, "milliseconds": milliseconds})
 
-    def _alone(self, function: Any, *arguments: Any) -> Any:
+    def _run_alone(self, function: Any, *arguments: Any) -> Any:
         if not self._one.acquire(timeout=PATIENCE):
             raise InputError("the checkpoints are busy with an earlier board; try again")
         try:
@@ -97,19 +101,19 @@ class Answering:
         self._catalogue.check_inside(stage.checkpoint)
         return folder, stage
 
-    def _planned_by_run(self, folder: RunFolder, stage: Stage, row: Row) -> list[str] | None:
+    def _plan_by_run(self, folder: RunFolder, stage: Stage, row: Row) -> list[str] | None:
         """A greedy plan; None where the answer was none."""
         from lakewright.experiments.view.server.checkpoints import greedy_plan, load_of_run
 
         key = f"{stage.checkpoint}:{stage.checkpoint.stat().st_mtime_ns}"
-        return greedy_plan(self._kept(key, lambda: load_of_run(folder.settings(), stage.checkpoint)), row)
+        return greedy_plan(self._load_policy(key, lambda: load_of_run(folder.settings(), stage.checkpoint)), row)
 
-    def _planned_by_pretrained(self, row: Row) -> list[str] | None:
+    def _plan_by_pretrained(self, row: Row) -> list[str] | None:
         from lakewright.experiments.view.server.checkpoints import greedy_plan, load_pretrained
 
-        return greedy_plan(self._kept(PRETRAINED, load_pretrained), row)
+        return greedy_plan(self._load_policy(PRETRAINED, load_pretrained), row)
 
-    def _kept(self, key: str, load: Callable[[], Any]) -> Any:
+    def _load_policy(self, key: str, load: Callable[[], Any]) -> Any:
         """A policy that was read for an earlier board, or is read now."""
         if key not in self._models:
             self._models[key] = load()
@@ -125,10 +129,10 @@ def _stage_of(folder: RunFolder, part: str) -> Stage:
         return folder.warmup
     if part.startswith("stage-") and number.isascii() and number.isdigit() and len(number) < 4:
         return folder.stage(int(number))
-    raise MissingError(f"{part!r:.40} is no stage; choose warmup or stage-0, stage-1 ...")
+    raise MissingError(f"{part!r:.40} is not a stage; choose warmup or stage-0, stage-1 ...")
 
 
-def _solved(row: Row) -> str:
+def _describe_solved(row: Row) -> str:
     if row.status == "solvable":
         waits = "every cheapest plan has to wait" if row.wait_required else "no wait is needed"
         return (

@@ -8,7 +8,7 @@ import numpy as np
 
 from lakewright.core_jax.rows import Row, board_of, plan_of
 from lakewright.core_jax.types import PAD, Failure
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.policy.tasks import Task
 
 HORIZON = 64  # steps of the longest plan of the pretrained policy, as in `benchmark eval`
@@ -25,7 +25,7 @@ class Asked:
 
 def load_of_run(settings: RunSettings, checkpoint: Path) -> Asked:
     """A checkpoint of a run with these settings, on the CPU. Raises InputError where it cannot be read."""
-    from lakewright.experiments.loop.training import load_policy
+    from lakewright.experiments.loop.training.trainee import load_policy
     from lakewright.experiments.runtime.library_setup import prepare_training
     from lakewright.policy.codecs import codec_for
 

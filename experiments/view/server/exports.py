@@ -31,7 +31,7 @@ def export_board(catalogue: Catalogue, kind: str, part: str, place: int, name: s
         name: The name of the item.
         form: One of FORMS.
 
-    Raises InputError where there is no such board or form.
+    Raises InputError if the board or the form does not exist.
     """
     if form not in FORMS:
         raise InputError(f"form is {form!r:.40}; choose from {', '.join(FORMS)}")
@@ -39,7 +39,7 @@ def export_board(catalogue: Catalogue, kind: str, part: str, place: int, name: s
         raise MissingError(f"{kind!r:.40} has no boards")
     tile, _ = table_of(catalogue, catalogue.find(Kind(kind), name), part).at(place)
     if tile.row is None:
-        raise InputError(f"row {place} is no board: {tile.problem}")
+        raise InputError(f"row {place} is not a board: {tile.problem}")
     ending, media = FORMS[form]
     headers = {"content-disposition": f'attachment; filename="board_{place}{ending}"'}
     return Response(_WRITERS[form](tile.row), media_type=media, headers=headers)

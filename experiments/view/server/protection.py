@@ -1,4 +1,4 @@
-"""What keeps other sites out: the Host and Origin of every request, and a policy against inline scripts."""
+"""Protection from other sites: checks of Host and Origin, and a policy against inline scripts."""
 
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse
@@ -40,12 +40,12 @@ class Protection:
                     headers[name] = value
             await send(message)
 
-        if refusal := self._refusal(scope["method"], Headers(scope=scope)):
+        if refusal := self._find_refusal(scope["method"], Headers(scope=scope)):
             await PlainTextResponse(*refusal)(scope, receive, protected)
         else:
             await self._app(scope, receive, protected)
 
-    def _refusal(self, method: str, headers: Headers) -> tuple[str, int] | None:
+    def _find_refusal(self, method: str, headers: Headers) -> tuple[str, int] | None:
         if method not in METHODS:
             return "lakewright view only reads: GET and HEAD", 405
         if _name_of(headers.get("host", "")) not in self._hosts:

@@ -21,7 +21,7 @@ from lakewright.experiments.view.pages.rendering import Page, render_page, stati
 from lakewright.experiments.view.pages.routes import page_for
 from lakewright.experiments.view.server.answering import Answering
 from lakewright.experiments.view.server.exports import export_board
-from lakewright.experiments.view.server.kept_pages import KeptPages
+from lakewright.experiments.view.server.page_cache import PageCache
 from lakewright.experiments.view.server.protection import Protection
 
 KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -37,12 +37,12 @@ def make_application(paths: Sequence[Path]) -> Starlette:
     """The viewer of what lies under `paths`. Raises InputError where one is not there."""
     site = _Site(Catalogue(paths))
     routes = [
-        Route("/static/{name}", _static),
-        Route("/api/draw", site.draw),
-        Route("/api/solve", site.solve),
-        Route("/api/checkpoint", site.checkpoint),
-        Route("/export/{kind}/{part}/{place:int}/{name:path}", site.export),
-        Route("/{address:path}", site.page),
+        Route("/static/{name}", _serve_static),
+        Route("/api/draw", site.draw_board),
+        Route("/api/solve", site.solve_board),
+        Route("/api/checkpoint", site.ask_checkpoint),
+        Route("/export/{kind}/{part}/{place:int}/{name:path}", site.export_file),
+        Route("/{address:path}", site.answer_page),
     ]
     return Starlette(routes=routes, middleware=[Middleware(Protection)])
 
@@ -52,53 +52,53 @@ class _Site:
 
     def __init__(self, catalogue: Catalogue) -> None:
         self._catalogue, self._answering = catalogue, Answering(catalogue)
-        self._kept = KeptPages()
+        self._cache = PageCache()
 
-    async def page(self, request: Request) -> Response:
+    async def answer_page(self, request: Request) -> Response:
         """A page, or why there is none."""
         address, query = request.path_params["address"].rstrip("/"), request.url.query
         if len(address) + len(query) > LONGEST_ADDRESS:
             return _refuse_request(InputError(f"the address is longer than {LONGEST_ADDRESS} letters"))
-        return await _guarded(self._page, address, query, request.headers.get("if-none-match"))
+        return await _respond(self._make_page, address, query, request.headers.get("if-none-match"))
 
-    async def draw(self, request: Request) -> Response:
+    async def draw_board(self, request: Request) -> Response:
         """The picture of the editor's board."""
-        return await _guarded(self._answering.draw, request.query_params.get("board", ""), short=True)
+        return await _respond(self._answering.draw_board, request.query_params.get("board", ""), short=True)
 
-    async def solve(self, request: Request) -> Response:
-        """What the solver says about the editor's board."""
-        return await _guarded(self._answering.solve, request.query_params.get("board", ""), short=True)
+    async def solve_board(self, request: Request) -> Response:
+        """The solver's answer to the editor's board."""
+        return await _respond(self._answering.solve_board, request.query_params.get("board", ""), short=True)
 
-    async def checkpoint(self, request: Request) -> Response:
-        """What a checkpoint plans for a board."""
+    async def ask_checkpoint(self, request: Request) -> Response:
+        """The plan of a checkpoint for a board."""
         asked = (request.query_params.get(name, "") for name in ("board", "checkpoint"))
-        return await _guarded(self._answering.ask, *asked, short=True)
+        return await _respond(self._answering.ask_checkpoint, *asked, short=True)
 
-    async def export(self, request: Request) -> Response:
+    async def export_file(self, request: Request) -> Response:
         """A board as a file."""
         form = request.query_params.get("form", "")
-        return await _guarded(export_board, self._catalogue, form=form, **request.path_params)
+        return await _respond(export_board, self._catalogue, form=form, **request.path_params)
 
-    def _page(self, address: str, query: str, known: str | None) -> Response:
-        html = self._rendered(address, query)
+    def _make_page(self, address: str, query: str, known: str | None) -> Response:
+        html = self._render_cached(address, query)
         tag = f'"{hashlib.sha256(html.encode()).hexdigest()[:24]}"'
         headers = {"etag": tag, "cache-control": "no-cache"}
         return Response(status_code=304, headers=headers) if known == tag else HTMLResponse(html, headers=headers)
 
-    def _rendered(self, address: str, query: str) -> str:
-        """A page; one whose files have not changed since is kept."""
+    def _render_cached(self, address: str, query: str) -> str:
+        """A page, from the cache if its files have not changed."""
         place, asked = f"{address}?{query}", parse_qs(query, keep_blank_values=True)
-        stamp = self._stamp(address, asked)
-        if stamp and (kept := self._kept.get(place, stamp)):
-            return kept
+        stamp = self._make_stamp(address, asked)
+        if stamp and (cached := self._cache.find_page(place, stamp)):
+            return cached
         page = page_for(self._catalogue, address, asked)
         html = render_page(page, write_link)
         if stamp and (not page.live or not address):
-            self._kept.keep(place, stamp, html)
+            self._cache.keep_page(place, stamp, html)
         return html
 
-    def _stamp(self, address: str, asked: Mapping[str, list[str]]) -> str:
-        """What changes with what a page shows; empty where that is not known. The first page is kept for a second."""
+    def _make_stamp(self, address: str, asked: Mapping[str, list[str]]) -> str:
+        """A text that changes whenever the page does; empty if unknown. The first page is cached for a second."""
         kind, *rest = address.split("/")
         if kind == "":
             return f"{time.monotonic():.0f}"
@@ -118,8 +118,8 @@ def write_link(address: str, **query: object) -> str:
     return f"/{quote(address)}{'?' if given else ''}{given}"
 
 
-async def _guarded(function, *arguments, short: bool = False, **named) -> Response:
-    """A response, or a page (where `short`, a line) that says in words why there is none."""
+async def _respond(function, *arguments, short: bool = False, **named) -> Response:
+    """A response, or a page (where `short`, a line) that says why there is none."""
     try:
         found = await run_in_threadpool(function, *arguments, **named)
         return found if isinstance(found, Response) else HTMLResponse(found)
@@ -143,7 +143,7 @@ def _refuse_request(error: InputError, short: bool = False, status: int = 0) -> 
     return HTMLResponse(render_page(Page(title, "error.html", {"words": str(error)[:600]}), write_link), status)
 
 
-async def _static(request: Request) -> Response:
+async def _serve_static(request: Request) -> Response:
     name = request.path_params["name"]
     if name not in static_files():
         return Response("not here", 404, media_type="text/plain")

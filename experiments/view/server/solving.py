@@ -31,7 +31,7 @@ class Solver:
     def solve(self, row: Row, patience: float) -> Row:
         """The row with its labels. Raises CompilingError where its programs are not ready within `patience` seconds."""
         try:
-            self._prepared(row).result(patience)
+            self._prepare_programs(row).result(patience)
         except TimeoutError:
             raise CompilingError from None
         asked = self._one.submit(solve_rows, [row])
@@ -42,7 +42,7 @@ class Solver:
             raise InputError("the solver is busy with an earlier board; try again") from None
         return solved
 
-    def _prepared(self, row: Row) -> Future[None]:
+    def _prepare_programs(self, row: Row) -> Future[None]:
         kind = row.size, row.agents
         with self._lock:
             if kind not in self._ready:

@@ -13,7 +13,7 @@ from lakewright.engineer.difficulty import DifficultySettings, Forecast, Observa
 from lakewright.engineer.space import DesignSpace
 from lakewright.experiments.charts.difficulty_map import difficulty_svg
 from lakewright.experiments.environments.lake import design_of, lake_space
-from lakewright.experiments.loop.records import read
+from lakewright.experiments.loop.records.stage_records import read_record
 
 CONFIG = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 7: SizeConfig(0.5, 0.2, 0.5)})
 SVG = "{http://www.w3.org/2000/svg}"
@@ -73,4 +73,4 @@ def test_what_is_no_forecast_is_refused(tmp_path: Path):
     path = tmp_path / "difficulty.json"
     path.write_text('{"cells": []}')
     with pytest.raises(InputError, match=r"difficulty.json: .*unknown field 'cells'"):
-        read(path, Forecast)
+        read_record(path, Forecast)

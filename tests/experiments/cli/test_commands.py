@@ -139,7 +139,7 @@ def test_an_interruption_is_reported_in_one_line(capsys, monkeypatch):
         raise KeyboardInterrupt
 
     monkeypatch.setattr("lakewright.experiments.bench.lake.measure_rates", interrupted)
-    line = "lakewright: interrupted; finished work is kept, and the same command resumes"
+    line = "lakewright: interrupted; finished work is saved, and the same command resumes"
     assert lakewright(capsys, "bench") == (130, "", [line])
 
 

@@ -5,8 +5,7 @@ import sys
 import msgspec
 import pytest
 
-from lakewright.experiments.loop.records import RunFolder
-from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig
+from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig, RunFolder
 from tests.support.boards.generated_rows import SMALL, small_rows
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.processes.commands import assert_refused, lakewright
@@ -95,7 +94,7 @@ def test_a_wrong_option_is_reported(tmp_path, capsys, name):
         ("file/out.jsonl", ["file"]),
         ("folder.jsonl", ["folder.jsonl"]),
         ("x" * 300 + ".jsonl", ["File name too long", "choose a shorter name"]),
-        (b"caf\xe9.jsonl".decode(errors="surrogateescape"), ["is no UTF-8; rename the file"]),
+        (b"caf\xe9.jsonl".decode(errors="surrogateescape"), ["is not UTF-8; rename the file"]),
     ],
 )
 def test_a_place_where_nothing_can_be_written_is_reported(tmp_path, capsys, out, parts):
@@ -199,7 +198,8 @@ WRONG_RUNS = {
 def test_a_wrong_setting_of_a_run_is_reported_before_anything_is_made(tmp_path, capsys, monkeypatch, name):
     given, parts = WRONG_RUNS[name]
     monkeypatch.setattr(
-        "lakewright.experiments.loop.run", lambda *_: pytest.fail("the run began with a setting it cannot use")
+        "lakewright.experiments.loop.closed_loop.run",
+        lambda *_: pytest.fail("the run began with a setting it cannot use"),
     )
     assert_refused(capsys, ("run", "--out", tmp_path / "run", *given), *parts)
     assert not (tmp_path / "run").exists()

@@ -114,10 +114,10 @@ def test_a_wrong_choice_is_refused_with_the_choices(capsys):
 @pytest.mark.parametrize(
     ("words", "problem"),
     [
-        (["sing"], "lakewright: 'sing' is no command; choose from "),
+        (["sing"], "lakewright: 'sing' is not a command; choose from "),
         (
             ["engineer", "sing"],
-            "lakewright engineer: 'sing' is no command; choose from show, propose, sample, ",
+            "lakewright engineer: 'sing' is not a command; choose from show, propose, sample, ",
         ),
         (["bench", "--loud"], "lakewright bench: Unknown option: --loud; see `lakewright bench --help`"),
         (

@@ -8,8 +8,8 @@ import pytest
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import read_all
 from lakewright.experiments.cli import main
-from lakewright.experiments.loop.records import RunFolder, Validation, read
-from lakewright.experiments.loop.records.run_folder import RunConfig
+from lakewright.experiments.loop.records.run_folder import RunConfig, RunFolder
+from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.processes.commands import assert_refused
 from tests.support.samples.tiny_runs import FILES, TRIED, files, quick, state
@@ -40,7 +40,7 @@ def folder(tmp_path_factory):
 
 
 def test_a_run_is_what_the_command_line_says(folder):
-    settings = read(folder.config, RunConfig).settings
+    settings = read_record(folder.config, RunConfig).settings
     assert (settings.teacher, settings.seed, settings.stages, settings.horizon) == ("rules", 3, 2, 8)
     assert (settings.grpo.steps, settings.model.hidden, settings.validation.hole_ratios) == (1, 32, (0.1, 0.2))
     assert list(settings.env.sizes) == [3, 5]
@@ -99,7 +99,7 @@ def test_a_run_that_was_refused_for_its_model_leaves_nothing_in_the_way_of_anoth
     assert main([*given, "validation.boards=2"]) == 0
     run = RunFolder(out)
     assert (run.settings().start, run.settings().validation.boards) == ("", 2)
-    assert len(read(run.warmup.validation, Validation).valid) == len(read_all(run.validation)) == 8
+    assert len(read_record(run.warmup.validation, Validation).valid) == len(read_all(run.validation)) == 8
     assert main([*given, "validation.boards=1"]) == 2
     assert "validation.boards is 2 there and 1 now" in capfd.readouterr().err
 

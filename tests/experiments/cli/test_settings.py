@@ -8,8 +8,9 @@ import pytest
 
 from lakewright.engineer.teachers import TEACHERS
 from lakewright.experiments.cli import main
-from lakewright.experiments.loop.settings import list_settings, load_settings, presets
-from lakewright.experiments.loop.settings.setting_list import Setting
+from lakewright.experiments.loop.settings.preset_files import list_presets
+from lakewright.experiments.loop.settings.run_settings import load_settings
+from lakewright.experiments.loop.settings.setting_list import Setting, list_settings
 from tests.support.processes.commands import surroundings
 
 FOUND = {setting.name: setting for setting in list_settings("cpu")}
@@ -68,7 +69,7 @@ def test_a_setting_shows_its_range_or_choices_and_the_default_of_the_preset(name
     assert (FOUND[name].type, FOUND[name].default) == (type, default)
 
 
-@pytest.mark.parametrize("preset", presets())
+@pytest.mark.parametrize("preset", list_presets())
 def test_the_defaults_are_those_of_the_preset(preset):
     found = {setting.name: setting.default for setting in list_settings(preset)}
     settings = load_settings(preset, [])

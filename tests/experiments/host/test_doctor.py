@@ -23,7 +23,7 @@ from lakewright.experiments.host.machine import (
     wanted_ports,
 )
 from lakewright.experiments.host.needed_packages import misfits, needed_packages
-from lakewright.experiments.loop.settings import RunSettings, load_settings
+from lakewright.experiments.loop.settings.run_settings import RunSettings, load_settings
 from tests.support.processes.commands import HOUSE
 
 H100 = Accelerator("H100", 80 * GB)

@@ -16,25 +16,25 @@ from lakewright.experiments.cli import main
 from lakewright.experiments.host.estimate import Estimate, estimate_of, estimate_table
 from lakewright.experiments.host.memory_arithmetic import Sharing, Trained, gradients, optimizer_state, weights
 from lakewright.experiments.host.model_shape import adapter_weights, model_shape, shape_of_model
-from lakewright.experiments.loop.settings import RunSettings, load_settings
-from lakewright.experiments.loop.settings.run_settings import EngineerSettings
-from lakewright.experiments.loop.training import load_policy, make_trainee
+from lakewright.experiments.loop.settings.run_settings import EngineerSettings, RunSettings, load_settings
+from lakewright.experiments.loop.training.trainee import load_policy, make_trainee
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec, TextSettings, TokensCodec
 from lakewright.policy.evaluation import evaluate
-from lakewright.policy.models import ModelSettings, build_model, gguf_files, load_model, save_checkpoint
+from lakewright.policy.model_settings import ModelSettings
+from lakewright.policy.models import build_model, gguf_files, load_model, save_checkpoint
 from lakewright.policy.training import (
     AnswerGroup,
     GrpoSettings,
     HostSettings,
     LoraSettings,
     WarmupSettings,
+    prepare_training,
     train_grpo,
     train_on_answers,
-    trainable,
     warm_up,
 )
-from lakewright.policy.training.optimizers import muon_and_adamw
+from lakewright.policy.training.optimizers import build_muon_and_adamw
 from tests.support.models.gguf_model import write_gguf
 from tests.support.models.small_language_model import language, language_model
 from tests.support.models.tiny_policy import board_play, tasks, tiny_run, tokenizer
@@ -61,7 +61,9 @@ def trained_as(shape, optimizer: str, adapter: int = 0) -> Trained:
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
 def test_weights_gradients_and_optimizer_state_are_counted_exactly(optimizer):
     model = build_model(MODEL, tokenizer(), 0)
-    stepping = torch.optim.AdamW(model.parameters()) if optimizer == "adamw" else muon_and_adamw(model, 1e-3, 1e-3)
+    stepping = (
+        torch.optim.AdamW(model.parameters()) if optimizer == "adamw" else build_muon_and_adamw(model, 1e-3, 1e-3)
+    )
     model(input_ids=torch.tensor([[1, 2, 3]])).logits.sum().backward()
     stepping.step()
     trained = trained_as(shape_of_model(model, "tiny"), optimizer)
@@ -213,7 +215,7 @@ def test_the_peak_of_the_training_of_an_engineer_in_words_is_as_estimated(host):
     with peak_of_tensors() as peak:
         policy, _ = load_policy(settings, deep_checkpoint())
         reference, _ = load_policy(settings, deep_checkpoint())
-        model = trainable(policy, host)
+        model = prepare_training(policy, host)
         train_on_answers(model, reference, [group], lambda ids: [words for _ in ids], engineer.training)
     assert_near(phases_of(settings)["engineer"], peak.bytes, str(host))
 
@@ -239,8 +241,8 @@ def test_the_peak_of_a_step_in_bytes_is_as_estimated(tmp_path):
     cell = trainee.environment.space.cell(4, terms=4, carry=True)
     problems = trainee.environment.draw_cell(cell, 16, 0)
     with peak_of_tensors() as peak:
-        model, words = trainee.build()
-        train_grpo(model, trainee.play(model, words), problems, settings.grpo, seed=0, scratch=tmp_path)
+        model, words = trainee.build_model()
+        train_grpo(model, trainee.make_play(model, words), problems, settings.grpo, seed=0, scratch=tmp_path)
     found = phases_of(settings)
     assert_near(max(found["update"], found["sampling"]), peak.bytes, "bytes")
 

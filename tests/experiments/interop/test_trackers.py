@@ -13,9 +13,10 @@ from lakewright.experiments.cli import main
 from lakewright.experiments.interop.trackers.adapters import TRACKERS, prepare_tracker
 from lakewright.experiments.interop.trackers.figures import points_of
 from lakewright.experiments.interop.trackers.publishing import Publisher
-from lakewright.experiments.loop import run
-from lakewright.experiments.loop.records import Done, RunFolder, Validation, write
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.closed_loop import run
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Done, Validation, write_record
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 from tests.support.processes.commands import HOUSE
 from tests.support.samples.finished_run import begin, finish, redesign, validate
 from tests.support.samples.tiny_runs import finished
@@ -97,9 +98,9 @@ def test_a_run_of_another_environment_has_its_own_names_and_no_boards(tmp_path):
     for stage, valid in ((folder.warmup, 3), (folder.stage(0), 4)):
         stage.folder.mkdir()
         tally = Tally(8, valid, grades={"short": 1}, traits={"carry": Tally(4, 1)})
-        write(stage.validation, Validation({2: tally, "words": Tally(2, 0)}, [], {}, ""), lake=False)
-        write(stage.done, Done(1.0, {}))
-    write(folder.stage(0).next, Next(design, "proposal", []), lake=False)
+        write_record(stage.validation, Validation({2: tally, "words": Tally(2, 0)}, [], {}, ""), lake=False)
+        write_record(stage.done, Done(1.0, {}))
+    write_record(folder.stage(0).next, Next(design, "proposal", []), lake=False)
     *_, last = points_of(folder, 1)
     assert last.figures == {
         "eval/valid/2": 0.5,

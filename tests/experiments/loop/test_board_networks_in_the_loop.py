@@ -7,12 +7,13 @@ from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import generate
 from lakewright.core_jax.rows import board_of, read_all, rows_of, symmetric_fingerprint, write_rows
-from lakewright.experiments.loop.records import RunFolder, excluded_met
-from lakewright.experiments.loop.redesign.teacher_models import tools_of
+from lakewright.experiments.loop.records.history import count_excluded
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.redesign.teacher_models import make_tools
 from lakewright.experiments.loop.settings import run_settings
 from lakewright.experiments.view.run_table import as_json, as_table
-from lakewright.policy.models import ModelSettings, answers_only_plans, load_checkpoint
-from lakewright.policy.networks import BoardNetworkSettings
+from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
+from lakewright.policy.models import answers_only_plans, load_checkpoint
 from lakewright.policy.training import GrpoSettings, WarmupSettings
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.samples.tiny_runs import run_loop
@@ -51,9 +52,9 @@ def test_it_is_never_trained_on_an_excluded_board_nor_on_a_symmetric_one_and_say
     trained = read_all(run.stage(0).boards)
     assert trained
     assert not [row.id for row in trained if symmetric_fingerprint(board_of(row)) in excluded]
-    assert excluded_met(run) > 0
-    assert as_json(run)["excluded_boards_drawn_and_replaced"] == excluded_met(run)
-    assert f"drawn in training, and replaced: {excluded_met(run)}" in as_table(run)
+    assert count_excluded(run) > 0
+    assert as_json(run)["excluded_boards_drawn_and_replaced"] == count_excluded(run)
+    assert f"drawn in training, and replaced: {count_excluded(run)}" in as_table(run)
 
 
 def test_it_is_refused_as_an_engineer(run, monkeypatch):
@@ -63,4 +64,4 @@ def test_it_is_refused_as_an_engineer(run, monkeypatch):
     monkeypatch.setattr(run_settings, "is_board_network", lambda start: False)
     settings = msgspec.structs.replace(run.settings(), teacher="self", start=str(run.warmup.checkpoint))
     with pytest.raises(InputError, match="a board network, which has no answers except plans; choose a teacher"):
-        tools_of(settings, run, run.stage(0), recorded=False)
+        make_tools(settings, run, run.stage(0), recorded=False)

@@ -9,10 +9,10 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, read_all
 from lakewright.engineer.evidence import Modules, evidence_tokens, read_tokens, show
 from lakewright.experiments.environments.lake import config_of, design_of, lake_space, outcomes_of
-from lakewright.experiments.loop.records import Done, RunFolder, Validation, read
-from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig
-from lakewright.experiments.loop.redesign import forecast_after, read_forecast
-from lakewright.experiments.loop.training import make_trainee
+from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig, RunFolder
+from lakewright.experiments.loop.records.stage_records import Done, Validation, read_record
+from lakewright.experiments.loop.redesign.difficulty import fit_forecast, read_forecast
+from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.policy.models import load_checkpoint
 from lakewright.policy.training import GrpoSettings
 from tests.support.models.tiny_policy import ENV, tiny_run
@@ -54,12 +54,12 @@ def test_the_fixed_teacher_keeps_the_config_and_another_proposes_a_change():
 
 def test_every_record_can_be_read_and_names_its_stage():
     run = finished("self")
-    assert read(run.config, RunConfig) == RunConfig(FORMAT, tiny_run(teacher="self"))
+    assert read_record(run.config, RunConfig) == RunConfig(FORMAT, tiny_run(teacher="self"))
     held_out = read_all(run.validation)
     assert len(held_out) == 2 * 4
     for number in (0, 1):
         stage = run.stage(number)
-        outcomes = read(stage.validation, Validation).outcomes
+        outcomes = read_record(stage.validation, Validation).outcomes
         evidence = stage.read_evidence()
         assert (evidence.design, evidence.outcomes) == (stage.design(), outcomes)
         assert (evidence.round, evidence.rounds) == (number, 2)
@@ -71,7 +71,7 @@ def test_every_record_can_be_read_and_names_its_stage():
         assert "reward" in evidence.training
         assert "step_time" not in evidence.training, "evidence, and so the engineer's prompt, is free of the clock"
         assert {size: outcomes_of(found).boards for size, found in outcomes.items()} == {3: 4, 5: 4}
-        assert set(read(stage.done, Done).versions) >= {"lakewright", "jax", "torch", "trl"}
+        assert set(read_record(stage.done, Done).versions) >= {"lakewright", "jax", "torch", "trl"}
         load_checkpoint(stage.checkpoint)
 
 
@@ -79,10 +79,10 @@ def test_the_difficulty_model_may_count_the_held_out_boards_after_the_warm_up_an
     run, settings = finished("random"), tiny_run(teacher="random")
     environment = make_trainee(settings).environment
     how = msgspec.structs.replace(settings.difficulty, held_out=True)
-    found = forecast_after(msgspec.structs.replace(settings, difficulty=how), environment, run, 1)
+    found = fit_forecast(msgspec.structs.replace(settings, difficulty=how), environment, run, 1)
     known = read_forecast(run.stage(1))
     assert known is not None
-    assert forecast_after(settings, environment, run, 1) == known
+    assert fit_forecast(settings, environment, run, 1) == known
     count = len(read_all(run.validation))
     ages = 1 + settings.difficulty.decay + settings.difficulty.decay**2
     assert found.model.groups == pytest.approx(known.model.groups + count * ages)
@@ -106,7 +106,7 @@ def test_stages_may_begin_short_and_double(tmp_path):
     assert grpo.of_stage(1).boards == 4
     run = RunFolder(tmp_path / "run")
     run_loop(tiny_run(teacher="rules", grpo=grpo), run)
-    assert [len(run.stage(number).steps()) for number in (0, 1)] == [1, 2]
+    assert [len(run.stage(number).read_steps()) for number in (0, 1)] == [1, 2]
     assert [len(read_all(run.stage(number).boards)) for number in (0, 1)] == [2, 4]
 
 

@@ -8,8 +8,8 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.evaluation.answerers import ModelAnswerer
-from lakewright.experiments.loop.records import RunFolder
-from lakewright.experiments.loop.training import load_engineer, load_policy
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.training.trainee import load_engineer, load_policy
 from lakewright.experiments.view.server.checkpoints import load_of_run
 from lakewright.policy.codecs import TextSettings
 from lakewright.policy.models import save_checkpoint

@@ -13,11 +13,14 @@ from lakewright.engineer.rollback import Comparison, RollbackSettings
 from lakewright.engineer.steps import Next
 from lakewright.engineer.trial import Trial, TrialSettings, try_designs
 from lakewright.experiments.environments.lake import config_of, design_of, lake_space
-from lakewright.experiments.loop.records import Rollback, RunFolder, read, spent, spent_on, write
-from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig
-from lakewright.experiments.loop.redesign import decide, start_trial, story_of
-from lakewright.experiments.loop.redesign import rollback as setbacks
-from lakewright.experiments.loop.training import make_trainee
+from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig, RunFolder
+from lakewright.experiments.loop.records.stage_records import Rollback, read_record, write_record
+from lakewright.experiments.loop.records.token_budget import count_run_tokens, count_stage_tokens
+from lakewright.experiments.loop.redesign import decision as setbacks
+from lakewright.experiments.loop.redesign.decision import make_decision
+from lakewright.experiments.loop.redesign.story import describe_stage
+from lakewright.experiments.loop.redesign.trial import start_trial
+from lakewright.experiments.loop.training.trainee import make_trainee
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.tiny_runs import decision, finished, run_loop, state, watch_loading
 
@@ -27,12 +30,12 @@ FELL = Comparison(gained=1, lost=9, p_value=0.011)
 
 def test_a_proposal_is_tried_against_the_current_config_and_the_better_one_is_drawn_from():
     run = finished("random")
-    trial = read(run.stage(0).trial, Trial)
+    trial = read_record(run.stage(0).trial, Trial)
     assert [tried.design for tried in trial.candidates] == [FIRST, decision(run, 0).verdict.design]
     assert trial.leads[trial.chosen].better == max(lead.better for lead in trial.leads)
     assert trial.chosen == 0 or trial.leads[trial.chosen].better > 0.5
     assert run.stage(1).design() == trial.candidates[trial.chosen].design
-    assert spent_on(run.stage(0)).trials == trial.tokens > 0
+    assert count_stage_tokens(run.stage(0)).trials == trial.tokens > 0
 
 
 def test_no_trial_is_held_after_the_last_stage_or_for_the_current_config():
@@ -42,7 +45,7 @@ def test_no_trial_is_held_after_the_last_stage_or_for_the_current_config():
 
 def test_a_trial_again_scores_the_same_and_equal_configs_alike():
     run, other = finished("random"), decision(finished("random"), 0).verdict.design
-    once = read(run.stage(0).trial, Trial)
+    once = read_record(run.stage(0).trial, Trial)
     work = start_trial(make_trainee(tiny_run(teacher="random")), run.stage(0), "stage 0 trial")
     found = try_designs(work, [FIRST, other])
     assert (found.candidates, found.cells, found.tokens) == (once.candidates, once.cells, once.tokens)
@@ -54,8 +57,11 @@ def test_what_is_generated_is_counted_step_by_step():
     completions = tiny_run().grpo.prompts * tiny_run().grpo.group
     for line in lines:  # nothing is left out here, so what is trained on is what was sampled
         assert line["sampled/tokens"] == pytest.approx(completions * line["completions/mean_length"])
-    assert spent_on(run.stage(0)).training == sum(line["sampled/tokens"] for line in lines)
-    assert spent(run, 2).total == spent_on(run.stage(0)).total + spent_on(run.stage(1)).total
+    assert count_stage_tokens(run.stage(0)).training == sum(line["sampled/tokens"] for line in lines)
+    assert (
+        count_run_tokens(run, 2).total
+        == count_stage_tokens(run.stage(0)).total + count_stage_tokens(run.stage(1)).total
+    )
 
 
 def test_a_stage_whose_policy_fell_is_rolled_back_with_weights_and_config(tmp_path, monkeypatch):
@@ -65,18 +71,18 @@ def test_a_stage_whose_policy_fell_is_rolled_back_with_weights_and_config(tmp_pa
     run = RunFolder(tmp_path / "run")
     off = TrialSettings(enabled=False)
     run_loop(tiny_run(teacher="random", trial=off), run)
-    assert read(run.stage(1).rollback, Rollback) == Rollback("stage_00", FELL, True, "stage_00")
-    found = read(run.stage(1).next, Next)
+    assert read_record(run.stage(1).rollback, Rollback) == Rollback("stage_00", FELL, True, "stage_00")
+    found = read_record(run.stage(1).next, Next)
     assert config_of(run.stage(1).design()) != ENV
     assert found.design == FIRST, "the design that served before"
     assert found.source == "rollback"
     assert found.reasons == ["rolled back to stage_00: 9 lost, 1 gained, p 0.011"]
     assert not run.stage(1).proposal.exists(), "nobody is asked after a fall"
-    assert run.standing(1).folder.name == "stage_00"
+    assert run.find_standing(1).folder.name == "stage_00"
     before = state(run.folder)
     results = iter([FELL])
     longer = tiny_run(teacher="random", trial=off, stages=3)
-    write(run.config, RunConfig(FORMAT, longer))
+    write_record(run.config, RunConfig(FORMAT, longer))
     loaded.clear()
     run_loop(longer, run)
     assert loaded[0] == "stage_00", "the third stage goes on from the weights before the fall"
@@ -96,12 +102,12 @@ def test_after_a_first_stage_that_was_rolled_back_the_teacher_is_asked_for_other
     monkeypatch.setattr(setbacks, "compare_answers", lambda before, after: next(results))
     run = RunFolder(tmp_path / "run")
     run_loop(tiny_run(teacher="random", trial=TrialSettings(enabled=False)), run)
-    following = run.stage(0).following()
+    following = run.stage(0).read_next()
     assert following.source == "proposal", "its own config again would do the same harm again"
     assert following.reasons[0] == "rolled back to warmup: 9 lost, 1 gained, p 0.011"
     assert run.stage(1).design() == following.design == decision(run, 0).verdict.design != FIRST
-    assert run.standing(0).folder.name == "warmup"
-    told = [line.split()[0] for line in story_of(run, 0, lake_space())]
+    assert run.find_standing(0).folder.name == "warmup"
+    told = [line.split()[0] for line in describe_stage(run, 0, lake_space())]
     assert (told[:3], told[-1]) == (["validation", "rolled", "proposal"], "next")
     assert run.stage(1).read_evidence().history[0].undone
 
@@ -114,7 +120,7 @@ def test_a_teacher_with_a_state_is_asked_after_a_first_stage_that_was_rolled_bac
     assert any(decision(run, 1).teacher_state.values()), "it learned from the stage that stands"
     run.stage(0).proposal.unlink()  # earlier versions did not ask there, so they left no state
     for teacher in ("adarft", "sec", "thompson", "alp_gmm"):
-        found = decide(make_trainee(tiny_run(teacher=teacher, trial=TrialSettings(enabled=False))), run, 1)
+        found = make_decision(make_trainee(tiny_run(teacher=teacher, trial=TrialSettings(enabled=False))), run, 1)
         assert (found.teacher, any(found.teacher_state.values())) == (teacher, True), f"{teacher} did not learn"
 
 
@@ -122,26 +128,26 @@ def test_a_run_whose_teacher_has_no_state_from_an_older_version_resumes(tmp_path
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("random").folder, run.folder)
     old = decision(run, 0)
-    write(run.stage(0).proposal, msgspec.structs.replace(old, teacher="sec", teacher_state={}))
+    write_record(run.stage(0).proposal, msgspec.structs.replace(old, teacher="sec", teacher_state={}))
     run.stage(1).proposal.unlink()
-    assert any(decide(make_trainee(tiny_run(teacher="sec")), run, 1).teacher_state.values())
+    assert any(make_decision(make_trainee(tiny_run(teacher="sec")), run, 1).teacher_state.values())
 
 
 def test_what_follows_a_stage_is_in_one_record_and_is_read_from_older_folders_too(tmp_path):
-    trial = read(finished("random").stage(0).trial, Trial)
-    sources = {name: finished(name).stage(0).following().source for name in ("fixed", "random")}
+    trial = read_record(finished("random").stage(0).trial, Trial)
+    sources = {name: finished(name).stage(0).read_next().source for name in ("fixed", "random")}
     assert sources == {"fixed": "current", "random": "trial" if trial.chosen else "current"}
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("random").folder, run.folder)
-    following = [run.stage(number).following() for number in (0, 1)]
+    following = [run.stage(number).read_next() for number in (0, 1)]
     for number in (0, 1):
         run.stage(number).next.unlink()
-    assert [run.stage(number).following() for number in (0, 1)] == following
+    assert [run.stage(number).read_next() for number in (0, 1)] == following
     posed = GuardVerdict("accepted", ["taken back to warmup: 9 boards lost, 1 gained, p 0.011"], FIRST)
-    write(run.stage(0).proposal, msgspec.structs.replace(decision(run, 0), verdict=posed))
-    write(run.stage(0).rollback, Rollback("warmup", FELL, True, "warmup"))
+    write_record(run.stage(0).proposal, msgspec.structs.replace(decision(run, 0), verdict=posed))
+    write_record(run.stage(0).rollback, Rollback("warmup", FELL, True, "warmup"))
     run.stage(0).trial.unlink()
-    assert run.stage(0).following() == Next(FIRST, "rollback", posed.reasons)
+    assert run.stage(0).read_next() == Next(FIRST, "rollback", posed.reasons)
 
 
 def test_weights_stay_where_only_the_config_is_to_go_back(tmp_path, monkeypatch):
@@ -149,9 +155,9 @@ def test_weights_stay_where_only_the_config_is_to_go_back(tmp_path, monkeypatch)
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("random").folder, run.folder)
     settings = tiny_run(teacher="random", rollback=RollbackSettings(weights=False))
-    found = setbacks.compare(settings, run, 1)
+    found = setbacks.compare_stages(settings, run, 1)
     assert found == Rollback("stage_00", FELL, True, "stage_01")
-    assert setbacks.design_before(run, 1, found) == FIRST
+    assert setbacks.find_design_before(run, 1, found) == FIRST
 
 
 def test_after_two_falls_the_config_is_that_of_before_the_first_though_the_weights_stay(tmp_path, monkeypatch):
@@ -159,20 +165,20 @@ def test_after_two_falls_the_config_is_that_of_before_the_first_though_the_weigh
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("random").folder, run.folder)
     settings = tiny_run(teacher="random", rollback=RollbackSettings(weights=False), stages=3)
-    write(run.stage(1).rollback, Rollback("stage_00", FELL, True, "stage_01"))
+    write_record(run.stage(1).rollback, Rollback("stage_00", FELL, True, "stage_01"))
     shutil.copytree(run.stage(1).folder, run.stage(2).folder)
-    found = setbacks.compare(settings, run, 2)
+    found = setbacks.compare_stages(settings, run, 2)
     assert found == Rollback("stage_01", FELL, True, "stage_02"), "it was trained from the weights that stayed"
-    write(run.stage(1).env, design_of(EnvConfig({3: SizeConfig(0.4, 0.2, 0.5), 5: SizeConfig(0.6, 0.25, 0.5)})))
-    assert setbacks.design_before(run, 2, found) == FIRST
+    write_record(run.stage(1).env, design_of(EnvConfig({3: SizeConfig(0.4, 0.2, 0.5), 5: SizeConfig(0.6, 0.25, 0.5)})))
+    assert setbacks.find_design_before(run, 2, found) == FIRST
 
 
 def test_the_first_config_has_none_before_it_and_stays(monkeypatch):
     monkeypatch.setattr(setbacks, "compare_answers", lambda before, after: FELL)
     run = finished("random")
-    found = setbacks.compare(tiny_run(), run, 0)
+    found = setbacks.compare_stages(tiny_run(), run, 0)
     assert found == Rollback("warmup", FELL, True, "warmup")
-    assert setbacks.design_before(run, 0, found) == run.stage(0).design()
+    assert setbacks.find_design_before(run, 0, found) == run.stage(0).design()
 
 
 def test_a_run_stops_at_the_step_that_spends_its_budget_and_says_no_more_when_run_again(tmp_path):
@@ -182,7 +188,7 @@ def test_a_run_stops_at_the_step_that_spends_its_budget_and_says_no_more_when_ru
     run_loop(settings, run)
     assert len(run.finished_stages()) == 1
     assert len(run.stage(0).train_log.read_bytes().splitlines()) == 1
-    assert 1 <= spent(run, 3).total <= 4 * 2 * 17
+    assert 1 <= count_run_tokens(run, 3).total <= 4 * 2 * 17
     before = state(run.folder)
     run_loop(settings, run)
     assert state(run.folder) == before

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.loop.records.run_folder import RunFolder
 from tests.support.processes.commands import assert_refused, lakewright
 from tests.support.samples.text_runs import ADDITION, OVERRIDES, text_run, timeless
 from tests.support.samples.tiny_runs import run_loop, state

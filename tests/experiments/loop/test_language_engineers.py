@@ -25,12 +25,15 @@ from lakewright.engineer.teachers.llm import MOST, REASON, REASONING, LlmTeacher
 from lakewright.engineer.teachers.self import SelfTeacher
 from lakewright.engineer.trial import Lead, Trial
 from lakewright.experiments.environments.lake import config_of, design_of
-from lakewright.experiments.loop.records import RunFolder, read, spent_on
-from lakewright.experiments.loop.redesign import check_askable, decide, sample_engineers, samples_table
-from lakewright.experiments.loop.settings import load_settings
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import read_record
+from lakewright.experiments.loop.records.token_budget import count_stage_tokens
+from lakewright.experiments.loop.redesign.decision import make_decision
+from lakewright.experiments.loop.redesign.engineer_samples import format_samples, sample_engineers
+from lakewright.experiments.loop.redesign.teacher_models import check_askable
 from lakewright.experiments.loop.settings.launch import LaunchSettings
-from lakewright.experiments.loop.settings.run_settings import EngineerSettings
-from lakewright.experiments.loop.training import make_trainee
+from lakewright.experiments.loop.settings.run_settings import EngineerSettings, load_settings
+from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.policy.codecs import TextSettings
 from lakewright.policy.inference import EndpointSettings, answer_under_grammar
 from lakewright.policy.models import build_model, load_model, save_checkpoint
@@ -168,8 +171,8 @@ def let_speak(stage):
 @pytest.mark.parametrize(("name", "place"), [("self", "stage_00"), ("base", "warmup")])
 def test_a_language_model_checkpoint_answers_under_the_schema(tmp_path, name, place):
     run = before_the_first_decision(RunFolder(tmp_path / "run"))
-    let_speak(run.named(place))
-    found = decide(make_trainee(tiny_run(teacher=name, engineer=ENGINEER)), run, 0)
+    let_speak(run.find_stage(place))
+    found = make_decision(make_trainee(tiny_run(teacher=name, engineer=ENGINEER)), run, 0)
     assert found.proposal.prompt.startswith("[system]")
     assert "\nANSWER:\n{" in found.proposal.answer
     assert found.proposal.delta.edits.keys() == {3, 5}
@@ -191,7 +194,7 @@ def test_many_answers_are_counted_with_the_mask_and_without(tmp_path):
     assert free.won == 0, "none of its answers is a config"
     assert 0 <= masked.won <= masked.accepted + masked.projected - masked.unchanged
     untried = msgspec.structs.replace(free, won=None)
-    rows = [line.split("|") for line in samples_table([untried, masked]).splitlines()[2:4]]
+    rows = [line.split("|") for line in format_samples([untried, masked]).splitlines()[2:4]]
     assert [row[2].strip() for row in rows] == ["no", "yes"]
     assert [row[-2].strip() for row in rows] == ["not tried", str(masked.won)]
 
@@ -252,9 +255,9 @@ def test_a_whole_run_in_words_redesigns_its_own_boards(tmp_path):
     decided = decision(run, 0)
     assert decided.teacher == "self"
     assert decided.verdict.status in ("accepted", "projected")
-    trial = read(run.stage(0).trial, Trial)
-    assert read(run.stage(1).env, Design) == trial.candidates[trial.chosen].design
-    assert spent_on(run.stage(0)).engineer == decided.proposal.tokens > 100
+    trial = read_record(run.stage(0).trial, Trial)
+    assert read_record(run.stage(1).env, Design) == trial.candidates[trial.chosen].design
+    assert count_stage_tokens(run.stage(0)).engineer == decided.proposal.tokens > 100
     assert run.stage(1).done.exists()
 
 
@@ -330,7 +333,7 @@ def test_of_several_proposals_the_one_that_teaches_most_is_trained_on(tmp_path):
         endpoint_settings = EndpointSettings(url=server.url, model="m", concurrency=1)
         engineer = EngineerSettings(endpoint=endpoint_settings, key=False, proposals=3)
         run_loop(tiny_run(teacher="endpoint", engineer=engineer), run)
-    decided, trial = decision(run, 0), read(run.stage(0).trial, Trial)
+    decided, trial = decision(run, 0), read_record(run.stage(0).trial, Trial)
     assert len(decided.proposal.candidates) == 2
     current, *tried = [round(config_of(tried.design).sizes[3].hole_ratio, 6) for tried in trial.candidates]
     assert current == 0.2
@@ -339,5 +342,5 @@ def test_of_several_proposals_the_one_that_teaches_most_is_trained_on(tmp_path):
     best = max((1, 2), key=lambda place: trial.leads[place].better)
     assert trial.chosen == (best if trial.leads[best].better > 0.5 else 0)
     assert run.stage(1).design() == trial.candidates[trial.chosen].design
-    assert spent_on(run.stage(0)).engineer == 3 * 50
-    assert spent_on(run.stage(0)).trials == trial.tokens > 0
+    assert count_stage_tokens(run.stage(0)).engineer == 3 * 50
+    assert count_stage_tokens(run.stage(0)).trials == trial.tokens > 0

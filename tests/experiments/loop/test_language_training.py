@@ -15,18 +15,20 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import write_rows
 from lakewright.core_jax.support.child_processes import STARTER
 from lakewright.experiments.environments.lake import problem_of
-from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.settings import launch as launching
-from lakewright.experiments.loop.settings import load_settings
 from lakewright.experiments.loop.settings.launch import LaunchSettings, launch_command
-from lakewright.experiments.loop.training import make_trainee, stage_process, train
-from lakewright.experiments.loop.training import warm_up as warm_up_run
+from lakewright.experiments.loop.settings.run_settings import load_settings
+from lakewright.experiments.loop.training import stage_process
+from lakewright.experiments.loop.training.stage_training import train_stage
+from lakewright.experiments.loop.training.trainee import make_trainee
+from lakewright.experiments.loop.training.warmup import warm_up as warm_up_run
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec, TextSettings
 from lakewright.policy.evaluation import evaluate
 from lakewright.policy.models import load_model
 from lakewright.policy.training import GrpoSettings, WarmupSettings, train_grpo, warm_up
-from lakewright.policy.training.hardware import share_of
+from lakewright.policy.training.hardware import share_batch
 from lakewright.policy.training.settings import HostSettings, LoraSettings
 from tests.support.boards.generated_rows import SMALL, rows, small_rows
 from tests.support.models.small_language_model import language, language_checkpoint, language_model
@@ -119,13 +121,13 @@ def test_what_the_host_cannot_do_is_reported(tmp_path, name):
 
 def test_processes_share_whole_groups(monkeypatch):
     monkeypatch.setenv("WORLD_SIZE", "4")
-    assert share_of(8, 16, HostSettings(micro_batch=8)) == {
+    assert share_batch(8, 16, HostSettings(micro_batch=8)) == {
         "per_device_train_batch_size": 8,
         "gradient_accumulation_steps": 4,
         "generation_batch_size": 128,
     }
     with pytest.raises(InputError, match=r"grpo\.prompts is 6, which 4 processes cannot share; make it a multiple"):
-        share_of(6, 16, HostSettings())
+        share_batch(6, 16, HostSettings())
 
 
 def text_run(**changes):
@@ -190,7 +192,7 @@ def test_two_processes_train_a_stage_whose_checkpoint_is_validated(tmp_path, mon
     run.open(settings)
     stage = run.stage(0)
     write_rows(stage.boards, small_rows()[:2])
-    train(trainee, stage, SimpleNamespace(onward=language_checkpoint()), 0)
+    train_stage(trainee, stage, SimpleNamespace(onward=language_checkpoint()), 0)
     logs = msgspec.json.Decoder(dict).decode_lines(stage.train_log.read_bytes())
     assert [log["step"] for log in logs] == [1]
     assert logs[0]["failure/parse_error"] == 1
@@ -199,7 +201,7 @@ def test_two_processes_train_a_stage_whose_checkpoint_is_validated(tmp_path, mon
     assert weights(model).keys() == weights(language_model()).keys(), "an adapter is merged into the weights"
     number = torch.bfloat16 if settings.grpo.host.bf16 else torch.float32
     assert {weight.dtype for weight in weights(model).values()} == {number}
-    trainee.validate(stage, list(map(problem_of, rows()[:2])))
+    trainee.validate_stage(stage, list(map(problem_of, rows()[:2])))
     assert stage.validation.exists()
 
 
@@ -227,10 +229,10 @@ def test_what_the_processes_refuse_is_reported_in_a_line(tmp_path, monkeypatch):
     monkeypatch.setattr(launching, "launch_command", lambda *_: [sys.executable, "-c", REFUSING])
     run = RunFolder(tmp_path / "run")
     with pytest.raises(InputError, match=r"^grpo: 3 boards do not fill one step of 4; lower grpo.prompts$"):
-        train(make_trainee(text_run(launch=LaunchSettings(processes=2))), run.stage(0), run.warmup, 0)
+        train_stage(make_trainee(text_run(launch=LaunchSettings(processes=2))), run.stage(0), run.warmup, 0)
     monkeypatch.setattr(launching, "launch_command", lambda *_: [sys.executable, "-c", "raise SystemExit(7)"])
     with pytest.raises(InputError, match=r"stage 0: `accelerate launch` ended with 7; its output is in .*launch\.log"):
-        train(make_trainee(text_run(launch=LaunchSettings(processes=2))), run.stage(0), run.warmup, 0)
+        train_stage(make_trainee(text_run(launch=LaunchSettings(processes=2))), run.stage(0), run.warmup, 0)
 
 
 def test_the_command_names_the_configs_that_trl_ships(tmp_path):

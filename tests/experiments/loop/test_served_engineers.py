@@ -9,10 +9,11 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.evidence import token_estimate
 from lakewright.engineer.teachers.llm import answer_schema
 from lakewright.experiments.environments.lake import design_of
-from lakewright.experiments.loop.records import RunFolder, spent_on
-from lakewright.experiments.loop.redesign import decide
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.token_budget import count_stage_tokens
+from lakewright.experiments.loop.redesign.decision import make_decision
 from lakewright.experiments.loop.settings.run_settings import EngineerSettings
-from lakewright.experiments.loop.training import make_trainee
+from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.resumable.spending import Spending
 from lakewright.policy.inference import EndpointSettings
 from tests.support.models.tiny_policy import ENV, tiny_run
@@ -27,7 +28,7 @@ def asked(run: RunFolder, server, **changes):
     """The decision of an engineer behind a server."""
     given = {"url": server.url, "model": "m", "timeout": 0.4, "retries": 1, **changes}
     engineer = EngineerSettings(endpoint=EndpointSettings(**given), key=False)
-    return decide(make_trainee(tiny_run(teacher="endpoint", engineer=engineer)), run, 0)
+    return make_decision(make_trainee(tiny_run(teacher="endpoint", engineer=engineer)), run, 0)
 
 
 @pytest.fixture
@@ -74,10 +75,10 @@ def test_what_a_server_takes_is_recorded_and_capped_over_the_stages_and_failures
     taken = (100 * 10 + 50 * 20) / 1e6
     with serving(saying(json.dumps(GOOD))) as server:
         assert asked(run, server, **prices, max_cost=0.1).proposal.dollars == pytest.approx(taken)
-        assert Spending(run.spending).tokens() == (100, 50)
+        assert Spending(run.spending).count_tokens() == (100, 50)
         server.plan.append(closed)
         assert "sends no completion" in asked(run, server, **prices, max_cost=0.2).verdict.reasons[0]
-        tokens_in, tokens_out = Spending(run.spending).tokens()
+        tokens_in, tokens_out = Spending(run.spending).count_tokens()
         assert tokens_out == 50 + 60, "what failed may have cost its most"
         before, spent = len(server.seen), (tokens_in * 10 + tokens_out * 20) / 1e6
         refused = asked(run, server, **prices, max_cost=spent + taken)
@@ -133,7 +134,7 @@ def test_a_run_with_a_server_that_is_down_still_ends(run):
     for number in (0, 1):
         assert "cannot be reached" in decision(run, number).verdict.reasons[0]
         assert run.stage(number).design() == design_of(ENV)
-        assert spent_on(run.stage(number)).engineer == 0
+        assert count_stage_tokens(run.stage(number)).engineer == 0
 
 
 def test_an_endpoint_without_a_key_or_a_server_is_reported_before_anything_is_done(tmp_path):

@@ -14,10 +14,13 @@ from lakewright.engineer.evidence import evidence_text
 from lakewright.engineer.samplers import SamplerSettings
 from lakewright.engineer.trial import try_designs
 from lakewright.experiments.environments.lake import config_of, design_of, lake_space, outcomes_of, row_of
-from lakewright.experiments.loop.records import RunFolder, Validation, read, read_rollouts
-from lakewright.experiments.loop.redesign import start_trial
-from lakewright.experiments.loop.settings import RunSettings, load_settings
-from lakewright.experiments.loop.training import lake_trainee, make_trainee
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Validation, read_record
+from lakewright.experiments.loop.records.stage_rollouts import read_rollouts
+from lakewright.experiments.loop.redesign.trial import start_trial
+from lakewright.experiments.loop.settings.run_settings import RunSettings, load_settings
+from lakewright.experiments.loop.training import lake_trainee
+from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.view.site import write_report
 from lakewright.policy.training import GrpoSettings
 from tests.support.boards.generated_rows import ROOMY
@@ -56,7 +59,7 @@ def test_validation_counts_every_team(run):
     held_out = read_all(run.validation)
     assert Counter((row.size, row.agents) for row in held_out) == dict.fromkeys([(3, 2), (5, 2), (3, 3), (5, 3)], 4)
     for stage in (run.warmup, run.stage(0), run.stage(1)):
-        validation = read(stage.validation, Validation)
+        validation = read_record(stage.validation, Validation)
         assert {size: outcomes_of(found).boards for size, found in validation.outcomes.items()} == {3: 8, 5: 8}
         assert len(validation.valid) == len(held_out)
         assert all(len(example.plan) == example.row.agents for example in validation.examples)

@@ -17,27 +17,29 @@ from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.steps import Next
 from lakewright.engineer.trial import Trial
-from lakewright.experiments.loop.records import (
+from lakewright.experiments.loop.records.history import read_chapters
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import (
     Decision,
     Done,
     EngineerTraining,
     Rollback,
-    RunFolder,
     Sampled,
     Validation,
-    chapters,
-    held_out_of,
-    problems_of,
-    read,
+    read_record,
+    write_record,
+)
+from lakewright.experiments.loop.records.stage_rollouts import (
+    read_held_out,
     read_problems,
     read_rollouts,
-    spent,
-    write,
+    read_stage_problems,
 )
-from lakewright.experiments.loop.redesign import story_of
-from lakewright.experiments.loop.training import make_trainee
+from lakewright.experiments.loop.records.token_budget import count_run_tokens
+from lakewright.experiments.loop.redesign.story import describe_stage
+from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.policy.models import load_checkpoint
-from lakewright.policy.training import kept_training
+from lakewright.policy.training import callbacks
 from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.processes.killable import begin, code_of, server
 from tests.support.processes.watching import wait_for
@@ -86,16 +88,16 @@ def test_every_record_is_read_and_written_again_as_it_was(kind, tmp_path):
         stage = run.stage(number) if number >= 0 else run.warmup
         for name, record in RECORDS.items():
             if (path := stage.folder / name).exists():
-                write(tmp_path / name, read(path, record), lake=False)
+                write_record(tmp_path / name, read_record(path, record), lake=False)
                 assert json.loads((tmp_path / name).read_text()) == json.loads(path.read_text()), path
         load_checkpoint(stage.checkpoint, codec="bytes")
-        assert len(stage.steps()) == (1 if number >= 0 else 2)
+        assert len(stage.read_steps()) == (1 if number >= 0 else 2)
     stage = run.stage(1)
-    write(tmp_path / "evidence.json", stage.read_evidence(), lake=False)
+    write_record(tmp_path / "evidence.json", stage.read_evidence(), lake=False)
     assert json.loads((tmp_path / "evidence.json").read_text()) == json.loads(stage.evidence.read_text())
-    assert [len(story_of(run, number, SPACE)) >= 2 for number in (0, 1)] == [True, True]
-    assert [chapter.name for chapter in chapters(run)] == ["warm-up", "stage 0", "stage 1"]
-    assert sum(msgspec.structs.astuple(spent(run, 2))) == spent(run, 2).total > 0
+    assert [len(describe_stage(run, number, SPACE)) >= 2 for number in (0, 1)] == [True, True]
+    assert [chapter.name for chapter in read_chapters(run)] == ["warm-up", "stage 0", "stage 1"]
+    assert sum(msgspec.structs.astuple(count_run_tokens(run, 2))) == count_run_tokens(run, 2).total > 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -105,7 +107,7 @@ def test_problems_are_of_the_design_that_was_decided_before_and_rollouts_are_of_
     assert run.stage(1).design() == run.stage(0).next_design()
     for number in (0, 1):
         stage = run.stage(number)
-        problems, design = problems_of(stage), stage.design()
+        problems, design = read_stage_problems(stage), stage.design()
         assert len(problems) >= 4
         assert {problem.cell.stratum for problem in problems} <= set(design.strata)
         if kind not in ("plr", "pcl", "domain_randomisation"):  # which have problems of other designs, too
@@ -115,24 +117,24 @@ def test_problems_are_of_the_design_that_was_decided_before_and_rollouts_are_of_
         assert len(groups) == 4
         answers = 4 if kind == "guided" else 8  # the reference is one of a group of two there
         assert sum(group.completions for _, group in groups) == answers
-        figures = read(stage.sampled, Sampled)
+        figures = read_record(stage.sampled, Sampled)
         assert sum(drawn.problems for drawn in figures.statistics.values()) == len(problems)
         lines = msgspec.json.Decoder(dict).decode_lines(stage.rollouts.read_bytes())
         assert {line["problem"] for line in lines} <= {problem.key for problem in problems}
         evidence = stage.read_evidence()
         assert evidence.design == design
-        assert evidence.outcomes == read(stage.validation, Validation).outcomes
+        assert evidence.outcomes == read_record(stage.validation, Validation).outcomes
         assert sum(found.groups.groups for found in evidence.groups) == 4
 
 
 def test_the_held_out_set_has_problems_of_every_cell_and_is_that_of_every_seed(tmp_path):
     environment = make_trainee(text_run()).environment
-    held_out = held_out_of(finished_text("rules"))
+    held_out = read_held_out(finished_text("rules"))
     assert {problem.cell for problem in held_out} == set(environment.space.grid((1, 2)))
     other = RunFolder(tmp_path / "run")
     run_loop(text_run(seed=1, stages=1), other)
-    assert held_out_of(other) == held_out
-    first, second = (problems_of(run.stage(0)) for run in (finished_text("rules"), other))
+    assert read_held_out(other) == held_out
+    first, second = (read_stage_problems(run.stage(0)) for run in (finished_text("rules"), other))
     assert [problem.prompt for problem in first] != [problem.prompt for problem in second]
     for problem in held_out:
         assert environment.check_verdict(problem, problem.answer).valid
@@ -152,15 +154,15 @@ def test_problems_of_a_stage_are_lines_that_any_program_reads():
     lines = [json.loads(line) for line in stage.problems.read_text().splitlines()]
     assert [line["prompt"] for line in lines] == [problem.prompt for problem in read_problems(stage.problems)]
     assert all(line["answer"] == str(sum(map(int, line["prompt"][:-1].split("+")))) for line in lines)
-    assert all(isinstance(problem, Problem) and problem.key for problem in problems_of(stage))
+    assert all(isinstance(problem, Problem) and problem.key for problem in read_stage_problems(stage))
 
 
 def test_a_text_run_that_is_cut_off_at_every_few_renamings_ends_as_if_it_had_not_been(tmp_path):
     run, cuts = RunFolder(tmp_path / "run"), 0
     while True:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(kept_training, "SECONDS", -math.inf)  # within a stage, each step is kept
-            patch.setattr(kept_training, "SHARE", math.inf)
+            patch.setattr(callbacks, "SECONDS", -math.inf)  # within a stage, each step is kept
+            patch.setattr(callbacks, "SHARE", math.inf)
             cut_power(patch, renamings=3 + cuts % 4, before=cuts % 2 == 0)
             try:
                 run_loop(text_run(), run)
@@ -252,11 +254,11 @@ def test_a_teacher_and_a_sampler_of_ones_own_run_and_keep_their_state(tmp_path):
     assert [run.stage(number).design().strata[2]["share"] for number in (0, 1)] == [0.5, 0.625]
     assert [decision(run, number).teacher_state for number in (0, 1)] == [{"rounds": 1}, {"rounds": 2}]
     assert isinstance(decision(run, 0).proposal.delta, Delta)
-    sampled = [read(run.stage(number).sampled, Sampled) for number in (0, 1)]
+    sampled = [read_record(run.stage(number).sampled, Sampled) for number in (0, 1)]
     assert [found.figures["fresh"] for found in sampled] == [8, 8]
     assert [found.state for found in sampled] == [{"stages": 0}, {"stages": 1}]
-    assert [chapter.decision is not None for chapter in chapters(run)] == [False, True, True]
-    assert story_of(run, 0, SPACE)[1].startswith("proposal")
+    assert [chapter.decision is not None for chapter in read_chapters(run)] == [False, True, True]
+    assert describe_stage(run, 0, SPACE)[1].startswith("proposal")
     assert RunFolder(run.folder).settings() == settings
 
 

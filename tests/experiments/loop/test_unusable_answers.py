@@ -6,10 +6,11 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.environments.lake import Lake, design_of
-from lakewright.experiments.loop.records import Decision, RunFolder, write
-from lakewright.experiments.loop.redesign import decide
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Decision, write_record
 from lakewright.experiments.loop.redesign import teacher_models as asking
-from lakewright.experiments.loop.training import make_trainee
+from lakewright.experiments.loop.redesign.decision import make_decision
+from lakewright.experiments.loop.training.trainee import make_trainee
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.tiny_runs import FILES, decision, files, finished, run_loop, state
 
@@ -46,7 +47,7 @@ def test_an_answer_that_is_garbage_is_recorded_as_refused_and_the_config_kept(tm
     run = before_the_first_decision("self", RunFolder(tmp_path / "run"))
     for name in GARBAGE:
         monkeypatch.setattr(asking, "answer_under_grammar", lambda *_, name=name: GARBAGE[name])
-        write(run.stage(0).proposal, decide(make_trainee(tiny_run(teacher="self")), run, 0))
+        write_record(run.stage(0).proposal, make_decision(make_trainee(tiny_run(teacher="self")), run, 0))
         assert_refused(decision(run, 0), name)
 
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import locked
-from lakewright.experiments.resumable.claims import Claim, difference
+from lakewright.experiments.resumable.claims import Claim, describe_difference
 
 
 class Baking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -31,10 +31,10 @@ def contents(folder):
 
 
 def test_the_same_work_continues_in_its_folder(tmp_path):
-    BAKING.take(tmp_path / "new", BREAD)
+    BAKING.take_folder(tmp_path / "new", BREAD)
     before = contents(tmp_path / "new")
-    BAKING.take(tmp_path / "new", BREAD)
-    assert BAKING.read(tmp_path / "new") == BREAD
+    BAKING.take_folder(tmp_path / "new", BREAD)
+    assert BAKING.read_work(tmp_path / "new") == BREAD
     assert contents(tmp_path / "new") == before
 
 
@@ -48,68 +48,71 @@ def test_the_same_work_continues_in_its_folder(tmp_path):
     ],
 )
 def test_other_work_is_refused_by_its_first_difference(tmp_path, other, named):
-    BAKING.take(tmp_path, BREAD)
+    BAKING.take_folder(tmp_path, BREAD)
     before = contents(tmp_path)
     with pytest.raises(InputError, match=f"baking.json: holds another baking: {named}; give the same input"):
-        BAKING.take(tmp_path, other)
+        BAKING.take_folder(tmp_path, other)
     assert contents(tmp_path) == before, "nothing is lost"
 
 
 def test_a_folder_that_nothing_depends_on_changes_hands(tmp_path):
-    BAKING.take(tmp_path, BREAD)
-    BAKING.take(tmp_path, Baking(9), replace=True)
-    assert BAKING.read(tmp_path) == Baking(9)
+    BAKING.take_folder(tmp_path, BREAD)
+    BAKING.take_folder(tmp_path, Baking(9), replace=True)
+    assert BAKING.read_work(tmp_path) == Baking(9)
 
 
 def test_a_folder_of_something_else_is_refused(tmp_path):
     (tmp_path / "thesis.txt").write_text("a year of work")
-    for claim in (lambda: BAKING.take(tmp_path, BREAD), lambda: BAKING.held(tmp_path, BREAD).__enter__()):
+    for claim in (lambda: BAKING.take_folder(tmp_path, BREAD), lambda: BAKING.hold_folder(tmp_path, BREAD).__enter__()):
         with pytest.raises(InputError, match="is not empty and holds no baking; choose another folder"):
             claim()
     with pytest.raises(InputError, match=r"holds no baking \(no baking.json\); give a folder made by `bake`"):
-        BAKING.read(tmp_path)
+        BAKING.read_work(tmp_path)
     assert contents(tmp_path) == {"thesis.txt": b"a year of work"}
 
 
 def test_hidden_files_leave_a_folder_free(tmp_path):
     (tmp_path / ".baking.json.part").write_text("half a rec")  # of a process that was killed
-    BAKING.take(tmp_path, BREAD)
-    assert BAKING.read(tmp_path) == BREAD
+    BAKING.take_folder(tmp_path, BREAD)
+    assert BAKING.read_work(tmp_path) == BREAD
 
 
 def test_a_folder_from_before_formats_is_read(tmp_path):
     (tmp_path / "baking.json").write_text(json.dumps({"loaves": 3, "flour": {"rye": 0.5}, "ovens": [1, 2]}))
-    BAKING.take(tmp_path, BREAD)
-    assert BAKING.read(tmp_path) == BREAD
+    BAKING.take_folder(tmp_path, BREAD)
+    assert BAKING.read_work(tmp_path) == BREAD
 
 
 def test_a_folder_of_another_format_is_refused_with_a_way_out(tmp_path):
-    BAKING.take(tmp_path, BREAD)
+    BAKING.take_folder(tmp_path, BREAD)
     with pytest.raises(InputError, match=r"format is 1, this version reads 2; use the version that wrote it, or"):
-        SECOND.take(tmp_path, BREAD)
+        SECOND.take_folder(tmp_path, BREAD)
 
 
 @pytest.mark.parametrize("damage", [b"", b"[1]", b"{", b'{"loaves": "three"}', b'{"loaves": 3, "jam": 1}'])
 def test_a_damaged_record_is_one_line(tmp_path, damage):
     (tmp_path / "baking.json").write_bytes(damage)
     with pytest.raises(InputError, match=r"baking\.json") as refused:
-        BAKING.take(tmp_path, BREAD)
+        BAKING.take_folder(tmp_path, BREAD)
     assert "\n" not in str(refused.value)
 
 
 def test_a_second_process_is_refused_while_the_first_works(tmp_path):
-    with BAKING.held(tmp_path / "new", BREAD), pytest.raises(InputError, match="another process works on this baking"):
-        BAKING.held(tmp_path / "new", BREAD).__enter__()
-    with BAKING.held(tmp_path / "new", BREAD):
+    with (
+        BAKING.hold_folder(tmp_path / "new", BREAD),
+        pytest.raises(InputError, match="another process works on this baking"),
+    ):
+        BAKING.hold_folder(tmp_path / "new", BREAD).__enter__()
+    with BAKING.hold_folder(tmp_path / "new", BREAD):
         pass
 
 
 def test_processes_that_share_the_work_are_let_in_and_no_others(tmp_path):
-    with BAKING.held(tmp_path, BREAD, shared=True), BAKING.held(tmp_path, BREAD, shared=True):
+    with BAKING.hold_folder(tmp_path, BREAD, shared=True), BAKING.hold_folder(tmp_path, BREAD, shared=True):
         with pytest.raises(InputError, match="another process"), locked(tmp_path):
             pass
         with pytest.raises(InputError, match="loaves is 3 there and 4 now"):
-            BAKING.held(tmp_path, Baking(4), shared=True).__enter__()
+            BAKING.hold_folder(tmp_path, Baking(4), shared=True).__enter__()
 
 
 works = st.builds(
@@ -123,4 +126,4 @@ works = st.builds(
 @settings(deadline=None, max_examples=60)
 @given(works, works)
 def test_a_difference_is_named_exactly_where_there_is_one(one, other):
-    assert bool(difference(one, other)) == (one != other), (one, other)
+    assert bool(describe_difference(one, other)) == (one != other), (one, other)

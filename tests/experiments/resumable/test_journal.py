@@ -33,6 +33,6 @@ FOREIGN = [b'{"precious":1}', b'{"precious":1}\n', b'{"name":"c","colour":1}', b
 def test_a_file_that_is_no_journal_is_refused_and_stays_as_it_is(tmp_path, text):
     path = tmp_path / "notes.txt"
     path.write_bytes(text)
-    with pytest.raises(InputError, match=r"notes.txt:1: is no line of a Line journal; remove it, or choose"):
+    with pytest.raises(InputError, match=r"notes.txt:1: is not a line of a Line journal; remove it or choose"):
         Journal(path, Line)
     assert path.read_bytes() == text

@@ -13,17 +13,12 @@ import pytest
 from lakewright.engineer.delta import edit_design
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.environments.lake import design_of, lake_space
-from lakewright.experiments.loop.records import (
-    Decision,
-    RunFolder,
-    Sampled,
-    Validation,
-    chapters,
-    read,
-    read_rollouts,
-)
-from lakewright.experiments.loop.redesign import story_of
-from lakewright.experiments.loop.training import make_trainee
+from lakewright.experiments.loop.records.history import read_chapters
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Decision, Sampled, Validation, read_record
+from lakewright.experiments.loop.records.stage_rollouts import read_rollouts
+from lakewright.experiments.loop.redesign.story import describe_stage
+from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.study import study
 from lakewright.experiments.sweep import folder as sweep_folder
 from lakewright.policy.models import save_checkpoint
@@ -80,16 +75,16 @@ def test_every_record_of_an_old_run_is_read(old):
     stage, space = run.stage(0), lake_space()
     start = design_of(run.settings().env)
     assert stage.design() == start
-    assert read(stage.validation, Validation).outcomes.keys() == start.strata.keys()
-    assert read(stage.sampled, Sampled).statistics.keys() <= start.strata.keys()
-    decision, trial = read(stage.proposal, Decision), read(stage.trial, Trial)
+    assert read_record(stage.validation, Validation).outcomes.keys() == start.strata.keys()
+    assert read_record(stage.sampled, Sampled).statistics.keys() <= start.strata.keys()
+    decision, trial = read_record(stage.proposal, Decision), read_record(stage.trial, Trial)
     assert edit_design(start, decision.proposal.delta, space).keys() == start.strata.keys()
     assert [tried.design for tried in trial.candidates] == [start, decision.verdict.design]
-    assert stage.following().design == trial.candidates[trial.chosen].design
+    assert stage.read_next().design == trial.candidates[trial.chosen].design
     assert stage.read_evidence().design == start
     assert sum(group.completions for _, group in read_rollouts(stage)) == 8
-    assert story_of(run, 0, space)[-1].startswith("next")
-    assert [chapter.name for chapter in chapters(run)] == ["warm-up", "stage 0"]
+    assert describe_stage(run, 0, space)[-1].startswith("next")
+    assert [chapter.name for chapter in read_chapters(run)] == ["warm-up", "stage 0"]
 
 
 def test_an_old_run_whose_weights_are_there_goes_on_to_its_end(old):
@@ -97,7 +92,7 @@ def test_an_old_run_whose_weights_are_there_goes_on_to_its_end(old):
     settings, before = run.settings(), files(old / "run")
     trainee = make_trainee(settings)
     for stage in (run.warmup, run.stage(0)):
-        save_checkpoint(stage.checkpoint, *trainee.build())
+        save_checkpoint(stage.checkpoint, *trainee.build_model())
     run_loop(settings, run)
     assert [stage.folder.name for stage in run.finished_stages()] == ["stage_00", "stage_01"]
     after = files(old / "run")
@@ -116,12 +111,12 @@ def test_an_old_run_or_study_with_other_settings_than_today_is_refused_by_name(o
 
 def test_an_old_study_belongs_to_its_plan(old):
     folder, before = study.StudyFolder(old / "study"), files(old / "study")
-    folder.open(study.CLAIM.read(old / "study"))
+    folder.open(study.CLAIM.read_work(old / "study"))
     assert files(old / "study") == before
 
 
 def test_an_old_sweep_resumes_with_the_same_boards_and_keeps_its_shards(old, capsys, monkeypatch):
-    manifest = sweep_folder.CLAIM.read(old / "sweep")
+    manifest = sweep_folder.CLAIM.read_work(old / "sweep")
     monkeypatch.setattr(sweep_folder, "versions", lambda: manifest.versions)  # as if the libraries were those of then
     before = files(old / "sweep")
     code, table, _ = lakewright(capsys, "sweep", "status", old / "sweep")

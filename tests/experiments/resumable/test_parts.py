@@ -153,7 +153,7 @@ def test_an_interruption_keeps_the_parts_and_their_bad_rows_are_reported_again(t
         code, said, lines = lakewright(capsys, *given)
     assert (code, said, len(lines)) == (130, "", 2)
     assert "in.jsonl:2: size" in lines[0]
-    assert lines[1] == "lakewright: interrupted; finished work is kept, and the same command resumes"
+    assert lines[1] == "lakewright: interrupted; finished work is saved, and the same command resumes"
     assert not (tmp_path / "out.jsonl").exists()
     assert len(parts(tmp_path / "out.jsonl")) == 4
     code, said, lines = lakewright(capsys, *given)
@@ -180,7 +180,7 @@ def test_the_parts_of_another_command_are_not_lost_and_not_mixed_in(tmp_path, ca
     ):
         code, _, lines = lakewright(capsys, *other)
         assert (code, len(lines)) == (2, 1)
-        assert f"an unfinished `lakewright solve` is kept in {place}" in lines[0]
+        assert f"an unfinished `lakewright solve` is saved in {place}" in lines[0]
         assert f"({difference}); {remedy}" in lines[0]
     os.utime(tmp_path / "in.jsonl", (1, 1))
     assert "inputs.input.modified is" in lakewright(capsys, *given)[2][0]
@@ -310,7 +310,7 @@ def test_parts_grow_while_they_are_quick_and_by_the_kinds_of_boards_in_them():
     pace, chunk = Pace(), Chunk(Path(), 1, [b"row"] * 16)
     sizes = []
     for seconds, kinds in [(0.1, 1)] * 8 + [(0.1, 20)] * 3 + [(0.1, 1000)] * 3 + [(60.0, 1000)] * 2:
-        sizes.append(sum(map(len, pace.take(itertools.repeat(chunk, MOST_ROWS)))))
+        sizes.append(sum(map(len, pace.take_chunks(itertools.repeat(chunk, MOST_ROWS)))))
         pace.adapt(seconds, kinds)
     assert sizes[7] == SOME_ROWS
     assert sizes[10] == ROWS_A_KIND * 20

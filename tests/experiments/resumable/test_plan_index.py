@@ -17,6 +17,9 @@ def test_each_board_gets_its_own_plan(tmp_path_factory, names):
     for place, name in enumerate(names):
         index.add(PlanRow(name, [str(place)]))
     index.commit()
-    assert index.find(pa.array([*names, "none"])).to_pylist() == [*([str(place)] for place in range(len(names))), None]
+    assert index.find_plans(pa.array([*names, "none"])).to_pylist() == [
+        *([str(place)] for place in range(len(names))),
+        None,
+    ]
     with pytest.raises(ValueError, match="has a plan in an earlier line; remove one of them"):
         index.add(PlanRow(names[0], ["again"]))

@@ -11,9 +11,12 @@ from lakewright.engineer.cells import Knob
 from lakewright.engineer.environment import Environment, Problem, Verdict
 from lakewright.engineer.space import DesignSpace
 from lakewright.experiments.cli import main
-from lakewright.experiments.loop.records import RunFolder, Validation, held_out_of, read, read_problems
-from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.loop.training import TextTrainee, make_trainee
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Validation, read_record
+from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_problems
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.text_trainee import TextTrainee
+from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.study.learning_curves import average_curve, tokens_to_best
 from lakewright.experiments.study.random_configs import Configs, random_configs, spread_values
 from lakewright.experiments.study.results import Results
@@ -50,7 +53,7 @@ def test_results_have_strata_and_traits_by_name_and_are_read_back(study):
     assert list(results.traits["carry"]) == [1, 2, 3, 4]
     for run in results.runs:
         assert (run.forced, run.optimal, run.forced_sizes) == (None, None, {})
-        tested = read(folder.folder / "runs" / f"{run.arm}-s{run.seed}" / "test.json", Validation)
+        tested = read_record(folder.folder / "runs" / f"{run.arm}-s{run.seed}" / "test.json", Validation)
         carried = [part.traits["carry"] for part in tested.outcomes.values()]
         share = sum(part.valid for part in carried) / sum(part.problems for part in carried)
         assert run.rates == {"carry": pytest.approx(100 * share)}
@@ -82,9 +85,9 @@ def test_the_last_policies_are_judged_on_problems_that_no_run_has_seen(study):
     folder, results = study
     tested = read_problems(folder.test_problems)
     assert len(tested) == results.held_out
-    held_out = {problem.key for problem in held_out_of(folder.start)}
+    held_out = {problem.key for problem in read_held_out(folder.start)}
     assert not held_out & {problem.key for problem in tested}
-    assert {problem.key for problem in held_out_of(RunFolder(folder.folder / "runs" / "fixed-s1"))} == held_out
+    assert {problem.key for problem in read_held_out(RunFolder(folder.folder / "runs" / "fixed-s1"))} == held_out
 
 
 def test_a_test_that_would_be_the_held_out_set_is_refused(tmp_path, capsys):

@@ -7,7 +7,7 @@ import msgspec
 from lakewright.core_jax.support import read_config
 from lakewright.engineer.tally import pool_tallies
 from lakewright.experiments.environments.lake import WAIT, lake_space
-from lakewright.experiments.loop.records import Validation, read
+from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.study.results import Results
 from lakewright.experiments.study.results_table import as_table
 from lakewright.experiments.study.run_results import RunResult, run_result
@@ -20,7 +20,7 @@ OLDER = Path(__file__).parents[3] / "docs" / "data" / "studies" / "frontier-fore
 def result_of(made_by: str, teacher: str) -> RunResult:
     """The result of a finished run, as if its proposals were those of `teacher`."""
     run, settings = finished(made_by), tiny_run()
-    judged = read(run.stage(1).validation, Validation)
+    judged = read_record(run.stage(1).validation, Validation)
     planned = Planned("arm", 0, msgspec.structs.replace(settings, teacher=teacher))
     return run_result(planned, run, judged, pool_tallies(judged.outcomes.values()), lake_space())
 
@@ -34,7 +34,7 @@ def test_an_engineer_that_proposes_what_its_rule_would_does_all_as_taught():
 def test_what_each_stage_was_drawn_from_and_each_map_size_are_kept():
     run, found = finished("random"), result_of("random", "random")
     assert found.drawn == [run.stage(number).design().strata for number in (0, 1)]
-    outcomes = read(run.stage(1).validation, Validation).outcomes
+    outcomes = read_record(run.stage(1).validation, Validation).outcomes
     assert found.sizes == {size: 100 * part.valid / part.problems for size, part in outcomes.items()}
     forced = {size: part.traits[WAIT] for size, part in outcomes.items() if part.traits[WAIT].problems}
     assert found.forced_sizes == {size: 100 * part.valid / part.problems for size, part in forced.items()}

@@ -13,7 +13,8 @@ from lakewright.core_jax.rows import fingerprint, read_all
 from lakewright.core_jax.support import read_config, write_atomically
 from lakewright.engineer.tally import pool_tallies
 from lakewright.experiments.cli import main
-from lakewright.experiments.loop.records import RunFolder, Validation, read
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.study import runner as studying
 from lakewright.experiments.study import study as study_module
 from lakewright.experiments.study.curves import curves_svg
@@ -120,11 +121,11 @@ def test_every_run_has_its_curve_over_the_tokens_generated(study):
     folder, results = study
     for run in results.runs:
         assert len(run.curve) == 1 + run.stages
-        begun = pool_tallies(read(folder.start.warmup.validation, Validation).outcomes.values())
+        begun = pool_tallies(read_record(folder.start.warmup.validation, Validation).outcomes.values())
         assert run.curve[0] == CurvePoint(0, 100 * begun.valid_rate), "it begins on the boards that it goes on with"
         assert [point.tokens for point in run.curve] == sorted({point.tokens for point in run.curve}), run.arm
         end = last_policy(RunFolder(folder.folder / "runs" / f"{run.arm}-s{run.seed}"))
-        outcomes = pool_tallies(read(end.validation, Validation).outcomes.values())
+        outcomes = pool_tallies(read_record(end.validation, Validation).outcomes.values())
         assert run.curve[-1].valid == pytest.approx(100 * outcomes.valid_rate)
         assert run.curve[-1].tokens <= run.tokens.total
     assert "fixed (2)" in folder.curves.read_text()
@@ -137,7 +138,7 @@ def test_the_last_policy_of_every_run_is_judged_on_boards_that_no_run_has_seen(s
     assert results.held_out == len(boards) == 3 * 4
     assert not held_out >= {fingerprint(row) for row in boards}, "the test is the held-out set"
     for run in results.runs:
-        tested = read(folder.folder / "runs" / f"{run.arm}-s{run.seed}" / "test.json", Validation)
+        tested = read_record(folder.folder / "runs" / f"{run.arm}-s{run.seed}" / "test.json", Validation)
         assert len(tested.valid) == len(boards)
         assert run.valid == pytest.approx(100 * tested.valid.count("1") / len(boards))
 
@@ -237,12 +238,12 @@ def test_a_study_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tm
         source = RunFolder(whole.folder / run.folder.relative_to(out))
         parts = [source.warmup] if run.folder == out / "start" else source.finished_stages()
         for part in parts:
-            if not (target := run.named(part.folder.name)).done.exists():
+            if not (target := run.find_stage(part.folder.name)).done.exists():
                 shutil.copytree(part.folder, target.folder)
         if not run.validation.exists():
             write_atomically(run.validation, source.validation.read_bytes())
 
-    monkeypatch.setattr(study_module, "prepare", lambda trainee, run: made_before(run))
+    monkeypatch.setattr(study_module, "prepare_run", lambda trainee, run: made_before(run))
     monkeypatch.setattr(studying, "run_loop", lambda settings, run: made_before(run))
     while True:
         with pytest.MonkeyPatch.context() as patch:

@@ -7,9 +7,9 @@ import pytest
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, read_all, write_rows
 from lakewright.experiments.interop.episodes.pictures import as_pixels
-from lakewright.experiments.loop.records import Validation, read, write
-from lakewright.experiments.view.pictures.board_pictures import frames, strip_svg
-from lakewright.experiments.view.pictures.played_plans import moving_svg, played, still_svg
+from lakewright.experiments.loop.records.stage_records import Validation, read_record, write_record
+from lakewright.experiments.view.pictures.board_pictures import draw_frames, strip_svg
+from lakewright.experiments.view.pictures.played_plans import draw_played, moving_svg, still_svg
 from lakewright.experiments.view.pictures.replay import make_example
 from lakewright.experiments.view.site import write_report, write_site
 from tests.support.samples.finished_run import finish
@@ -73,7 +73,7 @@ def test_a_site_of_large_boards_is_small(boards, tmp_path):
 
 def test_no_other_picture_is_drawn_of_a_large_board():
     example = make_example(large(65), ["R"])
-    for draw in (frames, moving_svg, played, strip_svg):
+    for draw in (draw_frames, moving_svg, draw_played, strip_svg):
         with pytest.raises(InputError, match="65 cells a side, and pictures are drawn up to 64"):
             draw(example)
     with pytest.raises(InputError, match="65 cells a side"):
@@ -85,9 +85,9 @@ def test_no_other_picture_is_drawn_of_a_large_board():
 def test_a_run_on_large_boards_is_shown_without_their_pictures(tmp_path):
     run = finish(tmp_path / "run")
     stage = run.finished_stages()[-1]
-    found = read(stage.validation, Validation)
+    found = read_record(stage.validation, Validation)
     examples = [make_example(large(65), ["R"]), make_example(large(65), ["L"], "illegal_move", 0, 1)]
-    write(stage.validation, msgspec.structs.replace(found, examples=examples))
+    write_record(stage.validation, msgspec.structs.replace(found, examples=examples))
     write_report(run)
     assert "no picture above 64" in run.report.read_text()
     number = len(run.finished_stages()) - 1

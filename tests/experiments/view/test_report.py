@@ -16,7 +16,9 @@ from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.rollback import Comparison
 from lakewright.experiments.environments.lake import design_of, lake_space
-from lakewright.experiments.loop.records import Decision, Rollback, RunFolder, Stage, chapters, write
+from lakewright.experiments.loop.records.history import read_chapters
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Decision, Rollback, write_record
 from lakewright.experiments.view.readme_pictures import write_pictures
 from lakewright.experiments.view.site import write_report
 from tests.support.samples.finished_run import ENV, begin, validate
@@ -34,8 +36,8 @@ def finish(stage: Stage, valid: int, log: list[dict], name: str = "board") -> No
 def decide(stage: Stage, text: str, error: str = "") -> None:
     delta = None if error else Delta({3: make_edit(lake_space(), text, {"data_ratio": 0.1, "hole_ratio": -0.05})})
     verdict = GuardVerdict("refused" if error else "projected", [text], design_of(ENV))
-    write(stage.env, design_of(ENV))
-    write(stage.proposal, Decision("self", Proposal(text, text, delta, error), verdict, {}))
+    write_record(stage.env, design_of(ENV))
+    write_record(stage.proposal, Decision("self", Proposal(text, text, delta, error), verdict, {}))
 
 
 @pytest.fixture
@@ -80,13 +82,13 @@ class Text(HTMLParser):
         self.tags.add(tag)
 
 
-def test_a_stage_that_was_taken_back_is_not_the_result(folder):
+def test_a_stage_that_was_rolled_back_is_not_the_result(folder):
     finish_all(folder)
-    write(folder.stage(1).rollback, Rollback("stage_00", Comparison(1, 9, 0.011), True, "stage_00"))
+    write_record(folder.stage(1).rollback, Rollback("stage_00", Comparison(1, 9, 0.011), True, "stage_00"))
     words = Text(written(folder)).words
     assert "From warm-up to stage 0, valid plans go from 15.0% to 30.0%" in words
-    assert "Taken back: stage 1." in words
-    assert "stage 1 (taken back)" in words
+    assert "Rolled back: stage 1." in words
+    assert "stage 1 (rolled back)" in words
 
 
 def test_the_training_of_the_engineer_and_the_forecasts_of_the_difficulty_model_are_drawn(tmp_path):
@@ -179,7 +181,7 @@ def test_a_broken_log_is_named(folder):
     finish_all(folder)
     folder.stage(0).train_log.write_bytes(b'{"step": 1\n')
     with pytest.raises(InputError, match=r"train\.jsonl: not lines of JSON"):
-        chapters(folder)
+        read_chapters(folder)
 
 
 def test_pictures_are_whole_svg_files(folder, tmp_path):

@@ -10,7 +10,7 @@ import pytest
 from starlette.testclient import TestClient
 
 from lakewright.experiments.cli import main
-from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.view.catalogue.run_space import find_space
 from lakewright.experiments.view.run_table import as_json, as_table
 from lakewright.experiments.view.site import write_report, write_site
@@ -52,7 +52,7 @@ def test_the_page_of_a_run_speaks_of_its_environment(site):
     words = words_of(page(site, "/run/shown/sums"))
     assert "valid answers go from 20.0% to 80.0%, and with carry, from " in words
     assert f"Environment {ADDITION}:Addition, problems of 1, 2, 3, 4." in words
-    assert "Terms: numbers that are added." in words
+    assert "Terms: the most numbers that are added." in words
     assert "valid, with carry %" in words
     for name in ("board", "hole", "map size", "forced"):
         assert name not in words.split("All settings")[0] + words.split("Results on held-out problems")[1]

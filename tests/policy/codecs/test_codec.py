@@ -57,8 +57,8 @@ def test_a_thought_that_the_template_begins_belongs_to_the_answer():
     words = language()
     begun = words.encode("assistant\n<think>\n")
     plan = words.encode("agent 0: UP\nagent 1: UP")
-    assert codec.words(begun, plan).startswith("<think>agent 0")
-    assert codec.words(words.encode("assistant\n"), plan) == "agent 0: UP\nagent 1: UP"
+    assert codec.decode_text(begun, plan).startswith("<think>agent 0")
+    assert codec.decode_text(words.encode("assistant\n"), plan) == "agent 0: UP\nagent 1: UP"
     assert codec.decode_answer(words.encode("<think>agent 0: UP\nagent 1: UP"), board, HORIZON) is None
     moves = codec.decode_answer(words.encode("<think>no</think>agent 0: UP\nagent 1: UP"), board, HORIZON)
     assert moves is not None

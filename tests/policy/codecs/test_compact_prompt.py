@@ -11,7 +11,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import plan_of
 from lakewright.core_jax.types import DELTAS, MOVES, Board
 from lakewright.policy.codecs import TextCodec, TextSettings, parse_answer
-from lakewright.policy.codecs.compact_prompt import SYSTEM, encode_compact_prompt
+from lakewright.policy.codecs.text_prompt import SYSTEM, encode_compact_prompt
 from tests.support.boards.sample_boards import drawing, each, mixed_boards, picture
 from tests.support.models.small_language_model import language
 from tests.support.models.tiny_policy import tasks
@@ -57,7 +57,7 @@ def test_an_agent_at_home_is_named_as_such():
 def test_an_answer_in_lower_case_is_read_by_the_same_strict_parser(task):
     codec = TextCodec(language(), COMPACT)
     answer = codec.encode_answer(task.board, task.moves)
-    said = codec.words([], answer)
+    said = codec.decode_text([], answer)
     assert said == said.lower()
     moves = parse_answer(said, len(task.moves))
     assert plan_of(moves) == plan_of(task.moves), picture(task.board)

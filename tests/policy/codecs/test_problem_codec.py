@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
 from lakewright.policy.codecs import BYTE_VOCABULARY, ByteCodec, ChatCodec, TextSettings, build_byte_tokenizer
-from lakewright.policy.codecs.byte_tokens import BEGIN, END, NO_TEXT, PAD
+from lakewright.policy.codecs.problem_codec import BEGIN, END, NO_TEXT, PAD
 from tests.support.models.small_language_model import TEMPLATE, language
 
 BYTES = build_byte_tokenizer()

@@ -9,7 +9,7 @@ from lakewright.core_jax.types import DELTAS, JUMP, MOVES, PAD, WAIT, Failure
 from lakewright.policy.codecs import VOCABULARY, build_tokenizer, decode_answer, token_ids
 from lakewright.policy.codecs.tokens import CELLS, ID, cell_ids, encode_answer, encode_prompt
 from lakewright.policy.tasks import Task, augment_task, rotate_moves
-from lakewright.policy.training.reward import play
+from lakewright.policy.training.reward import play_plans
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.generated_rows import COUNT
 from tests.support.boards.sample_boards import as_lists, as_strings, each, mixed_boards, picture
@@ -116,7 +116,7 @@ def test_a_jump_is_judged_an_illegal_move_of_its_agent_and_step():
     moves = np.full((2, HORIZON), PAD, np.int8)
     moves[:, 0] = WAIT
     moves[1, 1] = JUMP
-    found = play([task], moves[None])
+    found = play_plans([task], moves[None])
     assert (found.failure[0], found.agent[0], found.step[0]) == (Failure.ILLEGAL_MOVE, 1, 1), picture(task.board)
 
 
@@ -176,7 +176,7 @@ def test_the_tokenizer_reads_prompts_as_the_codec_writes_them():
 @pytest.mark.parametrize("turns", range(4))
 def test_a_turned_and_mirrored_task_keeps_its_plan_valid_at_its_cost(turns, mirror, order):
     turned = [augment_task(task, Choices(turns, mirror, order)) for task in tasks()]
-    found = play(turned, np.stack([padded(task) for task in turned]))
+    found = play_plans(turned, np.stack([padded(task) for task in turned]))
     for i, (task, image) in enumerate(zip(tasks(), turned, strict=True)):
         cost = (found.failure[i], found.sum_of_costs[i])
         assert cost == (Failure.NONE, task.sum_of_costs), picture(task.board) + picture(image.board)

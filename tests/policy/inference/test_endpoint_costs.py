@@ -11,7 +11,7 @@ from lakewright.policy.inference import (
     EndpointAnswer,
     EndpointError,
     EndpointSettings,
-    charged,
+    sum_charges,
 )
 from tests.support.servers.chat_server import (
     echo,
@@ -42,7 +42,7 @@ def test_the_cost_cap_is_never_exceeded_and_stops_cleanly():
         with pytest.raises(BudgetSpentError):
             found.update(asked.ask_all(questions(50)))
     assert len(found) == 5 == len(server.seen)
-    assert asked.spent == pytest.approx(5 * cost((100, 50))) == pytest.approx(cost(charged(charges)))
+    assert asked.spent == pytest.approx(5 * cost((100, 50))) == pytest.approx(cost(sum_charges(charges)))
     assert asked.spent <= cap
 
 
@@ -67,7 +67,7 @@ def test_every_try_that_may_be_billed_counts_as_the_most_and_none_goes_beyond_th
         with pytest.raises(BudgetSpentError):
             asked.ask([{"role": "user", "content": "hello"}])
     assert len(server.seen) == 2, "a third try might exceed the cap"
-    assert asked.spent == pytest.approx(2 * cost(MOST)) == pytest.approx(cost(charged(charges)))
+    assert asked.spent == pytest.approx(2 * cost(MOST)) == pytest.approx(cost(sum_charges(charges)))
 
 
 @pytest.mark.parametrize("status", [400, 401, 429, 503])
@@ -81,7 +81,7 @@ def test_what_a_server_refuses_costs_nothing(status):
         else:
             asked.ask(HELLO)
     assert asked.spent == pytest.approx(0 if status in (400, 401) else cost((100, 50)))
-    assert cost(charged(charges)) == pytest.approx(asked.spent)
+    assert cost(sum_charges(charges)) == pytest.approx(asked.spent)
 
 
 def test_a_server_that_is_never_reached_costs_nothing():
@@ -91,7 +91,7 @@ def test_a_server_that_is_never_reached_costs_nothing():
     asked = capped(server, 1.5 * cost(MOST), charges)
     with pytest.raises(EndpointError):
         asked.ask(HELLO)
-    assert asked.spent == 0 == cost(charged(charges))
+    assert asked.spent == 0 == cost(sum_charges(charges))
 
 
 def test_a_try_is_charged_before_it_is_sent_so_that_a_kill_forgets_none():
@@ -103,8 +103,8 @@ def test_a_try_is_charged_before_it_is_sent_so_that_a_kill_forgets_none():
 
     with serving(watching) as server:
         capped(server, 1.0, charges).ask(HELLO)
-    assert [charged(before) for before in sent] == [MOST]
-    assert charged(charges) == (100, 50)
+    assert [sum_charges(before) for before in sent] == [MOST]
+    assert sum_charges(charges) == (100, 50)
 
 
 @pytest.mark.parametrize("form", ["json_schema", "json_object"])
@@ -114,7 +114,7 @@ def test_a_schema_may_be_billed_as_a_part_of_the_prompt(form):
         asked = capped(server, 1.0, charges, retries=0)
         with pytest.raises(EndpointError):
             asked.ask([{"role": "user", "content": "hello"}], schema=schema, form=form)
-    tokens_in, tokens_out = charged(charges)
+    tokens_in, tokens_out = sum_charges(charges)
     assert tokens_in >= MOST[0] + len(json.dumps(schema).encode())
     assert tokens_out == MOST[1]
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lakewright.policy.codecs import TextCodec, TextSettings
 from lakewright.policy.inference import common_prefix, sample
-from lakewright.policy.training import example_loss, plan_loss
+from lakewright.policy.training import plan_loss, warmup
 from tests.support.models.small_language_model import language, language_model
 from tests.support.models.tiny_policy import tasks
 
@@ -56,7 +56,7 @@ def plainly(model):
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_the_loss_of_plans_is_that_of_each_by_itself(shared, monkeypatch):
-    monkeypatch.setattr(example_loss, "WORTH_SHARING", 1 if shared else 10**9)
+    monkeypatch.setattr(warmup, "WORTH_SHARING", 1 if shared else 10**9)
     assert common_prefix(PROMPTS) > 4, "all chats begin alike"
     loss, grads = gradients(lambda model: plan_loss(model, EXAMPLES, language().pad_token_id))
     expected, wanted = gradients(plainly)

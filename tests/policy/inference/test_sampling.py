@@ -7,8 +7,8 @@ import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
 
 from lakewright.policy.codecs.tokens import ID, encode_prompt
-from lakewright.policy.inference import sample, sampling, transformer_decoder
-from lakewright.policy.inference.sampling import _lengths, end_tokens, generated
+from lakewright.policy.inference import decoders, sample, sampling
+from lakewright.policy.inference.sampling import _count_answer_tokens, end_tokens, generate_answers
 from tests.support.models.tiny_policy import tasks, tiny_model, tokenizer
 
 END = ID["<eos>"]
@@ -65,9 +65,11 @@ MODELS = {"one key a head": tiny_model, "grouped queries": grouped_query_model, 
 @pytest.mark.parametrize("kind", MODELS)
 def test_greedy_answers_are_those_of_the_library(kind):
     model = decided(MODELS[kind]())
-    tokens, _ = generated(model, tokenizer(), PROMPTS, 1, LENGTH, 0.0)
+    tokens, _ = generate_answers(model, tokenizer(), PROMPTS, 1, LENGTH, 0.0)
     ends = end_tokens(model, tokenizer())
-    expected = [row[:end] for row, end in zip(tokens.tolist(), _lengths(tokens, ends).tolist(), strict=True)]
+    expected = [
+        row[:end] for row, end in zip(tokens.tolist(), _count_answer_tokens(tokens, ends).tolist(), strict=True)
+    ]
     assert len({len(answer) for answer in expected}) > 2, "answers of several lengths, so that some boards are dropped"
     for batch in (7, 512):
         found = sample(model, tokenizer(), PROMPTS, max_new_tokens=LENGTH, temperature=0.0, batch=batch)
@@ -77,7 +79,7 @@ def test_greedy_answers_are_those_of_the_library(kind):
 def test_answers_are_the_same_however_little_room_there_is_for_them_at_first(monkeypatch):
     model = decided(grouped_query_model())
     expected = sample(model, tokenizer(), PROMPTS, copies=2, max_new_tokens=LENGTH, temperature=0.0)
-    monkeypatch.setattr(transformer_decoder, "FIRST", 3)
+    monkeypatch.setattr(decoders, "FIRST", 3)
     found = sample(model, tokenizer(), PROMPTS, copies=2, max_new_tokens=LENGTH, temperature=0.0)
     assert found == expected
     assert max(map(len, found.answers)) > 2 * 3, "the room is doubled twice"

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.models import PRETRAINED, ModelSettings, build_model, check_shape, load_model, save_checkpoint
+from lakewright.policy.model_settings import ModelSettings
+from lakewright.policy.models import PRETRAINED, build_model, check_shape, load_model, save_checkpoint
 from lakewright.policy.models.folders import MODEL, is_board_network
 from tests.support.models.tiny_policy import tiny_model, tokenizer
 
@@ -95,10 +96,10 @@ def pickled_by_name(folder: Path) -> None:
     [
         (pickled, "no model.safetensors, and pytorch_model.bin may run code when it is read; save the weights as"),
         (pickled_adapter, "no adapter_model.safetensors, and adapter_model.bin may run code when it is read; save"),
-        (pickled_shard, "index.json: 'shard.bin' is no safetensors file beside it; save the weights as such"),
+        (pickled_shard, "index.json: 'shard.bin' is not a safetensors file beside it; save the weights as such"),
         (
             pickled_by_name,
-            "config.json: 'adapter_model.bin' is no safetensors file beside it; save the weights as such",
+            "config.json: 'adapter_model.bin' is not a safetensors file beside it; save the weights as such",
         ),
     ],
 )
@@ -195,7 +196,7 @@ def test_a_model_of_the_hub_is_read(fetched):
     [
         ("config.json", {"num_hidden_layers": 3_000_000}, "num_hidden_layers is 3000000; choose a model with at most"),
         ("config.json", {"model_type": "own", "auto_map": OWN}, "auto_map asks for code of the folder, and none is"),
-        ("config.json", {"transformers_weights": "model.bin"}, "'model.bin' is no safetensors file beside it; save"),
+        ("config.json", {"transformers_weights": "model.bin"}, "'model.bin' is not a safetensors file beside it; save"),
         ("adapter_config.json", {"base_model_name_or_path": "any/model"}, "is an adapter; run hf download some/model"),
     ],
 )

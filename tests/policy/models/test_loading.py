@@ -10,8 +10,9 @@ import torch
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
 from lakewright.policy.codecs.tokens import encode_prompt
-from lakewright.policy.models import FAMILY, ModelName, ModelSettings, build_model, load_checkpoint, save_checkpoint
-from lakewright.policy.training.optimizers import Muon, orthogonalised
+from lakewright.policy.model_settings import FAMILY, ModelName, ModelSettings
+from lakewright.policy.models import build_model, load_checkpoint, save_checkpoint
+from lakewright.policy.training.optimizers import Muon, orthogonalise_matrices
 from tests.support.models.tiny_policy import MODEL, tasks, tiny_model, tokenizer
 
 CHECKPOINT = ("config.json", "model.safetensors", "tokenizer.json")
@@ -132,7 +133,7 @@ def test_orthogonalised_matrices_are_nearly_orthogonal_and_keep_their_directions
     generator = torch.Generator().manual_seed(0)
     matrices = torch.randn(shape, generator=generator)
     left, _, right = torch.linalg.svd(matrices, full_matrices=False)
-    found = orthogonalised(matrices)
+    found = orthogonalise_matrices(matrices)
     singular = torch.linalg.svdvals(found)
     assert found.shape == shape
     assert ((singular > 0.5) & (singular < 1.3)).all(), singular

@@ -12,7 +12,7 @@ import torch
 from lakewright.core_jax.errors import InputError
 from lakewright.policy.models import PRETRAINED, gguf_files, load_model, resolve_place, save_checkpoint
 from lakewright.policy.training import HostSettings
-from lakewright.policy.training.hardware import whole_model
+from lakewright.policy.training.hardware import gather_model
 from tests.support.models.damaged_weights import Damage, damage_copy, damage_file, drop, poison, put
 from tests.support.models.gguf_model import write_gguf
 from tests.support.models.small_language_model import language, language_checkpoint, language_model
@@ -171,7 +171,7 @@ def test_weights_that_processes_put_together_are_checked(tmp_path):
         accelerator=SimpleNamespace(state=state, is_main_process=True),
         save_model=lambda folder: tiny_model().save_pretrained(folder),
     )
-    model = whole_model(trainer, tmp_path / "whole", HostSettings())
+    model = gather_model(trainer, tmp_path / "whole", HostSettings())
     assert torch.equal(model.lm_head.weight, tiny_model().lm_head.weight.cpu())
 
     def save_damaged(folder):
@@ -180,4 +180,4 @@ def test_weights_that_processes_put_together_are_checked(tmp_path):
 
     trainer.save_model = save_damaged
     with pytest.raises(InputError, match=r"model\.safetensors: tensor .*v_proj.weight is missing"):
-        whole_model(trainer, tmp_path / "whole", HostSettings())
+        gather_model(trainer, tmp_path / "whole", HostSettings())

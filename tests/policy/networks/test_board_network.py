@@ -13,8 +13,8 @@ from lakewright.policy.codecs import TokensCodec, build_tokenizer
 from lakewright.policy.codecs.tokens import CELLS, FIRST_CELL, ID, MAX_TOKEN_SIZE, encode_answer, encode_prompt
 from lakewright.policy.evaluation import evaluate
 from lakewright.policy.inference import sample
-from lakewright.policy.models import ModelSettings, answers_only_plans, build_model, load_checkpoint, save_checkpoint
-from lakewright.policy.networks import BoardNetworkSettings
+from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
+from lakewright.policy.models import answers_only_plans, build_model, load_checkpoint, save_checkpoint
 from lakewright.policy.networks.joint_step import LOW
 from lakewright.policy.tasks import Task
 from lakewright.policy.training import GrpoSettings, WarmupSettings, train_grpo, warm_up

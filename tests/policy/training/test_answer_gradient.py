@@ -91,7 +91,7 @@ def test_a_group_that_is_trained_on_in_parts_teaches_the_same(monkeypatch):
     whole, at_once = trained()
     longest, words = max(map(len, answers)), tiny_model().config.vocab_size
     monkeypatch.setattr("lakewright.policy.training.settings.ANSWER_SCORES", 2 * longest * words)
-    assert [len(part.answers) for part in groups[0].parts(words)] == [2, 2, 2]
+    assert [len(part.answers) for part in groups[0].split_rows(words)] == [2, 2, 2]
     parted, in_parts = trained()
     assert parted == pytest.approx(whole, abs=1e-5)
     assert all(torch.allclose(at_once[name], in_parts[name], atol=1e-4) for name in at_once)

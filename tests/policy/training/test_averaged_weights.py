@@ -3,13 +3,13 @@
 import pytest
 import torch
 
-from lakewright.policy.training.optimizers import averaged_model
+from lakewright.policy.training.optimizers import build_average
 
 
 def average_after(steps: int, decay: float) -> float:
     """Of a weight that is k after step k."""
     model = torch.nn.Linear(1, 1, bias=False)
-    averaged = averaged_model(model, decay)
+    averaged = build_average(model, decay)
     for step in range(1, steps + 1):
         torch.nn.init.constant_(model.weight, float(step))
         averaged.update_parameters(model)

@@ -15,7 +15,7 @@ from lakewright.core_jax.rows import symmetric_fingerprint
 from lakewright.core_jax.types import Failure
 from lakewright.policy.tasks import Task, augment_task, row_of, task_of
 from lakewright.policy.training import BoardStream, tasks_of, with_hole_ratios
-from lakewright.policy.training.reward import play
+from lakewright.policy.training.reward import play_plans
 from tests.support.boards.generated_rows import ROOMY, SMALL
 from tests.support.boards.sample_boards import as_lists, picture
 from tests.support.models.tiny_policy import padded
@@ -86,7 +86,7 @@ def test_a_stream_whose_boards_are_all_excluded_is_refused(taken):
 
 
 def test_every_plan_is_valid_at_its_cost(taken):
-    verdicts = play(taken, np.stack([padded(task) for task in taken]))
+    verdicts = play_plans(taken, np.stack([padded(task) for task in taken]))
     for task, failure, cost in zip(taken, verdicts.failure, verdicts.sum_of_costs, strict=True):
         assert (failure, cost) == (Failure.NONE, task.sum_of_costs), picture(task.board)
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.training import GrpoSettings, kept_place, kept_training, train_grpo
+from lakewright.policy.training import GrpoSettings, callbacks, kept_place, train_grpo
 from tests.support.models.tiny_policy import board_play, tasks, tiny_model, weights
 
 STEPS, BROKEN = 4, 3
@@ -20,8 +20,8 @@ class InterruptedStageError(Exception):
 
 @pytest.fixture(autouse=True)
 def kept_after_every_step(monkeypatch):
-    monkeypatch.setattr(kept_training, "SECONDS", -math.inf)
-    monkeypatch.setattr(kept_training, "SHARE", math.inf)
+    monkeypatch.setattr(callbacks, "SECONDS", -math.inf)
+    monkeypatch.setattr(callbacks, "SHARE", math.inf)
 
 
 def learn(scratch, way, kept=None, until=STEPS + 1, model=None):
@@ -44,7 +44,7 @@ def learn(scratch, way, kept=None, until=STEPS + 1, model=None):
         scratch=scratch,
         on_step=on_step,
         on_groups=lambda groups: boards.extend(group.board for group in groups),
-        kept=kept,
+        state_file=kept,
         notes=lambda: f"after {len(steps)}",
     )
     return weights(trained), steps, boards

@@ -9,8 +9,8 @@ from lakewright.policy.play import DrawnTasks
 from lakewright.policy.training import (
     GrpoSettings,
     WarmupSettings,
+    callbacks,
     kept_place,
-    kept_training,
     train_grpo,
     warm_up,
     warmup,
@@ -27,8 +27,8 @@ class InterruptedTrainingError(Exception):
 def kept_whenever_possible(monkeypatch):
     monkeypatch.setattr(warmup, "SECONDS", -1.0)
     monkeypatch.setattr(warmup, "RARELY", 0)
-    monkeypatch.setattr(kept_training, "SECONDS", -math.inf)
-    monkeypatch.setattr(kept_training, "SHARE", math.inf)
+    monkeypatch.setattr(callbacks, "SECONDS", -math.inf)
+    monkeypatch.setattr(callbacks, "SHARE", math.inf)
 
 
 def warm(kept=None, until=math.inf):
@@ -58,7 +58,7 @@ def reinforce(scratch, kept=None, until=math.inf):
     settings = GrpoSettings(steps=4, prompts=2, group=3, learning_rate=1e-3, guided=True)
     drawn = DrawnTasks(draw_pairs)
     return weights(
-        train_grpo(model, play, drawn, settings, seed=5, scratch=scratch, on_step=on_step, kept=kept)
+        train_grpo(model, play, drawn, settings, seed=5, scratch=scratch, on_step=on_step, state_file=kept)
     ), rewards
 
 

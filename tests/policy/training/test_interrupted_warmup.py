@@ -9,7 +9,8 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.models import ModelSettings, build_model
+from lakewright.policy.model_settings import ModelSettings
+from lakewright.policy.models import build_model
 from lakewright.policy.tasks import Task
 from lakewright.policy.training import BoardStream, WarmupSettings, kept_place, warm_up, warmup
 from tests.support.models.damaged_weights import Damage, damage_file, drop, poison, put
@@ -50,7 +51,7 @@ def learn(source, kept=None, until=STEPS, extra=(), settings=SETTINGS):
             raise InterruptedWarmupError
         losses.append(loss)
 
-    return weights(warm_up(tiny_model(), board_play(), source, extra, settings, 3, on_step, kept=kept)), losses
+    return weights(warm_up(tiny_model(), board_play(), source, extra, settings, 3, on_step, state_file=kept)), losses
 
 
 @pytest.mark.parametrize("source", [lambda first: tasks(), ListStream], ids=["a fixed set", "a stream"])
@@ -91,7 +92,7 @@ def test_a_file_that_another_training_kept_is_refused(tmp_path):
         learn(tasks(), kept, until=BROKEN)
     model = build_model(ModelSettings(hidden=16, layers=1, heads=2, mlp=16), tokenizer(), seed=0)
     with pytest.raises(InputError, match=r"has shape \[182, 32\], the model needs \[182, 16\]; remove it"):
-        warm_up(model, board_play(), tasks(), [], SETTINGS, 3, kept=kept)
+        warm_up(model, board_play(), tasks(), [], SETTINGS, 3, state_file=kept)
 
 
 @pytest.fixture(scope="module")
@@ -144,5 +145,5 @@ def test_a_training_that_an_earlier_version_saved_is_continued(saved, tmp_path):
 def test_a_damaged_file_is_refused(tmp_path):
     kept = tmp_path / "training.safetensors"
     kept.write_bytes(b"nothing of the kind")
-    with pytest.raises(InputError, match="not what this training keeps"):
+    with pytest.raises(InputError, match="not a saved state of this training"):
         kept_place(kept)

@@ -9,7 +9,7 @@ from lakewright.policy.codecs.tokens import ID, encode_answer
 from lakewright.policy.tasks import Task, task_of
 from lakewright.policy.training import RewardSettings, judge_answers
 from lakewright.policy.training import reward as rewards_module
-from lakewright.policy.training.reward import play, rewards
+from lakewright.policy.training.reward import compute_rewards, play_plans
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.generated_rows import rows, unsolved
 from tests.support.boards.sample_boards import as_lists, as_strings, drawing, picture
@@ -44,7 +44,7 @@ def reward_of(answers: list[list[int]], settings: RewardSettings = SETTINGS) -> 
     """The rewards of answers on ROOM."""
     asked = [ROOM] * len(answers)
     verdicts, moves = judge_answers(asked, answers, HORIZON)
-    return rewards(asked, verdicts, moves, settings).tolist()
+    return compute_rewards(asked, verdicts, moves, settings).tolist()
 
 
 def scribbles(count: int) -> tuple[list[Task], list[list[int]]]:
@@ -95,7 +95,9 @@ def test_the_weights_are_settings():
 def test_a_certified_plan_earns_everything_and_its_failure_is_none():
     asked = list(tasks())
     verdicts, moves = judge_answers(asked, [encode_answer(task.board, task.moves) for task in asked], HORIZON)
-    for task, failure, earned in zip(asked, verdicts.failure, rewards(asked, verdicts, moves, SETTINGS), strict=True):
+    for task, failure, earned in zip(
+        asked, verdicts.failure, compute_rewards(asked, verdicts, moves, SETTINGS), strict=True
+    ):
         assert (failure, earned) == (Failure.NONE, pytest.approx(1)), picture(task.board)
     assert (verdicts.makespan >= [task.makespan for task in asked]).all()
 
@@ -103,7 +105,7 @@ def test_a_certified_plan_earns_everything_and_its_failure_is_none():
 def test_no_reward_leaves_its_range():
     asked, answers = scribbles(500)
     verdicts, moves = judge_answers(asked, answers, HORIZON)
-    earned = rewards(asked, verdicts, moves, SETTINGS)
+    earned = compute_rewards(asked, verdicts, moves, SETTINGS)
     unread = verdicts.failure == Failure.PARSE_ERROR
     valid = verdicts.failure == Failure.NONE
     unfinished = verdicts.failure == Failure.GOAL_NOT_REACHED
@@ -147,7 +149,7 @@ def test_teams_of_several_sizes_are_judged_as_each_is_alone(monkeypatch):
     answers = [encode_answer(t.board, t.moves) if len(t.moves) == 1 else a for t, a in zip(lone, answers, strict=True)]
     answers[0] = LADDER["cannot be read"]
     verdicts, moves = judge_answers(lone, answers, HORIZON)
-    earned = rewards(lone, verdicts, moves, SETTINGS)
+    earned = compute_rewards(lone, verdicts, moves, SETTINGS)
     assert moves.shape == (40, 2, HORIZON)
     assert {len(task.board.starts) for task in lone} == {1, 2}
     for i, (task, words) in enumerate(zip(lone, answers, strict=True)):
@@ -157,7 +159,7 @@ def test_teams_of_several_sizes_are_judged_as_each_is_alone(monkeypatch):
         assert not verdicts.at_goal[i, agents:].any(), "who is not there is not home"
         here = jax.tree.map(lambda field, i=i: field[i : i + 1], verdicts)
         assert_same(here.replace(at_goal=here.at_goal[:, :agents]), alone, [task])
-        assert earned[i] == rewards([task], alone, plan, SETTINGS)[0], picture(task.board)
+        assert earned[i] == compute_rewards([task], alone, plan, SETTINGS)[0], picture(task.board)
 
 
 def cut_to_one(task: Task) -> Task:
@@ -180,7 +182,7 @@ def test_the_verdicts_are_the_oracles():
 def test_waiting_at_home_costs_nothing():
     moves = np.full((1, 2, HORIZON), WAIT, np.int8)
     moves[0, :, :3] = 3
-    assert play([ROOM], moves).sum_of_costs.tolist() == [6]
+    assert play_plans([ROOM], moves).sum_of_costs.tolist() == [6]
 
 
 def test_a_row_without_a_plan_is_no_task():

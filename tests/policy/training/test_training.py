@@ -28,7 +28,7 @@ from lakewright.policy.training import (
     warm_up,
     warmup,
 )
-from lakewright.policy.training.warmup import _batches, plan_loss
+from lakewright.policy.training.warmup import _draw_batches, plan_loss
 from tests.support.boards.generated_rows import rows
 from tests.support.boards.sample_boards import picture
 from tests.support.models.tiny_policy import HORIZON, SHORT, board_play, tasks, tiny_model, tokenizer, weights
@@ -74,7 +74,7 @@ def test_warm_up_gives_the_same_weights_again(warmed):
 def test_a_batch_of_the_warm_up_holds_its_share_of_other_examples():
     extra = [(token_ids(tokenizer(), ["<now>"]), token_ids(tokenizer(), ["<end>"]))]
     settings = WarmupSettings(batch=16, extra_share=0.25)
-    pool_of_batches = _batches(board_play(), tasks(), extra, settings, np.random.default_rng(0))
+    pool_of_batches = _draw_batches(board_play(), tasks(), extra, settings, np.random.default_rng(0))
     assert [len(batch) for batch in pool_of_batches] == [16] * 8
     assert sum(example == extra[0] for batch in pool_of_batches for example in batch) == 8 * 4
     longest = [max(len(prompt) for prompt, _ in batch) for batch in pool_of_batches]

@@ -6,7 +6,8 @@ from pathlib import Path
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
-from lakewright.policy.models import TEXT, ModelSettings, build_model, save_checkpoint
+from lakewright.policy.model_settings import ModelSettings
+from lakewright.policy.models import TEXT, build_model, save_checkpoint
 from tests.support.processes.commands import elsewhere
 
 SETTINGS = ModelSettings(hidden=32, layers=1, heads=2, mlp=32, positions=16384)

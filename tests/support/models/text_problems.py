@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lakewright.policy.codecs import TextSettings
-from lakewright.policy.models import ModelSettings
+from lakewright.policy.model_settings import ModelSettings
 from lakewright.policy.text_play import TextPlay, build_byte_policy, play_texts
 
 SHAPE = ModelSettings(hidden=32, layers=1, heads=2, mlp=32, positions=32)

@@ -14,11 +14,11 @@ from lakewright.core_jax.types import PAD
 from lakewright.engineer.evidence import vocabulary_of
 from lakewright.engineer.trial import TrialSettings
 from lakewright.experiments.environments.lake import lake_space
-from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.loop.settings.run_settings import ValidationSettings
+from lakewright.experiments.loop.settings.run_settings import RunSettings, ValidationSettings
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TokensCodec, build_tokenizer
-from lakewright.policy.models import ModelSettings, build_model
+from lakewright.policy.model_settings import ModelSettings
+from lakewright.policy.models import build_model
 from lakewright.policy.tasks import Task, task_of
 from lakewright.policy.training import GrpoSettings, WarmupSettings
 from tests.support.boards.generated_rows import rows

@@ -5,7 +5,8 @@ from pathlib import Path
 
 from trl.chat_template_utils import qwen3_chat_template
 
-from lakewright.policy.models import ModelSettings, build_model
+from lakewright.policy.model_settings import ModelSettings
+from lakewright.policy.models import build_model
 from tests.support.models.byte_language_model import byte_tokenizer
 from tests.support.processes.commands import elsewhere
 

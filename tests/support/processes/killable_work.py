@@ -53,9 +53,7 @@ def few_rows_a_part(patch: pytest.MonkeyPatch, rows: int = 8) -> None:
 def keep_training_at_every_step() -> None:
     """Trainings learn few made-up examples, and can be cut off between any two steps that they may be kept at."""
     importlib.import_module("lakewright.experiments.loop.training.warmup").SYNTHETIC = FEW_MADE_UP
-    stage, warmup = (
-        importlib.import_module(f"lakewright.policy.training.{name}") for name in ("kept_training", "warmup")
-    )
+    stage, warmup = (importlib.import_module(f"lakewright.policy.training.{name}") for name in ("callbacks", "warmup"))
     stage.SECONDS = warmup.SECONDS = -1.0
     stage.SHARE, warmup.LONGEST = math.inf, 0.0
 
@@ -69,7 +67,7 @@ def command(line: str) -> int:
 
 def tiny_loop(line: str) -> None:
     """Runs a tiny loop in a folder as the command does."""
-    from lakewright.experiments.loop.records import RunFolder
+    from lakewright.experiments.loop.records.run_folder import RunFolder
     from tests.support.samples.tiny_runs import RULES, run_loop
 
     folder = RunFolder(Path(line))
@@ -79,7 +77,7 @@ def tiny_loop(line: str) -> None:
 
 def tiny_text_loop(line: str) -> None:
     """Runs a tiny loop on problems in text in a folder."""
-    from lakewright.experiments.loop.records import RunFolder
+    from lakewright.experiments.loop.records.run_folder import RunFolder
     from tests.support.samples.text_runs import text_run
     from tests.support.samples.tiny_runs import run_loop
 

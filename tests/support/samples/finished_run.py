@@ -16,20 +16,10 @@ from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.trial import Signal, Trial, Tried
 from lakewright.experiments.environments.lake import design_of, lake_space, problem_of, tally_of
-from lakewright.experiments.loop.records import (
-    Answer,
-    BoardAnswers,
-    Decision,
-    Done,
-    Example,
-    RunFolder,
-    Sampled,
-    Stage,
-    Validation,
-    write,
-    write_answers,
-)
-from lakewright.experiments.loop.settings import RunSettings
+from lakewright.experiments.loop.records.board_answers import Answer, BoardAnswers, write_answers
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Decision, Done, Example, Sampled, Validation, write_record
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 
 ENV = EnvConfig({3: SizeConfig(0.5, 0.25, 0.5), 4: SizeConfig(0.5, 0.25, 0.5)})
 NEXT = EnvConfig({3: SizeConfig(0.4, 0.2, 0.5), 4: SizeConfig(0.6, 0.25, 0.5)})
@@ -74,8 +64,8 @@ def validate(stage: Stage, valid: int, name: str = "board") -> None:
         steps = [{"step": n, "reward": 0.1 * n, "valid": 0.2, "frac_reward_zero_std": 0.5} for n in (1, 2, 3)]
         stage.train_log.write_bytes(b"".join(msgspec.json.encode(step) + b"\n" for step in steps))
     write_answers(stage.plans, [_kept(found) for found in examples(name)])
-    write(stage.validation, Validation(sizes, examples(name), {}, "10"))
-    write(stage.done, Done(90.0, {}))
+    write_record(stage.validation, Validation(sizes, examples(name), {}, "10"))
+    write_record(stage.done, Done(90.0, {}))
 
 
 def _kept(given: Example) -> BoardAnswers:
@@ -85,22 +75,22 @@ def _kept(given: Example) -> BoardAnswers:
 
 def redesign(stage: Stage, text: str = "too hard") -> None:
     """Writes a stage's boards and rollouts, the evidence, the proposal, and its trial."""
-    write(stage.env, design_of(ENV))
+    write_record(stage.env, design_of(ENV))
     rows = [board("first"), board("second", OTHER, wait_required=True)]
     write_rows(stage.boards, rows)
     first, second = map(board_key, rows)
     groups = [Group(first, 4, 1, 0.2, 0.1, 0.1, {"hole": 3}), Group(second, 4, 4, 1.0, 0.0, 0.0)]
     stage.groups.write_bytes(b"".join(msgspec.json.encode(group) + b"\n" for group in groups))
     write_answers(stage.rollouts, [BoardAnswers(first, rollouts())])
-    write(stage.sampled, Sampled({}, "fresh", {"tokens": 100}, {}))
+    write_record(stage.sampled, Sampled({}, "fresh", {"tokens": 100}, {}))
     cells = [CellGroups(Cell(3, (0.25, False)), statistics_of(groups))]
     now, later = design_of(ENV), design_of(NEXT)
     seen = {3: tally_of(outcomes(10))}
-    write(stage.evidence, Evidence(design=now, outcomes=seen, round=0, rounds=2, groups=cells))
+    write_record(stage.evidence, Evidence(design=now, outcomes=seen, round=0, rounds=2, groups=cells))
     delta = Delta({3: make_edit(lake_space(), text[:500], {"data_ratio": -0.1, "hole_ratio": -0.05})})
     verdict = GuardVerdict("projected", [text], later)
-    write(stage.proposal, Decision("self", Proposal(text, text, delta, ""), verdict, {}))
-    write(stage.trial, Trial([Tried(now, SIGNAL, {}), Tried(later, SIGNAL, {})], 1, 50))
+    write_record(stage.proposal, Decision("self", Proposal(text, text, delta, ""), verdict, {}))
+    write_record(stage.trial, Trial([Tried(now, SIGNAL, {}), Tried(later, SIGNAL, {})], 1, 50))
 
 
 def begin(path: Path, stages: int = 2, **settings: object) -> RunFolder:

@@ -5,9 +5,10 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from lakewright.core_jax.rows import write_rows
-from lakewright.experiments.loop.records import RunFolder
-from lakewright.experiments.loop.settings import load_settings
-from lakewright.experiments.loop.training import make_trainee, train
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.settings.run_settings import load_settings
+from lakewright.experiments.loop.training.stage_training import train_stage
+from lakewright.experiments.loop.training.trainee import make_trainee
 from tests.support.boards.generated_rows import small_rows
 
 
@@ -17,7 +18,7 @@ def main(folder: str, *overrides: str) -> None:
     run.open(settings)
     stage = run.stage(0)
     write_rows(stage.boards, small_rows()[:2])
-    train(make_trainee(settings), stage, SimpleNamespace(onward=settings.start), 0)
+    train_stage(make_trainee(settings), stage, SimpleNamespace(onward=settings.start), 0)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ import msgspec
 
 from lakewright.engineer.samplers import SamplerSettings
 from lakewright.engineer.trial import TrialSettings
-from lakewright.experiments.loop.records import RunFolder
-from lakewright.experiments.loop.settings import RunSettings, load_settings
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.settings.run_settings import RunSettings, load_settings
 from lakewright.policy.training import GrpoSettings
 from tests.support.processes.commands import HOUSE, elsewhere
 from tests.support.samples.tiny_runs import CHECKPOINT, files, run_loop

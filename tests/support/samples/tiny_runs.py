@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from lakewright.experiments.loop import closed_loop as loop
-from lakewright.experiments.loop.records import Decision, RunFolder, read
-from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.loop.training import policies, warmup
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Decision, read_record
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training import trainee, warmup
 from lakewright.policy.models import load_checkpoint
 from lakewright.policy.training import board_stream
 from tests.support.boards.generated_rows import SMALL
@@ -74,7 +75,7 @@ def watch_loading(patch: pytest.MonkeyPatch) -> list[str]:
         loaded.append(folder.parent.name)
         return load_checkpoint(folder, *how)
 
-    patch.setattr(policies, "load_checkpoint", load)
+    patch.setattr(trainee, "load_checkpoint", load)
     return loaded
 
 
@@ -91,4 +92,4 @@ def state(folder: Path) -> State:
 
 def decision(run: RunFolder, number: int) -> Decision:
     """What was decided after a stage."""
-    return read(run.stage(number).proposal, Decision)
+    return read_record(run.stage(number).proposal, Decision)

@@ -14,8 +14,8 @@ from lakewright.core_jax.rows.chunks import Chunk
 from lakewright.core_jax.rows.columns import records_of
 from lakewright.core_jax.support import read_config, read_raw
 from lakewright.engineer.evidence import read_evidence
-from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.loop.settings.preset_files import preset_table
+from lakewright.experiments.loop.settings.preset_files import read_preset
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.study.study import StudySpec, plan_of
 from lakewright.experiments.sweep import SweepSpec
 from tests.support.samples.finished_run import ENV, GRID, board
@@ -49,7 +49,7 @@ def configs() -> Fuzzed:
         read_config(path, EnvConfig if b"sizes" in data[:12] else RunSettings)
 
     presets = sorted((HOUSE / "experiments" / "presets").glob("*.toml"))
-    whole = msgspec.json.encode(preset_table("cpu"))
+    whole = msgspec.json.encode(read_preset("cpu"))
     return read, [msgspec.json.encode(ENV), whole, *(path.read_bytes() for path in presets)]
 
 
@@ -87,8 +87,8 @@ PARTS = ("config.json", "tokenizer.json", "tokenizer_config.json", "generation_c
 
 def checkpoints() -> Fuzzed:
     """The JSON files of checkpoints: a digit says which one, the others are whole."""
-    from lakewright.policy.models import ModelSettings, build_model, load_checkpoint, save_checkpoint
-    from lakewright.policy.networks import BoardNetworkSettings
+    from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
+    from lakewright.policy.models import build_model, load_checkpoint, save_checkpoint
     from tests.support.models.tiny_policy import MODEL, tokenizer
 
     _be_quiet()

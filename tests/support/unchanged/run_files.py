@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lakewright.core_jax.rows import board_key, read_all
-from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.loop.records.run_folder import RunFolder
 
 RECORDED = Path(__file__).with_name("run_files.json")
 FILES = (

@@ -38,7 +38,7 @@ def test_the_last_line_reports_the_best_policy_too_where_it_is_another(tmp_path)
 @pytest.mark.parametrize(("valid", "best"), [((8, 8, 8), 1), ((30, 8, 20), -1), ((8, 30, 30), 1), ((8, 30, 20), 0)])
 def test_the_best_policy_has_most_valid_plans_and_of_equals_is_the_last(tmp_path, valid, best):
     run = run_of(tmp_path / "run", valid)
-    found = run.best()
+    found = run.find_best()
     assert found
     assert found.folder == (run.stage(best) if best >= 0 else run.warmup).folder
 
@@ -59,7 +59,7 @@ def test_the_path_of_the_best_leads_to_its_checkpoint(tmp_path):
 
 def test_a_run_lets_the_path_lead_to_its_best_after_each_stage():
     run = finished("random")
-    best = run.best()
+    best = run.find_best()
     assert best
     assert (run.folder / "best").resolve() == best.checkpoint.resolve()
 

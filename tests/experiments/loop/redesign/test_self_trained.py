@@ -12,12 +12,14 @@ from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.evidence import read_tokens
 from lakewright.engineer.teachers import read_token_answers
 from lakewright.experiments.environments.lake import design_of, lake_space
-from lakewright.experiments.loop.records import Decision, EngineerTraining, RunFolder, read, spent_on, write
-from lakewright.experiments.loop.redesign import train_engineer, what_follows
-from lakewright.experiments.loop.redesign.decision import _list_candidates
-from lakewright.experiments.loop.redesign.engineer_training import _score
-from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.loop.training import make_trainee
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, read_record, write_record
+from lakewright.experiments.loop.records.token_budget import count_stage_tokens
+from lakewright.experiments.loop.redesign.decision import decide_next_stage
+from lakewright.experiments.loop.redesign.engineer_training import _make_score, train_engineer
+from lakewright.experiments.loop.redesign.trial import _list_candidates
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.trainee import make_trainee
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.samples.tiny_runs import decision, finished, state
 
@@ -31,7 +33,7 @@ def with_reward(**changes: float) -> RunSettings:
 
 def test_a_group_of_proposals_is_rewarded_and_trained_on():
     run = finished("self_trained")
-    training_record, asked = read(run.stage(0).engineer, EngineerTraining), decision(run, 0).proposal
+    training_record, asked = read_record(run.stage(0).engineer, EngineerTraining), decision(run, 0).proposal
     training = tiny_run().engineer
     assert len(training_record.groups) == training.training.rounds + 1, (
         "a group for each round, and one of the trained engineer"
@@ -43,17 +45,19 @@ def test_a_group_of_proposals_is_rewarded_and_trained_on():
     assert "loss" not in training_record.groups[-1].figures, "the trained engineer's answers are not trained on"
     assert " ".join(training_record.prompt) == asked.prompt
     assert asked.delta in [read_tokens(answer, lake_space()) for answer in training_record.groups[0].answers]
-    assert spent_on(run.stage(0)).engineer == sum(
+    assert count_stage_tokens(run.stage(0)).engineer == sum(
         len(answer) for group in training_record.groups for answer in group.answers
     )
 
 
 def test_the_answers_of_the_trained_engineer_are_tried_too():
     stage = finished("self_trained").stage(0)
-    training_record = read(stage.engineer, EngineerTraining)
+    training_record = read_record(stage.engineer, EngineerTraining)
     answers = [*training_record.groups[0].answers, *training_record.groups[-1].answers]
-    assert [answer for answer, _ in training_record.proposed(lake_space())] == answers
-    found = _list_candidates(make_trainee(tiny_run(teacher="self_trained")), stage, read(stage.proposal, Decision))
+    assert [answer for answer, _ in training_record.list_proposed(lake_space())] == answers
+    found = _list_candidates(
+        make_trainee(tiny_run(teacher="self_trained")), stage, read_record(stage.proposal, Decision)
+    )
     assert found == [delta for delta in read_token_answers(answers, lake_space()) if isinstance(delta, Delta)]
     assert found, "no answer makes a delta"
 
@@ -61,7 +65,7 @@ def test_the_answers_of_the_trained_engineer_are_tried_too():
 def test_the_next_stage_continues_from_the_trained_engineer():
     stage = finished("self_trained").stage(0)
     assert stage.onward == stage.engineer_checkpoint
-    training_record = read(stage.engineer, EngineerTraining)
+    training_record = read_record(stage.engineer, EngineerTraining)
     before, after = (load_file(folder / "model.safetensors") for folder in (stage.checkpoint, stage.onward))
     moved = any(not before[name].equal(after[name]) for name in before)
     assert moved == any("loss" in group.figures for group in training_record.groups)
@@ -90,10 +94,10 @@ def test_proposals_may_be_rewarded_with_diminishing_returns(tmp_path):
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("self_trained").folder, run.folder)
     stage = run.stage(0)
-    known = read(stage.difficulty, Forecast)
+    known = read_record(stage.difficulty, Forecast)
     model = msgspec.structs.replace(known.model, objective="regret")  # no plan of the tiny policy is valid
-    write(stage.difficulty, msgspec.structs.replace(known, model=model))
-    linear, diminishing = (_score(make_trainee(with_reward(power=power)), stage) for power in (0.0, 3.0))
+    write_record(stage.difficulty, msgspec.structs.replace(known, model=model))
+    linear, diminishing = (_make_score(make_trainee(with_reward(power=power)), stage) for power in (0.0, 3.0))
     design = stage.design()
     assert linear(design) == diminishing(design) == 0
     one_size = design_of(EnvConfig({3: SizeConfig(0.99, 0.2, 0.5), 5: SizeConfig(0.01, 0.25, 0.5)}))
@@ -113,13 +117,13 @@ def test_without_a_trial_the_next_stage_may_be_drawn_from_what_the_trained_engin
     shutil.copytree(finished("self_trained").folder, run.folder)
     stage, settings = run.stage(0), tiny_run(teacher="self_trained")
     stage.trial.unlink(missing_ok=True)
-    training = read(stage.engineer, EngineerTraining)
+    training = read_record(stage.engineer, EngineerTraining)
     answer = ["<size_3>", "<hole+1>", "<because_too_easy>", "<end>"] if usable else ["<unknown>"]
     last = msgspec.structs.replace(training.groups[-1], answers=[["<unknown>"], answer])
-    write(stage.engineer, msgspec.structs.replace(training, groups=[*training.groups[:-1], last]))
+    write_record(stage.engineer, msgspec.structs.replace(training, groups=[*training.groups[:-1], last]))
     again = msgspec.structs.replace(settings, engineer=msgspec.structs.replace(settings.engineer, asked_again=True))
-    before, after = (what_follows(make_trainee(chosen), run, 0) for chosen in (settings, again))
-    assert before.design == read(stage.proposal, Decision).verdict.design
+    before, after = (decide_next_stage(make_trainee(chosen), run, 0) for chosen in (settings, again))
+    assert before.design == read_record(stage.proposal, Decision).verdict.design
     if usable:
         assert after.design != before.design
         assert after.reasons[0].startswith("asked again after its training: ")

@@ -10,12 +10,14 @@ from safetensors.torch import load_file
 from lakewright.engineer.design import Delta
 from lakewright.engineer.teachers.llm import parse_answer
 from lakewright.experiments.environments.lake import lake_space
-from lakewright.experiments.loop.records import EngineerTraining, RunFolder, read, spent_on
-from lakewright.experiments.loop.redesign import decide, train_engineer, what_follows
-from lakewright.experiments.loop.redesign.decision import _list_candidates
-from lakewright.experiments.loop.settings import RunSettings
-from lakewright.experiments.loop.settings.run_settings import EngineerSettings
-from lakewright.experiments.loop.training import make_trainee
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import EngineerTraining, read_record
+from lakewright.experiments.loop.records.token_budget import count_stage_tokens
+from lakewright.experiments.loop.redesign.decision import decide_next_stage, make_decision
+from lakewright.experiments.loop.redesign.engineer_training import train_engineer
+from lakewright.experiments.loop.redesign.trial import _list_candidates
+from lakewright.experiments.loop.settings.run_settings import EngineerSettings, RunSettings
+from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.policy.codecs import TextSettings
 from lakewright.policy.models import load_model
 from lakewright.policy.training import AnswerTraining, GrpoSettings, HostSettings, LoraSettings, WarmupSettings
@@ -47,7 +49,7 @@ def finished() -> RunFolder:
 def test_a_group_of_answers_in_json_is_rewarded_and_trained_on():
     run = finished()
     stage, asked = run.stage(0), decision(run, 0).proposal
-    training = read(stage.engineer, EngineerTraining)
+    training = read_record(stage.engineer, EngineerTraining)
     assert [len(group.answers) for group in training.groups] == [3, 3, 3], "two rounds, and what they led to"
     assert (training.prompt, training.groups[0].answers) == (asked.spoken.prompt, asked.spoken.answers)
     assert "\n\n".join(training.groups[0].said) == asked.answer
@@ -55,14 +57,14 @@ def test_a_group_of_answers_in_json_is_rewarded_and_trained_on():
         assert [set(parse_answer(text, lake_space())[0].edits) for text in group.said] == [set(SMALL.sizes)] * 3, (
             group.said
         )
-        assert group.read(lake_space()) == [parse_answer(text, lake_space())[0] for text in group.said]
+        assert group.read_deltas(lake_space()) == [parse_answer(text, lake_space())[0] for text in group.said]
     assert any("loss" in group.figures for group in training.groups[:-1]), "no group was trained on"
     answers = [answer for group in training.groups for answer in group.answers]
-    assert spent_on(stage).engineer == sum(map(len, answers)) > 900
+    assert count_stage_tokens(stage).engineer == sum(map(len, answers)) > 900
 
 
 def test_the_tokens_of_an_answer_are_those_that_were_sampled():
-    training = read(finished().stage(0).engineer, EngineerTraining)
+    training = read_record(finished().stage(0).engineer, EngineerTraining)
     _, tokenizer = load_model(finished().stage(0).checkpoint)
     for group in training.groups:
         for tokens, text in zip(group.answers, group.said, strict=True):
@@ -71,8 +73,8 @@ def test_the_tokens_of_an_answer_are_those_that_were_sampled():
 
 def test_answers_before_and_after_the_training_are_tried():
     stage = finished().stage(0)
-    groups = read(stage.engineer, EngineerTraining).groups
-    expected = [delta for group in (groups[0], groups[-1]) for delta in group.read(lake_space())]
+    groups = read_record(stage.engineer, EngineerTraining).groups
+    expected = [delta for group in (groups[0], groups[-1]) for delta in group.read_deltas(lake_space())]
     assert _list_candidates(make_trainee(in_words()), stage, decision(finished(), 0)) == expected
     assert all(isinstance(delta, Delta) for delta in expected)
 
@@ -127,13 +129,13 @@ def test_without_a_trial_the_next_stage_may_be_drawn_from_what_it_answers_after_
     shutil.copytree(finished().folder, run.folder)
     stage, settings = run.stage(0), in_words(engineer=msgspec.structs.replace(ENGINEER, asked_again=True))
     stage.trial.unlink(missing_ok=True)
-    assert what_follows(make_trainee(settings), run, 0).reasons[0].startswith("asked again after its training: ")
+    assert decide_next_stage(make_trainee(settings), run, 0).reasons[0].startswith("asked again after its training: ")
 
 
 def test_an_answer_that_is_cut_off_is_refused_and_earns_the_least(tmp_path):
     run = RunFolder(tmp_path / "run")
     run_loop(in_words(engineer=msgspec.structs.replace(ENGINEER, answer=5)), run)
-    asked, training = decision(run, 0).proposal, read(run.stage(0).engineer, EngineerTraining)
+    asked, training = decision(run, 0).proposal, read_record(run.stage(0).engineer, EngineerTraining)
     assert asked.delta is None
     assert asked.error.startswith("answer")
     assert [part.reward for part in training.groups[0].earned] == [-1.0] * 3
@@ -142,5 +144,5 @@ def test_an_answer_that_is_cut_off_is_refused_and_earns_the_least(tmp_path):
 
 def test_changes_of_the_same_size_match_those_of_an_engineer_in_words():
     settings = in_words(teacher="matched_random", teacher_options={"match": "self_trained"})
-    found = decide(make_trainee(settings), finished(), 0)
+    found = make_decision(make_trainee(settings), finished(), 0)
     assert found.proposal.delta.edits.keys() == SMALL.sizes.keys()

@@ -9,18 +9,20 @@ from lakewright.engineer.lessons import Examination
 from lakewright.engineer.rollback import Comparison
 from lakewright.engineer.tally import pool_tallies
 from lakewright.experiments.environments.lake import design_of, lake_space
-from lakewright.experiments.loop.closed_loop import prepare
-from lakewright.experiments.loop.records import Rollback, RunFolder, Validation, read, write
-from lakewright.experiments.loop.redesign import story_of, what_follows
-from lakewright.experiments.loop.settings import load_settings
-from lakewright.experiments.loop.training import make_trainee
+from lakewright.experiments.loop.closed_loop import prepare_run
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Rollback, Validation, read_record, write_record
+from lakewright.experiments.loop.redesign.decision import decide_next_stage
+from lakewright.experiments.loop.redesign.story import describe_stage
+from lakewright.experiments.loop.settings.run_settings import load_settings
+from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.view.run_table import as_json, as_table
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.tiny_runs import finished
 
 
 def test_a_stage_is_shown_in_a_few_lines():
-    told = [line for line in story_of(finished("random"), 0, lake_space()) if not line.startswith("guard")]
+    told = [line for line in describe_stage(finished("random"), 0, lake_space()) if not line.startswith("guard")]
     validation, proposal, trial, following = told
     assert validation.startswith("validation")
     assert "% of held-out plans valid" in validation
@@ -33,21 +35,21 @@ def test_a_stage_is_shown_in_a_few_lines():
 def test_a_stage_that_was_rolled_back_is_shown_as_such_and_the_policy_that_counts_is_the_one_before(tmp_path):
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("random").folder, run.folder)
-    write(run.stage(1).env, design_of(EnvConfig({3: SizeConfig(0.4, 0.2, 0.5), 5: SizeConfig(0.6, 0.25, 0.5)})))
-    write(run.stage(1).rollback, Rollback("stage_00", Comparison(1, 9, 0.011), True, "stage_00"))
+    write_record(run.stage(1).env, design_of(EnvConfig({3: SizeConfig(0.4, 0.2, 0.5), 5: SizeConfig(0.6, 0.25, 0.5)})))
+    write_record(run.stage(1).rollback, Rollback("stage_00", Comparison(1, 9, 0.011), True, "stage_00"))
     run.stage(1).proposal.unlink()
-    write(run.stage(1).next, what_follows(make_trainee(tiny_run()), run, 1))
-    assert run.stage(1).following().design == design_of(ENV)
-    assert "rolled back to stage_00: 9 lost" in story_of(run, 1, lake_space())[1]
+    write_record(run.stage(1).next, decide_next_stage(make_trainee(tiny_run()), run, 1))
+    assert run.stage(1).read_next().design == design_of(ENV)
+    assert "rolled back to stage_00: 9 lost" in describe_stage(run, 1, lake_space())[1]
     *_, last = as_table(run).splitlines()
     assert str(run.stage(0).checkpoint) in last
-    assert "stage 1 (taken back)" in as_table(run)
+    assert "stage 1 (rolled back)" in as_table(run)
     assert [stage.get("taken_back") for stage in as_json(run)["stages"]] == [None, False, True]
 
 
 def test_a_run_says_how_well_the_engineer_has_learned_its_part():
     run = finished("random")
-    known = read(run.warmup.examination, Examination)
+    known = read_record(run.warmup.examination, Examination)
     assert known.summary() in as_table(run).splitlines()
     assert f"{100 * known.agreement:.0f} % of {known.questions} answers" in known.summary()
 
@@ -56,14 +58,14 @@ def test_a_run_says_how_well_the_engineer_has_learned_its_part():
 def test_the_engineer_of_the_demo_reads_its_evidence(tmp_path):
     run, settings = RunFolder(tmp_path / "run"), load_settings("cpu", [])
     run.open(settings)
-    prepare(make_trainee(settings), run)
-    found = read(run.warmup.examination, Examination)
+    prepare_run(make_trainee(settings), run)
+    found = read_record(run.warmup.examination, Examination)
     assert found.agreement > 2 * found.chance, found
-    valid = pool_tallies(read(run.warmup.validation, Validation).outcomes.values())
+    valid = pool_tallies(read_record(run.warmup.validation, Validation).outcomes.values())
     assert valid.valid_rate > 0.5, "and it has learned to plan"
 
 
 def test_the_last_line_names_the_policy_that_counts():
     run = finished("random")
-    stage = run.standing(1)
+    stage = run.find_standing(1)
     assert as_table(run).splitlines()[-1].startswith(f"the policy that counts: {stage.checkpoint}")

@@ -5,16 +5,17 @@ import pytest
 from lakewright.core_jax.config import holds, holes_of
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.benchmark.tiers import PAPER
-from lakewright.experiments.loop.settings import load_settings, presets
+from lakewright.experiments.loop.settings.preset_files import list_presets
+from lakewright.experiments.loop.settings.run_settings import load_settings
 from lakewright.policy.codecs.tokens import answer_length
-from lakewright.policy.models import FAMILY
-from lakewright.policy.training.hardware import share_of
+from lakewright.policy.model_settings import FAMILY
+from lakewright.policy.training.hardware import share_batch
 
 
-@pytest.mark.parametrize("name", presets())
+@pytest.mark.parametrize("name", list_presets())
 def test_a_preset_loads_and_shares_its_answers_out_evenly(name):
     grpo = load_settings(name, []).grpo
-    assert share_of(grpo.prompts, grpo.group, grpo.host)["generation_batch_size"] == grpo.prompts * grpo.group
+    assert share_batch(grpo.prompts, grpo.group, grpo.host)["generation_batch_size"] == grpo.prompts * grpo.group
 
 
 def test_the_preset_for_one_gpu_trains_all_teams_sizes_and_hole_ratios_of_the_benchmark():

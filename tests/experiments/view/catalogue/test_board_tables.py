@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from lakewright.core_jax.rows import board_key, read_all, write_rows
-from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.view.catalogue.board_table import KEY, Filters, Tile, ask_database, boards_of_file
 from lakewright.experiments.view.catalogue.board_tables import answers_to, table_of
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind

@@ -6,7 +6,7 @@ import time
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.loop.records import RunFolder
+from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
 from tests.support.models.tiny_policy import tiny_run
 
@@ -14,7 +14,7 @@ from tests.support.models.tiny_policy import tiny_run
 def test_a_run_that_was_just_begun_is_found_though_the_list_is_kept_for_a_second(tmp_path):
     catalogue = Catalogue([tmp_path])
     assert catalogue.items() == []
-    with pytest.raises(MissingError, match="is not here"):
+    with pytest.raises(MissingError, match="not found"):
         catalogue.find(Kind.RUN, f"{tmp_path.name}/new")
     run = RunFolder(tmp_path / "new")
     run.open(tiny_run())

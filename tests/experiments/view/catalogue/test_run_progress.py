@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lakewright.experiments.loop.records import RunFolder, Stage
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.resumable.line_logs import line_log
 from lakewright.experiments.view.catalogue.run_progress import Progress, progress_of
 from lakewright.policy.training import GrpoSettings, WarmupSettings

@@ -11,19 +11,19 @@ from lakewright.core_jax.lake.dynamics import step
 from lakewright.core_jax.rows import check_plan
 from lakewright.core_jax.rows.row import Row
 from lakewright.core_jax.types import LETTERS
-from lakewright.experiments.loop.records import Example
+from lakewright.experiments.loop.records.stage_records import Example
 from lakewright.experiments.view.pictures.board_art import CELL
 from lakewright.experiments.view.pictures.board_pictures import (
     BAR,
     GUTTER,
     MOST_FRAMES,
     board_svg,
-    caption,
-    frames,
+    draw_frames,
     steps_shown,
     strip_svg,
+    write_caption,
 )
-from lakewright.experiments.view.pictures.replay import ending, make_example, positions
+from lakewright.experiments.view.pictures.replay import describe_ending, find_positions, make_example
 from tests.support.boards.sample_boards import as_lists, each, mixed_boards
 
 ROW = Row("two", 3, 2, ["...", ".H.", "..H"], starts=[(0, 0), (2, 1)], goals=[(0, 2), (2, 0)], wait_required=True)
@@ -63,7 +63,7 @@ def test_goals_stay_in_sight_under_agents():
 
 
 def test_agents_move_step_by_step():
-    shown = [cells_of(frame, "A0") for frame in frames(example(["DDUURR", "LWWWWW"]))]
+    shown = [cells_of(frame, "A0") for frame in draw_frames(example(["DDUURR", "LWWWWW"]))]
     assert shown == [[(0, 0)], [(1, 0)], [(2, 0)], [(1, 0)], [(0, 0)], [(0, 1)], [(0, 2)]]
 
 
@@ -78,17 +78,17 @@ def test_positions_are_those_of_the_simulator():
         now = board.starts
         for time in range(6):
             now, *_ = simulated(board.holes, now, moves[:, time])
-            assert positions(row, plan, time + 1) == [tuple(cell) for cell in np.asarray(now).tolist()]
+            assert find_positions(row, plan, time + 1) == [tuple(cell) for cell in np.asarray(now).tolist()]
 
 
 def test_waits_are_marked_until_an_agent_is_home():
-    strip = frames(example(["WRRWW", "LWWWW"]))
+    strip = draw_frames(example(["WRRWW", "LWWWW"]))
     assert [cells_of(frame, "W") for frame in strip] == [[], [(0, 0)], [], []]
-    assert "after 1 wait on the way" in caption(example(["WRRWW", "LWWWW"]))
+    assert "after 1 wait on the way" in write_caption(example(["WRRWW", "LWWWW"]))
 
 
 def test_a_valid_plan_ends_when_the_last_agent_arrives():
-    strip = frames(example(["RRWWWW", "LWWWWW"]))
+    strip = draw_frames(example(["RRWWWW", "LWWWWW"]))
     assert len(strip) == 3
     assert "t = 2 · all home" in strip[-1]
     assert not any("all home" in frame for frame in strip[:-1])
@@ -99,7 +99,7 @@ def test_a_valid_plan_ends_when_the_last_agent_arrives():
     [
         (["RD", "LW"], "hole", 0, 1, [(1, 1)], "Fails at t = 2: A0 steps into the hole at (1, 1)."),
         (["U", "L"], "illegal_move", 0, 0, [(0, 0)], "Fails at t = 1: A0 leaves the board."),
-        (["R?", "LW"], "illegal_move", 0, 1, [(0, 1)], "A0 jumps from (0, 1) to a cell that is no neighbour"),
+        (["R?", "LW"], "illegal_move", 0, 1, [(0, 1)], "A0 jumps from (0, 1) to a cell that is not a neighbour"),
         (["DD", "LW"], "vertex_conflict", 0, 1, [(2, 0)], "Fails at t = 2: A0 and A1 meet at (2, 0)."),
         (["DD", "LU"], "swap_conflict", 0, 1, [(2, 0), (1, 0)], "A0 and A1 swap (1, 0) and (2, 0)."),
         (["RR", "WW"], "goal_not_reached", 1, 2, [(2, 1)], "A1 is at (2, 1), its goal at (2, 0)."),
@@ -108,8 +108,8 @@ def test_a_valid_plan_ends_when_the_last_agent_arrives():
 )
 def test_a_failed_plan_stops_at_the_offending_step(plan, failure, agent, step, alarmed, words):
     failed = example(plan, failure, agent, step)
-    strip = frames(failed)
-    assert words in ending(failed).words
+    strip = draw_frames(failed)
+    assert words in describe_ending(failed).words
     assert "· failed" in strip[-1]
     assert sorted(cells_of(strip[-1], "alarm")) == sorted(alarmed)
     assert not any("alarm" in frame or "failed" in frame for frame in strip[:-1])
@@ -124,14 +124,14 @@ def test_long_plans_leave_out_the_middle(last):
 
 
 def test_left_out_frames_are_reported():
-    assert "Not drawn: t = 6 to 14." in caption(example(["W" * 20, "W" * 20], "goal_not_reached", 0, 20))
-    assert "Not drawn" not in caption(example(["RR", "LW"]))
+    assert "Not drawn: t = 6 to 14." in write_caption(example(["W" * 20, "W" * 20], "goal_not_reached", 0, 20))
+    assert "Not drawn" not in write_caption(example(["RR", "LW"]))
 
 
 def test_hostile_text_stays_text():
     row = Row("<script>\"'&\x00\ud800" + "x" * 500, 3, 2, ROW.grid, ROW.starts, ROW.goals)
     failed = example(["<>", "💥"], "<b>", 1, 10**9, row)
-    for svg in (strip_svg(failed), board_svg(row, failed.plan, 1, title=row.id), *frames(failed)):
+    for svg in (strip_svg(failed), board_svg(row, failed.plan, 1, title=row.id), *draw_frames(failed)):
         ElementTree.fromstring(svg.encode())
         assert "<script" not in svg
         assert "<b>" not in svg

@@ -7,7 +7,7 @@ import torch
 
 from lakewright.core_jax.errors import InputError
 from lakewright.policy.codecs import TextCodec, TextSettings
-from lakewright.policy.inference import check_speech
+from lakewright.policy.inference import check_chat_model
 from tests.support.models.byte_language_model import byte_tokenizer
 from tests.support.models.small_language_model import language, language_model
 from tests.support.models.tiny_policy import tasks
@@ -44,7 +44,7 @@ END = language().eos_token_id
 
 
 def checked(tokenizer, model=None, **settings):
-    return check_speech("a-model", model or language_model(), TextCodec(tokenizer, TextSettings(**settings)), TASK)
+    return check_chat_model("a-model", model or language_model(), TextCodec(tokenizer, TextSettings(**settings)), TASK)
 
 
 def test_a_model_that_speaks_passes():
@@ -69,7 +69,7 @@ def test_a_template_that_refuses_a_system_turn_is_reported():
     codec = TextCodec(tokenizer, TextSettings())
     codec.tokenizer = speaking(FAILING)
     with pytest.raises(InputError, match=r"a-model: its chat template fails \(.*System role not supported"):
-        check_speech("a-model", language_model(), codec, TASK)
+        check_chat_model("a-model", language_model(), codec, TASK)
 
 
 def test_a_tokenizer_that_splits_moves_is_refused_where_moves_are_to_be_single_tokens():

@@ -1,4 +1,4 @@
-"""What a run in words needs of a language model, checked with the model itself before it is trained."""
+"""Checks that a language model can be asked for plans and designs, made with the model before it is trained."""
 
 import jinja2
 import torch
@@ -6,18 +6,24 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.types import MOVES
-from lakewright.policy.codecs import TextCodec
+from lakewright.policy.codecs.codec import TextCodec
 from lakewright.policy.inference.sampling import sample
 from lakewright.policy.tasks import Task
 
-ENOUGH = 8  # tokens in which a model must have said something
+ENOUGH = 8  # tokens within which a model must answer something
 SYSTEM, USER = "You are a lake.", "How cold are you?"
 
 
-def check_speech(place: str, model: PreTrainedModel, codec: TextCodec, task: Task) -> None:
-    """Raises InputError, one line that names `place`, where the model cannot be asked for plans or for boards.
+def check_chat_model(place: str, model: PreTrainedModel, codec: TextCodec, task: Task) -> None:
+    """Raise InputError, one line that names `place`, unless the model can be asked for plans and designs.
 
-    It needs a chat template with a system turn, a tokenizer that keeps moves whole, and something to say to `task`.
+    It needs a chat template with a system turn, a tokenizer that keeps moves whole, and some answer to `task`.
+
+    Args:
+        place: the name of the model in messages.
+        model: answers `task`.
+        codec: of its prompts and answers.
+        task: any board.
     """
     _check_template(place, codec.tokenizer)
     _check_moves(place, codec)
@@ -25,6 +31,7 @@ def check_speech(place: str, model: PreTrainedModel, codec: TextCodec, task: Tas
 
 
 def _check_template(place: str, tokenizer: PreTrainedTokenizerFast) -> None:
+    """Check that the chat template keeps both turns of a conversation."""
     if not tokenizer.chat_template:
         raise InputError(f"{place}: its tokenizer has no chat template; choose a model that was trained to chat")
     messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": USER}]
@@ -41,7 +48,7 @@ def _check_template(place: str, tokenizer: PreTrainedTokenizerFast) -> None:
 
 
 def _check_moves(place: str, codec: TextCodec) -> None:
-    """That each answer is read back as it was written and, with the compact prompt, that each move is one token."""
+    """Check that each move is read back unchanged and, with the compact prompt, that each is one token."""
     for move, letter in enumerate(MOVES):
         word = codec.move_word(move)
         tokens = codec.tokenizer.encode(f" {word}", add_special_tokens=False)
@@ -55,7 +62,12 @@ def _check_moves(place: str, codec: TextCodec) -> None:
 
 @torch.inference_mode()
 def _check_answer(place: str, model: PreTrainedModel, codec: TextCodec, task: Task) -> None:
+    """Check that the model answers something to `task`.
+
+    Args:
+        place, model, codec, task: as for `check_chat_model`.
+    """
     prompt = codec.encode_prompt(task.board)
     made = sample(model, codec.tokenizer, [prompt], max_new_tokens=ENOUGH, temperature=0.0, scored=False)
-    if not codec.words(prompt, made.answers[0]).strip():
+    if not codec.decode_text(prompt, made.answers[0]).strip():
         raise InputError(f"{place}: answers nothing to the prompt of a board; choose a model that was trained to chat")

@@ -1,7 +1,7 @@
-"""A training between two steps, kept in one file of safetensors: weights, their average, optimizer, place, losses.
+"""A training between two steps, in one file of safetensors: weights, their average, optimizer, place, losses.
 
-A training that continues from there ends with the same weights as one that was never interrupted, bit for bit where
-processor, threads and versions are the same and its length does not go by the clock.
+A training that resumes from there ends with the same weights as one that was never interrupted. They are equal bit for
+bit if processor, threads and versions are the same and its length does not depend on the clock.
 """
 
 from collections.abc import Iterator
@@ -16,20 +16,26 @@ from torch.optim.swa_utils import AveragedModel
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import replacing
-from lakewright.policy.models import check_weights, compare_shapes
-from lakewright.policy.training.optimizers.combined_optimizer import CombinedOptimizer
+from lakewright.policy.models.weights import check_weights, compare_shapes
+from lakewright.policy.training.optimizers import CombinedOptimizer
 
 T = TypeVar("T")
 PLACE, LOSSES, AVERAGES = "place", "losses", "averages"
-NAMES = "names"  # in the metadata: all tensors of the file, as how many an optimizer has is not known before it steps
+NAMES = "names"  # in the metadata: all tensors of the file; those of an optimizer are unknown before it steps
 REMEDY = "remove it to begin again"
 
 
 class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Where a training is.
+    """The progress of a training.
 
-    boards: taken so far; replaced: how many of them, because they are excluded; seconds: of training; random: the state
-    of its generator; tokens: read and generated so far; notes: what else the caller keeps.
+    Args:
+        step: updates so far.
+        boards: tasks taken so far.
+        seconds: of training.
+        random: the state of its generator.
+        replaced: tasks that took the place of excluded ones.
+        tokens: read and generated so far.
+        notes: a text of the caller.
     """
 
     step: int = 0
@@ -42,7 +48,7 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TrainingState:
-    """What changes while a model is trained, to be kept in a file and loaded from it."""
+    """The changing parts of a training, to be saved to a file and loaded from it."""
 
     def __init__(
         self, model: torch.nn.Module, averaged: AveragedModel | None, optimizer: torch.optim.Optimizer
@@ -52,8 +58,10 @@ class TrainingState:
         self.losses: list[float] = []
 
     def save(self, path: Path, place: Place) -> None:
-        """Writes all of it and the place, whole or not at all."""
-        tensors = {name: tensor.detach().cpu().clone() for name, tensor in (*self._weights(), *self._moments())}
+        """Write all of it and the place, completely or not at all."""
+        tensors = {
+            name: tensor.detach().cpu().clone() for name, tensor in (*self._list_weights(), *self._list_moments())
+        }
         if self._averaged:
             tensors[AVERAGES] = torch.as_tensor(self._averaged.n_averaged).clone()
         tensors[LOSSES] = torch.tensor(self.losses, dtype=torch.float64)
@@ -63,15 +71,15 @@ class TrainingState:
 
     @torch.no_grad()
     def load(self, path: Path) -> Place:
-        """Continue as it was kept.
+        """Load a saved state and return its place.
 
         Raises InputError if the file is not of this training, or lacks a tensor, or has one that is not finite.
         """
-        place = _place(path)
+        place = _read_place(path)
         try:
             with safe_open(path, "pt") as file:
                 self._check_names(path, file)
-                for name, tensor in self._weights():
+                for name, tensor in self._list_weights():
                     tensor.copy_(file.get_tensor(name))
                 if self._averaged:
                     self._averaged.n_averaged.copy_(file.get_tensor(AVERAGES))
@@ -79,16 +87,16 @@ class TrainingState:
                 self._load_moments(file)
         except (OSError, SafetensorError, RuntimeError) as error:
             raise _not_readable(path, error) from error
-        check_weights(path, [*self._weights(), *self._moments()], remedy=REMEDY)
+        check_weights(path, [*self._list_weights(), *self._list_moments()], remedy=REMEDY)
         return place
 
     def _check_names(self, path: Path, file: Any) -> None:
         """Check the tensors of an open file by name and shape, before any weight changes."""
-        there = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118 - it is no dictionary
-        needed = {name: tensor.shape for name, tensor in self._weights()}
+        there = {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118 - not a dictionary
+        needed = {name: tensor.shape for name, tensor in self._list_weights()}
         if self._averaged:
             needed[AVERAGES] = self._averaged.n_averaged.shape
-        trained = self._trained()
+        trained = self._list_trained()
         moments = {name: trained[of][0].shape for name in there if (of := name.rpartition(".")[0]) in trained}
         listed = _read_metadata(path, NAMES, list[str]) if NAMES in file.metadata() else []  # not in earlier versions
         check_weights(
@@ -102,28 +110,28 @@ class TrainingState:
             remedy=REMEDY,
         )
 
-    def _weights(self) -> Iterator[tuple[str, torch.Tensor]]:
+    def _list_weights(self) -> Iterator[tuple[str, torch.Tensor]]:
         averaged = {"averaged": self._averaged.module} if self._averaged else {}
         for kind, module in {"model": self._model, **averaged}.items():
             for name, parameter in module.named_parameters():  # weights that are shared come once
                 yield f"{kind}.{name}", parameter
 
-    def _moments(self) -> Iterator[tuple[str, torch.Tensor]]:
-        for place, (_, state) in self._trained().items():
+    def _list_moments(self) -> Iterator[tuple[str, torch.Tensor]]:
+        for place, (_, state) in self._list_trained().items():
             for name, tensor in state.items():
                 yield f"{place}.{name}", tensor
 
     def _load_moments(self, file: Any) -> None:
-        trained = self._trained()
-        for name in file.keys():  # noqa: SIM118 - it is no dictionary
+        trained = self._list_trained()
+        for name in file.keys():  # noqa: SIM118 - not a dictionary
             place, _, field = name.rpartition(".")
             if place in trained:
                 (parameter, state), tensor = trained[place], file.get_tensor(name)
                 # The count of steps stays on the CPU, where AdamW has it.
                 state[field] = tensor.to(parameter.device) if tensor.ndim else tensor
 
-    def _trained(self) -> dict[str, tuple[torch.Tensor, dict[str, torch.Tensor]]]:
-        """Parameters and what the optimizer keeps of each, by part of the optimizer and number in it."""
+    def _list_trained(self) -> dict[str, tuple[torch.Tensor, dict[str, torch.Tensor]]]:
+        """Return the parameters and the optimizer's state of each, by part of the optimizer and number in it."""
         return {
             f"optimizer.{part}.{number}": (parameter, optimizer.state[parameter])
             for part, optimizer in enumerate(self._optimizers)
@@ -132,11 +140,11 @@ class TrainingState:
 
 
 def kept_place(path: Path | None) -> Place:
-    """The place of the training that is kept in a file; the beginning where there is none."""
-    return _place(path) if path is not None and path.exists() else Place()
+    """Return the place of the training that is saved in a file; the beginning if the file does not exist."""
+    return _read_place(path) if path is not None and path.exists() else Place()
 
 
-def _place(path: Path) -> Place:
+def _read_place(path: Path) -> Place:
     return _read_metadata(path, PLACE, Place)
 
 
@@ -150,4 +158,4 @@ def _read_metadata(path: Path, name: str, kind: type[T]) -> T:
 
 
 def _not_readable(path: Path, error: Exception) -> InputError:
-    return InputError(f"{path}: not what this training keeps ({str(error).splitlines()[0]}); {REMEDY}")
+    return InputError(f"{path}: not a saved state of this training ({str(error).splitlines()[0]}); {REMEDY}")
