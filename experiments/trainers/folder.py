@@ -346,7 +346,7 @@ def _resolve_environment(name: str) -> str:
 def _check_teacher(teacher: str, options: Mapping[str, Any], settings: FolderSettings) -> None:
     if teacher in MODELS and teacher != "endpoint":
         raise InputError(
-            f"teacher {teacher} asks a checkpoint of a run of ours; serve the checkpoint, and choose endpoint"
+            f"teacher {teacher} asks a checkpoint of a run of lakewright; serve the checkpoint, and choose endpoint"
         )
     if teacher == "endpoint" and settings.endpoint is None:
         raise InputError("teacher endpoint has no server; give endpoint.url and endpoint.model")

@@ -1,4 +1,4 @@
-"""The recorder: appends what became of answers to the outcomes of a folder, from as many processes as there are."""
+"""The recorder: appends the verdicts on answers to the outcomes of a folder, from as many processes as there are."""
 
 import math
 import os

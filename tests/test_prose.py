@@ -1,0 +1,153 @@
+"""Plain English: docs, docstrings, error messages and help use no odd words, and sentences and lines end in time."""
+
+import ast
+import functools
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+HOUSE = Path(__file__).parents[1]
+WINGS = ("core_jax", "policy", "engineer", "experiments")
+PAGES = [HOUSE / "README.md", *sorted((HOUSE / "docs").glob("*.md")), *sorted((HOUSE / "docs" / "lab").glob("*.md"))]
+FILES = sorted(file for wing in WINGS for file in (HOUSE / wing).rglob("*.py"))
+PRINTING = re.compile(r"InputError|print\w*")  # calls whose texts a user reads
+HELP = ("help", "help_epilogue", "help_on_error")  # arguments that are such texts
+LONGEST_SENTENCE, LONGEST_LINE = 35, 160  # words; letters of a line of a page, tables apart
+
+# Words that are old, mean several things, or make persons of programs.
+WRONG = re.compile(
+    r"\b(mend(ed|s)?|spoil(t|ed)|robbed|dispos(es|ed)|reckon(ed)?|anew|afresh|whoever|hence|besides|level with"
+    r"|taken back|gone back|has its say|means? harm|do(es)? harm|its like|of ours|of our own|no chance in it|as if alone"
+    r"|(is|are) told|was told|what (became|came) of|came? to nothing|where there is (a|no) way|by chance alone"
+    r"|of before|a stranger|the same again)\b"
+)
+# Words that are often, not always, wrong.
+DOUBTFUL = re.compile(
+    r"\b(so many|where that|is no [a-z]+|are no [a-z]+|that (there )?(is|are) there|as it (is|was)\b|looked at|goes on"
+    r"|made[- ]up|comes? home|at home|in words|kept)\b"
+)
+QUESTION = re.compile(r"(What|Whether|How|Which|Who)\b")  # no first word of a docstring, as it names nothing
+
+# How often each still occurs. A number only falls.
+BUDGETS: dict[str, int] = {}
+
+
+class Text(NamedTuple):
+    """A text of the project. kind: page, lab, docstring or message. where: its file and line."""
+
+    kind: str
+    where: str
+    text: str
+    asks: bool = False  # a function that returns a bool
+
+
+@functools.cache
+def texts() -> list[Text]:
+    """All texts that people read."""
+    return [*(text for page in PAGES for text in page_texts(page)), *(text for file in FILES for text in code_texts(file))]
+
+
+def page_texts(page: Path) -> Iterator[Text]:
+    """The paragraphs of a page without code, addresses of links, and tables made by a script; a table is one for each cell."""
+    kind, text = "lab" if page.parent.name == "lab" else "page", page.read_text()
+    for pattern in (r"^( *)```.*?^\1```", r"<!-- made: .*?<!-- end -->", r"<!--.*?-->"):
+        text = re.sub(pattern, blank, text, flags=re.S | re.M)
+    text = re.sub(r"^ {4}\S.*$", "", text, flags=re.M)
+    text = re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`\n]*`", "`", text))
+    line = 1
+    for block in re.split(r"(\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )|\n(?=\|)|\|)", text):
+        if block.strip(" |\n"):
+            yield Text(kind, f"{page.name}:{line}", block)
+        line += block.count("\n")
+
+
+def blank(found: re.Match[str]) -> str:
+    """As many empty lines as a match has."""
+    return "\n" * found[0].count("\n")
+
+
+def code_texts(file: Path) -> Iterator[Text]:
+    """The docstrings of a file, and the texts that its calls print."""
+    place = file.relative_to(HOUSE)
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            returns = getattr(node, "returns", None)
+            asks = isinstance(returns, ast.Name) and returns.id == "bool"
+            if docstring := ast.get_docstring(node):
+                yield Text("docstring", f"{place}:{getattr(node, 'lineno', 1)}", strip_code(docstring), asks)
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            pass  # the docstring of a field is read as a message below
+        elif isinstance(node, ast.Call):
+            for part in printed_parts(node):
+                yield Text("message", f"{place}:{node.lineno}", part)
+
+
+def strip_code(docstring: str) -> str:
+    """A docstring without indented formulas and code in backquotes."""
+    return re.sub(r"`[^`]*`", "`", re.sub(r"(?m)^ {4}.*$", "", docstring))
+
+
+def printed_parts(call: ast.Call) -> Iterator[str]:
+    """The literal texts of a call that prints, or of its arguments that are help."""
+    read = list(call.args) if PRINTING.fullmatch(ast.unparse(call.func).rpartition(".")[2]) else []
+    read += [argument.value for argument in call.keywords if argument.arg in HELP]
+    for argument in read:
+        for node in ast.walk(argument):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of a text."""
+    yield from re.split(r"(?<=[.!?:])\s+|\n\n", text)
+
+
+def long_sentences(text: Text) -> Iterator[str]:
+    """Sentences with too many words."""
+    for sentence in sentences(text.text):
+        if len(re.findall(r"[A-Za-z]{2,}|\ba\b", sentence)) > LONGEST_SENTENCE:
+            yield f"{text.where}: {' '.join(sentence.split())[:100]}"
+
+
+def found(pattern: re.Pattern[str], kinds: tuple[str, ...]) -> list[str]:
+    """Each place where a pattern is in a text of some kinds."""
+    hits = ((text, hit) for text in texts() if text.kind in kinds for hit in pattern.finditer(text.text))
+    return [f"{text.where}: {hit[0]}" for text, hit in hits]
+
+
+def long_lines() -> list[str]:
+    """Lines of prose in pages that are too long."""
+    lines = [(page, number, line) for page in PAGES if page.parent.name != "lab" for number, line in enumerate(page.read_text().splitlines(), 1)]
+    return [f"{page.name}:{number}" for page, number, line in lines if len(line) > LONGEST_LINE and not line.startswith(("|", "    "))]
+
+
+COUNTED: dict[str, Callable[[], list[str]]] = {
+    "doubtful words in pages": lambda: found(DOUBTFUL, ("page",)),
+    "doubtful words in the lab": lambda: found(DOUBTFUL, ("lab",)),
+    "doubtful words in docstrings": lambda: found(DOUBTFUL, ("docstring",)),
+    "doubtful words in messages": lambda: found(DOUBTFUL, ("message",)),
+    "docstrings that begin with a question": lambda: [
+        text.where for text in texts() if text.kind == "docstring" and not text.asks and QUESTION.match(text.text)
+    ],
+    "long sentences in pages": lambda: [hit for text in texts() if text.kind == "page" for hit in long_sentences(text)],
+    "long sentences in docstrings": lambda: [
+        hit for text in texts() if text.kind in ("docstring", "message") for hit in long_sentences(text)
+    ],
+    "long lines in pages": long_lines,
+}
+
+
+@pytest.mark.parametrize("kind", ["page", "lab", "docstring", "message"])
+def test_no_text_has_a_wrong_word(kind):
+    wrong = found(WRONG, (kind,))
+    assert not wrong, "say it in plain words:\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize("what", COUNTED)
+def test_prose_does_not_get_worse(what):
+    places = COUNTED[what]()
+    assert len(places) <= BUDGETS[what], f"{len(places)} {what}, at most {BUDGETS[what]}:\n" + "\n".join(places)
