@@ -2,8 +2,8 @@
 
 import ast
 import functools
+import itertools
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -48,11 +48,12 @@ class Text(NamedTuple):
 @functools.cache
 def texts() -> list[Text]:
     """All texts that people read."""
-    return [*(text for page in PAGES for text in page_texts(page)), *(text for file in FILES for text in code_texts(file))]
+    pages = (text for page in PAGES for text in page_texts(page))
+    return [*pages, *(text for file in FILES for text in code_texts(file))]
 
 
 def page_texts(page: Path) -> Iterator[Text]:
-    """The paragraphs of a page without code, addresses of links, and tables made by a script; a table is one for each cell."""
+    """The paragraphs and cells of a page, without code, addresses of links, and tables made by a script."""
     kind, text = "lab" if page.parent.name == "lab" else "page", page.read_text()
     for pattern in (r"^( *)```.*?^\1```", r"<!-- made: .*?<!-- end -->", r"<!--.*?-->"):
         text = re.sub(pattern, blank, text, flags=re.S | re.M)
@@ -77,13 +78,20 @@ def code_texts(file: Path) -> Iterator[Text]:
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             returns = getattr(node, "returns", None)
             asks = isinstance(returns, ast.Name) and returns.id == "bool"
-            if docstring := ast.get_docstring(node):
-                yield Text("docstring", f"{place}:{getattr(node, 'lineno', 1)}", strip_code(docstring), asks)
-        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            pass  # the docstring of a field is read as a message below
+            where = f"{place}:{getattr(node, 'lineno', 1)}"
+            yield Text("docstring", where, strip_code(ast.get_docstring(node) or ""), asks)
+            yield from (Text("message", where, strip_code(text)) for text in name_texts(node.body))
         elif isinstance(node, ast.Call):
             for part in printed_parts(node):
                 yield Text("message", f"{place}:{node.lineno}", part)
+
+
+def name_texts(body: list[ast.stmt]) -> Iterator[str]:
+    """The texts below names, such as the settings of a run, of which they are the help."""
+    for name, text in itertools.pairwise(body):
+        below = isinstance(name, ast.Assign | ast.AnnAssign) and isinstance(text, ast.Expr)
+        if below and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str):
+            yield text.value.value
 
 
 def strip_code(docstring: str) -> str:
@@ -113,23 +121,25 @@ def long_sentences(text: Text) -> Iterator[str]:
             yield f"{text.where}: {' '.join(sentence.split())[:100]}"
 
 
-def found(pattern: re.Pattern[str], kinds: tuple[str, ...]) -> list[str]:
-    """Each place where a pattern is in a text of some kinds."""
-    hits = ((text, hit) for text in texts() if text.kind in kinds for hit in pattern.finditer(text.text))
+def found(pattern: re.Pattern[str], kind: str) -> list[str]:
+    """Each place where a pattern is in a text of a kind."""
+    hits = ((text, hit) for text in texts() if text.kind == kind for hit in pattern.finditer(text.text))
     return [f"{text.where}: {hit[0]}" for text, hit in hits]
 
 
 def long_lines() -> list[str]:
-    """Lines of prose in pages that are too long."""
-    lines = [(page, number, line) for page in PAGES if page.parent.name != "lab" for number, line in enumerate(page.read_text().splitlines(), 1)]
-    return [f"{page.name}:{number}" for page, number, line in lines if len(line) > LONGEST_LINE and not line.startswith(("|", "    "))]
+    """Lines of prose in pages outside the lab that are too long."""
+    pages = [page for page in PAGES if page.parent.name != "lab"]
+    lines = [(page, *line) for page in pages for line in enumerate(page.read_text().splitlines(), 1)]
+    prose = [(page, number, line) for page, number, line in lines if not line.startswith(("|", "    "))]
+    return [f"{page.name}:{number}" for page, number, line in prose if len(line) > LONGEST_LINE]
 
 
 COUNTED: dict[str, Callable[[], list[str]]] = {
-    "doubtful words in pages": lambda: found(DOUBTFUL, ("page",)),
-    "doubtful words in the lab": lambda: found(DOUBTFUL, ("lab",)),
-    "doubtful words in docstrings": lambda: found(DOUBTFUL, ("docstring",)),
-    "doubtful words in messages": lambda: found(DOUBTFUL, ("message",)),
+    "doubtful words in pages": lambda: found(DOUBTFUL, "page"),
+    "doubtful words in the lab": lambda: found(DOUBTFUL, "lab"),
+    "doubtful words in docstrings": lambda: found(DOUBTFUL, "docstring"),
+    "doubtful words in messages": lambda: found(DOUBTFUL, "message"),
     "docstrings that begin with a question": lambda: [
         text.where for text in texts() if text.kind == "docstring" and not text.asks and QUESTION.match(text.text)
     ],
@@ -143,7 +153,7 @@ COUNTED: dict[str, Callable[[], list[str]]] = {
 
 @pytest.mark.parametrize("kind", ["page", "lab", "docstring", "message"])
 def test_no_text_has_a_wrong_word(kind):
-    wrong = found(WRONG, (kind,))
+    wrong = found(WRONG, kind)
     assert not wrong, "say it in plain words:\n" + "\n".join(wrong)
 
 

@@ -32,7 +32,7 @@ Play = Callable[[], float]
 
 
 class PogemaRate(msgspec.Struct, frozen=True):
-    """What POGEMA's own process says."""
+    """The answer of POGEMA's own process."""
 
     version: str
     rate: float

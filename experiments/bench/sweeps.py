@@ -1,4 +1,4 @@
-"""What a sweep costs on top of the solver: with workers, with Ray, in memory, and with tiny shards.
+"""The cost of a sweep on top of the solver: with workers, with Ray, in memory, and with tiny shards.
 
 lakewright bench --sweeps
 

@@ -29,7 +29,7 @@ MANIFEST = "manifest.json"
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What determines every byte of the rows: another request needs another folder."""
+    """The request that determines every byte of the rows: another request needs another folder."""
 
     format: int
     tier: str

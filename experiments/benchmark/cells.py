@@ -67,7 +67,7 @@ def draw_cell(cell: BenchmarkCell, tier: Tier, seed: int, taken: set[Fingerprint
 
 
 def moved_from(row: BenchmarkRow) -> Moved | None:
-    """What was drawn instead of the row's cell; None where it was drawn as requested."""
+    """The cell that was drawn instead of the row's; None where it was drawn as requested."""
     holes = sum(line.count("H") for line in row.grid)
     asked = holes_of(row.size, row.agents, row.hole_ratio or 0.0)
     if (holes, row.drawn_wait_ratio) == (asked, row.wait_ratio):

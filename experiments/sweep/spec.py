@@ -50,7 +50,7 @@ class SweepCell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def config(self) -> EnvConfig:
-        """What the generator draws from; only of strata."""
+        """The config that the generator draws from; only of strata."""
         assert self.wait_ratio is not None
         return EnvConfig.single(self.size, self.agents, self.hole_ratio, self.wait_ratio)
 

@@ -86,7 +86,7 @@ def _by_ending(ending: str, path: Path, option: str) -> str:
 
 
 def _files_of(out: Path) -> list[Path]:
-    """What is written for `out`: the file itself, and beside a scenario or a result its map."""
+    """The files that are written for `out`: the file itself, and beside a scenario or a result its map."""
     return [out, out.with_suffix(".map")] if out.suffix in (".scen", ".txt") else [out]
 
 

@@ -114,7 +114,7 @@ class Tile(msgspec.Struct, frozen=True):
 
     @property
     def valid(self) -> bool | None:
-        """Whether all plans are valid, or none; None where some are, or it is not known."""
+        """True if all plans are valid, False if none is; None where some are, or it is not known."""
         return None if self.success is None or 0 < self.success < 1 else self.success == 1
 
 

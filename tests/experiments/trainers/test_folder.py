@@ -163,7 +163,7 @@ def test_what_cannot_be_begun_or_opened_is_refused(folder, tmp_path):
         begin_engineer(folder.path)
     with pytest.raises(InputError, match="holds no engineer; lakewright engineer begin makes one"):
         EngineerFolder(tmp_path / "elsewhere")
-    with pytest.raises(InputError, match="teacher self asks a checkpoint of a run of ours; serve the checkpoint"):
+    with pytest.raises(InputError, match="teacher self asks a checkpoint of a run of lakewright; serve the checkpoint"):
         begin_engineer(tmp_path / "self", teacher="self")
     with pytest.raises(InputError, match="held_out is -1; choose 0 to 100000"):
         begin_engineer(tmp_path / "few", held_out=-1)
