@@ -75,36 +75,38 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
         """high - low."""
         return self.high - self.low
 
-    def rounded(self, value: float) -> Value:
+    def round_value(self, value: float) -> Value:
         """The nearest value that a design can have, the range aside."""
         return math.floor(value + 0.5) if self.whole else round(value, DECIMALS)
 
-    def natural(self, value: Value) -> Value:
+    def convert_value(self, value: Value) -> Value:
         """A value of a cell in its own type: bool of a trait, int of a whole level, else float."""
         return bool(value) if self.trait else round(value) if self.whole else float(value)
 
-    def points(self, low: float, high: float) -> list[Value]:
+    def list_points(self, low: float, high: float) -> list[Value]:
         """At most POINTS values from low to high, ascending."""
-        found = (self.rounded(low + place * (high - low) / (POINTS - 1)) for place in range(POINTS))
+        found = (self.round_value(low + place * (high - low) / (POINTS - 1)) for place in range(POINTS))
         return list(dict.fromkeys(found))
 
-    def centres(self, low: float, high: float, bins: int) -> list[Value]:
+    def list_centres(self, low: float, high: float, bins: int) -> list[Value]:
         """The middles of bins of equal width; of a whole knob with no more values than bins, its values."""
         if self.whole and high - low < bins:
             return list(range(round(low), round(high) + 1))
         width = (high - low) / bins
-        return list(dict.fromkeys(self.rounded(low + (place + 0.5) * width) for place in range(bins)))
+        return list(dict.fromkeys(self.round_value(low + (place + 0.5) * width) for place in range(bins)))
 
     def told_values(self) -> tuple[Value, ...]:
         """The values of which a forecast in tokens speaks."""
-        return self.told or tuple(dict.fromkeys(self.points(self.low, self.high)[1:4:2] or [self.rounded(self.low)]))
+        return self.told or tuple(
+            dict.fromkeys(self.list_points(self.low, self.high)[1:4:2] or [self.round_value(self.low)])
+        )
 
 
 SHARE = Knob(name="share", meaning="the share of the problems", step=0.05, reach=0.15)
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):
-    """What problems differ in and no engineer changes, such as the number of agents; a design states its value.
+    """A value in which problems differ and that no engineer changes, such as the number of agents; a design states it.
 
     middle, half: its values become about -1 to 1 for the difficulty model, (value - middle) / half.
     """
@@ -129,7 +131,7 @@ class Cell(NamedTuple):
         return " ".join([str(self.stratum), *(f"{value:.15g}" for value in self.values)]) + givens
 
     @classmethod
-    def named(cls, name: str) -> "Cell":
+    def from_name(cls, name: str) -> "Cell":
         """The cell of that `str`."""
         head, _, tail = name.partition(" | ")
         stratum, *values = head.split()

@@ -26,7 +26,7 @@ def make_edit(space: DesignSpace, reason: str, changes: Mapping[str, float]) -> 
 
 
 def edit_design(design: Design, delta: Delta, space: DesignSpace) -> dict[Stratum, Row]:
-    """The rows of `design` plus the changes: raw sums, not yet legal. What is not changed stays as it is.
+    """The rows of `design` plus the changes: raw sums, not yet legal. Other values stay.
 
     Raises InputError on a stratum that the design lacks.
     """
@@ -34,13 +34,15 @@ def edit_design(design: Design, delta: Delta, space: DesignSpace) -> dict[Stratu
     return {stratum: _add_edit(row, delta.edits.get(stratum)) for stratum, row in design.strata.items()}
 
 
-def difference(
+def derive_delta(
     old: Design, new: Mapping[Stratum, Row], reason: str | Mapping[Stratum, str], space: DesignSpace
 ) -> Delta:
     """The delta from `old` to its strata as in `new`, one reason for all or one a stratum: `edit_design` gives `new`.
 
-    That is exact where the values of `new` that change have at most DECIMALS. Raises InputError on a stratum that `old`
-    lacks.
+    old: the design. new: its rows after the change. reason: of the edits. space: that of the design.
+
+    The delta is exact where the values of `new` that change have at most DECIMALS. Raises InputError on a stratum that
+    `old` lacks.
     """
     _check_known(old, new, space)
     reasons = reason if isinstance(reason, Mapping) else dict.fromkeys(new, reason)
@@ -72,14 +74,14 @@ def weigh_cells(weights: Mapping[Cell, float], like: Design, space: DesignSpace)
     return normalize_rows(rows, space)
 
 
-def summarize(delta: Delta, space: DesignSpace) -> str:
+def summarize_delta(delta: Delta, space: DesignSpace) -> str:
     """The delta as one line for people, such as `5x5 data +0.05, hole -0.05 (too hard)`."""
     edits = ((stratum, delta.edits[stratum]) for stratum in space.sort_strata(delta.edits))
     return "; ".join(_edit_line(stratum, edit, space) for stratum, edit in edits) or "no edits"
 
 
 def list_changes(old: Design, new: Design, space: DesignSpace) -> str:
-    """What differs between two designs, such as `5x5 data +0.05 hole -0.1`."""
+    """The differences between two designs, such as `5x5 data +0.05 hole -0.1`."""
     parts = []
     for stratum, row in new.strata.items():
         before = old.strata.get(stratum, dict.fromkeys(row, 0.0))
@@ -97,7 +99,7 @@ def encode_delta(delta: Delta) -> str:
 
 @lru_cache(maxsize=64)
 def answer_type(space: DesignSpace) -> type[msgspec.Struct]:
-    """What an untrusted answer must be, exactly: a delta, and what a model may add to it."""
+    """The exact type of an untrusted answer: a delta, and what a model may add to it."""
     changes = [(column.name, _change_type(column), 0.0) for column in space.columns]
     options: dict[str, Any] = {"frozen": True, "forbid_unknown_fields": True}
     edit = msgspec.defstruct("Edit", [*changes, ("reason", Reason)], kw_only=True, **options)
@@ -123,7 +125,9 @@ def read_answer(answer: str | bytes, space: DesignSpace) -> tuple[Delta, str]:
     infinite numbers, changes out of range, halves of surrogate pairs, nesting too deep, more than MAX_ANSWER_BYTES.
     """
     try:
-        raw = json.loads(_text(answer), object_pairs_hook=_unique, parse_constant=_no_constant, parse_int=float)
+        raw = json.loads(
+            _decode_text(answer), object_pairs_hook=_refuse_repeated, parse_constant=_no_constant, parse_int=float
+        )
         json.dumps(raw, ensure_ascii=False).encode()
         found: Any = convert(raw, answer_type(space), "answer")
     except json.JSONDecodeError as error:
@@ -142,7 +146,7 @@ def read_answer(answer: str | bytes, space: DesignSpace) -> tuple[Delta, str]:
     return Delta(edits), found.summary
 
 
-def _text(answer: str | bytes) -> str:
+def _decode_text(answer: str | bytes) -> str:
     try:
         data = answer.encode() if isinstance(answer, str) else answer
         text = data.decode()
@@ -153,7 +157,7 @@ def _text(answer: str | bytes) -> str:
     return text
 
 
-def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_repeated(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if (twice := first_repeated(name for name, _ in pairs)) is not None:
         raise InputError(f"answer: field {twice!r:.60} is given twice; give it once")
@@ -184,10 +188,10 @@ def _add_edit(row: Row, edit: Edit | None) -> Row:
 def _edit_line(stratum: Stratum, edit: Edit, space: DesignSpace) -> str:
     changes = [(column.short, edit.changes.get(column.name, 0.0)) for column in space.columns]
     named = ", ".join(f"{name} {change:+.3g}" for name, change in changes if change) or "unchanged"
-    return f"{space.words.label(stratum)} {named} ({printable(edit.reason)})"
+    return f"{space.words.label(stratum)} {named} ({make_printable(edit.reason)})"
 
 
-def printable(text: str) -> str:
+def make_printable(text: str) -> str:
     """Text of a model on one line, without control characters."""
     letters = "".join(letter if letter.isprintable() else " " for letter in text)
     return " ".join(letters.split())

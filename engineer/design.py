@@ -12,7 +12,7 @@ Row = dict[str, int | float]
 
 
 class Design(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True, omit_defaults=True):
-    """What problems are drawn from: of each stratum its share of the problems and the values of its knobs.
+    """The distribution of problems: of each stratum its share of the problems and the values of its knobs.
 
     given: the values of what nobody edits, by name. version: counts the changes of an engineer; designs that differ in
     it alone are equal.

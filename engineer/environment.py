@@ -15,9 +15,8 @@ from lakewright.core_jax.errors import InputError, one_line
 from lakewright.core_jax.support import assign_shares
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design
-from lakewright.engineer.evidence import Case, Drawn
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.tally import Tally
+from lakewright.engineer.tally import Case, Drawn, Tally
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -59,7 +58,7 @@ class Group(results.Group, frozen=True, kw_only=True):
     version: int = 0
 
     @classmethod
-    def judged(cls, problem: Problem, verdicts: Sequence[Verdict]) -> "Group":
+    def from_verdicts(cls, problem: Problem, verdicts: Sequence[Verdict]) -> "Group":
         """The group of answers to a problem with these verdicts."""
         rewards = [float(verdict.reward) for verdict in verdicts]
         counted = results.Group.of(problem.key, [verdict.valid for verdict in verdicts], rewards)
@@ -96,7 +95,7 @@ class Environment(abc.ABC):
         return self.space.uniform()
 
     def drawable(self, cell: Cell) -> bool:
-        """Whether problems of a cell can be made. Override it where values of knobs exclude each other."""
+        """Return True if problems of a cell can be made. Override it where values of knobs exclude each other."""
         return True
 
     def cells(self, design: Design) -> dict[Cell, float]:
@@ -115,7 +114,7 @@ class Environment(abc.ABC):
         return shares
 
     def measures(self, problems: Sequence[Problem]) -> dict[str, float]:
-        """What else was measured of problems of one stratum, means by name."""
+        """Further measures of problems of one stratum, means by name."""
         return {}
 
     def features(self, problem: Problem) -> list[float]:
@@ -130,6 +129,8 @@ class Environment(abc.ABC):
     def draw(self, design: Design, count: int, seed: int, first: int = 0) -> list[Problem]:
         """Problems first .. first + count - 1 of the set of a design and a seed.
 
+        design: what they are drawn from. count: how many. seed, first: which of them.
+
         Design, seed and index alone determine a problem. In every prefix each cell has its share of the problems,
         within one. Raises InputError where `make` gives something else than a problem.
         """
@@ -142,11 +143,19 @@ class Environment(abc.ABC):
         ]
 
     def draw_cell(self, cell: Cell, count: int, seed: int, first: int = 0) -> list[Problem]:
-        """Problems first .. first + count - 1 of the set of a cell, which has its givens, and a seed."""
+        """Problems first .. first + count - 1 of the set of a cell, which has its givens, and a seed.
+
+        cell: canonical, of `mix`. count: how many. seed, first: which of them.
+        """
         return [self.draw_one(cell, seed, first + number) for number in range(count)]
 
     def draw_one(self, cell: Cell, seed: int, index: int, version: int = 0) -> Problem:
-        """The problem of a cell, a seed and an index, with its key. Raises InputError where `make` fails."""
+        """The problem of a cell, a seed and an index, with its key.
+
+        cell: with its givens. seed, index: which problem. version: of the design, for the problem.
+
+        Raises InputError where `make` fails.
+        """
         rng = random.Random(f"{seed} {index} {cell}")
         try:
             problem = self.make(self.space.name_cell(cell), rng)
@@ -187,7 +196,7 @@ class Environment(abc.ABC):
         """A group for each problem from a list of answers to each."""
         _check_lengths(problems, answers)
         return [
-            Group.judged(problem, [self.check_verdict(problem, text) for text in texts])
+            Group.from_verdicts(problem, [self.check_verdict(problem, text) for text in texts])
             for problem, texts in zip(problems, answers, strict=True)
         ]
 
@@ -203,7 +212,10 @@ class Environment(abc.ABC):
     def cases(
         self, problems: Sequence[Problem], answers: Sequence[str], verdicts: Sequence[Verdict], most: int
     ) -> list[Case]:
-        """At most `most` of the answers that failed, evenly over the problems."""
+        """Answers that failed, evenly over the problems.
+
+        problems, answers, verdicts: one answer to each problem, judged. most: how many cases at most.
+        """
         failed = [place for place, verdict in enumerate(verdicts) if not verdict.valid]
         chosen = [failed[int(at)] for at in np.linspace(0, len(failed) - 1, min(most, len(failed)))]
         return [
@@ -217,13 +229,13 @@ class Environment(abc.ABC):
         ]
 
     def statistics(self, problems: Sequence[Problem]) -> dict[Stratum, Drawn]:
-        """What was really drawn, by stratum."""
+        """Statistics of the problems that were really drawn, by stratum."""
         found: dict[Stratum, list[Problem]] = defaultdict(list)
         for problem in problems:
             found[problem.cell.stratum].append(problem)
-        return {stratum: self._drawn(found[stratum]) for stratum in self.space.sort_strata(found)}
+        return {stratum: self._describe_drawn(found[stratum]) for stratum in self.space.sort_strata(found)}
 
-    def _drawn(self, problems: Sequence[Problem]) -> Drawn:
+    def _describe_drawn(self, problems: Sequence[Problem]) -> Drawn:
         values = np.array([problem.cell.values for problem in problems], float).reshape(len(problems), -1)
         means = values.mean(axis=0).tolist()
         knobs = {knob.name: mean for knob, mean in zip(self.space.knobs, means, strict=True)}
@@ -242,17 +254,17 @@ class Outcomes(dict[Stratum, Tally]):
         found: dict[Stratum, list[tuple[Problem, Verdict]]] = defaultdict(list)
         for pair in pairs:
             found[pair[0].cell.stratum].append(pair)
-        outcomes = cls({stratum: _count(space, found[stratum]) for stratum in space.sort_strata(found)})
+        outcomes = cls({stratum: _count_outcomes(space, found[stratum]) for stratum in space.sort_strata(found)})
         outcomes.valid = "".join("01"[verdict.valid] for _, verdict in pairs)
         return outcomes
 
 
-def _count(space: DesignSpace, pairs: Sequence[tuple[Problem, Verdict]], *, by_trait: bool = True) -> Tally:
+def _count_outcomes(space: DesignSpace, pairs: Sequence[tuple[Problem, Verdict]], *, by_trait: bool = True) -> Tally:
     verdicts = [verdict for _, verdict in pairs]
     traits = {}
     for place in space.traits if by_trait else ():
         having = [pair for pair in pairs if pair[0].cell.values[place]]
-        traits[space.knobs[place].name] = _count(space, having, by_trait=False)
+        traits[space.knobs[place].name] = _count_outcomes(space, having, by_trait=False)
     return Tally(
         problems=len(pairs),
         valid=sum(verdict.valid for verdict in verdicts),

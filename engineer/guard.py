@@ -18,15 +18,15 @@ NOISE = 1e-3  # a value this near to what was proposed counts as accepted
 
 
 class Bounds(Protocol):
-    """What the guard asks of an environment."""
+    """The part of an environment that the guard needs."""
 
     @property
     def space(self) -> DesignSpace:
-        """What may be changed."""
+        """The design space."""
         ...
 
     def drawable(self, cell: Cell) -> bool:
-        """Whether problems of a cell can be drawn."""
+        """Return True if problems of a cell can be drawn."""
         ...
 
 
@@ -79,8 +79,10 @@ class GuardVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.status}: {'; '.join(self.reasons)}" if self.reasons else self.status
 
 
-def judge(design: Design, delta: Delta, bounds: Bounds, settings: GuardSettings) -> GuardVerdict:
+def judge_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardSettings) -> GuardVerdict:
     """Applies `delta` to `design` and projects the sum onto the legal region within reach of `design`.
+
+    design: the current one. delta: proposed changes. bounds: the environment. settings: limits and reach.
 
     The legal region, for shares d of m strata and values k of a knob:
         d_s >= floor,  sum_s d_s = 1,  low <= k_s <= min(high, most).
@@ -90,14 +92,14 @@ def judge(design: Design, delta: Delta, bounds: Bounds, settings: GuardSettings)
         P(r)_s = floor + (1 - m floor) e_s / sum(e)            (equal shares where no stratum has an excess),
     and d' = d + t (P(r) - d), with the largest t <= 1 inside the trust region: sum and floor hold along the whole line.
     A `design` below the floor is first moved along the line to P(d), then toward P(r), as far as the trust region of d
-    reaches; where that ends short of the floor, the next round's non-empty delta continues.
+    reaches; if that ends short of the floor, the next round's non-empty delta continues.
     Knobs: clip to the limits, then to the trust region around the current value; whole knobs go by whole numbers.
 
     Where a stratum's problems cannot be drawn, the fewest of its knobs stay as they were, the last ones first; where
     not even that helps, the proposal is refused. The design is on the grid of six decimals.
 
-    A value within 0.001 of what was proposed counts as accepted. A delta without edits keeps `design` as it is. An
-    unknown stratum or a number that is not finite is refused, and `design` kept. Raises InputError only where
+    A value within 0.001 of what was proposed counts as accepted. A delta without edits changes nothing. An
+    unknown stratum or a number that is not finite is refused, and `design` stays. Raises InputError only where
     `settings` do not suit `design` (floor x strata > 1) or its space (`check_limits`).
     """
     space = bounds.space
@@ -108,7 +110,7 @@ def judge(design: Design, delta: Delta, bounds: Bounds, settings: GuardSettings)
     try:
         _check_finite(delta)
         proposed = edit_design(design, delta, space)
-        applied = normalize_rows(_project(design, proposed, space, settings), space)
+        applied = normalize_rows(_project_rows(design, proposed, space, settings), space)
         applied, missing = _keep_drawable(design, applied, bounds)
     except InputError as error:
         return GuardVerdict("refused", [str(error)], design)
@@ -145,7 +147,7 @@ def _check_finite(delta: Delta) -> None:
                 raise InputError(f"edits.{stratum}.{name}: {change} is not finite; give a number")
 
 
-def _project(
+def _project_rows(
     design: Design, proposed: Mapping[Stratum, Row], space: DesignSpace, settings: GuardSettings
 ) -> dict[Stratum, Row]:
     """The rows nearest to `proposed` that are legal and within reach of `design`."""
@@ -173,9 +175,9 @@ def _project_value(now: float, raw: float, limits: tuple[float, float], reach: f
 
 
 def _project_shares(now: np.ndarray, raw: np.ndarray, floor: float, reach: float) -> np.ndarray:
-    legal = _walk(now, now, _raise_to_floor(now, floor), reach)
+    legal = _move_toward(now, now, _raise_to_floor(now, floor), reach)
     goal = _raise_to_floor(np.clip(raw, 0, 1), floor)
-    return np.clip(_walk(now, legal, goal, reach), 0, 1)
+    return np.clip(_move_toward(now, legal, goal, reach), 0, 1)
 
 
 def _raise_to_floor(shares: np.ndarray, floor: float) -> np.ndarray:
@@ -184,7 +186,7 @@ def _raise_to_floor(shares: np.ndarray, floor: float) -> np.ndarray:
     return floor + max(0.0, 1 - floor * len(shares)) * parts
 
 
-def _walk(origin: np.ndarray, start: np.ndarray, goal: np.ndarray, reach: float) -> np.ndarray:
+def _move_toward(origin: np.ndarray, start: np.ndarray, goal: np.ndarray, reach: float) -> np.ndarray:
     """The point furthest from `start` toward `goal` that is within `reach` of `origin` in every component."""
     way = goal - start
     moving = np.abs(way) > 1e-12
@@ -196,7 +198,7 @@ def _walk(origin: np.ndarray, start: np.ndarray, goal: np.ndarray, reach: float)
 def _keep_drawable(
     design: Design, applied: Mapping[Stratum, Row], bounds: Bounds
 ) -> tuple[dict[Stratum, Row], list[str]]:
-    """The rows, with the old values of what cannot be drawn, and a line for each stratum where that is so."""
+    """The rows, with the old values of what cannot be drawn, and a line for each stratum that has such values."""
     space, rows, missing = bounds.space, {}, []
     words = space.words
     for stratum, new in applied.items():
@@ -224,7 +226,7 @@ def _ways_back(old: Row, new: Row, space: DesignSpace) -> Iterator[Row]:
 
 
 def can_draw(stratum: Stratum, row: Row, bounds: Bounds) -> bool:
-    """Whether all problems of a stratum can be drawn that a row asks for."""
+    """Return True if all problems of a stratum can be drawn that a row asks for."""
     space = bounds.space
     if not row[space.share.name]:
         return True

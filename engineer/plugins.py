@@ -1,14 +1,19 @@
-"""Classes by name: those of a registry, and a user's own as `module:Class` or `FILE.py:Class`."""
+"""Classes by name, and their options: those of a registry, and a user's own as `module:Class` or `FILE.py:Class`."""
 
+import functools
 import importlib
 import importlib.util
+import inspect
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Annotated, Any
+
+import msgspec
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import convert
 
 
 def load_class(name: str, registry: Mapping[str, str], kind: str, methods: Sequence[str]) -> Any:
@@ -19,13 +24,13 @@ def load_class(name: str, registry: Mapping[str, str], kind: str, methods: Seque
     kind: what it must be, for messages, such as teacher.
     methods: what it must have.
 
-    Raises InputError where there is no such class, or it lacks a method.
+    Raises InputError on an unknown class, or one that lacks a method.
     """
     if name not in registry and ":" not in name:
         raise InputError(f"{kind}: {name!r:.60} is unknown; choose from {', '.join(registry)}, or name module:Class")
     spec = registry.get(name, name)
     where, _, attribute = spec.rpartition(":")
-    module = _import(where, f"{kind} {name!r:.80}")
+    module = _import_module(where, f"{kind} {name!r:.80}")
     found = getattr(module, attribute, None)
     if found is None:
         raise InputError(f"{kind} {name!r:.80}: {where} has no {attribute!r:.60}; correct the name")
@@ -36,8 +41,8 @@ def load_class(name: str, registry: Mapping[str, str], kind: str, methods: Seque
     return found
 
 
-def _import(where: str, what: str) -> ModuleType:
-    """A module by its name or its file. Raises InputError where that cannot be imported."""
+def _import_module(where: str, what: str) -> ModuleType:
+    """A module by its name or its file. Raises InputError if it cannot be imported."""
     try:
         if not where.endswith(".py"):
             return importlib.import_module(where)
@@ -58,3 +63,31 @@ def _import(where: str, what: str) -> ModuleType:
     except (Exception, SystemExit) as error:
         raise InputError(f"{what}: {where} cannot be imported ({type(error).__name__}: {error}); correct it") from error
     return module
+
+
+Power = Annotated[float, msgspec.Meta(ge=0, le=10)]  # to which weights are raised
+Draws = Annotated[int, msgspec.Meta(ge=1, le=100_000)]  # random draws for one proposal
+
+
+def checked_options(where: str, name: str, make: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options as `make` annotates them.
+
+    where: the place, for messages. name: of the class. make: the class. options: by name.
+
+    Raises InputError where one is not an argument of `make` with a default, or of another type, or outside its range.
+    """
+    kind = _options_of(make)
+    for option in options:
+        if option not in kind.__struct_fields__:
+            choices = ", ".join(kind.__struct_fields__) or "none"
+            raise InputError(f"{where}: {option!r:.60} is unknown to {name}; choose from {choices}")
+    checked = convert(dict(options), kind, where)
+    return {option: getattr(checked, option) for option in options}
+
+
+@functools.cache
+def _options_of(make: Callable[..., Any]) -> type[msgspec.Struct]:
+    """A struct of the arguments that have a default."""
+    arguments = inspect.signature(make).parameters.items()
+    fields = [(name, given.annotation, given.default) for name, given in arguments if given.default is not given.empty]
+    return msgspec.defstruct("Options", fields, frozen=True, forbid_unknown_fields=True)

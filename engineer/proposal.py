@@ -6,9 +6,9 @@ from typing import Any, Protocol
 import msgspec
 
 from lakewright.engineer.cells import Stratum
-from lakewright.engineer.delta import difference, encode_delta
+from lakewright.engineer.delta import derive_delta, encode_delta
 from lakewright.engineer.design import Delta, Design, Row
-from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
 
@@ -21,7 +21,7 @@ class Spoken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a teacher was asked and answered, word for word; `delta` is None, with an `error`, if it cannot be used.
+    """A question to a teacher and its answer, verbatim; `delta` is None, with an `error`, if it cannot be used.
 
     candidates: further deltas that a trial may prefer to `delta`, best first. summary: the teacher's own, of
     this round, shown to it in the next where the evidence says so. cut: what of the evidence did not fit its budget of
@@ -54,10 +54,16 @@ class Teacher(Protocol):
         """
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run must restore, as JSON values."""
+        """The state that a resumed run must restore, as JSON values."""
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores what `state_dict` gave."""
+
+
+def check_space(teacher: Teacher, space: DesignSpace) -> None:
+    """Raises InputError where a teacher cannot work with a space; one that may not be able to has `check_space`."""
+    if check := getattr(teacher, "check_space", None):
+        check(space)
 
 
 class Stateless:
@@ -82,5 +88,8 @@ def propose_nothing() -> Proposal:
 
 
 def propose_rows(design: Design, rows: Mapping[Stratum, Row], reason: str, space: DesignSpace) -> Proposal:
-    """The proposal that changes `design` into these rows."""
-    return propose_delta(difference(design, rows, reason, space))
+    """The proposal that changes `design` into these rows.
+
+    design: the current one. rows: by stratum. reason: of all edits. space: that of the design.
+    """
+    return propose_delta(derive_delta(design, rows, reason, space))

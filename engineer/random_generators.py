@@ -25,14 +25,14 @@ def make_key(seed: int) -> Key:
     return jax.random.key(seed)
 
 
-def split(key: Key, count: int = 2) -> Key:
+def split_key(key: Key, count: int = 2) -> Key:
     """As many keys from one, which is consumed."""
     import jax
 
     return jax.random.split(key, count)
 
 
-def fold(key: Key, data: int) -> Key:
+def fold_key(key: Key, data: int) -> Key:
     """A key for one of several purposes; the same key may be folded with other numbers."""
     import jax
 

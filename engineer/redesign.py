@@ -19,35 +19,42 @@ from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
 from lakewright.engineer.cells import Cell, Stratum
-from lakewright.engineer.delta import list_changes, summarize
+from lakewright.engineer.delta import list_changes, summarize_delta
 from lakewright.engineer.design import Design
-from lakewright.engineer.difficulty import (
-    DifficultySettings,
-    Forecast,
-    HeldOutCell,
-    Objective,
-    Observation,
-    make_forecast,
-    observe_groups,
-)
+from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell, make_forecast
+from lakewright.engineer.difficulty.model import DifficultySettings, Objective
+from lakewright.engineer.difficulty.observations import Observation, observe_groups
 from lakewright.engineer.environment import Environment, Group, Problem
-from lakewright.engineer.evidence import Case, Drawn, Evidence, EvidenceSettings, Round
+from lakewright.engineer.evidence.evidence import Evidence, Round
+from lakewright.engineer.evidence.modules import EvidenceSettings
 from lakewright.engineer.guard import GuardSettings, widen_reach
-from lakewright.engineer.negotiation import Attempt, negotiate
-from lakewright.engineer.proposal import Proposal, Teacher
-from lakewright.engineer.random_generators import Key, fold, make_key
-from lakewright.engineer.rollback import Comparison, RollbackSettings, compare_answers
+from lakewright.engineer.proposal import Proposal, Teacher, check_space
+from lakewright.engineer.random_generators import Key, fold_key, make_key
 from lakewright.engineer.space import DesignSpace, check_design
-from lakewright.engineer.steps import Next, count_held_out, decide_next, group_by_cell, list_rivals, try_rivals
-from lakewright.engineer.tally import Tally
-from lakewright.engineer.teachers import Tools, make_teacher
-from lakewright.engineer.trial import RollOut, Trial, TrialSettings, TrialWork
+from lakewright.engineer.steps import (
+    Attempt,
+    Comparison,
+    Next,
+    RollbackSettings,
+    compare_answers,
+    count_held_out,
+    decide_next,
+    group_by_cell,
+    list_rivals,
+    negotiate,
+    try_rivals,
+)
+from lakewright.engineer.tally import Case, Drawn, Tally
+from lakewright.engineer.teachers.models import Tools
+from lakewright.engineer.teachers.registry import make_teacher
+from lakewright.engineer.trial.signals import TrialSettings
+from lakewright.engineer.trial.trial import RollOut, Trial, TrialWork
 
 STATE = 1  # the form of `state_dict`
 
 
 class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How an engineer works: its evidence, difficulty model, guard, trial and rollback."""
+    """Settings of an engineer: its evidence, difficulty model, guard, trial and rollback."""
 
     evidence: EvidenceSettings = EvidenceSettings()
     """What a language model is shown."""
@@ -87,7 +94,7 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def rolled_back(self) -> bool:
-        """Whether validation fell: the trainer may go back to the weights before, too."""
+        """Return True if validation fell: the trainer may restore the earlier weights, too."""
         return self.next.source == "rollback"
 
     def summary(self) -> str:
@@ -103,7 +110,7 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, forbid_unknown_fields=True):
-    """What an engineer knows. standing: the design and the held-out answers of the last round that stands."""
+    """All that an engineer knows. standing: the design and the held-out answers of the last round that stands."""
 
     format: int
     space: str
@@ -150,7 +157,7 @@ class Engineer:
         rounds: how many redesigns there will be, for teachers with a schedule.
         seed: of problems and of the teacher's chance.
 
-        Raises InputError where teacher, options or design are not usable.
+        Raises InputError where teacher, options or design are not usable, or do not suit the space.
         """
         self.environment, self.settings, self.rounds, self.seed = environment, settings, rounds, seed
         self.space: DesignSpace = environment.space
@@ -158,6 +165,7 @@ class Engineer:
         self.roll_out = roll_out
         tools = tools or Tools(settings.evidence, proposals=settings.proposals)
         self.teacher = make_teacher(teacher, tools, options) if isinstance(teacher, str) else teacher
+        check_space(self.teacher, self.space)
         begin = self.space.uniform() if design is None else design
         check_design(begin, self.space)
         self._state = State(STATE, self.space.signature(), {}, begin)
@@ -169,7 +177,7 @@ class Engineer:
 
     @property
     def forecast(self) -> Forecast | None:
-        """What the difficulty model expected at the last redesign."""
+        """The forecast of the difficulty model at the last redesign."""
         return self._state.forecast
 
     @property
@@ -208,24 +216,24 @@ class Engineer:
     ) -> Decision:
         """One round: forecast, rollback, evidence, proposal, guard, trial. Sets `design`.
 
-        outcomes: what became of the held-out problems, as `Environment.tallies` gives them; by default the tallies of
+        outcomes: tallies of the held-out problems, as `Environment.tallies` gives them; by default the tallies of
         the training groups. With the answers of every problem (`Outcomes`), validation of successive rounds is
         compared, and a design that lowered it is given up.
-        cases: held-out problems whose answers failed, for evidence in words.
+        cases: held-out problems whose answers failed, for evidence as text.
         training, statistics: further evidence: figures of the training, and what was really drawn.
         """
         state, design = self._state, self.design
         groups = [(seen.cell, seen.group) for seen in state.seen]
-        found = dict(outcomes) if outcomes is not None else self._tallies(groups)
+        found = dict(outcomes) if outcomes is not None else self._tally_groups(groups)
         for stratum in found:
             if stratum not in self.space.ranks:
                 raise InputError(f"outcomes: {stratum!r:.60} is no {self.space.words.stratum} of this environment")
         now = observe_groups(groups)
         older = [msgspec.structs.replace(one, age=one.age + 1) for one in state.observations]
         forecast = make_forecast(
-            design, [*now, *older], self._held_out_cells(), self._difficulty(), self.space, state.forecast
+            design, [*now, *older], self._held_out_cells(), self._difficulty_settings(), self.space, state.forecast
         )
-        comparison = self._compare(getattr(outcomes, "valid", ""))
+        comparison = self._compare_validation(getattr(outcomes, "valid", ""))
         evidence = Evidence(
             design=design,
             outcomes=found,
@@ -242,31 +250,37 @@ class Engineer:
             forecast=forecast,
             cases=list(cases),
         )
-        decision = self._decide(evidence, forecast, comparison)
-        self._advance(decision, [*now, *older], getattr(outcomes, "valid", ""))
+        decision = self._make_decision(evidence, forecast, comparison)
+        self._advance_round(decision, [*now, *older], getattr(outcomes, "valid", ""))
         return decision
 
-    def _decide(self, evidence: Evidence, forecast: Forecast, comparison: Comparison | None) -> Decision:
+    def _make_decision(self, evidence: Evidence, forecast: Forecast, comparison: Comparison | None) -> Decision:
         design, standing = self.design, self._state.standing
         fell = comparison is not None and comparison.p_value < self.settings.rollback.level
         if fell and standing is not None and standing != design and comparison:
             reason = f"validation fell: {comparison.lost} lost, {comparison.gained} gained, p {comparison.p_value:.2g}"
             following = Next(standing, "rollback", [reason])
-            return self._decision(following, evidence, forecast, [], None, comparison)
+            return self._finish_decision(following, evidence, forecast, [], None, comparison)
         guard = widen_reach(self.settings.guard, self.space, forecast.certainty)
         attempts = negotiate(
-            self.teacher, evidence, design, self.environment, self._key(), guard, self.settings.proposals
+            self.teacher, evidence, design, self.environment, self._make_key(), guard, self.settings.proposals
         )
         last, trial = attempts[-1], None
         if self.roll_out and self.settings.trial.enabled:
             rivals = list_rivals(last.verdict, last.proposal.candidates, design, self.environment, guard)
             work = TrialWork(
-                self.environment, self.roll_out, self.settings.trial, self._objective(), self.seed + self._state.round
+                self.environment,
+                self.roll_out,
+                self.settings.trial,
+                self._choose_objective(),
+                self.seed + self._state.round,
             )
             trial = try_rivals(work, rivals, design, forecast, last.verdict.design)
-        return self._decision(decide_next(last.verdict, design, trial), evidence, forecast, attempts, trial, comparison)
+        return self._finish_decision(
+            decide_next(last.verdict, design, trial), evidence, forecast, attempts, trial, comparison
+        )
 
-    def _decision(
+    def _finish_decision(
         self,
         following: Next,
         evidence: Evidence,
@@ -280,12 +294,12 @@ class Engineer:
             following, design=msgspec.structs.replace(following.design, version=version)
         )
         delta = attempts[-1].proposal.delta if attempts else None
-        proposed = summarize(delta, self.space) if delta else attempts[-1].proposal.error if attempts else ""
+        proposed = summarize_delta(delta, self.space) if delta else attempts[-1].proposal.error if attempts else ""
         changes = list_changes(self.design, following.design, self.space)
         line = "; ".join(part for part in (proposed, *following.reasons, f"now {changes}") if part)
         return Decision(following, self.design, evidence, forecast, attempts, trial, comparison, line)
 
-    def _advance(self, decision: Decision, observations: list[Observation], valid: str) -> None:
+    def _advance_round(self, decision: Decision, observations: list[Observation], valid: str) -> None:
         state = self._state
         proposal: Proposal | None = decision.attempts[-1].proposal if decision.attempts else None
         note = "; ".join(decision.next.reasons)
@@ -298,24 +312,24 @@ class Engineer:
         state.design = decision.design
         state.round += 1
 
-    def _compare(self, valid: str) -> Comparison | None:
+    def _compare_validation(self, valid: str) -> Comparison | None:
         before = self._state.standing_valid
         if not self.settings.rollback.enabled or not valid or len(before) != len(valid):
             return None
         return compare_answers([one == "1" for one in before], [one == "1" for one in valid])
 
-    def _tallies(self, groups: Sequence[tuple[Cell, results.Group]]) -> dict[Stratum, Tally]:
+    def _tally_groups(self, groups: Sequence[tuple[Cell, results.Group]]) -> dict[Stratum, Tally]:
         """The tallies of training groups, each answer counting as a problem."""
         strata: dict[Stratum, list[tuple[Cell, results.Group]]] = defaultdict(list)
         for cell, group in groups:
             strata[cell.stratum].append((cell, group))
-        return {stratum: self._count(strata[stratum]) for stratum in self.space.sort_strata(strata)}
+        return {stratum: self._count_answers(strata[stratum]) for stratum in self.space.sort_strata(strata)}
 
-    def _count(self, members: Sequence[tuple[Cell, results.Group]], *, by_trait: bool = True) -> Tally:
+    def _count_answers(self, members: Sequence[tuple[Cell, results.Group]], *, by_trait: bool = True) -> Tally:
         traits = {}
         for place in self.space.traits if by_trait else ():
             having = [(cell, group) for cell, group in members if cell.values[place]]
-            traits[self.space.knobs[place].name] = self._count(having, by_trait=False)
+            traits[self.space.knobs[place].name] = self._count_answers(having, by_trait=False)
         groups = [group for _, group in members]
         failures = {name: sum(group.failures.get(name, 0) for group in groups) for name in self.space.failures}
         return Tally(
@@ -331,14 +345,14 @@ class Engineer:
         cells = [cell for cell in self.space.grid(self.design.strata) if self.environment.drawable(cell)]
         return [HeldOutCell(cell, 1 / len(cells)) for cell in cells]
 
-    def _objective(self) -> Objective:
+    def _choose_objective(self) -> Objective:
         return "regret" if self.settings.difficulty.objective == "regret" else "learnability"
 
-    def _difficulty(self) -> DifficultySettings:
-        return msgspec.structs.replace(self.settings.difficulty, objective=self._objective())
+    def _difficulty_settings(self) -> DifficultySettings:
+        return msgspec.structs.replace(self.settings.difficulty, objective=self._choose_objective())
 
-    def _key(self) -> Key:
-        return fold(make_key(self.seed), self._state.round)
+    def _make_key(self) -> Key:
+        return fold_key(make_key(self.seed), self._state.round)
 
     def state_dict(self) -> dict[str, Any]:
         """All that the engineer knows, as JSON values."""

@@ -49,7 +49,7 @@ class DesignSpace:
         ranked: whether the strata are ordered from easy to hard. Else the difficulty model knows each by itself.
         givens: what problems differ in and nobody edits.
         failures: the names of the ways in which an answer fails.
-        grades: what a valid answer may be besides, such as optimal.
+        grades: further properties of valid answers, such as optimal.
         words: how problems, strata and knobs are called in texts.
         spoken: the strata that have tokens; by default all.
 
@@ -115,7 +115,9 @@ class DesignSpace:
     def cell(self, stratum: Stratum, *given: Value, **values: Value) -> Cell:
         """A cell by the names of its knobs. Raises InputError on an unknown stratum, knob or value."""
         if stratum not in self.ranks:
-            raise InputError(f"cell: {self.words.stratum} {stratum!r:.60} is unknown; choose from {self._listed()}")
+            raise InputError(
+                f"cell: {self.words.stratum} {stratum!r:.60} is unknown; choose from {self._list_strata()}"
+            )
         names = [knob.name for knob in self.knobs]
         if set(values) != set(names):
             raise InputError(f"cell: knobs are {', '.join(values) or 'missing'}; give {', '.join(names)}")
@@ -123,11 +125,11 @@ class DesignSpace:
             low, high = (0, 1) if knob.trait else self.limits(stratum, knob)
             if not low <= values[knob.name] <= high:
                 raise InputError(f"cell: {knob.name} is {values[knob.name]!r:.20}; choose {low:g} to {high:g}")
-        return self.name_cell(Cell(stratum, tuple(knob.natural(values[knob.name]) for knob in self.knobs), given))
+        return self.name_cell(Cell(stratum, tuple(knob.convert_value(values[knob.name]) for knob in self.knobs), given))
 
     def name_cell(self, cell: Cell) -> Cell:
         """The cell with values that are read by name and are of the types of their knobs."""
-        values = tuple(knob.natural(value) for knob, value in zip(self.knobs, cell.values, strict=True))
+        values = tuple(knob.convert_value(value) for knob, value in zip(self.knobs, cell.values, strict=True))
         return self._named(cell.stratum, values, cell.given)
 
     def complete_cell(self, cell: Cell, design: "Design") -> Cell:
@@ -159,12 +161,12 @@ class DesignSpace:
         By rank of the strata. With many knobs there are fewer bins, so that there are at most MOST_BINNED cells.
         """
         chosen = self.sort_strata(strata)
-        bins = self._bins(chosen)
+        bins = self._choose_bins(chosen)
         ways = ((stratum, [self._binned_values(stratum, knob, bins) for knob in self.knobs]) for stratum in chosen)
         return [Cell(stratum, values) for stratum, way in ways for values in itertools.product(*way)]
 
-    def _bins(self, strata: Sequence[Stratum]) -> int:
-        """The most bins of a level with which the grid of some strata has at most MOST_BINNED cells."""
+    def _choose_bins(self, strata: Sequence[Stratum]) -> int:
+        """The largest number of bins of a level with which the grid of some strata has at most MOST_BINNED cells."""
         for bins in range(max((knob.bins for knob in self.knobs), default=1), 1, -1):
             sizes = (
                 math.prod(len(self._binned_values(stratum, knob, bins)) for knob in self.knobs) for stratum in strata
@@ -176,7 +178,7 @@ class DesignSpace:
     def _binned_values(self, stratum: Stratum, knob: Knob, bins: int) -> list[Value]:
         if knob.trait:
             return self._trait_values(stratum, knob)
-        return knob.centres(*self.limits(stratum, knob), min(bins, knob.bins))
+        return knob.list_centres(*self.limits(stratum, knob), min(bins, knob.bins))
 
     def _trait_values(self, stratum: Stratum, knob: Knob) -> list[Value]:
         low, high = self.limits(stratum, knob)
@@ -190,7 +192,7 @@ class DesignSpace:
 
     def bin_cell(self, cell: Cell, strata: Iterable[Stratum]) -> Cell:
         """The cell of the grid of `strata` that holds a cell: of each level the bin of its value."""
-        bins = self._bins(self.sort_strata(strata))
+        bins = self._choose_bins(self.sort_strata(strata))
         values = []
         for knob, value in zip(self.knobs, cell.values, strict=True):
             centres = self._binned_values(cell.stratum, knob, bins)
@@ -237,7 +239,7 @@ class DesignSpace:
         found = []
         for stratum in self.sort_strata(design.strata):
             ways = [
-                self._trait_values(stratum, knob) if knob.trait else knob.points(*self.limits(stratum, knob))
+                self._trait_values(stratum, knob) if knob.trait else knob.list_points(*self.limits(stratum, knob))
                 for knob in self.knobs
             ]
             if math.prod(map(len, ways)) <= MOST_CELLS:
@@ -256,7 +258,7 @@ class DesignSpace:
         return list(dict.fromkeys(cells))
 
     def told_cells(self, stratum: Stratum, cells: Iterable[Cell]) -> list[Cell]:
-        """The cells of a stratum whose forecast is told in tokens: all combinations of `told` of the levels and traits.
+        """The cells of a stratum whose forecast the tokens state: all combinations of `told` of the levels and traits.
 
         With more than MOST_TOLD of them, those among `cells`, the cells of the forecast.
         """
@@ -273,7 +275,7 @@ class DesignSpace:
         """
         design = Design({stratum: dict(row) for stratum, row in rows.items()}, given=given)
         check_design(design, self)
-        return normalize(design, self)
+        return normalize_design(design, self)
 
     def uniform(self, **given: float) -> "Design":
         """Equal shares, and the middle of the range of every knob."""
@@ -282,7 +284,7 @@ class DesignSpace:
             row = {self.share.name: 1 / len(self.strata)}
             for knob in self.knobs:
                 low, high = self.limits(stratum, knob)
-                row[knob.name] = knob.rounded((low + high) / 2)
+                row[knob.name] = knob.round_value((low + high) / 2)
             rows[stratum] = row
         return self.design(rows, **given)
 
@@ -299,7 +301,7 @@ class DesignSpace:
         """Strata by rank."""
         return sorted(strata, key=lambda stratum: self.ranks.get(stratum, len(self.ranks)))
 
-    def _listed(self) -> str:
+    def _list_strata(self) -> str:
         return ", ".join(map(str, self.strata[:20])) + (", ..." if len(self.strata) > 20 else "")
 
 
@@ -342,12 +344,12 @@ def normalize_rows(rows: Mapping[Stratum, Mapping[str, float]], space: DesignSpa
     for place in order[: whole - sum(floors)]:
         floors[place] += 1
     return {
-        stratum: {share: part / whole, **{knob.name: knob.rounded(row[knob.name]) for knob in space.knobs}}
+        stratum: {share: part / whole, **{knob.name: knob.round_value(row[knob.name]) for knob in space.knobs}}
         for part, (stratum, row) in zip(floors, rows.items(), strict=True)
     }
 
 
-def normalize(design: Design, space: DesignSpace) -> Design:
+def normalize_design(design: Design, space: DesignSpace) -> Design:
     """The design with normalized rows."""
     return design.replace(normalize_rows(design.strata, space))
 

@@ -1,4 +1,4 @@
-"""The steps of a redesign after the proposal: rivals, their trial, and what is next."""
+"""The steps of a redesign: proposal, rivals, their trial, the test for a rollback, and what is next."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -7,24 +7,119 @@ from typing import Literal
 import msgspec
 
 from lakewright.core_jax import results
+from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Delta, Design
-from lakewright.engineer.difficulty import (
-    Forecast,
-    HeldOutCell,
-    Worth,
-    estimate_worth,
-)
+from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
+from lakewright.engineer.difficulty.worth import Worth, estimate_worth
 from lakewright.engineer.environment import Environment
-from lakewright.engineer.evidence import CellGroups
-from lakewright.engineer.guard import Bounds, GuardSettings, GuardVerdict, judge
-from lakewright.engineer.trial import Trial, TrialSettings, TrialWork, shortlist, try_beside_current
+from lakewright.engineer.evidence.evidence import CellGroups, Evidence
+from lakewright.engineer.guard import Bounds, GuardSettings, GuardVerdict, judge_delta
+from lakewright.engineer.proposal import Proposal, Teacher
+from lakewright.engineer.random_generators import Key, fold_key, split_key
+from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.trial.selection import shortlist_designs
+from lakewright.engineer.trial.signals import TrialSettings
+from lakewright.engineer.trial.trial import Trial, TrialWork, try_beside_current
 
 Source = Literal["proposal", "trial", "rollback", "current"]
+STRETCHES = (2.0, 0.5, 3.0, 1.5, 4.0)  # of a change, in the order in which they are proposed
+TOLD = 300  # characters of a refusal that the teacher is shown: what it wrote itself may be in there
+
+
+class Attempt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One try: what was proposed, and the guard's verdict on it."""
+
+    proposal: Proposal
+    verdict: GuardVerdict
+
+
+def negotiate(
+    teacher: Teacher,
+    evidence: Evidence,
+    design: Design,
+    bounds: Bounds,
+    key: Key,
+    settings: GuardSettings,
+    proposals: int = 1,
+) -> list[Attempt]:
+    """Asks until a proposal is not refused, at most `settings.tries` times; the last attempt is what counts.
+
+    teacher: is asked. evidence, design: as in `Teacher.propose`. bounds: the environment. key: consumed. settings: the
+    guard's. proposals: how many deltas are asked for, to be tried side by side.
+
+    Each refusal is in `evidence.refusals` of the next try, and leaves no trace in the teacher's state. Where the
+    last is refused too, its verdict holds `design`.
+    """
+    attempts: list[Attempt] = []
+    before = teacher.state_dict()
+    for attempt_key in split_key(key, settings.tries):
+        proposal = teacher.propose(evidence, design, bounds.space, attempt_key)
+        attempts.append(Attempt(proposal, judge_proposal(proposal, design, bounds, settings)))
+        if attempts[-1].verdict.status != "refused":
+            if proposals > 1:
+                rivals = fold_key(key, proposals)
+                proposal = add_rivals(teacher, proposal, evidence, design, bounds.space, rivals, proposals)
+                attempts[-1] = msgspec.structs.replace(attempts[-1], proposal=proposal)
+            break
+        teacher.load_state_dict(before)
+        errors = [*evidence.refusals, "; ".join(attempts[-1].verdict.reasons)[:TOLD]]
+        evidence = msgspec.structs.replace(evidence, refusals=errors)
+    return attempts
+
+
+def judge_proposal(proposal: Proposal, design: Design, bounds: Bounds, settings: GuardSettings) -> GuardVerdict:
+    """The guard's verdict on a proposal; one without a delta is refused for its own error.
+
+    proposal: of a teacher. design: the current one. bounds, settings: as of `judge_delta`.
+    """
+    if proposal.delta is None:
+        return GuardVerdict("refused", [proposal.error], design)
+    return judge_delta(design, proposal.delta, bounds, settings)
+
+
+def add_rivals(
+    teacher: Teacher,
+    proposal: Proposal,
+    evidence: Evidence,
+    design: Design,
+    space: DesignSpace,
+    key: Key,
+    count: int,
+) -> Proposal:
+    """The proposal with candidates, `count` deltas in all where there are so many.
+
+    teacher: is asked. proposal: its first one. evidence, design, space: as in `Teacher.propose`. key: consumed.
+    count: of deltas.
+
+    A teacher that generates no tokens is asked again, each time in the state that the proposal left; what it then
+    learned is forgotten. What lacks is the first change stretched by STRETCHES.
+    """
+    if proposal.delta is None or not proposal.delta.edits:
+        return proposal
+    deltas = [proposal.delta, *proposal.candidates]
+    if not proposal.tokens:
+        state = teacher.state_dict()
+        for again in split_key(key, count)[1:]:
+            other = teacher.propose(evidence, design, space, again).delta
+            deltas += [other] if other and other not in deltas else []
+            teacher.load_state_dict(state)
+    deltas += [stretch_delta(proposal.delta, factor, space) for factor in STRETCHES][: max(0, count - len(deltas))]
+    return msgspec.structs.replace(proposal, candidates=tuple(deltas[1:count]))
+
+
+def stretch_delta(delta: Delta, factor: float, space: DesignSpace) -> Delta:
+    """The delta with every change `factor` times as large, within -1 .. 1 or the range of a knob if that is larger."""
+    most = {column.name: max(1.0, column.span) for column in space.columns}
+    edits = {}
+    for stratum, edit in delta.edits.items():
+        changes = {name: max(-most[name], min(most[name], factor * change)) for name, change in edit.changes.items()}
+        edits[stratum] = msgspec.structs.replace(edit, changes=changes)
+    return Delta(edits)
 
 
 class Next(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the next problems are drawn from, where that design comes from, and why.
+    """The next design, its source, and the reasons.
 
     source: `proposal`, as the guard left it, where no trial was held; `trial`, the proposal that it chose; `rollback`,
     the design before a stage that was rolled back; `current`, which stays as nothing better was proposed. reasons: a
@@ -37,7 +132,7 @@ class Next(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def decide_next(verdict: GuardVerdict, design: Design, trial: Trial | None = None) -> Next:
-    """What the guard and the trial leave of a proposal to change `design`."""
+    """The next design after the guard's verdict and the trial of a proposal to change `design`."""
     reasons = [verdict.summary()]
     if trial is not None:
         chosen = trial.candidates[trial.chosen].design
@@ -51,10 +146,10 @@ def list_rivals(
     """The different designs that a proposal and its candidates lead to, the proposal first.
 
     verdict: on the proposal. others: the candidates. design: what they change, which is not among them. bounds, guard:
-    as of `judge`.
+    as of `judge_delta`.
     """
     rivals: list[Design] = []
-    for found in (verdict.design, *(judge(design, delta, bounds, guard).design for delta in others)):
+    for found in (verdict.design, *(judge_delta(design, delta, bounds, guard).design for delta in others)):
         if found != design and found not in rivals:
             rivals.append(found)
     return rivals
@@ -63,12 +158,16 @@ def list_rivals(
 def choose_rivals(
     rivals: Sequence[Design], current: Design, environment: Environment, known: Forecast | None, trial: TrialSettings
 ) -> tuple[list[Design], list[Worth]]:
-    """The rivals that are tried, and what the model expects of them beyond the current design, where it has a say."""
+    """The rivals that are tried, and what the model expects of them beyond the current design.
+
+    rivals, current: the designs. environment: draws them. known: the forecast. trial: settings; without `prior`
+    the model has no vote.
+    """
     if known is None or not trial.prior:
         return list(rivals[: trial.shortlist]), []
     cells, space = environment.cells(current), environment.space
     mixes = [environment.cells(rival) for rival in rivals]
-    places = shortlist(known.model, cells, mixes, trial.shortlist, space)
+    places = shortlist_designs(known.model, cells, mixes, trial.shortlist, space)
     priors = [estimate_worth(known.model, mixes[place], space, cells) for place in places]
     return [rivals[place] for place in places], priors
 
@@ -82,7 +181,7 @@ def try_rivals(
 ) -> Trial | None:
     """The trial of rivals against the current design; None where there are none.
 
-    work: what is rolled out. known: the forecast. made: the proposal as it was made.
+    work: what is rolled out. rivals, current: the designs. known: the forecast. made: the proposal as it was made.
     """
     if not rivals:
         return None
@@ -104,3 +203,40 @@ def group_by_cell(groups: Iterable[tuple[Cell, results.Group]]) -> list[CellGrou
         cells[Cell(cell.stratum, cell.values)].append(group)
     order = sorted(cells.items(), key=lambda item: (isinstance(item[0].stratum, str), item[0]))
     return [CellGroups(cell, results.statistics_of(members)) for cell, members in order]
+
+
+class RollbackSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of the rollback of a stage."""
+
+    enabled: bool = True
+    """Whether a stage is rolled back whose policy solves significantly fewer held-out boards."""
+    level: Share = 0.05
+    """Significance level of the one-sided McNemar test."""
+    weights: bool = True
+    """Whether the weights go back too, not only the config."""
+
+
+class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Two policies on the same problems: how many only the later solves, and how many only the earlier.
+
+    p_value: the chance of as many lost among those that changed, if each were as likely gained as lost.
+    """
+
+    gained: int
+    lost: int
+    p_value: float
+
+
+def compare_answers(before: Sequence[bool], after: Sequence[bool]) -> Comparison:
+    """The one-sided exact McNemar test (McNemar 1947) on the valid answers of two policies, problem by problem.
+
+    Raises ValueError where the two have unequal numbers of problems.
+    """
+    from scipy.stats import binomtest  # a second to load: settings are read without it
+
+    pairs = list(zip(before, after, strict=True))
+    gained = sum(new and not old for old, new in pairs)
+    lost = sum(old and not new for old, new in pairs)
+    changed = gained + lost
+    p_value = float(binomtest(lost, changed, 0.5, alternative="greater").pvalue) if changed else 1.0
+    return Comparison(gained, lost, p_value)

@@ -25,14 +25,14 @@ class Tally(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def valid_rate(self) -> float:
-        """The share of valid answers; 0 where there are no problems."""
+        """The share of valid answers; 0 if it has no problems."""
         return self.rate(self.valid)
 
 
 class Drawn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What was really drawn of a stratum: means over its problems of the knobs, and of what the environment measures.
+    """Statistics of the problems drawn of a stratum: means of the knobs, and of what the environment measures.
 
-    acceptance: the share of attempts that gave a problem, where that is known.
+    acceptance: the share of attempts that gave a problem, if known.
     """
 
     problems: int
@@ -62,8 +62,8 @@ def pool_tallies(parts: Iterable[Tally]) -> Tally:
     return Tally(
         problems=sum(part.problems for part in parts),
         valid=sum(part.valid for part in parts),
-        failures=_add(part.failures for part in parts),
-        grades=_add(part.grades for part in parts),
+        failures=_add_counts(part.failures for part in parts),
+        grades=_add_counts(part.grades for part in parts),
         traits={name: pool_tallies(part.traits[name] for part in parts if name in part.traits) for name in traits},
     )
 
@@ -78,7 +78,7 @@ def subtract_tally(whole: Tally, part: Tally) -> Tally:
     )
 
 
-def _add(counts: Iterable[dict[str, int]]) -> dict[str, int]:
+def _add_counts(counts: Iterable[dict[str, int]]) -> dict[str, int]:
     total: dict[str, int] = {}
     for part in counts:
         for name, count in part.items():

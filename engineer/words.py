@@ -1,4 +1,4 @@
-"""How problems, strata and knobs are called in prompts, evidence and summaries."""
+"""The words of an environment: names of problems, strata and knobs in prompts, evidence and summaries."""
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
@@ -81,14 +81,14 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
         return ", ".join(f"{name.replace('_', ' ')} {tally.rate(tally.grades.get(name, 0)):.2f}" for name in names)
 
     def drawn(self, stratum: "Stratum", seen: "Drawn") -> str:
-        """What was really drawn of a stratum, in a line."""
+        """The statistics of what was drawn of a stratum, in a line."""
         knobs = "".join(f", {name} {value:.3f}" for name, value in seen.knobs.items())
         measures = "".join(f", mean {name.replace('_', ' ')} {value:.2f}" for name, value in seen.measures.items())
         accepted = "" if seen.acceptance is None else f", {seen.acceptance:.3f} of the attempts accepted"
         return f"{self.label(stratum)}: {seen.problems} {self.problems}{knobs}{measures}{accepted}"
 
     def measures(self, stratum: "Stratum", seen: "Drawn") -> list[float]:
-        """What was measured of the drawn problems, each as a share 0 to 1, for tokens."""
+        """The measures of the drawn problems, each as a share 0 to 1, for tokens."""
         return []
 
     def imagine_measures(self, rng: np.random.Generator) -> dict[str, float]:

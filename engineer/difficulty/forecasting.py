@@ -1,4 +1,4 @@
-"""The forecast of a stage: the model, its predictions for a grid of cells, and how good the previous one was."""
+"""The forecast of a stage: the fitted model, its predictions for a grid of cells, and its calibration."""
 
 from collections.abc import Sequence
 
@@ -7,13 +7,81 @@ import numpy as np
 
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
-from lakewright.engineer.difficulty.calibration import Calibration, calibrate
-from lakewright.engineer.difficulty.fitting import DifficultySettings, fit
-from lakewright.engineer.difficulty.model import DifficultyModel
+from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings, fit_model
 from lakewright.engineer.difficulty.observations import Observation
 from lakewright.engineer.space import DesignSpace
 
+BINS = 10  # of predictions, for the reliability curve
 UNIFORM = 12**-0.5  # the standard deviation of a p of which nothing is known
+
+
+class Bin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A point of the reliability curve: mean prediction and observed success of cells predicted alike."""
+
+    predicted: float
+    observed: float
+    groups: int
+
+
+class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """brier: the mean over groups of (predicted P(valid) - observed success of the cell)^2.
+
+    baseline: the same for one prediction for all, the mean success that the model was fitted to. groups: how many.
+    reliability: the groups by what was predicted for them, in tenths.
+    """
+
+    brier: float
+    baseline: float
+    groups: int
+    reliability: list[Bin]
+
+
+def measure_calibration(
+    model: DifficultyModel, constant: float, drawn: Sequence[Observation], space: DesignSpace
+) -> Calibration | None:
+    """The calibration of `model` on cells drawn after it was fitted; None where none were.
+
+    model: the forecast's. constant: the prediction of the baseline. drawn: outcomes since. space: that of the cells.
+    """
+    if not drawn:
+        return None
+    predicted = model.predict([seen.cell for seen in drawn], space).mean
+    groups = np.array([seen.groups for seen in drawn])
+    observed = np.array([seen.success for seen in drawn]) / groups
+    places = _find_tenth(predicted)
+    bins = []
+    for place in np.unique(places):
+        mine = places == place
+        expected, seen = (float(np.average(values[mine], weights=groups[mine])) for values in (predicted, observed))
+        bins.append(Bin(expected, seen, int(groups[mine].sum())))
+    brier, baseline = (
+        float(np.average((values - observed) ** 2, weights=groups)) for values in (predicted, np.array(constant))
+    )
+    return Calibration(brier, baseline, int(groups.sum()), bins)
+
+
+def pool_calibrations(found: Sequence[Calibration]) -> Calibration | None:
+    """Several forecasts as one, each by its groups; None where there are none."""
+    groups = sum(one.groups for one in found)
+    if not groups:
+        return None
+    brier, baseline = (sum(getattr(one, name) * one.groups for one in found) / groups for name in ("brier", "baseline"))
+    tenths: dict[int, list[Bin]] = {}
+    for part in (part for one in found for part in one.reliability):
+        tenths.setdefault(int(_find_tenth(part.predicted)), []).append(part)
+    return Calibration(brier, baseline, groups, [_pool_bins(tenths[place]) for place in sorted(tenths)])
+
+
+def _pool_bins(parts: Sequence[Bin]) -> Bin:
+    groups = sum(part.groups for part in parts)
+    predicted, observed = (
+        sum(getattr(part, name) * part.groups for part in parts) / groups for name in ("predicted", "observed")
+    )
+    return Bin(predicted, observed, groups)
+
+
+def _find_tenth(predicted: np.ndarray | float) -> np.ndarray:
+    return np.minimum(np.floor(np.multiply(predicted, BINS)), BINS - 1)
 
 
 class HeldOutCell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,7 +131,7 @@ def make_forecast(
     how the model is fitted. space: that of the design. before: the forecast one stage earlier. tested: outcomes on
     held-out problems; the model is fitted to them, too, and everything else is of the groups.
     """
-    model = fit([*observations, *tested], settings, space)
+    model = fit_model([*observations, *tested], settings, space)
     weights = [(settings.decay**seen.age * seen.groups, seen.success / seen.groups) for seen in observations]
     total = sum(weight for weight, _ in weights)
     drawn = [seen for seen in observations if not seen.age]
@@ -71,20 +139,23 @@ def make_forecast(
         model=model,
         grid=predict_grid(design, model, space, observations),
         held_out=list(held_out),
-        certainty=_certainty(design, model, held_out, space),
+        certainty=_estimate_certainty(design, model, held_out, space),
         success=sum(weight * share for weight, share in weights) / total if total else 0.5,
-        calibration=calibrate(before.model, before.success, drawn, space) if before else None,
+        calibration=measure_calibration(before.model, before.success, drawn, space) if before else None,
     )
 
 
 def predict_grid(
     design: Design, model: DifficultyModel, space: DesignSpace, observations: Sequence[Observation] = ()
 ) -> list[CellForecast]:
-    """The model's predictions for the cells of `DesignSpace.forecast_cells`."""
+    """The model's predictions for the cells of `DesignSpace.forecast_cells`.
+
+    design: gives the strata and the givens. model: predicts. space: that of the design. observations: groups so far.
+    """
     cells = space.forecast_cells(design)
     seen = dict.fromkeys(cells, 0)
     for found in observations:
-        if (cell := _nearest(found.cell, space)) in seen:
+        if (cell := _find_nearest_cell(found.cell, space)) in seen:
             seen[cell] += found.groups
     predicted = model.predict([space.complete_cell(cell, design) for cell in cells], space)
     learnability = model.learnability(predicted.mean)
@@ -94,17 +165,19 @@ def predict_grid(
     return [CellForecast(*row) for row in rows]
 
 
-def _nearest(cell: Cell, space: DesignSpace) -> Cell:
+def _find_nearest_cell(cell: Cell, space: DesignSpace) -> Cell:
     """The cell with each level at the nearest of its points, without givens."""
     values = list(cell.values)
     for place in space.levels:
         knob = space.knobs[place]
-        points = knob.points(*space.limits(cell.stratum, knob))
+        points = knob.list_points(*space.limits(cell.stratum, knob))
         values[place] = min(points, key=lambda point, place=place: abs(point - cell.values[place]))  # type: ignore[misc]
     return Cell(cell.stratum, tuple(values))
 
 
-def _certainty(design: Design, model: DifficultyModel, held_out: Sequence[HeldOutCell], space: DesignSpace) -> float:
+def _estimate_certainty(
+    design: Design, model: DifficultyModel, held_out: Sequence[HeldOutCell], space: DesignSpace
+) -> float:
     if not held_out or not model.groups:
         return 0.0
     predicted = model.predict([space.complete_cell(part.cell, design) for part in held_out], space)

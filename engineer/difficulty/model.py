@@ -1,18 +1,51 @@
-"""The difficulty model: a Gaussian posterior of the weights of a logistic regression."""
+"""The difficulty model: a Bayesian logistic regression of P(valid) on the features of cells, and how it is fitted."""
 
+import itertools
+import math
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 
+from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Cell
-from lakewright.engineer.difficulty.features import compute_features
-from lakewright.engineer.difficulty.settings import Objective
+from lakewright.engineer.difficulty.observations import Observation
+from lakewright.engineer.plugins import Power
 from lakewright.engineer.space import DesignSpace
 
 NODES = np.linspace(-8, 8, 401)  # of the quadrature, in standard deviations; denser than the logistic function is steep
 MASSES = np.exp(-(NODES**2) / 2) / np.exp(-(NODES**2) / 2).sum()  # of a standard normal distribution at NODES
+WIDE = 3.0  # how many times wider the prior of the main effects is than that of interactions
+OWN = 2.0  # the prior's deviation, in logits, of the own effects of strata that have no order
+
+Objective = Literal["learnability", "regret"]
+"""What a problem is worth: learnability, p (1 - p), or regret, 1 - p, by which a right answer beats the policy."""
+
+Values = TypeVar("Values", float, np.ndarray)
+
+
+def value_of(success: Values, objective: Objective) -> Values:
+    """The worth of problems by the objective, `success` being their P(valid): a number, or an array of them."""
+    return 1 - success if objective == "regret" else success * (1 - success)
+
+
+class DifficultySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of the fit of the model of P(valid)."""
+
+    decay: Share = 0.6
+    """The factor by which the weight of a group falls with every stage since it was rolled out, 0 to 1."""
+    objective: Literal["auto", "learnability", "regret"] = "auto"
+    """What problems are worth: learnability, p (1 - p), or regret, 1 - p, by which a right answer beats the policy;
+    auto is regret where each group holds the reference answer (grpo.guided), and learnability elsewhere."""
+    by_size: Power = 0.0
+    """How far, in logits, a stratum may be from the smooth curve of all strata, with and without a trait apart: the
+    prior's standard deviation; 0: not at all. Strata without an order always have effects of their own."""
+    held_out: bool = False
+    """Whether the model is fitted to the answers to the held-out problems, too."""
+    reach: Power = 0.0
+    """What problems are worth is multiplied by r to this power, r being the largest P(valid) of problems that differ in
+    their traits alone."""
 
 
 class Prediction(msgspec.Struct, frozen=True):
@@ -54,18 +87,21 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return logistic_normal_moments(logit, variance)
 
     def sample(self, cells: Sequence[Cell], space: DesignSpace, rng: np.random.Generator, count: int) -> Sample:
-        """P(valid) of cells under `count` weights drawn from the posterior."""
+        """P(valid) of cells under weights drawn from the posterior.
+
+        cells: with their givens. space: that of the cells. rng: consumed. count: how many weights are drawn.
+        """
         weights = rng.multivariate_normal(np.array(self.weights), np.array(self.covariance), count, method="eigh")
-        success = _logistic(weights @ compute_features(cells, space, self.by_size).T)
+        success = _apply_logistic(weights @ compute_features(cells, space, self.by_size).T)
         best = success
         siblings = [space.siblings(cell) for cell in cells]
         for turn in range(max(map(len, siblings), default=0)):
             others = [mine[turn] if turn < len(mine) else cell for mine, cell in zip(siblings, cells, strict=True)]
-            best = np.maximum(best, _logistic(weights @ compute_features(others, space, self.by_size).T))
+            best = np.maximum(best, _apply_logistic(weights @ compute_features(others, space, self.by_size).T))
         return Sample(success, best)
 
     def value(self, drawn: Sample) -> np.ndarray:
-        """What problems of cells are worth: their expected learnability, or their regret, times best^reach.
+        """The worth of problems of cells: their expected learnability, or their regret, times best^reach.
 
         So little is expected where the policy can do nothing yet. With the regret and reach 1 that is p (1 - p) for the
         easier kind of problems of a stratum and its levels, and more for the other.
@@ -83,10 +119,106 @@ def logistic_normal_moments(logit: np.ndarray, variance: np.ndarray) -> Predicti
 
     By the trapezoidal rule on NODES, which for smooth functions that vanish at both ends converges exponentially.
     """
-    success = _logistic(logit[:, None] + np.sqrt(variance)[:, None] * NODES)
+    success = _apply_logistic(logit[:, None] + np.sqrt(variance)[:, None] * NODES)
     mean = success @ MASSES
     return Prediction(mean, np.sqrt((success - mean[:, None]) ** 2 @ MASSES))
 
 
-def _logistic(x: np.ndarray) -> np.ndarray:
+def _apply_logistic(x: np.ndarray) -> np.ndarray:
     return 1 / (1 + np.exp(-np.clip(x, -30, 30)))
+
+
+def compute_features(cells: Sequence[Cell], space: DesignSpace, by_stratum: float = 0.0) -> np.ndarray:
+    """float [N, F] of cells that have their givens; each weight has the prior N(0, 1).
+
+    The axes, each from about -1 to 1, are the scale of the stratum, where strata have an order, then the knobs, traits
+    being -1 or 1, then the givens. Features are 1 and the axes, times WIDE; the squares of the scale and the levels;
+    and the products of two of the axes that are not givens. With `by_stratum`, and always where strata have no order:
+    for each stratum of the space [stratum is it], then for each trait [stratum is it] x trait, times `by_stratum`,
+    which is the prior's deviation of these effects.
+    """
+    axes, squared = _scale_axes(cells, space)
+    given = np.array([cell.given for cell in cells], float).reshape(len(cells), len(space.givens))
+    givens = [(given[:, place] - one.middle) / one.half for place, one in enumerate(space.givens)]
+    main = WIDE * np.stack([np.ones(len(cells)), *axes, *givens])
+    squares = [axis**2 for axis, square in zip(axes, squared, strict=True) if square]
+    found = np.concatenate(
+        [main, _stack_rows([*squares, *(a * b for a, b in itertools.combinations(axes, 2))], len(cells))]
+    ).T
+    deviation = by_stratum or (0.0 if space.ranked else OWN)
+    if not deviation:
+        return found
+    ranks = np.array([space.ranks[cell.stratum] for cell in cells], int)
+    own = deviation * (ranks[:, None] == np.arange(len(space.strata)))
+    traits = (axes[space.ranked + place] for place in space.traits)
+    return np.concatenate([found, own, *(own * trait[:, None] for trait in traits)], axis=1)
+
+
+def count_features(space: DesignSpace, by_stratum: float = 0.0) -> int:
+    """The number of features."""
+    return compute_features([], space, by_stratum).shape[1]
+
+
+def _scale_axes(cells: Sequence[Cell], space: DesignSpace) -> tuple[list[np.ndarray], list[bool]]:
+    """The axes of scale and knobs, float [N] each, and whether their squares are features."""
+    axes, squared = [], []
+    if space.ranked:
+        axes.append(np.array([space.scale(cell.stratum) for cell in cells], float))
+        squared.append(True)
+    for place, knob in enumerate(space.knobs):
+        values = np.array([cell.values[place] for cell in cells], float)
+        low, span = (0.0, 1.0) if knob.trait else (knob.low, knob.span or 1.0)
+        axes.append(2 * (values - low) / span - 1)
+        squared.append(not knob.trait)
+    return axes, squared
+
+
+def _stack_rows(rows: Sequence[np.ndarray], count: int) -> np.ndarray:
+    return np.stack(rows) if rows else np.zeros((0, count))
+
+
+def fit_model(observations: Sequence[Observation], settings: DifficultySettings, space: DesignSpace) -> DifficultyModel:
+    """The model of all groups rolled out so far; of none, the prior.
+
+    A group counts as one observation, however many answers it has: answers to one problem are alike. With weights w,
+    groups g of age t, their features x and shares of valid answers y, it maximises
+
+        sum_g decay^t_g (y_g log p_g + (1 - y_g) log(1 - p_g)) - |w|^2 / 2,    p_g = logistic(x_g w),
+
+    by scikit-learn; the covariance is the inverse of the Hessian there (Laplace).
+    """
+    objective: Objective = "regret" if settings.objective == "regret" else "learnability"
+    also = settings.by_size, settings.reach
+    ages = np.array([seen.age for seen in observations], int)
+    groups = settings.decay**ages * np.array([seen.groups for seen in observations], float)
+    if not groups.sum():
+        size = count_features(space, settings.by_size)
+        return DifficultyModel([0.0] * size, np.eye(size).tolist(), 0.0, 1.0, objective, *also)
+    points = compute_features([seen.cell for seen in observations], space, settings.by_size)
+    success = np.array([seen.success / seen.groups for seen in observations])
+    weights = _fit_mode(points, success, groups)
+    p = 1 / (1 + np.exp(-points @ weights))
+    hessian = (points * (groups * p * (1 - p))[:, None]).T @ points + np.eye(len(weights))
+    evenness = _estimate_evenness(observations, p, settings.decay**ages)
+    covariance = np.linalg.inv(hessian).tolist()
+    return DifficultyModel(weights.tolist(), covariance, float(groups.sum()), evenness, objective, *also)
+
+
+def _fit_mode(points: np.ndarray, success: np.ndarray, groups: np.ndarray) -> np.ndarray:
+    """The mode of the posterior: a cell is given twice, weighted by its valid groups and by the others."""
+    from sklearn.linear_model import LogisticRegression  # a second to load: only who fits waits
+
+    known = np.concatenate([groups * success, groups * (1 - success)])
+    valid = np.repeat([1, 0], len(points))
+    if min(known[valid == 1].sum(), known[valid == 0].sum()) < 1e-3:  # a regression needs both kinds
+        known = np.maximum(known, 1e-3)
+    model = LogisticRegression(C=1.0, fit_intercept=False, max_iter=1000, tol=1e-8)
+    return model.fit(np.concatenate([points, points]), valid, sample_weight=known).coef_[0]
+
+
+def _estimate_evenness(observations: Sequence[Observation], p: np.ndarray, decay: np.ndarray) -> float:
+    """The observed p (1 - p) of problems over that of the model's means, where it was observed."""
+    known = [part for part in zip(decay, observations, p, strict=True) if part[1].variance is not None]
+    seen = math.fsum(d * (found.variance or 0) for d, found, _ in known)
+    meant = math.fsum(d * found.groups * q * (1 - q) for d, found, q in known)
+    return min(1.0, seen / meant) if meant else 1.0

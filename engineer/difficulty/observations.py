@@ -1,4 +1,4 @@
-"""What the difficulty model is fitted to: the groups of a cell, with their age in stages."""
+"""Observations, to which the difficulty model is fitted: the groups of a cell, with their age in stages."""
 
 from collections import defaultdict
 from collections.abc import Iterable
@@ -29,7 +29,8 @@ def observe_held_out(answers: Iterable[tuple[Cell, bool]], age: int = 0) -> list
     for cell, valid in answers:
         outcomes[cell].append(int(valid))
     return [
-        Observation(cell, len(found), sum(found), None, age) for cell, found in sorted(outcomes.items(), key=_order)
+        Observation(cell, len(found), sum(found), None, age)
+        for cell, found in sorted(outcomes.items(), key=_make_sort_key)
     ]
 
 
@@ -39,16 +40,16 @@ def observe_groups(groups: Iterable[tuple[Cell, Group]], age: int = 0) -> list[O
     for cell, group in groups:
         if group.completions > 1:
             cells[cell].append(group)
-    return [_observe(cell, members, age) for cell, members in sorted(cells.items(), key=_order)]
+    return [_observe_cell(cell, members, age) for cell, members in sorted(cells.items(), key=_make_sort_key)]
 
 
-def _order(item: tuple[Cell, object]) -> tuple:
+def _make_sort_key(item: tuple[Cell, object]) -> tuple:
     """Cells in order, also where some strata are numbers and some are names."""
     cell = item[0]
     return isinstance(cell.stratum, str), cell.stratum, cell.values, cell.given
 
 
-def _observe(cell: Cell, groups: list[Group], age: int) -> Observation:
+def _observe_cell(cell: Cell, groups: list[Group], age: int) -> Observation:
     success = sum(group.valid / group.completions for group in groups)
     variance = sum(
         group.valid * (group.completions - group.valid) / (group.completions * (group.completions - 1))

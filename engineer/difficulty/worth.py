@@ -1,4 +1,4 @@
-"""What a design is worth by the model: the learnability, or the regret, that it expects of its problems."""
+"""The worth of a design by the model: the learnability, or the regret, that it expects of its problems."""
 
 from collections import defaultdict
 from collections.abc import Mapping
@@ -25,16 +25,21 @@ class Worth(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def estimate_worth(model: DifficultyModel, mix: Mix, space: DesignSpace, current: Mix | None = None) -> Worth:
-    """The worth of a mix of cells, or with `current` how much more it is worth than that; equal chances for all."""
+    """The worth of a mix of cells, or with `current` how much more it is worth than that; equal chances for all.
+
+    model: the posterior. mix: the shares of the design's cells. space: that of the cells. current: another mix.
+    """
     cells, shares = list(mix), np.array(list(mix.values()))
     if current is not None:
         cells, shares = cells + list(current), np.concatenate([shares, -np.array(list(current.values()))])
-    values = _values(model, cells, space) @ shares
+    values = _sample_values(model, cells, space) @ shares
     return Worth(float(values.mean()), float(values.std()))
 
 
 def estimate_diminishing_worth(known: Forecast, mix: Mix, power: float, space: DesignSpace) -> float:
     """sum_c v_c h_c^(1/power) q_c^(1 - 1/power): the more of the data q_c a cell has, the less more of them adds.
+
+    known: the forecast. mix: the cells of the design with their shares. power: see below. space: that of the cells.
 
     c are strata with each combination of traits, v_c is what the model expects of the mix's problems there, and h_c the
     share of the held-out problems. The best q_c are in proportion to h_c v_c^power, the rule of the teacher
@@ -42,19 +47,19 @@ def estimate_diminishing_worth(known: Forecast, mix: Mix, power: float, space: D
     data. (A sum of isoelastic utilities: Atkinson 1970.)
     """
     cells, shares = list(mix), np.array(list(mix.values()))
-    values = _values(known.model, cells, space).mean(axis=0)
+    values = _sample_values(known.model, cells, space).mean(axis=0)
     kinds = defaultdict[tuple[Stratum, tuple[Value, ...]], float](float)
     for part in known.held_out:
-        kinds[_kind(part.cell, space)] += part.share
+        kinds[_kind_of(part.cell, space)] += part.share
     parts = max(1, len({cell.given for cell in cells}))
-    held_out = np.array([kinds[_kind(cell, space)] / parts for cell in cells])
+    held_out = np.array([kinds[_kind_of(cell, space)] / parts for cell in cells])
     return float(values @ (held_out ** (1 / power) * shares ** (1 - 1 / power)))
 
 
-def _kind(cell: Cell, space: DesignSpace) -> tuple[Stratum, tuple[Value, ...]]:
+def _kind_of(cell: Cell, space: DesignSpace) -> tuple[Stratum, tuple[Value, ...]]:
     return cell.stratum, tuple(cell.values[place] for place in space.traits)
 
 
-def _values(model: DifficultyModel, cells: list[Cell], space: DesignSpace) -> np.ndarray:
-    """What problems of the cells are worth, float [SAMPLES, cells]; the same draws of the model for all designs."""
+def _sample_values(model: DifficultyModel, cells: list[Cell], space: DesignSpace) -> np.ndarray:
+    """The worth of problems of the cells, float [SAMPLES, cells]; the same draws of the model for all designs."""
     return model.value(model.sample(cells, space, np.random.default_rng(SEED), SAMPLES))

@@ -1,4 +1,4 @@
-"""What the engineer is shown: the evidence of a round, its modules, and its forms in words and in tokens."""
+"""The evidence that the engineer is shown: that of a round, its modules, and its forms as text and as tokens."""
 
 import lazy_loader
 

@@ -4,7 +4,7 @@ from .evidence import Drawn as Drawn
 from .evidence import Evidence as Evidence
 from .evidence import Round as Round
 from .evidence import read_evidence as read_evidence
-from .evidence import show as show
+from .evidence import show_evidence as show_evidence
 from .modules import PRESETS as PRESETS
 from .modules import EvidenceSettings as EvidenceSettings
 from .modules import Modules as Modules

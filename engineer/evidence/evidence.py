@@ -11,7 +11,7 @@ from lakewright.core_jax.results import GroupStatistics
 from lakewright.core_jax.support import convert
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Delta, Design, by_stratum
-from lakewright.engineer.difficulty import Forecast
+from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.evidence.modules import FIELDS, Modules
 from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.tally import Case, Drawn, Tally
@@ -44,7 +44,7 @@ class CellGroups(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is known after one round; what `show` leaves out is empty or None.
+    """All that is known after one round; what `show_evidence` leaves out is empty or None.
 
     given: values of givens that problems have in turn; without any, those of the design. outcomes: by stratum, on the
     held-out set; by_trait: of those, by knob, on the problems that have the trait. history: earlier rounds, oldest
@@ -94,24 +94,24 @@ def read_evidence(raw: Any, where: str, forms: Mapping[int, Callable[[Any], Any]
     )
 
 
-def show(evidence: Evidence, modules: Modules, key: Key) -> Evidence:
-    """What `modules` switch on, and the rest empty or None. The key, consumed, shuffles where that is asked for.
+def show_evidence(evidence: Evidence, modules: Modules, key: Key) -> Evidence:
+    """The evidence that `modules` switch on, the rest being empty or None. The key, consumed, shuffles if asked for.
 
     With `failures` off no outcome is shown anywhere, and the history holds designs and edits alone. Refusals are always
     shown. Raises InputError where there is one stratum alone and its outcomes are to be shuffled.
     """
     if modules.shuffled:
-        evidence = _shuffle(evidence, key)
+        evidence = _shuffle_strata(evidence, key)
     hidden = {
         name: value
         for module, fields in FIELDS.items()
         if not getattr(modules, module)
         for name, value in fields.items()
     }
-    return msgspec.structs.replace(evidence, **{**hidden, "history": _history(evidence.history, modules)})
+    return msgspec.structs.replace(evidence, **{**hidden, "history": _choose_history(evidence.history, modules)})
 
 
-def _history(past: Sequence[Round], modules: Modules) -> list[Round]:
+def _choose_history(past: Sequence[Round], modules: Modules) -> list[Round]:
     if not modules.history:
         return []
     chosen = past if modules.default_in_history else past[1:]
@@ -120,7 +120,7 @@ def _history(past: Sequence[Round], modules: Modules) -> list[Round]:
     ]
 
 
-def _shuffle(evidence: Evidence, key: Key) -> Evidence:
+def _shuffle_strata(evidence: Evidence, key: Key) -> Evidence:
     """Every stratum shows the figures of another: all shifted by the same random number of places, in all rounds."""
     strata = sorted(evidence.design.strata, key=lambda stratum: (isinstance(stratum, str), stratum))
     if len(strata) < 2:
@@ -128,21 +128,21 @@ def _shuffle(evidence: Evidence, key: Key) -> Evidence:
     shift = int(numpy_rng(key).integers(1, len(strata)))
     other = dict(zip(strata, strata[shift:] + strata[:shift], strict=True))
 
-    def moved(of: Mapping[Stratum, Any]) -> dict[Stratum, Any]:
+    def move_strata(of: Mapping[Stratum, Any]) -> dict[Stratum, Any]:
         return {other.get(stratum, stratum): value for stratum, value in of.items()}
 
-    def renamed(record: Any) -> Any:
+    def move_record(record: Any) -> Any:
         cell = record.cell._replace(stratum=other.get(record.cell.stratum, record.cell.stratum))
         return msgspec.structs.replace(record, cell=cell)
 
     forecast = evidence.forecast
     return msgspec.structs.replace(
         evidence,
-        outcomes=moved(evidence.outcomes),
-        by_trait=moved(evidence.by_trait),
-        history=[msgspec.structs.replace(old, outcomes=moved(old.outcomes)) for old in evidence.history],
-        groups=[renamed(cell) for cell in evidence.groups],
-        statistics=moved(evidence.statistics),
+        outcomes=move_strata(evidence.outcomes),
+        by_trait=move_strata(evidence.by_trait),
+        history=[msgspec.structs.replace(old, outcomes=move_strata(old.outcomes)) for old in evidence.history],
+        groups=[move_record(cell) for cell in evidence.groups],
+        statistics=move_strata(evidence.statistics),
         cases=[],  # a problem shows its own stratum
-        forecast=forecast and msgspec.structs.replace(forecast, grid=[renamed(found) for found in forecast.grid]),
+        forecast=forecast and msgspec.structs.replace(forecast, grid=[move_record(found) for found in forecast.grid]),
     )

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Modules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which parts of the evidence are shown; the default is the paper's V6 (arXiv 2606.17682).
+    """The parts of the evidence that are shown; the default is the paper's V6 (arXiv 2606.17682).
 
     failures: outcomes by stratum and trait, of this round and of those in the history. guideline: what good
     redesigns do. history: earlier rounds. default_in_history: round 0, the first design, is one of them.
@@ -71,7 +71,7 @@ PAPER_PRESETS = ("v1", "v2", "v3", "v4", "v5", "v6", "rl_details")
 
 
 class EvidenceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an engineer is shown."""
+    """Settings of the evidence that an engineer is shown."""
 
     preset: Annotated[str, one_of(PRESETS)] = "v6"
     """The context modules shown to the engineer, by preset; v1 to v6 are those of the paper."""
@@ -105,13 +105,13 @@ def fit_to_budget(
     for name, empty in _CUT:
         while count(evidence) > budget and any(getattr(evidence, field) != value for field, value in empty.items()):
             cut.append(name)
-            evidence = msgspec.structs.replace(evidence, **_less(evidence, name, empty))
+            evidence = msgspec.structs.replace(evidence, **_cut_part(evidence, name, empty))
     if (needed := count(evidence)) > budget:
         raise InputError(f"evidence.budget is {budget} tokens, too few even for the outcomes; choose {needed} or more")
     return evidence, tuple(f"{name} x{cut.count(name)}" if cut.count(name) > 1 else name for name in dict.fromkeys(cut))
 
 
-def _less(evidence: "Evidence", name: str, empty: dict[str, object]) -> dict[str, object]:
+def _cut_part(evidence: "Evidence", name: str, empty: dict[str, object]) -> dict[str, object]:
     if name == "cases":
         return {"cases": evidence.cases[:-1]}
     if name == "history":

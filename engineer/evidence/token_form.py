@@ -7,8 +7,8 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Knob, Stratum
 from lakewright.engineer.delta import make_edit
 from lakewright.engineer.design import Delta, Design, Edit
-from lakewright.engineer.difficulty import Forecast
-from lakewright.engineer.evidence.evidence import CellGroups, Drawn, Evidence
+from lakewright.engineer.difficulty.forecasting import Forecast
+from lakewright.engineer.evidence.evidence import CellGroups, Evidence
 from lakewright.engineer.evidence.vocabulary import (
     CASE,
     DELTA,
@@ -31,7 +31,7 @@ from lakewright.engineer.evidence.vocabulary import (
     vocabulary_of,
 )
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.tally import Tally
+from lakewright.engineer.tally import Drawn, Tally
 
 HISTORY = 2
 MAX_SUMMARY = 40
@@ -56,16 +56,16 @@ def evidence_tokens(evidence: Evidence, space: DesignSpace) -> list[str]:
         known = frozenset(words.tokens)
         tokens += [SUMMARY, *(word for word in evidence.summary.split() if word in known)][:MAX_SUMMARY]
     for old in evidence.history[-HISTORY:]:
-        tokens += [PAST, *[UNDONE] * old.undone, *_strata(old.design, old.outcomes, space, valid_only=True)]
-    tokens += [NOW, *_strata(evidence.design, evidence.outcomes, space, valid_only=False)]
-    tokens += [token for cell in evidence.groups for token in _rollouts(cell, space)]
+        tokens += [PAST, *[UNDONE] * old.undone, *_encode_strata(old.design, old.outcomes, space, valid_only=True)]
+    tokens += [NOW, *_encode_strata(evidence.design, evidence.outcomes, space, valid_only=False)]
+    tokens += [token for cell in evidence.groups for token in _encode_rollouts(cell, space)]
     for stratum in space.sort_strata(evidence.statistics):
-        tokens += _sampled(stratum, evidence.statistics[stratum], space)
+        tokens += _encode_sampled(stratum, evidence.statistics[stratum], space)
     for case in evidence.cases:
         failure, place = because_token(case.failure), bucket_token(max(case.place, 0), 1)
         tokens += [CASE, words.stratum_token(case.stratum), failure, place]
     if evidence.forecast:
-        tokens += _forecast(evidence.forecast, space)
+        tokens += _encode_forecast(evidence.forecast, space)
     return [*tokens, *[REFUSED] * len(evidence.refusals), DELTA]
 
 
@@ -73,7 +73,7 @@ def delta_tokens(delta: Delta, space: DesignSpace) -> list[str]:
     """The answer: the delta in the order of `DeltaGrammar`.
 
     Raises InputError where the delta has no token form: a change that is not -2, -1, 1 or 2 steps, an edit that changes
-    nothing, a reason that is no word's, a stratum without a token.
+    nothing, a reason without a token, a stratum without a token.
     """
     strata = space.sort_strata(delta.edits)
     return [*(token for stratum in strata for token in _edit_tokens(stratum, delta.edits[stratum], space)), END]
@@ -96,7 +96,9 @@ def read_tokens(tokens: Sequence[str], space: DesignSpace) -> Delta:
     return Delta(edits)
 
 
-def _strata(design: Design, outcomes: Mapping[Stratum, Tally], space: DesignSpace, *, valid_only: bool) -> list[str]:
+def _encode_strata(
+    design: Design, outcomes: Mapping[Stratum, Tally], space: DesignSpace, *, valid_only: bool
+) -> list[str]:
     words, tokens = vocabulary_of(space), []
     for stratum in space.sort_strata(design.strata):
         row = design.strata[stratum]
@@ -105,7 +107,7 @@ def _strata(design: Design, outcomes: Mapping[Stratum, Tally], space: DesignSpac
             *(_value_token(row[column.name], column, space) for column in space.columns),
         ]
         if outcomes:
-            rates = _rates(outcomes.get(stratum), space)
+            rates = _encode_rates(outcomes.get(stratum), space)
             tokens += rates[:1] if valid_only else rates
     return tokens
 
@@ -116,7 +118,7 @@ def _value_token(value: float, column: Knob, space: DesignSpace) -> str:
     return bucket_token(value - column.low, step)
 
 
-def _rates(seen: Tally | None, space: DesignSpace) -> list[str]:
+def _encode_rates(seen: Tally | None, space: DesignSpace) -> list[str]:
     traits = [space.knobs[place].name for place in space.traits]
     if seen is None or not seen.problems:
         return [UNKNOWN] * (1 + bool(space.grades) + len(space.failures) + len(traits))
@@ -127,14 +129,14 @@ def _rates(seen: Tally | None, space: DesignSpace) -> list[str]:
     return [*(bucket_token(seen.rate(count)) for count in counts), *having]
 
 
-def _rollouts(found: CellGroups, space: DesignSpace) -> list[str]:
+def _encode_rollouts(found: CellGroups, space: DesignSpace) -> list[str]:
     seen, cell = found.groups, found.cell
     traits = (float(cell.values[place]) for place in space.traits)
     shares = (*traits, seen.informative_share, seen.success, max(0.0, seen.reward))
     return [ROLLOUTS, vocabulary_of(space).stratum_token(cell.stratum), *map(bucket_token, shares)]
 
 
-def _sampled(stratum: Stratum, seen: Drawn, space: DesignSpace) -> list[str]:
+def _encode_sampled(stratum: Stratum, seen: Drawn, space: DesignSpace) -> list[str]:
     knobs = [
         _value_token(seen.knobs[knob.name], knob, space) if knob.name in seen.knobs else UNKNOWN for knob in space.knobs
     ]
@@ -143,7 +145,7 @@ def _sampled(stratum: Stratum, seen: Drawn, space: DesignSpace) -> list[str]:
     return [SAMPLED, vocabulary_of(space).stratum_token(stratum), *knobs, accepted, *measures]
 
 
-def _forecast(forecast: Forecast, space: DesignSpace) -> list[str]:
+def _encode_forecast(forecast: Forecast, space: DesignSpace) -> list[str]:
     p = {found.cell: found.p for found in forecast.grid}
     tokens = []
     for stratum in space.sort_strata({cell.stratum for cell in p}):

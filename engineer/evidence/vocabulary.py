@@ -88,7 +88,7 @@ def vocabulary_of(space: DesignSpace) -> Vocabulary:
 
 
 class DeltaGrammar:
-    """Which token may come next in a delta over `strata`.
+    """The tokens that may come next in a delta over `strata`.
 
     delta := edit* <end>;  edit := stratum change+ reason. Strata ascend by rank; the changes of an edit come in the
     order of the columns, each at most once. Raises InputError on a stratum that has no token.
@@ -97,7 +97,7 @@ class DeltaGrammar:
     def __init__(self, space: DesignSpace, strata: Iterable[Stratum]) -> None:
         self._words = vocabulary_of(space)
         self._strata = tuple(self._words.stratum_token(stratum) for stratum in space.sort_strata(set(strata)))
-        self._next = {END: (), **dict.fromkeys(self._strata, self._changes(0)), **self._after_changes()}
+        self._next = {END: (), **dict.fromkeys(self._strata, self._list_changes(0)), **self._after_changes()}
 
     def allowed(self, prefix: Sequence[str]) -> tuple[str, ...]:
         """The tokens that may follow `prefix`, itself made of allowed tokens; after `<end>`, none."""
@@ -107,13 +107,13 @@ class DeltaGrammar:
         later = self._strata[self._strata.index(named) + 1 :] if named else self._strata
         return (*later, END)
 
-    def _changes(self, first: int) -> tuple[str, ...]:
+    def _list_changes(self, first: int) -> tuple[str, ...]:
         columns = list(self._words.steps)[first:]
         return tuple(self._words.edit_token(column, stride) for column in columns for stride in STRIDES)
 
     def _after_changes(self) -> dict[str, tuple[str, ...]]:
         return {
-            self._words.edit_token(column, stride): (*self._changes(place + 1), *self._words.reasons)
+            self._words.edit_token(column, stride): (*self._list_changes(place + 1), *self._words.reasons)
             for place, column in enumerate(self._words.steps)
             for stride in STRIDES
         }

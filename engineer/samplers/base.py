@@ -43,13 +43,16 @@ class Sampler(Protocol):
     """Chooses the problems of a stage, where they are drawn; learns from the stage's training rollouts on them."""
 
     def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
-        """`count` problems to train on. Leaves the state as it is. All chance comes from `key`, consumed."""
+        """`count` problems to train on; the state does not change.
+
+        fresh: draws new problems. score: rolls the policy out on problems. key: the only source of chance, consumed.
+        """
 
     def learn(self, rollouts: Sequence[Rollout], stage: int, environment: Environment) -> None:
         """Notes the training rollouts on the problems of a stage, from 0."""
 
     def state_dict(self) -> dict[str, Any]:
-        """What a resumed run must restore, as JSON values."""
+        """The state that a resumed run must restore, as JSON values."""
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores what `state_dict` gave."""

@@ -26,11 +26,11 @@ class DomainRandomisationSampler(MemorylessSampler):
         rng = numpy_rng(key)
         problems: list[Problem] = []
         while len(problems) < count:
-            problems += fresh(min(self.alike, count - len(problems)), _theta(fresh.design, fresh.environment, rng))
+            problems += fresh(min(self.alike, count - len(problems)), _draw_theta(fresh.design, fresh.environment, rng))
         return Sampled([problems[i] for i in rng.permutation(count)], count)
 
 
-def _theta(design: Design, environment: Environment, rng: np.random.Generator) -> Design:
+def _draw_theta(design: Design, environment: Environment, rng: np.random.Generator) -> Design:
     space = environment.space
     strata = space.sort_strata(design.strata)
     for _ in range(MOST_TRIES):
@@ -39,7 +39,7 @@ def _theta(design: Design, environment: Environment, rng: np.random.Generator) -
         for knob in space.knobs:
             low, high = space.limits(stratum, knob)
             value = float(rng.integers(2)) if knob.trait else float(rng.uniform(low, high))
-            row[knob.name] = knob.rounded(value) if knob.whole else value
+            row[knob.name] = knob.round_value(value) if knob.whole else value
         if can_draw(stratum, row, environment):
             return Design({stratum: row}, design.given, design.version)
     raise ValueError(f"no problems can be drawn of {MOST_TRIES} random values; choose another sampler")

@@ -35,10 +35,12 @@ class PclSampler:
         if not self.seen:
             return Sampled(fresh(count), count)
         problems = fresh(round(self.pool * count))
-        nearest = np.argsort(np.abs(self.predict(problems, fresh.environment) - self.target), kind="stable")[:count]
+        nearest = np.argsort(np.abs(self.predict_success(problems, fresh.environment) - self.target), kind="stable")[
+            :count
+        ]
         return Sampled([problems[i] for i in numpy_rng(key).permutation(nearest)], len(problems))
 
-    def predict(self, problems: Sequence[Problem], environment: Environment) -> np.ndarray:
+    def predict_success(self, problems: Sequence[Problem], environment: Environment) -> np.ndarray:
         """V of problems, float [N]."""
         from sklearn.linear_model import LogisticRegression  # a second to load: only who uses it waits
         from sklearn.pipeline import make_pipeline

@@ -1,4 +1,4 @@
-"""PLR, prioritised level replay: Jiang et al. 2021, arXiv 2010.03934; scores as in SFL, as there is no critic."""
+"""PLR, prioritised level replay: Jiang et al. 2021, arXiv 2010.03934; scores as in SFL, without a critic."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any
@@ -28,7 +28,7 @@ class PlrSampler:
         P_i = (1 - staleness) h_i / sum(h) + staleness (c - C_i) / sum(c - C),    h_i = rank_i^(-1 / beta),
 
     with rank 1 the largest score, c the stage to come and C_i the last one that drew the problem; the others are fresh.
-    The `capacity` levels of the largest scores are kept. A replayed problem is scored again by the stage's rollouts.
+    The `capacity` levels of the largest scores are stored. A replayed problem is scored again by the stage's rollouts.
     """
 
     def __init__(self, replay: Share = 0.5, staleness: Share = 0.3, beta: Beta = 0.1, capacity: Count = 1024) -> None:
@@ -44,11 +44,11 @@ class PlrSampler:
         rng, again = numpy_rng(key), min(round(self.replay * count), len(self.levels))
         problems = fresh(count - again) if again < count else []
         if again:
-            chosen = rng.choice(len(self.levels), size=again, replace=False, p=self.probabilities())
+            chosen = rng.choice(len(self.levels), size=again, replace=False, p=self.replay_probabilities())
             problems += [self.levels[i].problem for i in chosen]
         return Sampled([problems[i] for i in rng.permutation(count)], count - again, replayed=again)
 
-    def probabilities(self) -> np.ndarray:
+    def replay_probabilities(self) -> np.ndarray:
         """P, float [levels]."""
         scores = np.array([level.score for level in self.levels])
         ranks = np.empty(len(scores))

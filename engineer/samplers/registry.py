@@ -6,17 +6,16 @@ from typing import Annotated, Any
 import msgspec
 
 from lakewright.core_jax.support import Count, one_of
-from lakewright.engineer.options import checked_options
-from lakewright.engineer.plugins import load_class
+from lakewright.engineer.plugins import checked_options, load_class
 from lakewright.engineer.samplers.base import Sampler
 
 ROOM = "lakewright.engineer.samplers"
 SAMPLERS = {
     "fresh": f"{ROOM}.base:FreshSampler",
     "domain_randomisation": f"{ROOM}.domain_randomisation:DomainRandomisationSampler",
-    "sfl": f"{ROOM}.sfl:SflSampler",
+    "sfl": f"{ROOM}.filtering:SflSampler",
     "plr": f"{ROOM}.plr:PlrSampler",
-    "dapo": f"{ROOM}.dapo:DapoSampler",
+    "dapo": f"{ROOM}.filtering:DapoSampler",
     "vcrl": f"{ROOM}.vcrl:VcrlSampler",
     "pcl": f"{ROOM}.pcl:PclSampler",
 }
@@ -25,7 +24,7 @@ METHODS = ("draw", "learn", "state_dict", "load_state_dict")
 
 
 class SamplerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which sampler chooses the boards of a stage, and how."""
+    """Settings of the sampler that chooses the boards of a stage."""
 
     name: Annotated[str, one_of(SAMPLERS)] = "fresh"
     """How the boards of a stage are chosen."""

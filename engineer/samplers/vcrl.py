@@ -25,7 +25,7 @@ class VcrlSampler:
     problems that once had as much, the largest priority first, and then with the best of the others.
 
     The priority of a problem in the memory is p <- momentum p + (1 - momentum) p' when it is trained on again with p',
-    and the `capacity` problems of the largest are kept. The threshold is `first` in the first stage and `later` after
+    and the `capacity` problems of the largest stay in it. The threshold is `first` in the first stage and `later` after
     it: in the paper 0.3 for 20 steps, then 0.8.
     """
 

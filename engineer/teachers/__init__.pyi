@@ -16,8 +16,8 @@ from .registry import make_teacher as make_teacher
 from .rules import RulesTeacher as RulesTeacher
 from .self import Allowed as Allowed
 from .self import Decode as Decode
-from .self_trained import Said as Said
-from .self_trained import Sample as Sample
-from .self_trained import SampleJson as SampleJson
-from .self_trained import read_json_answers as read_json_answers
-from .self_trained import read_token_answers as read_token_answers
+from .self import Said as Said
+from .self import Sample as Sample
+from .self import SampleJson as SampleJson
+from .self import read_json_answers as read_json_answers
+from .self import read_token_answers as read_token_answers

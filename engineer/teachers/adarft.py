@@ -7,7 +7,7 @@ from lakewright.core_jax.support import Count, Share, Weight
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.design import Design
-from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
@@ -57,7 +57,7 @@ class AdaRFTTeacher:
         self.target = state["target"]
 
     def _list_near(self, design: Design, space: DesignSpace) -> list[Cell]:
-        def distance(cell: Cell) -> float:
+        def measure_distance(cell: Cell) -> float:
             return abs(space.hardness(cell, design.strata) - (self.target or 0))
 
-        return sorted(space.grid(design.strata), key=distance)[: self.nearest]
+        return sorted(space.grid(design.strata), key=measure_distance)[: self.nearest]

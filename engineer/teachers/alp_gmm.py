@@ -10,8 +10,8 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Count, Share
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design, Row
-from lakewright.engineer.evidence import CellGroups, Evidence
-from lakewright.engineer.options import Draws
+from lakewright.engineer.evidence.evidence import CellGroups, Evidence
+from lakewright.engineer.plugins import Draws
 from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.space import DesignSpace, normalize_rows
@@ -52,11 +52,11 @@ class AlpGmmTeacher:
         """The design of the drawn tasks. Without rollouts, no edits."""
         if not evidence.groups:
             return propose_nothing()
-        self.observe([_describe_task(seen, design, space) for seen in evidence.groups])
+        self.observe_stage([_describe_task(seen, design, space) for seen in evidence.groups])
         tasks = self._draw_tasks(numpy_rng(key), 1 + len(space.knobs))
         return propose_rows(design, _rows_of(tasks, design, space), REASON, space)
 
-    def observe(self, rows: list[list[float]]) -> None:
+    def observe_stage(self, rows: list[list[float]]) -> None:
         """Takes in a stage's rows of theta and R."""
         if self.seen:
             old = np.array(self.seen)
@@ -79,7 +79,7 @@ class AlpGmmTeacher:
         uniform = rng.uniform(size=(self.draws, axes))
         if len(self.points) < self.first:
             return uniform
-        means, covariances = _mixture(np.array(self.points), self.components, int(rng.integers(1 << 31)))
+        means, covariances = _fit_mixture(np.array(self.points), self.components, int(rng.integers(1 << 31)))
         progress = np.maximum(means[:, -1], 0)
         chances = progress / progress.sum() if progress.sum() else np.full(len(means), 1 / len(means))
         chosen = rng.choice(len(means), size=self.draws, p=chances)
@@ -88,7 +88,7 @@ class AlpGmmTeacher:
         return np.where(exploring, uniform, np.clip(drawn, 0, 1))
 
 
-def _mixture(points: np.ndarray, components: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+def _fit_mixture(points: np.ndarray, components: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Means [k, A + 1] and covariances [k, A + 1, A + 1], of A axes and ALP, of the mixture of the least AIC."""
     from sklearn.mixture import GaussianMixture  # a second to load: only who uses it waits
 

@@ -10,7 +10,8 @@ from lakewright.core_jax.support import Natural, Share
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.delta import make_edit
 from lakewright.engineer.design import Delta, Design, Edit
-from lakewright.engineer.evidence import TOO_EASY, TOO_HARD, Evidence, vocabulary_of
+from lakewright.engineer.evidence.evidence import Evidence
+from lakewright.engineer.evidence.vocabulary import TOO_EASY, TOO_HARD, vocabulary_of
 from lakewright.engineer.proposal import Proposal, propose_delta
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
@@ -61,7 +62,7 @@ class CoachingTeacher:
 
 
 def _make_edit(stratum: Stratum, way: int, design: Design, space: DesignSpace) -> Edit | None:
-    """A step harder (way 1) or easier (-1) of every knob, inside its range; None where that is no change."""
+    """A step harder (way 1) or easier (-1) of every knob, inside its range; None if that changes nothing."""
     changes = {}
     for knob in space.knobs:
         low, high = space.limits(stratum, knob)

@@ -10,11 +10,20 @@ from lakewright.core_jax.support import HoleRatio, Share
 from lakewright.engineer.cells import Knob, Stratum
 from lakewright.engineer.delta import make_edit
 from lakewright.engineer.design import Delta, Design, Edit, Row
-from lakewright.engineer.evidence import STRIDES, Evidence
-from lakewright.engineer.proposal import Proposal, Stateless, Teacher, propose_delta, propose_nothing, propose_rows
-from lakewright.engineer.random_generators import Key, numpy_rng, split
+from lakewright.engineer.evidence.evidence import Evidence
+from lakewright.engineer.evidence.vocabulary import STRIDES
+from lakewright.engineer.proposal import (
+    Proposal,
+    Stateless,
+    Teacher,
+    check_space,
+    propose_delta,
+    propose_nothing,
+    propose_rows,
+)
+from lakewright.engineer.random_generators import Key, numpy_rng, split_key
 from lakewright.engineer.space import DesignSpace, normalize_rows
-from lakewright.engineer.teachers.rules import fits
+from lakewright.engineer.teachers.rules import can_step
 
 Tilt = Annotated[float, msgspec.Meta(ge=-20, le=20)]  # beyond, all data are of one stratum
 
@@ -32,7 +41,7 @@ class StaticTeacher(Stateless):
 
     The size of a stratum is its number, or its rank from 1 where strata are names; `cost` of the teacher `difficulty`
     is the same. `hole_ratio` and `wait_ratio` are those of the lake; knobs of other environments that `values` does not
-    name stay in the middle. A search trains once with the options of each of `designs()` and takes the best by
+    name stay in the middle. A search trains once with the options of each of `list_designs()` and takes the best by
     validation.
     """
 
@@ -55,7 +64,7 @@ class StaticTeacher(Stateless):
                 low, high = space.limits(stratum, knob)
                 row[knob.name] = self.values.get(knob.name, (low + high) / 2)
             rows[stratum] = row
-        return propose_rows(design, normalize_rows(rows, space), "the static config", space)
+        return propose_rows(design, normalize_rows(rows, space), f"the static {space.words.design}", space)
 
 
 def size_of(stratum: Stratum, space: DesignSpace) -> float:
@@ -63,7 +72,7 @@ def size_of(stratum: Stratum, space: DesignSpace) -> float:
     return stratum if isinstance(stratum, int) and stratum > 0 else space.ranks[stratum] + 1
 
 
-def designs() -> list[dict[str, float]]:
+def list_designs() -> list[dict[str, float]]:
     """The options of the lake's search: hole ratio x wait ratio x data for all sizes alike or more for the large."""
     grid = itertools.product((0.1, 0.25, 0.4), (0.25, 0.5, 0.75), (0.0, 2.0))
     return [dict(zip(("hole_ratio", "wait_ratio", "tilt"), design, strict=True)) for design in grid]
@@ -100,15 +109,15 @@ class RandomTeacher(Stateless):
         strata, rng = list(design.strata), numpy_rng(key)
         places = rng.permutation(len(strata))[: rng.integers(1, len(strata) + 1)].tolist()
         chosen = space.sort_strata(strata[place] for place in places)
-        return propose_delta(Delta({one: self._edit(one, design.strata[one], space, rng) for one in chosen}))
+        return propose_delta(Delta({one: self._draw_edit(one, design.strata[one], space, rng) for one in chosen}))
 
-    def _edit(self, stratum: Stratum, row: Row, space: DesignSpace, rng: np.random.Generator) -> Edit:
+    def _draw_edit(self, stratum: Stratum, row: Row, space: DesignSpace, rng: np.random.Generator) -> Edit:
         columns = [column.name for column in space.columns]
         names = rng.permutation(columns)[: rng.integers(1, len(columns) + 1)].tolist()
         known = {column.name: column for column in space.columns}
         changes = {}
         for name in names:
-            fitting = [stride for stride in STRIDES if fits(stratum, row, known[name], stride, space)]
+            fitting = [stride for stride in STRIDES if can_step(stratum, row, known[name], stride, space)]
             changes[name] = int(rng.choice(fitting)) * known[name].step if fitting else 0.0
         return make_edit(space, "drawn at random", changes)
 
@@ -124,9 +133,13 @@ class MatchedRandomTeacher:
     def __init__(self, other: Teacher) -> None:
         self.other = other
 
+    def check_space(self, space: DesignSpace) -> None:
+        """As the other teacher's. Raises InputError where it cannot work with a space."""
+        check_space(self.other, space)
+
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The other teacher's proposal with its edits dealt to random strata."""
-        asking, dealing = split(key)
+        asking, dealing = split_key(key)
         asked = self.other.propose(evidence, design, space, asking)
         if asked.delta is None:
             return asked
@@ -181,4 +194,4 @@ class SaboteurTeacher(Stateless):
                 low, high = space.limits(stratum, knob)
                 hard = (valid[stratum] < 0.5) == (knob.harder >= 0)
                 rows[stratum][knob.name] = high if hard else low
-        return propose_rows(design, normalize_rows(rows, space), "the worst config", space)
+        return propose_rows(design, normalize_rows(rows, space), f"the worst {space.words.design}", space)

@@ -6,15 +6,14 @@ from lakewright.core_jax.support import Natural, Share
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.design import Design
-from lakewright.engineer.difficulty import Forecast, HeldOutCell, value_of
-from lakewright.engineer.evidence import Evidence
-from lakewright.engineer.options import Power
+from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
+from lakewright.engineer.difficulty.model import value_of
+from lakewright.engineer.evidence.evidence import Evidence
+from lakewright.engineer.plugins import Power
 from lakewright.engineer.proposal import Proposal, Stateless, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers.controls import size_of
-
-REASON = "the cells of the largest expected learnability, weighed by the held-out boards"
 
 
 class DifficultyTeacher(Stateless):
@@ -46,10 +45,11 @@ class DifficultyTeacher(Stateless):
         held_out = [part for part in known.held_out if part.cell.stratum in design.strata] if known else []
         if known is None or not known.model.groups or not held_out:
             return propose_nothing()
-        weights = self._weigh(known, held_out, design, space, key)
-        return propose_rows(design, weigh_cells(weights, design, space), REASON, space)
+        weights = self._weigh_cells(known, held_out, design, space, key)
+        reason = f"the cells of the largest expected learnability, weighed by the held-out {space.words.problems}"
+        return propose_rows(design, weigh_cells(weights, design, space), reason, space)
 
-    def _weigh(
+    def _weigh_cells(
         self, known: Forecast, held_out: list[HeldOutCell], design: Design, space: DesignSpace, key: Key
     ) -> dict[Cell, float]:
         cells = [part.cell for part in held_out]
@@ -58,11 +58,11 @@ class DifficultyTeacher(Stateless):
         shares = np.array([part.share for part in held_out])
         sizes = np.array([size_of(cell.stratum, space) for cell in cells])
         reach = drawn.best[0] ** known.model.reach
-        weights = shares * self._value(drawn.success[0], known) ** self.power * reach / sizes**self.length
+        weights = shares * self._estimate_value(drawn.success[0], known) ** self.power * reach / sizes**self.length
         weights = (1 - self.mix) * weights / weights.sum() + self.mix * shares / shares.sum()
         return dict(zip(cells, weights.tolist(), strict=True))
 
-    def _value(self, success: np.ndarray, known: Forecast) -> np.ndarray:
+    def _estimate_value(self, success: np.ndarray, known: Forecast) -> np.ndarray:
         if self.group:
             return np.clip(1 - success**self.group - (1 - success) ** self.group, 1e-6, 1)
         return value_of(success, known.model.objective)

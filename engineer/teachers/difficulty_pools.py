@@ -10,7 +10,7 @@ from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.design import Design
-from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
@@ -44,12 +44,12 @@ class DifficultyPoolsTeacher:
             counts[0] += seen.groups.valid
             counts[1] += seen.groups.completions
         self.latest |= {cell: valid / answers for cell, (valid, answers) in totals.items() if answers}
-        weights = {cell: self.weigh(cell) for cell in space.grid(design.strata)}
+        weights = {cell: self.weigh_cell(cell) for cell in space.grid(design.strata)}
         if not any(weights.values()):
             return propose_nothing()
         return propose_rows(design, weigh_cells(weights, design, space), REASON, space)
 
-    def weigh(self, cell: Cell) -> float:
+    def weigh_cell(self, cell: Cell) -> float:
         """w_c."""
         success = self.latest.get(cell)
         return 1.0 if success is None or self.hard < success <= self.easy else self.weight
@@ -60,4 +60,4 @@ class DifficultyPoolsTeacher:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """R by cell."""
-        self.latest = {Cell.named(name): float(success) for name, success in state["latest"].items()}
+        self.latest = {Cell.from_name(name): float(success) for name, success in state["latest"].items()}

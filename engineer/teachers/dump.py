@@ -9,13 +9,13 @@ from lakewright.core_jax.support import Count
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.design import Design
-from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
 
 REASON = "the cells of the largest upper confidence bound of the advantage"
-Temperature = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and exp(UCB / tau) is no number
+Temperature = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and exp(UCB / tau) overflows
 
 
 class DumpTeacher:
@@ -40,13 +40,13 @@ class DumpTeacher:
             return propose_nothing()
         for seen in evidence.groups:
             cell = space.bin_cell(seen.cell, design.strata)
-            self._observe(cell, seen.groups.groups, seen.groups.advantage)
-        bounds = {cell: self.bound(cell) for cell in space.grid(design.strata)}
+            self._add_groups(cell, seen.groups.groups, seen.groups.advantage)
+        bounds = {cell: self.upper_bound(cell) for cell in space.grid(design.strata)}
         top = max(bounds.values())
         weights = {cell: math.exp((bound - top) / self.tau) for cell, bound in bounds.items()}
         return propose_rows(design, weigh_cells(weights, design, space), REASON, space)
 
-    def bound(self, cell: Cell) -> float:
+    def upper_bound(self, cell: Cell) -> float:
         """UCB of a cell."""
         parts = self.recent.get(cell, [])
         groups = sum(count for count, _ in parts)
@@ -61,12 +61,12 @@ class DumpTeacher:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """n and the window of each cell."""
-        self.counts = {Cell.named(name): count for name, count in state["counts"].items()}
+        self.counts = {Cell.from_name(name): count for name, count in state["counts"].items()}
         self.recent = {
-            Cell.named(name): [(count, value) for count, value in parts] for name, parts in state["recent"].items()
+            Cell.from_name(name): [(count, value) for count, value in parts] for name, parts in state["recent"].items()
         }
 
-    def _observe(self, cell: Cell, groups: int, advantage: float) -> None:
+    def _add_groups(self, cell: Cell, groups: int, advantage: float) -> None:
         self.counts[cell] = self.counts.get(cell, 0) + groups
         kept, room = [], self.window
         for count, value in [(groups, advantage), *reversed(self.recent.get(cell, []))]:

@@ -8,12 +8,11 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Weight
 from lakewright.engineer.design import Design
-from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.proposal import Proposal, Stateless, propose_rows
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace, normalize_rows
 
-REASON = "the schedule from small to large boards"
 Sigma = Annotated[float, msgspec.Meta(ge=0.05)]  # less, and all bells may be 0
 
 
@@ -32,17 +31,21 @@ class EasyToHardTeacher(Stateless):
         self.exponent = exponent
         self.sigma = sigma
 
+    def check_space(self, space: DesignSpace) -> None:
+        """Raises InputError where the strata of a space have no order."""
+        if not space.ranked:
+            raise InputError(f"teacher: e2h_{self.schedule} needs strata in order; choose a teacher that needs none")
+
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The shares of the stage to come. Deterministic."""
         following, last = (evidence.round or 0) + 1, max((evidence.rounds or 1) - 1, 1)
-        if not space.ranked:
-            raise InputError(f"teacher: e2h_{self.schedule} needs strata in order; choose a teacher that needs none")
-        shares = self.shares(min(following / last, 1.0), len(design.strata))
+        shares = self.schedule_shares(min(following / last, 1.0), len(design.strata))
         ranks = {stratum: rank for rank, stratum in enumerate(space.sort_strata(design.strata))}
         rows = {stratum: {**row, space.share.name: shares[ranks[stratum]]} for stratum, row in design.strata.items()}
-        return propose_rows(design, normalize_rows(rows, space), REASON, space)
+        reason = f"the schedule from small to large {space.words.problems}"
+        return propose_rows(design, normalize_rows(rows, space), reason, space)
 
-    def shares(self, progress: float, count: int) -> list[float]:
+    def schedule_shares(self, progress: float, count: int) -> list[float]:
         """The share of each of `count` ranks, at `progress` x."""
         floor = 2 / (count * (count + 1))
         if self.schedule == "cosine":

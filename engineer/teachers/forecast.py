@@ -3,9 +3,11 @@
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.design import Delta, Design, Edit, Row
-from lakewright.engineer.difficulty import Forecast, value_of
-from lakewright.engineer.evidence import FRONTIER, TOO_EASY, TOO_HARD, Evidence, vocabulary_of
-from lakewright.engineer.options import Power
+from lakewright.engineer.difficulty.forecasting import Forecast
+from lakewright.engineer.difficulty.model import value_of
+from lakewright.engineer.evidence.evidence import Evidence
+from lakewright.engineer.evidence.vocabulary import FRONTIER, TOO_EASY, TOO_HARD, vocabulary_of
+from lakewright.engineer.plugins import Power
 from lakewright.engineer.proposal import Proposal, Stateless, propose_delta
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
@@ -26,9 +28,9 @@ class ForecastTeacher(Stateless):
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The delta of the rule. Deterministic."""
-        return propose_delta(self.delta(evidence, design, space))
+        return propose_delta(self.make_delta(evidence, design, space))
 
-    def delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
+    def make_delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
         """An edit for each stratum that is to change.
 
         None where the forecast lacks a stratum or rests on nothing, or where no problem is worth anything.
@@ -41,19 +43,21 @@ class ForecastTeacher(Stateless):
             cell: max(p, *(success.get(other, 0.0) for other in space.siblings(cell)), 0.0)
             for cell, p in success.items()
         }
-        weights = {cell: self._value(known, p) * best[cell] ** known.model.reach for cell, p in success.items()}
+        weights = {
+            cell: self._estimate_value(known, p) * best[cell] ** known.model.reach for cell, p in success.items()
+        }
         if not any(weights.values()):
             return Delta({})
         edits: dict[Stratum, Edit] = {}
         for stratum, goal in weigh_cells(weights, design, space).items():
             row = design.strata[stratum]
-            reason = _reason(row, goal, max(p for at, p in best.items() if at.stratum == stratum), space)
+            reason = _choose_reason(row, goal, max(p for at, p in best.items() if at.stratum == stratum), space)
             sentence = vocabulary_of(space).reasons[reason]
             if edit := make_step_edit(stratum, row, strides_toward(row, goal, space), sentence, space):
                 edits[stratum] = edit
         return Delta(edits)
 
-    def _value(self, known: Forecast, success: float) -> float:
+    def _estimate_value(self, known: Forecast, success: float) -> float:
         return value_of(success, known.model.objective) ** self.power
 
 
@@ -64,7 +68,7 @@ def _list_told(known: Forecast, design: Design, space: DesignSpace) -> dict[Cell
     return {cell: success for cell, success in p.items() if cell in told}
 
 
-def _reason(row: Row, goal: Row, best: float, space: DesignSpace) -> str:
+def _choose_reason(row: Row, goal: Row, best: float, space: DesignSpace) -> str:
     """A stratum that loses data is too hard where even its easier problems mostly fail, and else too easy."""
     if goal[space.share.name] >= row[space.share.name]:
         return FRONTIER

@@ -11,7 +11,7 @@ from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.design import Design
-from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
@@ -39,17 +39,17 @@ class LearningProgressTeacher:
         """The design of p. Deterministic. Without rollouts, no edits."""
         if not evidence.groups:
             return propose_nothing()
-        self._observe(evidence, design, space)
+        self._update_means(evidence, design, space)
         cells = space.grid(design.strata)
-        weights = dict(zip(cells, self.weigh([self.progress(cell) for cell in cells]), strict=True))
+        weights = dict(zip(cells, self.weigh_progress([self.measure_progress(cell) for cell in cells]), strict=True))
         return propose_rows(design, weigh_cells(weights, design, space), REASON, space)
 
-    def progress(self, cell: Cell) -> float:
+    def measure_progress(self, cell: Cell) -> float:
         """LP of a cell."""
         fast, slow = self.means.get(cell, (0.0, 0.0))
         return abs(self._stretch_rate(fast) - self._stretch_rate(slow))
 
-    def weigh(self, progress: list[float]) -> list[float]:
+    def weigh_progress(self, progress: list[float]) -> list[float]:
         """p of cells by their LP."""
         found = np.array(progress)
         chosen = found > 0 if (found > 0).any() else np.ones(len(found), bool)
@@ -64,13 +64,13 @@ class LearningProgressTeacher:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """The fast and the slow mean by cell."""
-        self.means = {Cell.named(name): (float(fast), float(slow)) for name, (fast, slow) in state["means"].items()}
+        self.means = {Cell.from_name(name): (float(fast), float(slow)) for name, (fast, slow) in state["means"].items()}
 
     def _stretch_rate(self, p: float) -> float:
         below = p + self.theta * (1 - 2 * p)
         return p * (1 - self.theta) / below if below else 0.0
 
-    def _observe(self, evidence: Evidence, design: Design, space: DesignSpace) -> None:
+    def _update_means(self, evidence: Evidence, design: Design, space: DesignSpace) -> None:
         totals: dict[Cell, list[int]] = {}
         for seen in evidence.groups:
             counts = totals.setdefault(space.bin_cell(seen.cell, design.strata), [0, 0])

@@ -10,22 +10,17 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Knob, Stratum
 from lakewright.engineer.delta import read_answer
 from lakewright.engineer.design import Delta, Design
-from lakewright.engineer.evidence import (
-    STRIDES,
-    Evidence,
-    EvidenceSettings,
-    evidence_text,
-    fit_to_budget,
-    show,
-    token_estimate,
-)
+from lakewright.engineer.evidence.evidence import Evidence, show_evidence
+from lakewright.engineer.evidence.modules import EvidenceSettings, fit_to_budget
+from lakewright.engineer.evidence.text_form import evidence_text, token_estimate
+from lakewright.engineer.evidence.vocabulary import STRIDES
 from lakewright.engineer.proposal import Proposal, Stateless
-from lakewright.engineer.random_generators import Key, numpy_rng, split
+from lakewright.engineer.random_generators import Key, numpy_rng, split_key
 from lakewright.engineer.space import DesignSpace
 
 Message = dict[str, str]  # role and content
 THOUGHT, ANSWER = "</think>", "ANSWER:"  # what comes between reasoning and JSON
-MOST = 65_536  # characters of an answer that are kept
+MOST = 65_536  # characters of an answer that are recorded
 REASON, REASONING = 160, 1000  # characters; llama.cpp takes no grammar of 1500
 TASK = """\
 ## Your task
@@ -41,7 +36,7 @@ SUMMARY = "\nAdd a summary of this round for yourself: you will read it in the n
 
 
 class Reply(NamedTuple):
-    """What a model said, how many tokens it generated, and what it cost in dollars."""
+    """The text of a model's answer, the number of tokens generated, and the cost in dollars."""
 
     text: str
     tokens: int
@@ -82,18 +77,18 @@ class LlmTeacher(Stateless):
 
         A model that once could not be reached is not asked again: the error counts for all tries of a stage.
         """
-        for_view, for_seeds = split(key)
+        for_view, for_seeds = split_key(key)
         messages, schema, cut = ask_about(evidence, design, space, self.settings, for_view, inline=self.inline)
         replies: list[Reply] = []
         for seed in numpy_rng(for_seeds).integers(np.iinfo(np.int32).max, size=self.proposals).tolist():
             try:
-                replies.append(self._asked(messages, schema, seed))
+                replies.append(self._ask_once(messages, schema, seed))
             except UnansweredError as error:
                 self._unanswered = str(error)
         proposal = propose_replies(replies, space, self._unanswered)
         return msgspec.structs.replace(proposal, prompt=prompt_text(messages), cut=cut)
 
-    def _asked(self, messages: list[Message], schema: dict[str, Any], seed: int) -> Reply:
+    def _ask_once(self, messages: list[Message], schema: dict[str, Any], seed: int) -> Reply:
         if self._unanswered:
             raise UnansweredError(self._unanswered)
         return self.ask(messages, schema, seed)
@@ -114,7 +109,7 @@ def ask_about(
     shows. inline: as in `LlmTeacher`.
     """
     modules = settings.chosen()
-    view = show(evidence, modules, key)
+    view = show_evidence(evidence, modules, key)
     view, cut = fit_to_budget(view, settings.budget, lambda view: token_estimate(evidence_text(view, space)))
     strata = space.sort_strata(design.strata)
     schema = answer_schema(strata, space, inline=inline, summary=modules.self_summary)
@@ -127,10 +122,10 @@ def answer_schema(strata: Sequence[Stratum], space: DesignSpace, *, inline: bool
     All fields are required and no others allowed, as strict servers demand; `parse_answer` is more lenient.
     """
     changes = {column.name: {"enum": _list_steps(column)} for column in space.columns}
-    edit = _object({"reason": _line(REASON), **changes})
-    edits = _object({str(stratum): edit for stratum in strata})
-    before = {"reasoning": _line(REASONING, placeholders="")} if inline else {}
-    return _object({**before, "edits": edits, **({"summary": _line(REASON)} if summary else {})})
+    edit = _object_schema({"reason": _line_schema(REASON), **changes})
+    edits = _object_schema({str(stratum): edit for stratum in strata})
+    before = {"reasoning": _line_schema(REASONING, placeholders="")} if inline else {}
+    return _object_schema({**before, "edits": edits, **({"summary": _line_schema(REASON)} if summary else {})})
 
 
 def parse_answer(text: str, space: DesignSpace) -> tuple[Delta, str]:
@@ -151,9 +146,9 @@ def prompt_text(messages: Sequence[Message]) -> str:
 def propose_replies(replies: Sequence[Reply], space: DesignSpace, unanswered: str = "") -> Proposal:
     """The first usable answer as the delta, the other usable ones as candidates; the prompt is the caller's.
 
-    unanswered: why there are no replies.
+    unanswered: why replies are missing.
     """
-    texts = [_writable(reply.text[:MOST]) for reply in replies]
+    texts = [_escape_surrogates(reply.text[:MOST]) for reply in replies]
     answers, errors = [], []
     for text in (reply.text for reply in replies):
         try:
@@ -163,7 +158,7 @@ def propose_replies(replies: Sequence[Reply], space: DesignSpace, unanswered: st
     tokens, dollars = sum(reply.tokens for reply in replies), sum(reply.dollars for reply in replies)
     whole = "\n\n".join(texts)
     if not answers:
-        return Proposal("", whole, None, _writable(unanswered) or errors[0], tokens=tokens, dollars=dollars)
+        return Proposal("", whole, None, _escape_surrogates(unanswered) or errors[0], tokens=tokens, dollars=dollars)
     first, *others = (delta for delta, _ in answers)
     return Proposal(
         prompt="",
@@ -176,7 +171,7 @@ def propose_replies(replies: Sequence[Reply], space: DesignSpace, unanswered: st
     )
 
 
-def _writable(text: str) -> str:
+def _escape_surrogates(text: str) -> str:
     """Text that a file can hold: halves of surrogate pairs spelled out."""
     return text.encode(errors="backslashreplace").decode()
 
@@ -189,28 +184,28 @@ def _write_messages(view: Evidence, strata: Sequence[Stratum], space: DesignSpac
     words = space.words
     filled = task.format(
         stratum=words.stratum,
-        columns=_join(_explain(column, space) for column in space.columns),
+        columns=_join_words(_explain_column(column, space) for column in space.columns),
         changes=changes,
         answer=ANSWER,
-        form=_form(strata, space, summary=summary),
+        form=_write_form(strata, space, summary=summary),
         summary=SUMMARY if summary else "",
     )
     content = f"{evidence_text(view, space)}\n{filled}"
     return [{"role": "system", "content": words.system()}, {"role": "user", "content": content}]
 
 
-def _join(parts: Iterable[str]) -> str:
+def _join_words(parts: Iterable[str]) -> str:
     *first, last = parts
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _explain(column: Knob, space: DesignSpace) -> str:
-    """What a column is, with its range."""
+def _explain_column(column: Knob, space: DesignSpace) -> str:
+    """The meaning of a column, with its range."""
     among = "" if column is space.share else f", {column.low:g} to {column.high:g}"
     return f"{column.meaning or column.short} ({column.name}{among})"
 
 
-def _form(strata: Sequence[Stratum], space: DesignSpace, *, summary: bool) -> str:
+def _write_form(strata: Sequence[Stratum], space: DesignSpace, *, summary: bool) -> str:
     """The form of an answer. It is no JSON itself, as small models copy an example to the letter."""
     edit = ",".join(['"reason":"<why>"', *(f'"{column.name}":<change>' for column in space.columns)])
     edits = ",".join(f'"{stratum}":{{{edit}}}' for stratum in strata)
@@ -222,11 +217,11 @@ def _list_steps(column: Knob) -> list[float]:
     return sorted(round(stride * column.step, 6) for stride in (0, *STRIDES))
 
 
-def _object(properties: dict[str, Any]) -> dict[str, Any]:
+def _object_schema(properties: dict[str, Any]) -> dict[str, Any]:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
-def _line(most: int, placeholders: str = "<>") -> dict[str, Any]:
+def _line_schema(most: int, placeholders: str = "<>") -> dict[str, Any]:
     # Without quotes, backslashes and control characters: llama.cpp matches what a dot means against raw JSON. And
-    # without what encloses the placeholders of the form, as these are no answer.
+    # without what encloses the placeholders of the form, as these must not be copied.
     return {"type": "string", "pattern": rf'^[^"\\{placeholders}\x00-\x1f]{{1,{most}}}$'}

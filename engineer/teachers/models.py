@@ -3,18 +3,24 @@
 import dataclasses
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.evidence import EvidenceSettings
+from lakewright.engineer.evidence.modules import EvidenceSettings
 from lakewright.engineer.proposal import Teacher
 from lakewright.engineer.teachers.controls import MatchedRandomTeacher
 from lakewright.engineer.teachers.llm import Ask, LlmTeacher
 from lakewright.engineer.teachers.registry import make_teacher
-from lakewright.engineer.teachers.self import Decode, SelfTeacher
-from lakewright.engineer.teachers.self_trained import Sample, SampleJson, SelfTrainedLlmTeacher, SelfTrainedTeacher
+from lakewright.engineer.teachers.self import (
+    Decode,
+    Sample,
+    SampleJson,
+    SelfTeacher,
+    SelfTrainedLlmTeacher,
+    SelfTrainedTeacher,
+)
 
 
 @dataclasses.dataclass(frozen=True)
 class Tools:
-    """What teachers may need of a trainer: its evidence settings, and the way in which their model is asked.
+    """A trainer's functions for teachers: its evidence settings, and the way in which their model is asked.
 
     That is `decode` for a model that speaks tokens, `ask` for one that speaks language; `sample` and `sample_json` for
     those that are trained on their answers too. proposals, inline: as in `LlmTeacher`.

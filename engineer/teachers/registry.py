@@ -5,11 +5,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.options import checked_options
-from lakewright.engineer.plugins import load_class
+from lakewright.engineer.plugins import checked_options, load_class
 
 if TYPE_CHECKING:  # names are read without what teachers need
     from lakewright.engineer.proposal import Teacher
+    from lakewright.engineer.space import DesignSpace
     from lakewright.engineer.teachers.models import Tools
 
 ROOM = "lakewright.engineer.teachers"
@@ -61,20 +61,25 @@ def make_teacher(name: str, tools: "Tools | None" = None, options: Mapping[str, 
     return make(tools or Tools(), **checked)
 
 
-def check_teacher(name: str, options: Mapping[str, Any]) -> dict[str, Any]:
+def check_teacher(name: str, options: Mapping[str, Any], space: "DesignSpace | None" = None) -> dict[str, Any]:
     """The options as the teacher takes them.
 
-    Raises InputError where there is no teacher of that name, or it has no such option, or the value is out of range.
+    Raises InputError on an unknown teacher or option, and where the value is out of range, or
+    where it cannot work with the space.
     """
     make = load_class(name, TEACHERS, "teacher", METHODS)
     checked = checked_options("teacher_options", name, make, options)
     if not _needs_tools(make):
-        make(**checked)  # which knows what options go together
+        teacher = make(**checked)  # which knows what options go together
+        if space is not None:
+            from lakewright.engineer.proposal import check_space
+
+            check_space(teacher, space)
     if name == "matched_random":
         match = checked.get("match", "rules")
         if match == name:
             raise InputError("teacher_options: match is matched_random; name another teacher")
-        check_teacher(match, {})
+        check_teacher(match, {}, space)
     return checked
 
 

@@ -9,7 +9,7 @@ from lakewright.core_jax.support import Count, Share, convert
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.design import Design
-from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
@@ -34,7 +34,7 @@ class RlveTeacher:
         h <- h + 1 where R_h >= threshold,    l <- max(0, h - window + 1),    h = 0 at first.
 
     The level of a cell of the grid is floor(levels x its difficulty), where that is
-    `DesignSpace.hardness`. A stage that drew nothing of level h leaves it as it is. Strata without an order are
+    `DesignSpace.hardness`. A stage that drew nothing of level h does not change it. Strata without an order are
     environments of their own, as in the source: each has its h, and all get equal shares.
     """
 
@@ -51,13 +51,13 @@ class RlveTeacher:
             return propose_nothing()
         for seen in evidence.groups:
             if seen.cell.stratum in design.strata:
-                track = self._track(seen.cell.stratum, space)
-                if self.level(seen.cell, design, space) == track.hardest:
+                track = self._find_track(seen.cell.stratum, space)
+                if self.find_level(seen.cell, design, space) == track.hardest:
                     track.prompts += seen.groups.groups
                     track.answers += seen.groups.completions
                     track.valid += seen.groups.valid
         for track in self.tracks.values():
-            self._check(track)
+            self._check_track(track)
         weights: dict[Cell, float] = {}
         parts = [list(design.strata)] if space.ranked else [[stratum] for stratum in design.strata]
         for strata in parts:
@@ -65,16 +65,16 @@ class RlveTeacher:
             weights |= dict.fromkeys(cells, 1.0 if space.ranked else 1 / len(cells))
         return propose_rows(design, weigh_cells(weights, design, space), REASON, space)
 
-    def level(self, cell: Cell, design: Design, space: DesignSpace) -> int:
+    def find_level(self, cell: Cell, design: Design, space: DesignSpace) -> int:
         """0 .. levels - 1."""
         return min(self.levels - 1, int(self.levels * space.hardness(cell, design.strata)))
 
     def list_window(self, strata: Sequence[Stratum], design: Design, space: DesignSpace) -> list[Cell]:
         """The cells of the window of some strata; the easiest of all where it holds none."""
-        hardest = self._track(strata[0], space).hardest
+        hardest = self._find_track(strata[0], space).hardest
         lowest = max(0, hardest - self.window + 1)
         grid = space.grid(strata)
-        window = [cell for cell in grid if lowest <= self.level(cell, design, space) <= hardest]
+        window = [cell for cell in grid if lowest <= self.find_level(cell, design, space) <= hardest]
         return window or [min(grid, key=lambda cell: space.hardness(cell, design.strata))]
 
     def state_dict(self) -> dict[str, Any]:
@@ -90,10 +90,10 @@ class RlveTeacher:
                 name: convert(track, Track, "teacher state: tracks") for name, track in state["tracks"].items()
             }
 
-    def _track(self, stratum: Stratum, space: DesignSpace) -> Track:
+    def _find_track(self, stratum: Stratum, space: DesignSpace) -> Track:
         return self.tracks.setdefault("" if space.ranked else str(stratum), Track())
 
-    def _check(self, track: Track) -> None:
+    def _check_track(self, track: Track) -> None:
         if track.answers and track.prompts >= self.prompts:
             if track.valid / track.answers >= self.threshold:
                 track.hardest = min(track.hardest + 1, self.levels - 1)

@@ -8,9 +8,9 @@ from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Knob, Stratum
 from lakewright.engineer.delta import make_edit
 from lakewright.engineer.design import Delta, Design, Edit, Row
-from lakewright.engineer.difficulty import Objective
-from lakewright.engineer.evidence import FRONTIER, STRIDES, TOO_EASY, TOO_HARD, Evidence, vocabulary_of
-from lakewright.engineer.evidence.vocabulary import because_token
+from lakewright.engineer.difficulty.model import Objective
+from lakewright.engineer.evidence.evidence import Evidence
+from lakewright.engineer.evidence.vocabulary import FRONTIER, STRIDES, TOO_EASY, TOO_HARD, because_token, vocabulary_of
 from lakewright.engineer.proposal import Proposal, Stateless, propose_delta
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
@@ -26,7 +26,7 @@ class RulesTeacher(Stateless):
     """
 
     @classmethod
-    def seeking(cls, objective: Objective) -> Self:
+    def for_objective(cls, objective: Objective) -> Self:
         """The rule whose frontier is where problems are worth most: for learnability, p (1 - p), around one half.
 
         The regret pays until about 0.6 (docs/lab/trials-and-gains.md), so there only a valid rate that is
@@ -45,20 +45,20 @@ class RulesTeacher(Stateless):
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The delta of the rule. Deterministic."""
-        return propose_delta(self.delta(evidence, design, space))
+        return propose_delta(self.make_delta(evidence, design, space))
 
-    def delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
+    def make_delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
         """An edit for each stratum of `design` that the evidence is about."""
         edits: dict[Stratum, Edit] = {}
         for stratum, tally in list_outcomes(evidence, design, space).items():
-            strides, token = self.strides(tally, space)
+            strides, token = self.choose_strides(tally, space)
             if edit := make_step_edit(
                 stratum, design.strata[stratum], strides, vocabulary_of(space).reasons[token], space
             ):
                 edits[stratum] = edit
         return Delta(edits)
 
-    def strides(self, tally: Tally, space: DesignSpace) -> tuple[dict[str, int], str]:
+    def choose_strides(self, tally: Tally, space: DesignSpace) -> tuple[dict[str, int], str]:
         """By how many steps each column of a stratum is to move, and the token of the reason."""
         valid, share = tally.valid_rate, space.share.name
         if valid > self.harder_above:
@@ -67,7 +67,7 @@ class RulesTeacher(Stateless):
         if valid < self.easier_below:
             stride = 2 if valid < self.easier_below / 2 else 1
             strides = {knob.name: -stride * knob.harder for knob in space.knobs}
-            return {share: -1, **strides}, _dominating(tally, space)
+            return {share: -1, **strides}, _choose_failure(tally, space)
         return {share: 1}, FRONTIER
 
 
@@ -77,16 +77,18 @@ def list_outcomes(evidence: Evidence, design: Design, space: DesignSpace) -> dic
     return {stratum: evidence.outcomes[stratum] for stratum in strata if evidence.outcomes[stratum].problems}
 
 
-def _dominating(tally: Tally, space: DesignSpace) -> str:
+def _choose_failure(tally: Tally, space: DesignSpace) -> str:
     """The reason token of the most frequent failure."""
     name = max(space.failures, key=lambda name: tally.failures.get(name, 0))
     return because_token(name) if tally.failures.get(name) else TOO_HARD
 
 
-def fits(stratum: Stratum, row: Row, column: Knob, stride: int, space: DesignSpace) -> bool:
-    """Whether `stride` steps leave a value of a stratum's row inside its range there, float noise aside.
+def can_step(stratum: Stratum, row: Row, column: Knob, stride: int, space: DesignSpace) -> bool:
+    """Return True if `stride` steps leave a value of a stratum's row inside its range there, float noise aside.
 
-    Of a trait that is 0 to 1: which problems there are is the guard's to say.
+    stratum, row: which, and its values. column, stride: what moves, by how many steps. space: that of the row.
+
+    The range of a trait is 0 to 1: which problems can be drawn is the guard's decision.
     """
     low, high = (0.0, 1.0) if column.trait else space.limits(stratum, column)
     return low - 1e-9 <= row[column.name] + stride * column.step <= high + 1e-9
@@ -95,14 +97,14 @@ def fits(stratum: Stratum, row: Row, column: Knob, stride: int, space: DesignSpa
 def make_step_edit(
     stratum: Stratum, row: Row, strides: Mapping[str, int], reason: str, space: DesignSpace
 ) -> Edit | None:
-    """The edit of a stratum by so many steps a column, without those that do not fit; None if nothing is left.
+    """The edit of a stratum by some steps a column, without those that do not fit; None if nothing is left.
 
     stratum, row: which, and its values. strides: steps by column. reason: of the edit. space: that of the row.
     """
     changes = {
         column.name: strides[column.name] * column.step
         for column in space.columns
-        if column.name in strides and fits(stratum, row, column, strides[column.name], space)
+        if column.name in strides and can_step(stratum, row, column, strides[column.name], space)
     }
     return make_edit(space, reason, changes) if any(changes.values()) else None
 

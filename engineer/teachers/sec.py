@@ -9,13 +9,13 @@ from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.design import Design
-from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
 
 REASON = "the cells where the advantage was largest"
-Temperature = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and exp(Q / tau) is no number
+Temperature = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and exp(Q / tau) overflows
 
 
 class SecTeacher:
@@ -37,10 +37,10 @@ class SecTeacher:
         for seen in evidence.groups:
             cell = space.bin_cell(seen.cell, design.strata)
             self.values[cell] = self.rate * seen.groups.advantage + (1 - self.rate) * self.values.get(cell, 0.0)
-        weights = self.shares(space.grid(design.strata))
+        weights = self.softmax_shares(space.grid(design.strata))
         return propose_rows(design, weigh_cells(weights, design, space), REASON, space)
 
-    def shares(self, grid: list[Cell]) -> dict[Cell, float]:
+    def softmax_shares(self, grid: list[Cell]) -> dict[Cell, float]:
         """p of every cell of the grid."""
         weights = {cell: math.exp(self.values.get(cell, 0.0) / self.tau) for cell in grid}
         total = math.fsum(weights.values())
@@ -52,4 +52,4 @@ class SecTeacher:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Q by cell."""
-        self.values = {Cell.named(name): float(value) for name, value in state["values"].items()}
+        self.values = {Cell.from_name(name): float(value) for name, value in state["values"].items()}

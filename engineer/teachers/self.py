@@ -1,21 +1,20 @@
-"""The policy itself as the teacher: the current checkpoint answers in tokens."""
+"""The policy itself as the teacher: the current checkpoint answers, and may be trained on what its answers earn."""
 
 from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.design import Design
-from lakewright.engineer.evidence import (
-    DeltaGrammar,
-    Evidence,
-    EvidenceSettings,
-    evidence_tokens,
-    fit_to_budget,
-    read_tokens,
-    show,
-)
-from lakewright.engineer.proposal import Proposal, Stateless
-from lakewright.engineer.random_generators import Key
+from lakewright.engineer.design import Delta, Design
+from lakewright.engineer.evidence.evidence import Evidence, show_evidence
+from lakewright.engineer.evidence.modules import EvidenceSettings, fit_to_budget
+from lakewright.engineer.evidence.token_form import evidence_tokens, read_tokens
+from lakewright.engineer.evidence.vocabulary import DeltaGrammar
+from lakewright.engineer.proposal import Proposal, Spoken, Stateless
+from lakewright.engineer.random_generators import Key, numpy_rng, split_key
 from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.teachers.llm import Message, Reply, ask_about, parse_answer, prompt_text, propose_replies
 
 Allowed = Callable[[Sequence[str]], tuple[str, ...]]
 Decode = Callable[[list[str], Allowed], list[str]]
@@ -33,7 +32,7 @@ class SelfTeacher(Stateless):
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The checkpoint's delta; whatever tokens come back, a proposal, with an error where they make no delta."""
-        view = show(evidence, self.settings.chosen(), key)
+        view = show_evidence(evidence, self.settings.chosen(), key)
         view, cut = fit_to_budget(view, self.settings.budget, lambda view: len(evidence_tokens(view, space)))
         prompt = evidence_tokens(view, space)
         answer = self.decode(prompt, DeltaGrammar(space, design.strata).allowed)
@@ -44,3 +43,90 @@ class SelfTeacher(Stateless):
         except InputError as problem:
             delta, error = None, str(problem)
         return Proposal(" ".join(prompt), text, delta, error, summary=text, cut=cut, tokens=len(answer))
+
+
+Sample = Callable[[list[str], Allowed, int], list[list[str]]]
+"""Samples a group of answers: prompt tokens, the function prefix -> allowed next tokens, and a seed."""
+
+
+class Said(NamedTuple):
+    """A group of answers of a language model: as its tokens, with those of the prompt, and as texts."""
+
+    spoken: Spoken
+    texts: list[str]
+
+
+SampleJson = Callable[[list[Message], dict[str, Any], int], Said]
+"""Samples a group of answers in JSON: messages, the schema of an answer, and a seed."""
+A = TypeVar("A")
+
+
+class SelfTrainedTeacher(Stateless):
+    """Asks `sample` for a group of answers: the first that makes a delta is proposed, the others are its candidates.
+
+    The training that follows from what they earn is the loop's.
+    """
+
+    def __init__(self, sample: Sample, settings: EvidenceSettings) -> None:
+        self.sample = sample
+        self.settings = settings
+
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """The checkpoint's deltas, an answer a line; with an error where no answer makes one."""
+        showing, asking = split_key(key)
+        view = show_evidence(evidence, self.settings.chosen(), showing)
+        view, cut = fit_to_budget(view, self.settings.budget, lambda view: len(evidence_tokens(view, space)))
+        prompt = evidence_tokens(view, space)
+        seed = int(numpy_rng(asking).integers(2**31))
+        answers = self.sample(prompt, DeltaGrammar(space, design.strata).allowed, seed)
+        text = "\n".join(" ".join(answer) for answer in answers)
+        found = read_token_answers(answers, space)
+        usable = [delta for delta in found if isinstance(delta, Delta)]
+        different = [delta for place, delta in enumerate(usable) if delta not in usable[:place]]
+        return Proposal(
+            prompt=" ".join(prompt),
+            answer=text,
+            delta=different[0] if different else None,
+            error="" if different else str(found[0]),
+            candidates=tuple(different[1:]),
+            summary=" ".join(answers[0]),
+            cut=cut,
+            tokens=sum(map(len, answers)),
+        )
+
+
+class SelfTrainedLlmTeacher(Stateless):
+    """As `SelfTrainedTeacher`, for a language model: it answers in JSON at once, without a thought before it."""
+
+    def __init__(self, sample: SampleJson, settings: EvidenceSettings) -> None:
+        self.sample = sample
+        self.settings = settings
+
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """The checkpoint's deltas; with an error where no answer makes one."""
+        showing, asking = split_key(key)
+        messages, schema, cut = ask_about(evidence, design, space, self.settings, showing)
+        spoken, texts = self.sample(messages, schema, int(numpy_rng(asking).integers(2**31)))
+        replies = [Reply(text, len(answer)) for text, answer in zip(texts, spoken.answers, strict=True)]
+        proposal = propose_replies(replies, space)
+        return msgspec.structs.replace(proposal, prompt=prompt_text(messages), cut=cut, spoken=spoken)
+
+
+def read_token_answers(answers: Sequence[Sequence[str]], space: DesignSpace) -> list[Delta | InputError]:
+    """The delta of each answer in tokens, or the error why it has none."""
+    return _read_answers(lambda answer: read_tokens(answer, space), answers)
+
+
+def read_json_answers(texts: Sequence[str], space: DesignSpace) -> list[Delta | InputError]:
+    """The delta of each answer in JSON, or the error why it has none."""
+    return _read_answers(lambda text: parse_answer(text, space)[0], texts)
+
+
+def _read_answers(reader: Callable[[A], Delta], answers: Sequence[A]) -> list[Delta | InputError]:
+    found: list[Delta | InputError] = []
+    for answer in answers:
+        try:
+            found.append(reader(answer))
+        except InputError as error:
+            found.append(error)
+    return found

@@ -7,7 +7,7 @@ import msgspec
 from lakewright.core_jax.support import Share, convert
 from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.design import Design
-from lakewright.engineer.evidence import Evidence
+from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace

@@ -9,8 +9,8 @@ from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.design import Design
-from lakewright.engineer.evidence import Evidence
-from lakewright.engineer.options import Draws
+from lakewright.engineer.evidence.evidence import Evidence
+from lakewright.engineer.plugins import Draws
 from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.space import DesignSpace
@@ -35,7 +35,7 @@ class ThompsonTeacher:
         """The design of the slots. Without rollouts, no edits."""
         if not evidence.groups:
             return propose_nothing()
-        self._observe(evidence, design, space)
+        self._update_counts(evidence, design, space)
         cells, rng = space.grid(design.strata), numpy_rng(key)
         counts = np.array([self.counts.get(cell, (0.0, 0.0)) for cell in cells])
         drawn = rng.beta(1 + counts[:, 0], 1 + counts[:, 1], size=(self.draws, len(cells)))
@@ -48,9 +48,9 @@ class ThompsonTeacher:
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """S and F by cell."""
-        self.counts = {Cell.named(name): (float(s), float(f)) for name, (s, f) in state["counts"].items()}
+        self.counts = {Cell.from_name(name): (float(s), float(f)) for name, (s, f) in state["counts"].items()}
 
-    def _observe(self, evidence: Evidence, design: Design, space: DesignSpace) -> None:
+    def _update_counts(self, evidence: Evidence, design: Design, space: DesignSpace) -> None:
         self.counts = {cell: (self.decay * s, self.decay * f) for cell, (s, f) in self.counts.items()}
         for seen in evidence.groups:
             cell = space.bin_cell(seen.cell, design.strata)

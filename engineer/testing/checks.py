@@ -13,11 +13,11 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.testing.isolation import CallError, Calls, watch
+from lakewright.engineer.testing.isolation import CallError, Calls, watch_process
 from lakewright.engineer.testing.properties import EQUAL, EVERY, Properties
 from lakewright.engineer.testing.redraw import draw_elsewhere
 from lakewright.engineer.testing.report import Fault, Report, report_text
-from lakewright.engineer.testing.trials import encode
+from lakewright.engineer.testing.trials import encode_problem
 
 SECONDS, LIMIT = 20.0, 30.0
 PATIENCE = 6.0  # times the seconds that every bound and bin may take before the properties are tried
@@ -69,11 +69,11 @@ def find_faults(
     maker = maker or _find_maker(environment)
     begun = time.monotonic()
 
-    def work(calls: Calls, send: Callable[[bytes], None]) -> None:
+    def try_all(calls: Calls, send: Callable[[bytes], None]) -> None:
         _try_properties(environment, calls, send, seconds, maker)
 
     report, faults = Report(environment=name), []
-    for message in watch(work, limit, tick):
+    for message in watch_process(try_all, limit, tick):
         if isinstance(message, CallError):
             faults.append(Fault("the code returns", *message.args))
             continue
@@ -88,32 +88,33 @@ def find_faults(
 def _try_properties(
     environment: Environment, calls: Calls, send: Callable[[bytes], None], seconds: float, maker: Sequence[str]
 ) -> None:
-    """Sends each fault as it is found, and the report as it grows, so that what ends this process loses nothing."""
+    """Sends each fault, and the report after each property, so that an early end of this process loses nothing."""
     report = Report(environment="")
     properties = Properties(environment, calls, report, _find_given(environment))
 
-    def attempt(name: str, property: Callable[[], Fault | None]) -> Fault | None:
+    def try_property(name: str, property: Callable[[], Fault | None]) -> Fault | None:
         try:
             fault = property()
         except CallError as error:
             fault = Fault(name, str(error), "any")
-        _send(send, "report", report)
+        _send_message(send, "report", report)
         if fault:
-            _send(send, "fault", fault)
+            _send_message(send, "fault", fault)
         return fault
 
     begun = time.monotonic()
-    if attempt(EVERY, lambda: properties.try_cells(begun + PATIENCE * seconds)):
+    if try_property(EVERY, lambda: properties.try_cells(begun + PATIENCE * seconds)):
         return  # without problems the other properties would only say the same
     begun = time.monotonic()
     faults = [
-        attempt(one.__name__, functools.partial(one, begun + part * seconds)) for one, part in properties.in_order()
+        try_property(one.__name__, functools.partial(one, begun + part * seconds))
+        for one, part in properties.in_order()
     ]
     if not any(fault and fault.name == EQUAL for fault in faults):
-        attempt(EQUAL, lambda: _compare_elsewhere(properties, maker, calls.limit))
+        try_property(EQUAL, lambda: _compare_elsewhere(properties, maker, calls.limit))
 
 
-def _send(send: Callable[[bytes], None], kind: str, value: Any) -> None:
+def _send_message(send: Callable[[bytes], None], kind: str, value: Any) -> None:
     send(msgspec.json.encode((kind, value)))
 
 
@@ -130,7 +131,7 @@ def _compare_elsewhere(properties: Properties, maker: Sequence[str], limit: floa
     if isinstance(found, str):
         return Fault(EQUAL, f"another process failed: {found}", " ".join(maker))
     for case, problem in zip(cases, found, strict=True):
-        if encode(problem) != encode(properties.problems[case]):
+        if encode_problem(problem) != encode_problem(properties.problems[case]):
             said = "another process gave another problem; take all chance from rng, none from hashes, sets or clocks"
             return Fault(EQUAL, said, str(case))
     return None

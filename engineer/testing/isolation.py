@@ -22,7 +22,7 @@ GRACE = 2.0  # seconds that code which ignores a signal gets
 
 
 class CallError(Exception):
-    """What a call did instead of returning, in words."""
+    """The message of a call that did something else than returning."""
 
 
 class _TooLongError(BaseException):
@@ -30,7 +30,7 @@ class _TooLongError(BaseException):
 
 
 class Calls:
-    """Runs calls of an environment's code, each within `limit` seconds, in the process that `watch` started."""
+    """Runs calls of an environment's code, each within `limit` seconds, in the process that `watch_process` started."""
 
     def __init__(self, memory: mmap.mmap, limit: float) -> None:
         self.memory, self.limit = memory, limit
@@ -38,8 +38,8 @@ class Calls:
         signal.signal(signal.SIGALRM, self._end_call)
         sys.addaudithook(self._refuse_fork)
 
-    def run(self, what: str, case: str, call: Callable[[], T]) -> T:
-        """What a call gives. what: the member of the environment. Raises CallError where it does anything else."""
+    def run_call(self, what: str, case: str, call: Callable[[], T]) -> T:
+        """The result of a call. what: the member of the environment. Raises CallError where it does anything else."""
         data = case.encode(errors="backslashreplace")[: ROOM - HEAD.size]
         self.memory[HEAD.size : HEAD.size + len(data)] = data
         HEAD.pack_into(self.memory, 0, time.monotonic(), len(data))
@@ -75,7 +75,7 @@ class Calls:
             raise PermissionError("an environment works in one process")
 
 
-def watch(
+def watch_process(
     work: Callable[[Calls, Callable[[bytes], None]], None], limit: float, tick: Callable[[], None]
 ) -> Iterator[bytes | CallError]:
     """Runs work in a process of its own and yields the messages that it sends.

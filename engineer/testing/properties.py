@@ -13,12 +13,12 @@ from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import encode_delta, read_answer
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.environment import Environment, Problem
-from lakewright.engineer.guard import GuardSettings, judge
+from lakewright.engineer.guard import GuardSettings, judge_delta
 from lakewright.engineer.space import DesignSpace, check_design
 from lakewright.engineer.testing.isolation import CallError, Calls
 from lakewright.engineer.testing.report import Fault, Report
 from lakewright.engineer.testing.strategies import ODD_ANSWERS, answers, cells, deltas, designs, list_cells
-from lakewright.engineer.testing.trials import Draw, Trials, encode, find_smallest, show_answer, show_design
+from lakewright.engineer.testing.trials import Draw, Trials, encode_problem, find_smallest, show_answer, show_design
 
 EVERY, EQUAL = "every cell is drawn", "equal draws are equal"  # names of properties
 SEEDS, INDICES = st.integers(0, 2**31 - 1), st.integers(0, 10**6)
@@ -78,7 +78,7 @@ class Properties:
         self.took[draw] = time.monotonic() - begun
 
     def _is_known_drawable(self, cell: Cell) -> bool:
-        """Whether a cell can be drawn; of one at a bound or bin, whether it was."""
+        """Return True if a cell can be drawn; of one at a bound or bin, if it was."""
         if cell in self.cells_at_bounds:
             return Draw(cell, 0, 0) in self.problems
         try:
@@ -89,28 +89,47 @@ class Properties:
     def draw_again(self, until: float) -> Fault | None:
         """Equal cell, seed and index give the same problem, in any order."""
 
-        def attempt(draw: Draw) -> None:
+        def draw_twice(draw: Draw) -> None:
             first = self.problems.get(draw) or self.trials.draw_one(draw)
             self.trials.draw_one(Draw(draw.cell, draw.seed + 1, draw.place))
-            if encode(self.trials.draw_one(draw)) != encode(first):
+            if encode_problem(self.trials.draw_one(draw)) != encode_problem(first):
                 raise CallError("two draws gave two problems; take all chance from rng, and keep no state")
 
         more = st.builds(Draw, st.sampled_from([draw.cell for draw in self.problems]), SEEDS, INDICES)
-        return find_smallest(EQUAL, self.problems, more, attempt, str, until, 30)
+        return find_smallest(EQUAL, self.problems, more, draw_twice, str, until, 30)
 
     def draw_slices(self, until: float) -> Fault | None:
         """Problems of a design depend on design, seed and index alone, and are of its cells, in their shares."""
 
-        def attempt(case: tuple[Design, int, int]) -> None:
+        def draw_part(case: tuple[Design, int, int]) -> None:
             design, seed, first = case
             problems = self.trials.draw(design, 24, seed)
             part = self.trials.draw(design, 5, seed, first)
-            if list(map(encode, part)) != list(map(encode, problems[first : first + 5])):
+            if list(map(encode_problem, part)) != list(map(encode_problem, problems[first : first + 5])):
                 raise CallError("a part of the problems drawn alone is another; let design, seed and index decide")
             self._check_shares(design, problems)
 
-        strategy = st.tuples(self._designs(), SEEDS, st.integers(0, 19))
-        return find_smallest("draws follow the design", (), strategy, attempt, _show_slice, until, 50)
+        strategy = st.tuples(self._legal_designs(), SEEDS, st.integers(0, 19))
+        return find_smallest("draws follow the design", (), strategy, draw_part, _show_slice, until, 50)
+
+    def draw_mixed_cells(self, until: float) -> Fault | None:
+        """Problems come of the canonical cells of designs, too, which a trial draws one by one."""
+        mixed: dict[Cell, None] = {}
+        for draw in self.problems:
+            design = self._single_design(draw.cell)
+            mixed |= dict.fromkeys(self.trials.mix(design))
+        order = sorted(mixed, key=self._is_within_limits)  # no other property draws those beyond the limits
+
+        def draw_mixed(cell: Cell) -> None:
+            for problem in self.trials.draw_cell(cell, 1, 0):
+                if (found := self.environment.canonical(problem.cell)) != cell:
+                    raise CallError(f"draw_cell gave a problem of cell {found}; draw the cell that is asked for")
+
+        return find_smallest("cells of a mix are drawn", order, None, draw_mixed, lambda cell: f"cell {cell}", until)
+
+    def _is_within_limits(self, cell: Cell) -> bool:
+        limits = [(0, 1) if knob.trait else self.space.limits(cell.stratum, knob) for knob in self.space.knobs]
+        return all(low <= value <= high for value, (low, high) in zip(cell.values, limits, strict=True))
 
     def _check_shares(self, design: Design, problems: Sequence[Problem]) -> None:
         """Raises CallError where problems are of other cells than the design's, or in other shares."""
@@ -129,13 +148,13 @@ class Properties:
         if wrong := [problem for problem in problems if problem.version != design.version]:
             raise CallError(f"a problem has version {wrong[0].version}, the design {design.version}; pass it on")
 
-    def _designs(self) -> st.SearchStrategy[Design]:
+    def _legal_designs(self) -> st.SearchStrategy[Design]:
         return designs(self.space, self.bounds, **self.given)
 
     def separate_seeds(self, until: float) -> Fault | None:
         """Two seeds do not give the same problems, moved by some places."""
 
-        def attempt(draw: Draw) -> None:
+        def compare_seeds(draw: Draw) -> None:
             mine = [problem.key for problem in self._draw_cell(draw.cell, 8, draw.seed)]
             if len(set(mine)) < 6:
                 return
@@ -147,14 +166,16 @@ class Properties:
                         f"seed {seed} gives the same problems, {first} places on; let the seed decide, as rng does"
                     )
 
-        return find_smallest("seeds share no problems", self.problems, None, attempt, str, until)
+        return find_smallest("seeds share no problems", self.problems, None, compare_seeds, str, until)
 
     def _draw_cell(self, cell: Cell, count: int, seed: int) -> list[Problem]:
         """Problems of a design that has this cell alone."""
+        return self.trials.draw(self._single_design(cell), count, seed)
+
+    def _single_design(self, cell: Cell) -> Design:
         pairs = zip(self.space.knobs, cell.values, strict=True)
         row = {knob.name: float(value) if knob.trait else value for knob, value in pairs}
-        design = Design({cell.stratum: {self.space.share.name: 1.0, **row}}, given=self.given)
-        return self.trials.draw(design, count, seed)
+        return Design({cell.stratum: {self.space.share.name: 1.0, **row}}, given=self.given)
 
     def judge_references(self, until: float) -> Fault | None:
         """The right answer of a problem is valid."""
@@ -162,13 +183,13 @@ class Properties:
         if not known:
             self.report.warnings.append("problems have no right answer, on which a policy could be warmed up")
 
-        def attempt(draw: Draw) -> None:
+        def judge_reference(draw: Draw) -> None:
             problem = known.get(draw) or self.trials.draw_one(draw)
             if problem.answer and not self.trials.judge(problem, problem.answer).valid:
                 raise CallError(f"judge finds the problem's own answer {problem.answer!r:.60} not valid; correct one")
 
         more = st.builds(Draw, st.sampled_from([draw.cell for draw in known]), SEEDS, INDICES) if known else None
-        return find_smallest("the right answer is valid", known, more, attempt, str, until, 50)
+        return find_smallest("the right answer is valid", known, more, judge_reference, str, until, 50)
 
     def judge_any_text(self, until: float) -> Fault | None:
         """Any text is judged without an error, twice the same, with a declared failure and a finite reward."""
@@ -176,34 +197,36 @@ class Properties:
         odd = [(problems[0], text) for text in (*ODD_ANSWERS, problems[0].answer)]
         strategy = st.sampled_from(problems).flatmap(lambda problem: st.tuples(st.just(problem), answers(problem)))
 
-        def attempt(case: tuple[Problem, str]) -> None:
+        def judge_case(case: tuple[Problem, str]) -> None:
             self.trials.judge(*case)
 
-        return find_smallest("any text is judged", odd, strategy, attempt, lambda case: show_answer(*case), until, 300)
+        return find_smallest(
+            "any text is judged", odd, strategy, judge_case, lambda case: show_answer(*case), until, 300
+        )
 
     def read_any_delta(self, until: float) -> Fault | None:
         """Any delta of the schema leads to a legal design that can be drawn; both are the same after JSON."""
 
-        def attempt(case: tuple[Design, Delta]) -> None:
+        def apply_delta(case: tuple[Design, Delta]) -> None:
             design, delta = case
             _check_round_trips(design, delta, self.space)
             settings = GuardSettings(floor=min(GuardSettings().floor, 1 / len(design.strata)))
-            found = judge(design, delta, self.bounds, settings).design
+            found = judge_delta(design, delta, self.bounds, settings).design
             try:
                 check_design(found, self.space)
             except InputError as error:
                 raise CallError(f"a delta led to an illegal design ({error}); correct the limits") from error
             self.trials.draw(found, 4, 0)
 
-        strategy = self._designs().flatmap(lambda design: st.tuples(st.just(design), deltas(self.space, design)))
-        return find_smallest("any delta leads to a legal design", (), strategy, attempt, _show_delta, until, 100)
+        strategy = self._legal_designs().flatmap(lambda design: st.tuples(st.just(design), deltas(self.space, design)))
+        return find_smallest("any delta leads to a legal design", (), strategy, apply_delta, _show_delta, until, 100)
 
-    def measure(self, until: float) -> Fault | None:
+    def measure_rates(self, until: float) -> Fault | None:
         """Measures rates and distinct problems, and what a constant answer scores."""
         rates: list[tuple[int, float]] = []
         pool: list[Problem] = []
 
-        def attempt(draw: Draw) -> None:
+        def measure_cell(draw: Draw) -> None:
             begun = time.monotonic()
             found = self._draw_cell(draw.cell, SAMPLE, 1)
             rates.append((SAMPLE, time.monotonic() - begun))
@@ -211,7 +234,7 @@ class Properties:
             pool.extend(found[:32])
 
         quick = sorted(self.problems, key=lambda draw: self.space.hardness(draw.cell, self.space.strata))
-        fault = find_smallest(EVERY, quick, None, attempt, str, until)
+        fault = find_smallest(EVERY, quick, None, measure_cell, str, until)
         if fault:
             return fault
         self.report.problems_per_second = sum(count for count, _ in rates) / max(1e-9, sum(took for _, took in rates))
@@ -261,13 +284,14 @@ class Properties:
         """The properties after `try_cells`, each with the part of the time by which it ends."""
         return [
             (self.try_between, 0.15),
-            (self.draw_again, 0.25),
+            (self.draw_mixed_cells, 0.2),
+            (self.draw_again, 0.3),
             (self.draw_slices, 0.4),
             (self.separate_seeds, 0.5),
             (self.judge_references, 0.6),
             (self.judge_any_text, 0.7),
             (self.read_any_delta, 0.85),
-            (self.measure, 1.0),
+            (self.measure_rates, 1.0),
         ]
 
 

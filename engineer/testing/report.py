@@ -1,4 +1,4 @@
-"""What a check of an environment found: faults with their smallest cases, what cannot be drawn, and rates."""
+"""The report of a check of an environment: faults with their smallest cases, what cannot be drawn, and rates."""
 
 import msgspec
 
@@ -20,9 +20,9 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, kw_only=True):
-    """What a check found.
+    """The findings of a check.
 
-    environment: its name. faults: what does not hold. warnings: what to look at. cells: how many were looked at, at
+    environment: its name. faults: what does not hold. warnings: what to examine. cells: how many were tried, at
     bounds and bins of the knobs; drawn: those of which problems came. undrawable: the others of the strata, by stratum,
     as the names of cells. distinct: an estimate of the number of distinct problems, by name of cell. constant: the
     constant answer that scores best, its share of valid answers and its mean reward. problems_per_second,

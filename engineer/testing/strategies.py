@@ -11,7 +11,7 @@ from lakewright.engineer.delta import MAX_REASON, make_edit
 from lakewright.engineer.design import Delta, Design, Row
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.guard import Bounds, can_draw
-from lakewright.engineer.space import DesignSpace, normalize
+from lakewright.engineer.space import DesignSpace, normalize_design
 
 try:
     from hypothesis import strategies as st
@@ -26,28 +26,30 @@ ODD_ANSWERS = ("", "0", "1", "-1", "yes", "A", " ", "\n", "\0", "é", "1e999", "
 
 def spaces() -> SearchStrategy[DesignSpace]:
     """Spaces of one to four strata and one to three knobs: levels, whole ones and traits, with limits and givens."""
-    return _spaces()
+    return _draw_space()
 
 
 @st.composite
-def _spaces(draw: DrawFn) -> DesignSpace:
+def _draw_space(draw: DrawFn) -> DesignSpace:
     number = draw(st.integers(1, 4))
     strata: list[Stratum] = (
         list(range(2, 2 + number)) if draw(st.booleans()) else [f"s{rank}" for rank in range(number)]
     )
-    knobs = [draw(_knobs(f"knob{place}")) for place in range(draw(st.integers(1, 3)))]
+    knobs = [draw(_draw_knob(f"knob{place}")) for place in range(draw(st.integers(1, 3)))]
     limits: dict[Stratum, dict[str, tuple[float, float]]] = {}
     for stratum in strata:
         if draw(st.booleans()):
             knob = draw(st.sampled_from(knobs))
-            low, high = sorted(draw(st.tuples(_values(knob, knob.low, knob.high), _values(knob, knob.low, knob.high))))
+            low, high = sorted(
+                draw(st.tuples(_values_between(knob, knob.low, knob.high), _values_between(knob, knob.low, knob.high)))
+            )
             limits[stratum] = {knob.name: (low, high)}
     givens = [Given(name="given", middle=2.0)] if draw(st.booleans()) else []
     return DesignSpace(strata, knobs, limits=limits, ranked=draw(st.booleans()), givens=givens)
 
 
 @st.composite
-def _knobs(draw: DrawFn, name: str) -> Knob:
+def _draw_knob(draw: DrawFn, name: str) -> Knob:
     harder: Literal[-1, 0, 1] = draw(st.sampled_from([1, 0, -1]))
     kind = draw(st.sampled_from(["whole", "level", "trait"]))
     if kind == "trait":
@@ -57,7 +59,7 @@ def _knobs(draw: DrawFn, name: str) -> Knob:
     return Knob(name=name, low=low, high=low + width, whole=whole, step=1.0 if whole else 0.1, harder=harder)
 
 
-def _values(knob: Knob, low: float, high: float) -> SearchStrategy[float]:
+def _values_between(knob: Knob, low: float, high: float) -> SearchStrategy[float]:
     """Values of a design, from low to high."""
     if knob.whole:
         return st.integers(round(low), round(high))
@@ -78,7 +80,9 @@ def cells(space: DesignSpace, drawable: Callable[[Cell], bool] | None = None) ->
 
 
 def _cells_of(space: DesignSpace, stratum: Stratum) -> SearchStrategy[Cell]:
-    ways = [st.booleans() if knob.trait else _values(knob, *space.limits(stratum, knob)) for knob in space.knobs]
+    ways = [
+        st.booleans() if knob.trait else _values_between(knob, *space.limits(stratum, knob)) for knob in space.knobs
+    ]
     return st.tuples(*ways).map(lambda values: Cell(stratum, values))
 
 
@@ -89,16 +93,18 @@ def list_cells(space: DesignSpace) -> list[Cell]:
         ways: list[list[float]] = []
         for knob in space.knobs:
             low, high = space.limits(stratum, knob)
-            ways.append([False, True] if knob.trait else sorted({low, high, *knob.centres(low, high, knob.bins)}))
-        found += [(sum(places), rank, _pick(stratum, ways, places)) for places in _places(list(map(len, ways)))]
+            ways.append([False, True] if knob.trait else sorted({low, high, *knob.list_centres(low, high, knob.bins)}))
+        found += [
+            (sum(places), rank, _pick_cell(stratum, ways, places)) for places in _list_places(list(map(len, ways)))
+        ]
     return [cell for _, _, cell in sorted(found, key=lambda item: item[:2]) if space.allows(cell)]
 
 
-def _pick(stratum: Stratum, ways: list[list[float]], places: tuple[int, ...]) -> Cell:
+def _pick_cell(stratum: Stratum, ways: list[list[float]], places: tuple[int, ...]) -> Cell:
     return Cell(stratum, tuple(way[place] for way, place in zip(ways, places, strict=True)))
 
 
-def _places(lengths: list[int]) -> list[tuple[int, ...]]:
+def _list_places(lengths: list[int]) -> list[tuple[int, ...]]:
     """The places of all values of some knobs; where these are too many, of one knob at a time, and the last."""
     if math.prod(lengths) <= MOST_WAYS:
         return list(itertools.product(*map(range, lengths)))
@@ -110,28 +116,28 @@ def _places(lengths: list[int]) -> list[tuple[int, ...]]:
 def designs(space: DesignSpace, bounds: Bounds | None = None, **given: float) -> SearchStrategy[Design]:
     """Legal designs of a space. bounds: an environment that can draw all problems of the design. given: its givens."""
     chosen = cells(space, bounds.drawable if bounds else None)
-    return _designs(space, chosen, bounds, given)
+    return _draw_design(space, chosen, bounds, given)
 
 
 @st.composite
-def _designs(
+def _draw_design(
     draw: DrawFn, space: DesignSpace, chosen: SearchStrategy[Cell], bounds: Bounds | None, given: dict[str, float]
 ) -> Design:
     rows: dict[Stratum, Row] = {}
     for cell in draw(st.lists(chosen, min_size=1, max_size=4, unique_by=lambda cell: cell.stratum)):
         row: Row = {space.share.name: draw(st.integers(1, 9))}
         for knob, value in zip(space.knobs, cell.values, strict=True):
-            row[knob.name] = _clip(float(value), *space.limits(cell.stratum, knob)) if knob.trait else value
+            row[knob.name] = _clip_value(float(value), *space.limits(cell.stratum, knob)) if knob.trait else value
         mixed = dict(row)
         for knob in space.knobs:
             if knob.trait:
-                mixed[knob.name] = draw(_values(knob, *space.limits(cell.stratum, knob)))
+                mixed[knob.name] = draw(_values_between(knob, *space.limits(cell.stratum, knob)))
         rows[cell.stratum] = mixed if bounds is None or can_draw(cell.stratum, mixed, bounds) else row
     known = {one.name: one.middle for one in space.givens} | given
-    return normalize(Design(rows, given=known), space)
+    return normalize_design(Design(rows, given=known), space)
 
 
-def _clip(value: float, low: float, high: float) -> float:
+def _clip_value(value: float, low: float, high: float) -> float:
     return min(max(value, low), high)
 
 

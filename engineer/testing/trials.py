@@ -28,7 +28,7 @@ class _TimeUpError(BaseException):
 
 
 class Draw(NamedTuple):
-    """What determines a problem that is drawn alone."""
+    """The cell, seed and index that determine a problem."""
 
     cell: Cell
     seed: int
@@ -61,7 +61,7 @@ def find_smallest(
 
     tried = 0
 
-    def fails(case: T) -> bool:
+    def fails_case(case: T) -> bool:
         nonlocal tried
         tried += 1
         if time.monotonic() > until + (SHRINKING if found else 0) and tried > LEAST:
@@ -83,11 +83,11 @@ def find_smallest(
     if strategy is not None:
         # Not reproducible faults end the search, too; the last case that failed is the smallest.
         with suppress(HypothesisException, _TimeUpError):
-            find(strategy, fails, settings=_settings(most), random=Random(0))
+            find(strategy, fails_case, settings=_search_settings(most), random=Random(0))
     return Fault(name, found[-1][1], show(found[-1][0])) if found else None
 
 
-def _settings(most: int) -> settings:
+def _search_settings(most: int) -> settings:
     return settings(
         max_examples=most,
         database=None,
@@ -98,7 +98,7 @@ def _settings(most: int) -> settings:
 
 
 class Trials:
-    """An environment with calls that cannot do harm. Each raises CallError where the environment breaks a promise."""
+    """An environment whose calls are isolated. Each raises CallError where the environment breaks a promise."""
 
     def __init__(self, environment: Environment, calls: Calls) -> None:
         self.environment = environment
@@ -107,10 +107,10 @@ class Trials:
         self.said: dict[Cell, bool] = {}
 
     def is_drawable(self, cell: Cell) -> bool:
-        """What the environment says of a cell, asked once."""
+        """Return True if the environment can draw a cell; asked once."""
         if cell in self.said:
             return self.said[cell]
-        said = self.calls.run("drawable", f"cell {cell}", lambda: self.environment.drawable(cell))
+        said = self.calls.run_call("drawable", f"cell {cell}", lambda: self.environment.drawable(cell))
         if not isinstance(said, bool):
             raise CallError(f"drawable gave {said!r:.60}; return a bool")
         self.said[cell] = said
@@ -118,23 +118,35 @@ class Trials:
 
     def draw_one(self, draw: Draw) -> Problem:
         """A problem drawn alone, which JSON can hold."""
-        problem = self.calls.run("make", str(draw), lambda: self.environment.draw_one(*draw))
+        problem = self.calls.run_call("make", str(draw), lambda: self.environment.draw_one(*draw))
         return self._check_json(problem)
 
     def draw(self, design: Design, count: int, seed: int, first: int = 0) -> list[Problem]:
         """Problems of a design."""
         case = f"{show_design(design)}, seed {seed}, problems {first} to {first + count - 1}"
-        problems = self.calls.run("draw", case, lambda: self.environment.draw(design, count, seed, first))
+        problems = self.calls.run_call("draw", case, lambda: self.environment.draw(design, count, seed, first))
         if not isinstance(problems, list) or len(problems) != count:
             raise CallError(f"draw gave {problems!r:.60}; return a list of {count} problems")
+        return [self._check_json(problem) for problem in problems]
+
+    def mix(self, design: Design) -> dict[Cell, float]:
+        """The share of each canonical cell of the problems of a design."""
+        return self.calls.run_call("mix", show_design(design), lambda: self.environment.mix(design))
+
+    def draw_cell(self, cell: Cell, count: int, seed: int) -> list[Problem]:
+        """Problems of a canonical cell, as a trial draws them."""
+        case = f"cell {cell}, seed {seed}, {count} problems"
+        problems = self.calls.run_call("draw_cell", case, lambda: self.environment.draw_cell(cell, count, seed))
+        if not isinstance(problems, list) or len(problems) != count:
+            raise CallError(f"draw_cell gave {problems!r:.60}; return a list of {count} problems")
         return [self._check_json(problem) for problem in problems]
 
     def judge(self, problem: Problem, answer: str) -> Verdict:
         """The verdict on an answer, with all that it promises."""
         case = show_answer(problem, answer)
-        before = encode(problem)
-        verdict = self.calls.run("judge", case, lambda: self.environment.check_verdict(problem, answer))
-        if encode(problem) != before:
+        before = encode_problem(problem)
+        verdict = self.calls.run_call("judge", case, lambda: self.environment.check_verdict(problem, answer))
+        if encode_problem(problem) != before:
             raise CallError("judge changed the problem; leave its data as they are")
         if not isinstance(verdict.valid, bool):
             raise CallError(f"judge gave valid {verdict.valid!r:.60}; return a bool")
@@ -143,7 +155,10 @@ class Trials:
         if unknown := [grade for grade in verdict.grades if grade not in self.space.grades]:
             raise CallError(f"judge gave grade {unknown[0]!r:.60}, which the space does not declare; add it to grades")
         again = msgspec.json.decode(before, type=Problem)
-        if self.calls.run("judge", f"{case}, read from JSON", lambda: self.environment.judge(again, answer)) != verdict:
+        if (
+            self.calls.run_call("judge", f"{case}, read from JSON", lambda: self.environment.judge(again, answer))
+            != verdict
+        ):
             raise CallError(
                 "judge gave another verdict on the problem as read from JSON; leave out chance, clocks and state, "
                 "and let data be JSON values"
@@ -154,15 +169,15 @@ class Trials:
         if not isinstance(problem, Problem):
             raise CallError(f"draw gave {problem!r:.60}; return problems")
         try:
-            data = encode(problem)
-            if encode(msgspec.json.decode(data, type=Problem)) != data:
+            data = encode_problem(problem)
+            if encode_problem(msgspec.json.decode(data, type=Problem)) != data:
                 raise CallError("a problem is another one after JSON; let its data be JSON values")
         except (TypeError, ValueError, msgspec.MsgspecError) as error:
             raise CallError(f"a problem does not fit into JSON ({error}); let its data be JSON values") from error
         return problem
 
 
-def encode(problem: Problem) -> bytes:
+def encode_problem(problem: Problem) -> bytes:
     """A problem in JSON."""
     return msgspec.json.encode(problem)
 

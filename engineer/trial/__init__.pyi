@@ -2,14 +2,12 @@ from .reward import Earned as Earned
 from .reward import ProposalReward as ProposalReward
 from .reward import Score as Score
 from .reward import reward_proposals as reward_proposals
-from .rivals import add_rivals as add_rivals
-from .rivals import stretch as stretch
 from .selection import MISFIT as MISFIT
 from .selection import Lead as Lead
 from .selection import choose_rival as choose_rival
 from .selection import estimate_lead as estimate_lead
 from .selection import problems_by_round as problems_by_round
-from .selection import shortlist as shortlist
+from .selection import shortlist_designs as shortlist_designs
 from .signals import FEWEST as FEWEST
 from .signals import CellTrial as CellTrial
 from .signals import Signal as Signal

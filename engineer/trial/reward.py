@@ -1,4 +1,4 @@
-"""What a proposal earns the engineer that made it, and the advantages of a group of proposals."""
+"""The reward of a proposal for the engineer that made it, and the advantages of a group of proposals."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,7 +8,7 @@ import numpy as np
 from lakewright.core_jax.support import Weight
 from lakewright.engineer.design import Design
 from lakewright.engineer.guard import GuardVerdict
-from lakewright.engineer.options import Power
+from lakewright.engineer.plugins import Power
 from lakewright.engineer.space import DesignSpace
 
 Score = Callable[[Design], float]  # what a design is worth beyond the current one
@@ -18,7 +18,7 @@ LEAST_SPREAD = 1e-3  # of rewards: less is noise, and teaches nothing
 
 
 class ProposalReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a proposal earns."""
+    """Settings of the reward of a proposal."""
 
     scale: Weight = 50.0
     """Scale of the score; with 50 a lead of 0.02 in p (1 - p) counts as 1."""
@@ -52,7 +52,9 @@ def reward_proposals(
 ) -> list[Earned]:
     """r = scale (s(design) - s(current)) - held_back [projected] - identical (share of near-identical siblings), or -1.
 
-    `score` is s(design) - s(current). The advantage is (r - mean) / standard deviation over the group, and 0 where all
+    verdicts: of the guard, one a proposal. score: s(design) - s(current). settings: the weights. space: of the designs.
+
+    The advantage is (r - mean) / standard deviation over the group, and 0 where all
     earn the same. (Absolute Zero 2505.03335 for the -1 of what cannot be used; R-Zero 2508.05004 for the siblings.)
     """
     status = np.array([verdict.status for verdict in verdicts])
@@ -68,11 +70,11 @@ def reward_proposals(
 
 def _share_alike(verdicts: Sequence[GuardVerdict], place: int, space: DesignSpace) -> float:
     others = [verdict.design for other, verdict in enumerate(verdicts) if other != place]
-    alike = sum(_near(verdicts[place].design, other, space) for other in others)
+    alike = sum(_is_near(verdicts[place].design, other, space) for other in others)
     return alike / len(others) if others else 0.0
 
 
-def _near(one: Design, other: Design, space: DesignSpace) -> bool:
+def _is_near(one: Design, other: Design, space: DesignSpace) -> bool:
     return all(
         abs(row[column.name] - other.strata[stratum][column.name]) <= NEAR * max(1.0, column.span)
         for stratum, row in one.strata.items()

@@ -6,10 +6,10 @@ from typing import NamedTuple
 
 import msgspec
 import numpy as np
-from scipy.stats import norm
 
 from lakewright.engineer.cells import Cell
-from lakewright.engineer.difficulty import DifficultyModel, Mix, Worth, estimate_worth
+from lakewright.engineer.difficulty.model import DifficultyModel
+from lakewright.engineer.difficulty.worth import Mix, Worth, estimate_worth
 from lakewright.engineer.space import DesignSpace
 
 MISFIT = 0.01  # of the model beyond its own uncertainty, in units of p (1 - p)
@@ -18,7 +18,7 @@ SHARED = 4.0  # problems of any cell that the spread of a cell is mixed with
 
 
 class Lead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How much more signal a design gives than the current one: what was measured, what the model said, and both.
+    """The lead in signal of a design over the current one: what was measured, what the model said, and both.
 
     measured, error: the difference of scores on the cells rolled out, and its standard error. expected: the model's
     difference. mean, deviation: of the posterior. better: its probability of more than 0.
@@ -39,10 +39,13 @@ class Outlook(NamedTuple):
     variance: float
 
 
-def shortlist(model: DifficultyModel, current: Mix, mixes: Sequence[Mix], count: int, space: DesignSpace) -> list[int]:
+def shortlist_designs(
+    model: DifficultyModel, current: Mix, mixes: Sequence[Mix], count: int, space: DesignSpace
+) -> list[int]:
     """The places of the `count` designs of the largest expected worth beyond the current one, by their mixes of cells.
 
-    Best first; equal ones, and those of no model, in order.
+    model: the posterior. current, mixes: the cells of the designs. count: how many. space: that of the cells. Best
+    first; equal ones, and those of no model, in order.
     """
     if not model.groups:
         return list(range(len(mixes)))[:count]
@@ -51,7 +54,7 @@ def shortlist(model: DifficultyModel, current: Mix, mixes: Sequence[Mix], count:
 
 
 def problems_by_round(problems: int, rivals: int) -> list[int]:
-    """How many problems a design has been tried on after each round of successive halving (Jamieson, Talwalkar 2016).
+    """The problems on which a design has been tried after each round of successive halving (Jamieson, Talwalkar 2016).
 
     After each round but the last the worse half of the rivals leaves, so there are ceil(log2(rivals)) + 1 of them.
     """
@@ -62,19 +65,21 @@ def problems_by_round(problems: int, rivals: int) -> list[int]:
 def estimate_lead(mix: Mix, current: Mix, values: Mapping[Cell, Sequence[float]], prior: Worth | None) -> Lead:
     """The lead of a design over the current one, from the estimates of what the problems of each cell are worth.
 
+    mix, current: the cells of the two designs. values: of the problems by cell. prior: the model's, if it has a vote.
+
     Cells are shared, so the difference is sum_s (q_s - c_s) m_s, with q and c the shares of the two and m_s the mean
     of a cell's problems, and its variance sum_s (q_s - c_s)^2 v_s / n_s. Its normal likelihood is multiplied with the
     normal prior of the difficulty model, whose variance is that of the model and MISFIT^2.
     """
     away = {s: mix.get(s, 0.0) - current.get(s, 0.0) for s in dict.fromkeys([*mix, *current])}
-    spread = _spreads({s: values[s] for s in away})
+    spread = _estimate_spreads({s: values[s] for s in away})
     measured = math.fsum(part * float(np.mean(values[s])) for s, part in away.items())
     error = math.sqrt(math.fsum(part**2 * spread[s] / len(values[s]) for s, part in away.items()))
     outlook = Outlook(prior.mean, prior.deviation**2 + MISFIT**2) if prior else Outlook(0.0, math.inf)
     precision = 1 / max(error**2, 1e-12), 1 / outlook.variance
     mean = (precision[0] * measured + precision[1] * outlook.mean) / sum(precision)
     deviation = sum(precision) ** -0.5
-    better = float(norm.cdf(mean / deviation)) if any(away.values()) else 0.5
+    better = _normal_cdf(mean / deviation) if any(away.values()) else 0.5
     return Lead(measured, error, outlook.mean, mean, deviation, better)
 
 
@@ -95,10 +100,17 @@ def choose_rival(leads: Sequence[Lead], best: int, proposed: int | None = None) 
         leads[best].mean - leads[proposed].mean,
         math.hypot(leads[best].deviation, leads[proposed].deviation),
     )
-    return proposed if norm.cdf(ahead / spread) <= 0.5 + TIE else best
+    return proposed if _normal_cdf(ahead / spread) <= 0.5 + TIE else best
 
 
-def _spreads(values: Mapping[Cell, Sequence[float]]) -> dict[Cell, float]:
+def _normal_cdf(x: float) -> float:
+    """The distribution function of the standard normal distribution."""
+    from scipy.special import ndtr  # loaded by trials alone: an engineer is imported without it
+
+    return float(ndtr(x))
+
+
+def _estimate_spreads(values: Mapping[Cell, Sequence[float]]) -> dict[Cell, float]:
     """The variance between the problems of each cell, mixed with that of all, as cells are small."""
     pooled = float(np.var(np.concatenate([np.asarray(part) for part in values.values()])))
     return {s: (len(part) * float(np.var(part)) + SHARED * pooled) / (len(part) + SHARED) for s, part in values.items()}

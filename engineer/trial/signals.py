@@ -1,4 +1,4 @@
-"""What designs are compared by before one is trained on: the signal that the policy gets on their problems.
+"""The signals by which designs are compared before training: what the policy gets on their problems.
 
 Designs share cells, so each cell is rolled out once, and the signal of a design is the mean over its cells by their
 shares of its problems: designs that differ in shares alone differ by no chance of sampling. Cells are those of
@@ -13,7 +13,8 @@ import msgspec
 from lakewright.core_jax.support import Count
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design, by_stratum
-from lakewright.engineer.difficulty import Mix, Objective
+from lakewright.engineer.difficulty.model import Objective
+from lakewright.engineer.difficulty.worth import Mix
 
 FEWEST = 2  # problems of a cell, however small its share
 
@@ -30,7 +31,7 @@ class TrialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     shortlist: Count = 2
     """How many proposals are tried against the current design, those of the largest expected worth."""
     prior: bool = True
-    """Whether the difficulty model has a say in the choice, besides what was measured."""
+    """Whether the difficulty model counts in the choice, as well as what was measured."""
 
     def __post_init__(self) -> None:
         if self.samples < 2:
@@ -38,7 +39,7 @@ class TrialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Signal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a policy got on some problems, means over the problems.
+    """The signal of some problems for a policy, means over the problems.
 
     valid: p, the share of valid answers to a problem. informative: whether some of its answers are valid and some are
     not. variance: p (1 - p), estimated without bias.
@@ -62,12 +63,12 @@ class Tried(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def score(self) -> float:
-        """What designs are compared by: the mean regret, or the mean variance, half of how often two answers differ."""
+        """The score of a design: the mean regret, or the mean variance, half of how often two answers differ."""
         return 1 - self.signal.valid if self.objective == "regret" else self.signal.variance
 
 
 class CellTrial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How many of the `answers` sampled to each problem of a cell are valid."""
+    """The number of valid answers among the `answers` sampled to each problem of a cell."""
 
     cell: Cell
     answers: int
@@ -80,7 +81,7 @@ class CellTrial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return [x * (self.answers - x) / (self.answers * (self.answers - 1)) for x in self.valid]
 
     def values(self, objective: Objective) -> list[float]:
-        """What each problem is worth: its variance, or the share of its answers that are not valid."""
+        """The worth of each problem: its variance, or the share of its answers that are not valid."""
         return [1 - x / self.answers for x in self.valid] if objective == "regret" else self.variances()
 
     def signal(self) -> Signal:
@@ -93,7 +94,7 @@ class CellTrial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def problems_to_try(mixes: Iterable[Mix], settings: TrialSettings) -> dict[Cell, int]:
-    """How many problems of each cell to roll out: the most that any design asks for, by their mixes of cells."""
+    """The number of problems of each cell to roll out: the most that any design asks for, by their mixes of cells."""
     wanted: dict[Cell, float] = {}
     for mix in mixes:
         for cell, share in mix.items():
@@ -104,15 +105,18 @@ def problems_to_try(mixes: Iterable[Mix], settings: TrialSettings) -> dict[Cell,
 def sum_up_trial(
     design: Design, mix: Mix, signals: Mapping[Cell, Signal], objective: Objective = "learnability"
 ) -> Tried:
-    """The signal of a design from those of its cells."""
+    """The signal of a design from those of its cells.
+
+    design, mix: the design and its cells. signals: by cell. objective: what problems are worth.
+    """
     strata = {
         stratum: {cell: share for cell, share in mix.items() if cell.stratum == stratum} for stratum in design.strata
     }
-    by_stratum = {stratum: _mean(part, signals) for stratum, part in strata.items() if part}
-    return Tried(design, _mean(mix, signals), by_stratum, objective)
+    by_stratum = {stratum: _average_signals(part, signals) for stratum, part in strata.items() if part}
+    return Tried(design, _average_signals(mix, signals), by_stratum, objective)
 
 
-def _mean(mix: Mix, signals: Mapping[Cell, Signal]) -> Signal:
+def _average_signals(mix: Mix, signals: Mapping[Cell, Signal]) -> Signal:
     total = math.fsum(mix.values())
     fields = Signal.__struct_fields__
     return Signal(

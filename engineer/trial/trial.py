@@ -8,7 +8,8 @@ import msgspec
 from lakewright.core_jax.results import Group
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
-from lakewright.engineer.difficulty import Mix, Objective, Worth
+from lakewright.engineer.difficulty.model import Objective
+from lakewright.engineer.difficulty.worth import Mix, Worth
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.trial.selection import Lead, choose_rival, estimate_lead, problems_by_round
 from lakewright.engineer.trial.signals import CellTrial, Signal, TrialSettings, Tried, problems_to_try, sum_up_trial
@@ -72,7 +73,7 @@ class TrialWork:
 
     @property
     def values(self) -> Mapping[Cell, Sequence[float]]:
-        """What the problems of each cell are worth."""
+        """The worth of the problems of each cell."""
         return {cell: part.values(self.objective) for cell, part in self.cells.items()}
 
     def roll_out_on(self, mixes: Sequence[Mix], problems: int) -> None:
@@ -138,7 +139,7 @@ def try_beside_current(
 
 
 def measure_leads(work: TrialWork, current: Design, rivals: Sequence[Design]) -> list[Lead]:
-    """What rollouts on all the problems of a trial say of each rival beside the current design; none leaves early."""
+    """The lead of each rival over the current design, from rollouts on all the problems; none leaves early."""
     mix, others = work.environment.mix(current), [work.environment.mix(rival) for rival in rivals]
     work.roll_out_on([mix, *others], work.settings.boards)
     return [estimate_lead(other, mix, work.values, None) for other in others]

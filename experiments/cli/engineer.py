@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from lakewright.experiments.cli import engineer_folder
-from lakewright.experiments.cli.conventions.options import TEACHERS, Flag, Json
+from lakewright.experiments.cli.conventions.options import TEACHERS, Flag, Json, check_name_of_teacher
 from lakewright.experiments.cli.conventions.output import encode_line, print_found
 from lakewright.experiments.cli.conventions.overrides import Overrides
 from lakewright.experiments.runtime.library_setup import prepare_training
@@ -48,7 +48,7 @@ def propose(
     folder: Annotated[Path, Parameter(name="DIR")],
     /,
     *,
-    teacher: Annotated[str, Parameter(choices=TEACHERS)],
+    teacher: Annotated[str, Parameter(validator=check_name_of_teacher)],
     stage: int | None = None,
     json: Json = False,
     overrides: Overrides,
@@ -57,7 +57,7 @@ def propose(
 
     Args:
         folder: The run folder.
-        teacher: Who is asked.
+        teacher: Who is asked: a name (see `lakewright settings teacher`), module:Class or FILE.py:Class.
         stage: A finished stage, counted from 0; without it the last one.
     """
     prepare_training()
@@ -131,7 +131,7 @@ def replay(
     Args:
         first: A run folder.
         others: More run folders.
-        teachers: Names, separated by commas; without it all that ask no model.
+        teachers: Names, module:Class or FILE.py:Class, separated by commas; without it all that ask no model.
     """
     prepare_training()
     from lakewright.engineer.teachers import MODELS

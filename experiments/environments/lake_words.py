@@ -8,8 +8,7 @@ import numpy as np
 from lakewright.core_jax.config import holds
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
-from lakewright.engineer.evidence import Case, Drawn
-from lakewright.engineer.tally import Tally
+from lakewright.engineer.tally import Case, Drawn, Tally
 from lakewright.engineer.words import Words
 
 TRAITS = MappingProxyType({"wait_ratio": ("a forced wait", "no forced wait")})

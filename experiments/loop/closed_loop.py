@@ -27,7 +27,7 @@ from lakewright.experiments.loop.redesign.decision import (
 )
 from lakewright.experiments.loop.redesign.difficulty import fit_forecast
 from lakewright.experiments.loop.redesign.engineer_training import TRAINED, train_engineer
-from lakewright.experiments.loop.redesign.story import describe_stage
+from lakewright.experiments.loop.redesign.story import describe_redesign, describe_stage
 from lakewright.experiments.loop.redesign.teacher_models import check_askable
 from lakewright.experiments.loop.redesign.trial import try_proposals
 from lakewright.experiments.loop.settings.run_settings import RunSettings
@@ -49,6 +49,8 @@ def run(settings: RunSettings, folder: RunFolder, on_stage: Callable[[], object]
     trainee = make_trainee(settings)
     folder.open(settings)
     held_out = prepare_run(trainee, folder)
+    if settings.engineer.asked_first:
+        _redesign_first_stage(trainee, folder)
     on_stage()
     for number in range(settings.stages):
         stage = folder.stage(number)
@@ -78,10 +80,22 @@ def prepare_run(trainee: Trainee, folder: RunFolder) -> list[Problem]:
     return held_out
 
 
+def _redesign_first_stage(trainee: Trainee, folder: RunFolder) -> None:
+    """Decides what the first stage trains on, from the held-out answers after the warm-up; keeps it beside these."""
+    warmup = folder.warmup
+    if not warmup.next.exists():
+        if not warmup.env.exists():
+            write_record(warmup.env, trainee.start, lake=trainee.lake)
+        _plan_next_stage(trainee, folder, -1)
+        for line in describe_redesign(warmup, trainee.environment.space):
+            print_on_terminal(f"  {line}")
+
+
 def _run_stage(trainee: Trainee, folder: RunFolder, number: int, held_out: list[Problem]) -> None:
     settings, stage, lake = trainee.settings, folder.stage(number), trainee.lake
     if not stage.env.exists():
-        write_record(stage.env, folder.stage(number - 1).next_design() if number else trainee.start, lake=lake)
+        decided = number or settings.engineer.asked_first
+        write_record(stage.env, folder.stage(number - 1).next_design() if decided else trainee.start, lake=lake)
     if not settings.grpo.fresh and not trainee.problems_file(stage).exists():
         before = folder.stage(number - 1) if number else None
         tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number))
@@ -93,6 +107,12 @@ def _run_stage(trainee: Trainee, folder: RunFolder, number: int, held_out: list[
         trainee.validate_stage(stage, held_out)
     if settings.rollback.enabled and not stage.rollback.exists():
         write_record(stage.rollback, compare_stages(settings, folder, number))
+    _plan_next_stage(trainee, folder, number)
+
+
+def _plan_next_stage(trainee: Trainee, folder: RunFolder, number: int) -> None:
+    """Decides what stage `number + 1` trains on; -1 is the warm-up."""
+    settings, stage, lake = trainee.settings, folder.stage(number), trainee.lake
     if not stage.difficulty.exists():
         write_record(stage.difficulty, fit_forecast(settings, trainee.environment, folder, number), lake=lake)
     if not stage.evidence.exists():
@@ -108,7 +128,7 @@ def _redesign(trainee: Trainee, folder: RunFolder, number: int) -> None:
     if not stage.proposal.exists():
         write_record(stage.proposal, make_decision(trainee, folder, number), lake=trainee.lake)
     stands = folder.find_standing(number).folder == stage.folder  # else training it further would be lost
-    to_train = settings.teacher == TRAINED and stands and not stage.engineer_checkpoint.exists()
+    to_train = settings.teacher == TRAINED and stands and number >= 0 and not stage.engineer_checkpoint.exists()
     if to_train and _has_next_stage(settings, folder, number) and read_record(stage.proposal, Decision).proposal.tokens:
         train_engineer(trainee, folder, number)
     to_try = settings.trial.enabled and not stage.trial.exists() and _has_next_stage(settings, folder, number)

@@ -53,8 +53,8 @@ def random_configs(chosen: Configs, trainee: Trainee) -> Iterator[tuple[str, Des
 def spread_values(knob: Knob, low: float, high: float) -> Values:
     """The values of a knob from low to high that are drawn from."""
     if not knob.trait:
-        return knob.points(low, high)
-    return list(dict.fromkeys(knob.rounded(low + place * (high - low) / PARTS) for place in range(PARTS + 1)))
+        return knob.list_points(low, high)
+    return list(dict.fromkeys(knob.round_value(low + place * (high - low) / PARTS) for place in range(PARTS + 1)))
 
 
 def _draw_design(

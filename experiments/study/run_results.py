@@ -9,8 +9,8 @@ import msgspec
 
 from lakewright.engineer.design import Row, by_stratum
 from lakewright.engineer.difficulty import Calibration
-from lakewright.engineer.evidence import show
-from lakewright.engineer.lessons import agreement
+from lakewright.engineer.evidence import show_evidence
+from lakewright.engineer.lessons import measure_agreement
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.engineer.trial import Lead, Trial
@@ -190,8 +190,8 @@ def _as_taught(settings: RunSettings, stage: Stage, space: DesignSpace) -> float
     if (delta := read_record(stage.proposal, Decision).proposal.delta) is None:
         return None
     design, modules = stage.design(), msgspec.structs.replace(settings.evidence.chosen(), shuffled=False)
-    view = show(stage.read_evidence(), modules, jax.random.key(0))
-    return agreement(delta, settings.taught.rule.delta(view, design, space), design, space)
+    view = show_evidence(stage.read_evidence(), modules, jax.random.key(0))
+    return measure_agreement(delta, settings.taught.rule.make_delta(view, design, space), design, space)
 
 
 def _list_stages(run: RunFolder, planned: Planned) -> list[Stage]:

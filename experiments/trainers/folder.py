@@ -23,7 +23,7 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.guard import can_draw, check_floor
 from lakewright.engineer.redesign import Decision, Engineer
-from lakewright.engineer.space import check_design, normalize
+from lakewright.engineer.space import DesignSpace, check_design, normalize_design
 from lakewright.engineer.teachers import MODELS, Tools, check_teacher
 from lakewright.engineer.trial import RollOut
 from lakewright.experiments.environments.registry import load_environment
@@ -106,7 +106,7 @@ class EngineerFolder:
         loaded = load_environment(name)
         start = loaded.start() if design is None else design
         check_design(start, loaded.space)
-        _check_teacher(teacher, options or {}, settings)
+        _check_teacher(teacher, options or {}, settings, loaded.space)
         if not 0 <= held_out <= MOST_HELD_OUT:
             raise InputError(f"held_out is {held_out}; choose 0 to {MOST_HELD_OUT}")
         setup = Setup(
@@ -301,7 +301,7 @@ class EngineerFolder:
             if not can_draw(stratum, row, self.environment):
                 path = f"{self.space.words.path}.{stratum}"
                 raise InputError(f"{where}: {path}: such problems cannot be drawn; change its knobs")
-        return normalize(design, self.space)
+        return normalize_design(design, self.space)
 
     def _follow(self, current: Version, design: Design, by: Author, line: str) -> Version:
         """The version after the current one, with what the engineer knows as it is."""
@@ -343,11 +343,11 @@ def _resolve_environment(name: str) -> str:
     return f"{Path(f'{file}.py').resolve()}:{attribute}" if found else name
 
 
-def _check_teacher(teacher: str, options: Mapping[str, Any], settings: FolderSettings) -> None:
+def _check_teacher(teacher: str, options: Mapping[str, Any], settings: FolderSettings, space: DesignSpace) -> None:
     if teacher in MODELS and teacher != "endpoint":
         raise InputError(
             f"teacher {teacher} asks a checkpoint of a run of lakewright; serve the checkpoint, and choose endpoint"
         )
     if teacher == "endpoint" and settings.endpoint is None:
         raise InputError("teacher endpoint has no server; give endpoint.url and endpoint.model")
-    check_teacher(teacher, options)
+    check_teacher(teacher, options, space)

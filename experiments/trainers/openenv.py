@@ -57,7 +57,7 @@ class EngineerClient:
     def name_arguments(self, problem: Problem) -> dict[str, Any]:
         """Stratum, knobs and a seed, by name."""
         knobs = self.book.environment.space.knobs
-        values = {knob.name: knob.natural(value) for knob, value in zip(knobs, problem.cell.values, strict=True)}
+        values = {knob.name: knob.convert_value(value) for knob, value in zip(knobs, problem.cell.values, strict=True)}
         return {"stratum": problem.cell.stratum, **values, "seed": make_seed(problem)}
 
     def reset(self) -> Result:

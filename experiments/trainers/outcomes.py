@@ -238,7 +238,7 @@ def make_groups(answers: Sequence[Answer]) -> list[Group]:
         if answer.line.split == "train":
             line = answer.line
             found[line.group, line.version, answer.cell, line.key].append(answer)
-    return [Group.judged(members[0].problem, [one.verdict for one in members]) for members in found.values()]
+    return [Group.from_verdicts(members[0].problem, [one.verdict for one in members]) for members in found.values()]
 
 
 def tally_held_out(space: DesignSpace, held_out: Sequence[Problem], answers: Sequence[Answer]) -> Outcomes | None:

@@ -10,12 +10,11 @@ from tabulate import tabulate
 
 from lakewright.core_jax.errors import InputError, one_line
 from lakewright.core_jax.support import derive_key
-from lakewright.engineer.delta import list_changes, summarize
+from lakewright.engineer.delta import list_changes, summarize_delta
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Evidence, evidence_text
-from lakewright.engineer.negotiation import Attempt, negotiate
 from lakewright.engineer.proposal import Stateless
-from lakewright.engineer.steps import Next
+from lakewright.engineer.steps import Attempt, Next, negotiate
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.environments.lake_form import to_lake
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
@@ -212,9 +211,9 @@ def _attempt_lines(attempt: Attempt, about: RunSpace) -> Iterator[str]:
     yield from (
         "",
         "## delta",
-        summarize(proposal.delta, about.space) if proposal.delta else f"none: {escape_controls(proposal.error)}",
+        summarize_delta(proposal.delta, about.space) if proposal.delta else f"none: {escape_controls(proposal.error)}",
     )
-    yield from (f"or {summarize(delta, about.space)}" for delta in proposal.candidates)
+    yield from (f"or {summarize_delta(delta, about.space)}" for delta in proposal.candidates)
     yield f"{verdict.status}{''.join(f'{chr(10)}- {escape_controls(reason)}' for reason in verdict.reasons)}"
 
 

@@ -27,15 +27,15 @@ from lakewright.engineer.evidence import (
     evidence_text,
     evidence_tokens,
     read_tokens,
-    show,
+    show_evidence,
     vocabulary_of,
 )
-from lakewright.engineer.guard import GuardSettings, judge
-from lakewright.engineer.lessons import LessonSettings, synthetic_examples
-from lakewright.engineer.lessons.synthetic_evidence import _draw_round
-from lakewright.engineer.negotiation import negotiate
+from lakewright.engineer.guard import GuardSettings, judge_delta
+from lakewright.engineer.lessons import LessonSettings, _draw_round, synthetic_examples
+from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.space import DesignSpace, check_design, normalize_rows
-from lakewright.engineer.teachers import TEACHERS, RulesTeacher, Tools, make_teacher
+from lakewright.engineer.steps import negotiate, stretch_delta
+from lakewright.engineer.teachers import TEACHERS, RulesTeacher, Tools, check_teacher, make_teacher
 from lakewright.engineer.trial import (
     CellTrial,
     ProposalReward,
@@ -44,8 +44,7 @@ from lakewright.engineer.trial import (
     estimate_lead,
     problems_to_try,
     reward_proposals,
-    shortlist,
-    stretch,
+    shortlist_designs,
     sum_up_trial,
 )
 from tests.support.environments.odd_spaces import BARE, RAGGED, SPACES, WIDE, Odd, key_of, know_everything
@@ -75,7 +74,9 @@ def test_the_evidence_is_said_in_text_and_in_tokens(name):
     assert all(str(stratum) in text for stratum in space.strata)
     assert all(knob.name in text for knob in space.knobs)
     assert len(tokens) < 2000
-    nothing = show(evidence, Modules(failures=False, guideline=False, history=False, bookkeeping=False), key_of(0))
+    nothing = show_evidence(
+        evidence, Modules(failures=False, guideline=False, history=False, bookkeeping=False), key_of(0)
+    )
     assert len(evidence_tokens(nothing, space)) < len(tokens)
 
 
@@ -116,6 +117,18 @@ def test_a_ladder_of_its_own_ends_where_its_limits_say():
     assert {cell.values for cell in RAGGED.forecast_cells(RAGGED.uniform()) if cell.stratum == "logic/1"} == {(2,)}
 
 
+@pytest.mark.parametrize("schedule", ["cosine", "gaussian"])
+def test_a_schedule_for_strata_without_an_order_is_refused_when_the_engineer_is_made(schedule):
+    name, problem = f"e2h_{schedule}", f"teacher: e2h_{schedule} needs strata in order"
+    for teacher, options in ((name, {}), ("matched_random", {"match": name})):
+        with pytest.raises(InputError, match=problem):
+            Engineer(Odd(RAGGED), teacher, options=options)
+        with pytest.raises(InputError, match=problem):
+            check_teacher(teacher, options, RAGGED)
+    with pytest.raises(InputError, match=problem):
+        Engineer(Odd(RAGGED), make_teacher(name))
+
+
 @pytest.mark.parametrize("teacher", ALONE)
 @each_space
 def test_a_teacher_proposes_a_design_in_under_a_second_and_carries_its_state(name, teacher):
@@ -123,7 +136,7 @@ def test_a_teacher_proposes_a_design_in_under_a_second_and_carries_its_state(nam
     tools = Tools(decode=answer_first, sample=answer_first)
     if teacher.startswith("e2h") and not space.ranked:
         with pytest.raises(InputError, match="needs strata in order"):
-            make_teacher(teacher, tools).propose(known(name), space.uniform(), space, key_of(1))
+            check_teacher(teacher, {}, space)
         return
     design, one, two = space.uniform(), make_teacher(teacher, tools), make_teacher(teacher, tools)
     for round in (1, 2):
@@ -133,12 +146,13 @@ def test_a_teacher_proposes_a_design_in_under_a_second_and_carries_its_state(nam
         spent = time.process_time() - begun
         assert spent < 1 or round == 1, f"{teacher} takes {spent:.1f} s"  # the first loads libraries
         assert proposal.delta is not None, proposal.error
+        assert "board" not in proposal.answer, "that is a word of the lake"
         assert two.propose(evidence, design, space, key_of(round)) == proposal
         state = msgspec.json.decode(msgspec.json.encode(one.state_dict()))
         two = make_teacher(teacher, tools)
         two.load_state_dict(state)
         assert two.state_dict() == one.state_dict()
-        verdict = judge(design, proposal.delta, environment, GUARD)
+        verdict = judge_delta(design, proposal.delta, environment, GUARD)
         assert verdict.status != "refused", verdict.reasons
         design = verdict.design
         check_design(design, space)
@@ -161,7 +175,7 @@ def test_the_guard_keeps_any_change_in_its_limits(name):
         answer = msgspec.json.encode({"edits": {str(one): {"reason": "x"} for one in changes}})
         delta = read_answer(answer, space)[0]
         delta = Delta({one: msgspec.structs.replace(edit, changes=changes[one]) for one, edit in delta.edits.items()})
-        verdict = judge(design, delta, Odd(space), GUARD)
+        verdict = judge_delta(design, delta, Odd(space), GUARD)
         check_design(verdict.design, space)
         for knob in space.knobs:
             reach = max(1, knob.reach) if knob.whole else knob.reach
@@ -178,7 +192,7 @@ def test_the_guard_finds_what_can_be_drawn_among_many_knobs_at_once():
     answer = {"edits": {"0": {"reason": "x", **{f"whole_{number}": 1 for number in range(8)}}}}
     delta = read_answer(msgspec.json.encode(answer), WIDE)[0]
     begun = time.process_time()
-    verdict = judge(design, delta, Narrow(WIDE), GUARD)
+    verdict = judge_delta(design, delta, Narrow(WIDE), GUARD)
     assert time.process_time() - begun < 1
     row = verdict.design.strata[0]
     assert row["whole_0"] == 4 and row["whole_7"] == 5, verdict.reasons  # noqa: PT018
@@ -188,8 +202,8 @@ def test_the_guard_finds_what_can_be_drawn_among_many_knobs_at_once():
 def test_a_trial_compares_designs_of_any_space(name):
     space, evidence, environment = SPACES[name], known(name), Odd(SPACES[name])
     design, model = evidence.design, evidence.forecast.model
-    deltas = [RulesTeacher(0.1, 0.2).delta(evidence, design, space), Delta({})]
-    designs = [judge(design, stretch(delta, 0.5, space), environment, GUARD).design for delta in deltas]
+    deltas = [RulesTeacher(0.1, 0.2).make_delta(evidence, design, space), Delta({})]
+    designs = [judge_delta(design, stretch_delta(delta, 0.5, space), environment, GUARD).design for delta in deltas]
     mixes = [environment.mix(one) for one in (design, *designs)]
     settings = TrialSettings(boards=40)
     counts = problems_to_try(mixes, settings)
@@ -199,14 +213,14 @@ def test_a_trial_compares_designs_of_any_space(name):
     values = {cell: trial.values("learnability") for cell, trial in trials.items()}
     tried = [sum_up_trial(one, mix, signals) for one, mix in zip((design, *designs), mixes, strict=True)]
     assert all(0 <= one.score <= 0.34 for one in tried)
-    order = shortlist(model, mixes[0], mixes[1:], 2, space)
+    order = shortlist_designs(model, mixes[0], mixes[1:], 2, space)
     leads = [
         estimate_lead(mixes[1 + place], mixes[0], values, estimate_worth(model, mixes[1 + place], space, mixes[0]))
         for place in order
     ]
     assert all(np.isfinite(lead.mean) and 0 <= lead.better <= 1 for lead in leads)
     assert choose_rival(leads, 0, 0) in (None, 0)
-    verdicts = [judge(design, delta, environment, GUARD) for delta in deltas]
+    verdicts = [judge_delta(design, delta, environment, GUARD) for delta in deltas]
     earned = reward_proposals(verdicts, lambda one: 0.0, ProposalReward(), space)
     assert len(earned) == 2
 
@@ -246,7 +260,7 @@ def test_lessons_keep_to_the_limits_of_a_stratum():
 
 def test_a_cell_of_large_numbers_comes_back_from_its_name():
     for cell in (Cell("a/b", (12345678, 0.123456, True)), Cell(3, (1234567.25,), (7,)), Cell("x", ())):
-        assert Cell.named(str(cell)) == cell
+        assert Cell.from_name(str(cell)) == cell
 
 
 def test_a_rule_stops_at_the_limits_of_a_stratum():
@@ -255,7 +269,7 @@ def test_a_rule_stops_at_the_limits_of_a_stratum():
         {one: {"share": 1 / 3, "level": RAGGED.limits(one, RAGGED.knobs[0])[1]} for one in RAGGED.strata}
     )
     easy = {one: msgspec.structs.replace(tally, valid=tally.problems) for one, tally in evidence.outcomes.items()}
-    delta = RulesTeacher().delta(msgspec.structs.replace(evidence, design=design, outcomes=easy), design, RAGGED)
+    delta = RulesTeacher().make_delta(msgspec.structs.replace(evidence, design=design, outcomes=easy), design, RAGGED)
     rows = normalize_rows(edit_design(design, delta, RAGGED), RAGGED)
     assert {one: row["level"] for one, row in rows.items()} == {"sums": 10, "word-game": 3, "logic/1": 2}
 

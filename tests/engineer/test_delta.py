@@ -16,7 +16,7 @@ from lakewright.engineer.delta import (
     edit_design,
     encode_delta,
     read_answer,
-    summarize,
+    summarize_delta,
 )
 from lakewright.engineer.design import Delta
 from lakewright.experiments.environments.lake import design_of
@@ -160,5 +160,5 @@ def test_an_edit_of_a_size_that_the_design_lacks_is_refused_and_the_choices_name
 
 def test_a_summary_is_one_printable_line():
     edits = {8: edit("too\nhard\x1b[2J", wait_ratio=-0.1), 5: edit("frontier", data_ratio=0.05)}
-    assert summarize(Delta(edits), SPACE) == "5x5 data +0.05 (frontier); 8x8 wait -0.1 (too hard [2J)"
-    assert summarize(Delta({}), SPACE) == "no edits"
+    assert summarize_delta(Delta(edits), SPACE) == "5x5 data +0.05 (frontier); 8x8 wait -0.1 (too hard [2J)"
+    assert summarize_delta(Delta({}), SPACE) == "no edits"

@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell, Knob
-from lakewright.engineer.delta import difference, edit_design, encode_delta, make_edit, read_answer, weigh_cells
+from lakewright.engineer.delta import derive_delta, edit_design, encode_delta, make_edit, read_answer, weigh_cells
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence import Evidence, Round, read_evidence
-from lakewright.engineer.guard import GuardSettings, judge
+from lakewright.engineer.guard import GuardSettings, judge_delta
 from lakewright.engineer.space import DesignSpace, check_design
 from lakewright.engineer.tally import Tally
 from tests.support.samples.spaces import deltas, designs, finite, spaces
@@ -40,10 +40,10 @@ def test_a_difference_leads_from_one_design_to_another_and_back(data):
     old = data.draw(designs(space))
     other = data.draw(designs(space)).strata
     new = old.replace({stratum: other.get(stratum, row) for stratum, row in old.strata.items()})
-    delta = difference(old, new.strata, "there", space)
+    delta = derive_delta(old, new.strata, "there", space)
     assert edit_design(old, delta, space) == new.strata
-    assert edit_design(new, difference(new, old.strata, "back", space), space) == old.strata
-    assert difference(old, old.strata, "nowhere", space) == Delta({})
+    assert edit_design(new, derive_delta(new, old.strata, "back", space), space) == old.strata
+    assert derive_delta(old, old.strata, "nowhere", space) == Delta({})
 
 
 @given(st.data())
@@ -59,7 +59,7 @@ def test_the_cells_of_a_design_mean_the_design(data):
 def test_any_delta_of_any_space_gives_a_legal_design_within_reach(data):
     space = data.draw(spaces())
     design = data.draw(designs(space, floor=0.05))
-    verdict = judge(design, data.draw(deltas(design, space)), Anything(space), GuardSettings())
+    verdict = judge_delta(design, data.draw(deltas(design, space)), Anything(space), GuardSettings())
     if verdict.status == "refused":
         assert verdict.design is design
         assert not all(map(space.allows, space.cells(design))), "even what is drawn now has a trait that is not allowed"

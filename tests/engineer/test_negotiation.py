@@ -7,13 +7,13 @@ import pytest
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.generator import can_draw, check_reachable
 from lakewright.engineer.cells import Cell
-from lakewright.engineer.delta import difference, edit_design
+from lakewright.engineer.delta import derive_delta, edit_design
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence import Evidence
-from lakewright.engineer.guard import GuardSettings, judge
-from lakewright.engineer.negotiation import negotiate
+from lakewright.engineer.guard import GuardSettings, judge_delta
 from lakewright.engineer.proposal import Proposal, propose_delta
 from lakewright.engineer.space import DesignSpace, normalize_rows
+from lakewright.engineer.steps import negotiate
 from lakewright.experiments.environments.lake import Lake, design_of
 from tests.support.samples.evidence import SPACE, edit, everything
 
@@ -95,7 +95,7 @@ def no_waits(cell: Cell) -> bool:
 
 def test_holes_that_leave_no_forced_wait_are_undone():
     bounds = Bounds(no_waits_among_many_holes)
-    verdict = judge(DESIGN, change(hole_ratio=0.1, wait_ratio=-0.1), bounds, GuardSettings())
+    verdict = judge_delta(DESIGN, change(hole_ratio=0.1, wait_ratio=-0.1), bounds, GuardSettings())
     assert verdict.status == "projected"
     assert verdict.design.strata[3] == {"data_ratio": 0.5, "hole_ratio": 0.2, "wait_ratio": 0.4}
     assert "sizes.3: no boards with hole_ratio 0.3 and wait_ratio 0.4 can be drawn" in verdict.reasons
@@ -104,12 +104,12 @@ def test_holes_that_leave_no_forced_wait_are_undone():
 
 def test_waits_that_do_not_exist_are_undone_first():
     design = design_of(EnvConfig.single(3, 2, 0.2, 0.0))
-    verdict = judge(design, change(hole_ratio=0.1, wait_ratio=0.2), Bounds(no_waits), GuardSettings())
+    verdict = judge_delta(design, change(hole_ratio=0.1, wait_ratio=0.2), Bounds(no_waits), GuardSettings())
     assert verdict.design.strata[3] == {"data_ratio": 1.0, "hole_ratio": 0.3, "wait_ratio": 0.0}
 
 
 def test_where_not_even_the_current_boards_exist_the_proposal_is_refused():
-    verdict = judge(DESIGN, change(hole_ratio=0.05), Bounds(no_waits), GuardSettings())
+    verdict = judge_delta(DESIGN, change(hole_ratio=0.05), Bounds(no_waits), GuardSettings())
     assert (verdict.status, verdict.design) == ("refused", DESIGN)
     assert verdict.reasons == [
         "sizes.3: no boards with hole_ratio 0.25 and wait_ratio 0.5 can be drawn; change hole_ratio or wait_ratio"
@@ -134,7 +134,7 @@ def test_the_difference_of_two_designs_leads_from_one_to_the_other_and_back(seed
 
     drawn = [normalize_rows({size: row() for size in (3, 4, 7, 10)}, SPACE) for _ in range(2)]
     old, new = (Design(rows) for rows in drawn)
-    assert edit_design(old, difference(old, new.strata, "there", SPACE), SPACE) == new.strata
-    assert edit_design(new, difference(new, old.strata, "back", SPACE), SPACE) == old.strata
-    assert difference(old, old.strata, "nowhere", SPACE) == Delta({})
+    assert edit_design(old, derive_delta(old, new.strata, "there", SPACE), SPACE) == new.strata
+    assert edit_design(new, derive_delta(new, old.strata, "back", SPACE), SPACE) == old.strata
+    assert derive_delta(old, old.strata, "nowhere", SPACE) == Delta({})
     assert sum(round(row["data_ratio"] * 10**6) for row in new.strata.values()) == 10**6

@@ -50,7 +50,7 @@ def test_a_cell_comes_back_from_its_name_and_is_as_hard_as_it_is(data):
     design = data.draw(designs(space))
     for cell in space.grid(design.strata):
         complete = space.complete_cell(cell, design)
-        named = Cell.named(str(complete))
+        named = Cell.from_name(str(complete))
         assert named.stratum == cell.stratum
         assert named.values == cell.values
         assert len(complete.given) == len(space.givens)
@@ -63,7 +63,7 @@ def test_a_cell_comes_back_from_its_name_and_is_as_hard_as_it_is(data):
 def test_a_cell_comes_back_from_its_name_exactly_however_large_its_values(most, whole):
     knob = Knob(name="length", low=0.0, high=float(int(most)) if whole else most, whole=whole, bins=7)
     grid = DesignSpace(["long"], [knob]).grid(["long"])
-    assert [Cell.named(str(cell)) for cell in grid] == grid
+    assert [Cell.from_name(str(cell)) for cell in grid] == grid
 
 
 @given(st.data())

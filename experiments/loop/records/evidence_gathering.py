@@ -5,12 +5,13 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from lakewright.engineer.delta import difference
+from lakewright.engineer.delta import derive_delta
 from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.environment import Environment
-from lakewright.engineer.evidence import Case, Evidence, Round
+from lakewright.engineer.evidence import Evidence, Round
 from lakewright.engineer.steps import group_by_cell
+from lakewright.engineer.tally import Case
 from lakewright.experiments.environments.lake import Lake
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Decision, Example, Sampled, Validation, read_record
@@ -27,10 +28,13 @@ def collect_evidence(
 ) -> Evidence:
     """The evidence after the last of `stages`, which has no decision yet.
 
-    settings, environment: of the run. stages: all from the first one. forecast: after the last one, if there is any.
+    settings, environment: of the run. stages: all from the first one, or from the warm-up where the engineer is asked
+    after it. forecast: after the last one, if there is any.
     """
     *past, now = stages
     validation = read_record(now.validation, Validation)
+    trained = now.sampled.exists()  # a warm-up has no problems of a design, and no rollouts
+    rollouts = read_rollouts(now) if trained else []
     return Evidence(
         design=now.design(),
         given={"agents": settings.teams} if settings.teams else {},
@@ -40,11 +44,11 @@ def collect_evidence(
         history=[_make_round(stage, environment) for stage in past],
         summary=_read_summary(past[-1]) if past else "",
         round=len(past),
-        rounds=settings.stages,
-        problems=len(read_stage_problems(now)),
-        groups=group_by_cell((problem.cell, group) for problem, group in read_rollouts(now)),
-        training={**_list_hyperparameters(settings), **_average_figures(now)},
-        statistics=read_record(now.sampled, Sampled).statistics,
+        rounds=settings.stages + settings.engineer.asked_first,
+        problems=len(read_stage_problems(now)) if trained else None,
+        groups=group_by_cell((problem.cell, group) for problem, group in rollouts),
+        training={**_list_hyperparameters(settings), **(_average_figures(now) if trained else {})},
+        statistics=read_record(now.sampled, Sampled).statistics if trained else {},
         forecast=forecast,
         cases=[make_case(example, environment) for example in validation.examples if example.failure != "none"],
     )
@@ -80,7 +84,7 @@ def _find_change(stage: Stage, environment: Environment) -> Delta | None:
     decision, design, following = read_record(stage.proposal, Decision), stage.design(), stage.next_design()
     if decision.proposal.delta is None or following in (design, decision.verdict.design):
         return decision.proposal.delta
-    return difference(design, following.strata, PREFERRED, environment.space)
+    return derive_delta(design, following.strata, PREFERRED, environment.space)
 
 
 def _list_hyperparameters(settings: RunSettings) -> dict[str, float | str]:

@@ -16,7 +16,9 @@ from lakewright.experiments.loop.records.token_budget import Spent, count_stage_
 
 
 class Chapter(msgspec.Struct, frozen=True):
-    """The warm-up, which has no design and no decision, or a finished stage. log: the figures of each training step.
+    """The warm-up, or a finished stage. log: the figures of each training step.
+
+    design: None for the warm-up, of which there is a decision only where the engineer is asked before the first stage.
 
     calibration: of the difficulty model's forecast of this stage. engineer: the figures of each group of the training
     of `self_trained`, the last after it.
@@ -47,7 +49,8 @@ class Chapter(msgspec.Struct, frozen=True):
 
 def read_chapters(folder: RunFolder) -> list[Chapter]:
     """The warm-up and every finished stage, in order; fewer where the run is not finished."""
-    warmup = [_read_chapter("warm-up", folder.warmup)] if folder.warmup.done.exists() else []
+    found = [_read_chapter("warm-up", folder.warmup)] if folder.warmup.done.exists() else []
+    warmup = [msgspec.structs.replace(chapter, design=None) for chapter in found]  # the engineer's, if it was asked
     stages = enumerate(folder.finished_stages())
     return warmup + [_read_chapter(f"stage {number}", stage) for number, stage in stages]
 

@@ -153,16 +153,16 @@ class RunFolder:
         return locked(self.folder)
 
     def stage(self, number: int) -> Stage:
-        """The files of stage `number`, from 0."""
-        return Stage(self.folder / f"stage_{number:02d}")
+        """The files of stage `number`, from 0; -1 is the warm-up."""
+        return Stage(self.folder / f"stage_{number:02d}") if number >= 0 else self.warmup
 
     def find_stage(self, name: str) -> Stage:
         """The stage, or the warm-up, of that folder name."""
         return Stage(self.folder / name)
 
     def find_standing(self, number: int) -> Stage:
-        """The stage, or the warm-up, whose policy the run continues with after stage `number`; -1 is the warm-up."""
-        stage = self.stage(number) if number >= 0 else self.warmup
+        """The stage, or the warm-up, whose policy the run continues with after stage `number`."""
+        stage = self.stage(number)
         return self.find_stage(read_record(stage.rollback, Rollback).weights) if stage.rollback.exists() else stage
 
     def find_best(self) -> Stage | None:

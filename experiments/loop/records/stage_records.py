@@ -11,14 +11,12 @@ from lakewright.core_jax.support import convert, read_raw, write_json
 from lakewright.engineer.design import Delta, Design, by_stratum
 from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.environment import Problem
-from lakewright.engineer.evidence import Drawn, Evidence
+from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.guard import GuardVerdict
-from lakewright.engineer.negotiation import Attempt
 from lakewright.engineer.proposal import Proposal
-from lakewright.engineer.rollback import Comparison
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.steps import Next
-from lakewright.engineer.tally import Tally
+from lakewright.engineer.steps import Attempt, Comparison, Next
+from lakewright.engineer.tally import Drawn, Tally
 from lakewright.engineer.teachers import read_json_answers, read_token_answers
 from lakewright.engineer.trial import Earned, Trial
 from lakewright.experiments.environments.lake import row_of

@@ -40,8 +40,8 @@ def count_stage_tokens(stage: Stage) -> Spent:
 
 
 def count_run_tokens(folder: RunFolder, stages: int) -> Spent:
-    """The tokens of the first `stages` stages so far."""
-    return sum((count_stage_tokens(folder.stage(number)) for number in range(stages)), Spent())
+    """The tokens of the first `stages` stages so far, those of a redesign before them included."""
+    return sum((count_stage_tokens(folder.stage(number)) for number in range(-1, stages)), Spent())
 
 
 def count_remaining_tokens(budget: int | None, spent: Spent) -> float:
@@ -55,7 +55,8 @@ def _count_scored(stage: Stage) -> int:
 
 
 def _count_trained(stage: Stage) -> int:
-    return round(sum(step["sampled/tokens"] for step in stage.read_steps()))  # a log has floats only
+    """The tokens sampled in training: none in a warm-up, whose log does not name them. A log has floats only."""
+    return round(sum(step.get("sampled/tokens", 0) for step in stage.read_steps()))
 
 
 def _count_asked(stage: Stage) -> int:

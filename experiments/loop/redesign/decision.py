@@ -8,11 +8,9 @@ import msgspec
 from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence import Evidence
-from lakewright.engineer.guard import judge
-from lakewright.engineer.negotiation import negotiate
+from lakewright.engineer.guard import judge_delta
 from lakewright.engineer.proposal import Teacher
-from lakewright.engineer.rollback import compare_answers
-from lakewright.engineer.steps import Next
+from lakewright.engineer.steps import Next, compare_answers, negotiate
 from lakewright.engineer.teachers import make_teacher
 from lakewright.experiments.loop.records.evidence_gathering import collect_evidence
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage, choose_next
@@ -31,7 +29,8 @@ from lakewright.experiments.loop.training.trainee import Trainee
 
 def gather_evidence(trainee: Trainee, folder: RunFolder, number: int) -> Evidence:
     """All that is known after stage `number`."""
-    stages = [folder.stage(earlier) for earlier in range(number + 1)]
+    first = -1 if trainee.settings.engineer.asked_first else 0
+    stages = [folder.stage(earlier) for earlier in range(first, number + 1)]
     return collect_evidence(trainee.settings, trainee.environment, stages, read_forecast(stages[-1]))
 
 
@@ -62,7 +61,7 @@ def _ask_again(trainee: Trainee, stage: Stage) -> Next:
     environment, current = trainee.environment, stage.design()
     guard = find_trust_region(trainee.settings, environment, stage)
     answers = read_record(stage.engineer, EngineerTraining).groups[-1].read_deltas(environment.space)
-    verdicts = (judge(current, delta, environment, guard) for delta in answers if isinstance(delta, Delta))
+    verdicts = (judge_delta(current, delta, environment, guard) for delta in answers if isinstance(delta, Delta))
     if verdict := next((verdict for verdict in verdicts if verdict.status != "refused"), None):
         reasons = [f"asked again after its training: {verdict.summary()}"]
         return Next(verdict.design, "current" if verdict.design == current else "proposal", reasons)
@@ -77,7 +76,7 @@ def _describe_rollback(rollback: Rollback) -> str:
 
 def _read_state_before(folder: RunFolder, number: int) -> dict[str, Any]:
     """The state in which the teacher was left when last asked before stage `number`; empty if it never was."""
-    for earlier in reversed(range(number)):
+    for earlier in reversed(range(-1, number)):
         if folder.stage(earlier).proposal.exists():
             return read_record(folder.stage(earlier).proposal, Decision).teacher_state
     return {}

@@ -24,11 +24,12 @@ def fit_forecast(settings: RunSettings, environment: Environment, folder: RunFol
     """
     design = folder.stage(number).design()
     found = [seen for past in range(number + 1) for seen in _observe_training(folder.stage(past), number - past)]
-    found += [seen for past in range(number) for seen in _observe_trial(folder.stage(past), number - past)]
-    before = read_forecast(folder.stage(number - 1)) if number else None
+    found += [seen for past in range(-1, number) for seen in _observe_trial(folder.stage(past), number - past)]
+    before = read_forecast(folder.stage(number - 1)) if number >= 0 else None
     how = msgspec.structs.replace(settings.difficulty, objective=settings.objective)
     held_out = read_held_out(folder)
-    tested = list(_observe_tests(folder, number, held_out)) if settings.difficulty.held_out else []
+    first = number < 0  # there are no other answers yet
+    tested = list(_observe_tests(folder, number, held_out)) if settings.difficulty.held_out or first else []
     cells = count_held_out((problem.cell for problem in held_out), design)
     return make_forecast(design, found, cells, how, environment.space, before, tested)
 
@@ -40,8 +41,7 @@ def _observe_training(stage: Stage, age: int) -> list[Observation]:
 def _observe_tests(folder: RunFolder, number: int, held_out: list[Problem]) -> Iterator[Observation]:
     """The answers to the held-out problems after the warm-up and each stage."""
     for past in range(-1, number + 1):
-        stage = folder.stage(past) if past >= 0 else folder.warmup
-        valid = read_record(stage.validation, Validation).valid
+        valid = read_record(folder.stage(past).validation, Validation).valid
         answers: Iterator[tuple[Cell, bool]] = (
             (problem.cell, digit == "1") for problem, digit in zip(held_out, valid, strict=True)
         )

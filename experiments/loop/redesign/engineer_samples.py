@@ -14,7 +14,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import derive_key, derive_seed, write_json
 from lakewright.engineer.design import Delta, Design
-from lakewright.engineer.guard import GuardVerdict, judge
+from lakewright.engineer.guard import GuardVerdict, judge_delta
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers import Asked, ask_about, parse_answer
 from lakewright.engineer.trial import measure_leads
@@ -102,7 +102,7 @@ def sample_engineers(
             kept = out / f"answers-{len(found)}.json" if out is not None else None
             said = _sample_answers(settings, place, asked, masked, answers, on_progress, kept)
             verdicts = [
-                _judge_text(text, space, lambda delta: judge(stage.design(), delta, environment, guard))
+                _judge_text(text, space, lambda delta: judge_delta(stage.design(), delta, environment, guard))
                 for text in said
             ]
             found.append(_count_answers(place, masked, said, verdicts, stage.design()))

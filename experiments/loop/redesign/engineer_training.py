@@ -8,7 +8,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import estimate_diminishing_worth, estimate_worth
-from lakewright.engineer.guard import GuardVerdict, judge
+from lakewright.engineer.guard import GuardVerdict, judge_delta
 from lakewright.engineer.tally import pool_tallies
 from lakewright.engineer.trial import Earned, Score, reward_proposals
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
@@ -112,7 +112,7 @@ def _judge_answer(trainee: Trainee, stage: Stage, delta: Delta | InputError) -> 
     if isinstance(delta, InputError):
         return GuardVerdict("refused", [str(delta)], stage.design())
     guard = find_trust_region(trainee.settings, trainee.environment, stage)
-    return judge(stage.design(), delta, trainee.environment, guard)
+    return judge_delta(stage.design(), delta, trainee.environment, guard)
 
 
 def _measure_gain(

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterator
 
-from lakewright.engineer.delta import list_changes, printable, summarize
+from lakewright.engineer.delta import list_changes, make_printable, summarize_delta
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import pool_tallies
 from lakewright.engineer.trial import Trial
-from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Decision, Validation, read_record
 
 MOST = 200  # characters of a proposal
@@ -20,9 +20,14 @@ def describe_stage(folder: RunFolder, number: int, space: DesignSpace) -> list[s
             read_record(before.validation, Validation), read_record(stage.validation, Validation), space
         )
     ]
-    following = stage.read_next()
     if stage.rolled_back():
-        lines.append(f"rolled back {following.reasons[0]}")
+        lines.append(f"rolled back {stage.read_next().reasons[0]}")
+    return [*lines, *describe_redesign(stage, space)]
+
+
+def describe_redesign(stage: Stage, space: DesignSpace) -> list[str]:
+    """The lines of what was decided after a stage, or after the warm-up."""
+    following, lines = stage.read_next(), list[str]()
     if following.source != "rollback":
         lines += _describe_proposal(read_record(stage.proposal, Decision), space)
         if stage.trial.exists():
@@ -32,7 +37,7 @@ def describe_stage(folder: RunFolder, number: int, space: DesignSpace) -> list[s
 
 
 def _cut_text(text: str) -> str:
-    return printable(text)[:MOST] + "..." * (len(text) > MOST)
+    return make_printable(text)[:MOST] + "..." * (len(text) > MOST)
 
 
 def _describe_validation(before: Validation, after: Validation, space: DesignSpace) -> str:
@@ -46,7 +51,7 @@ def _describe_validation(before: Validation, after: Validation, space: DesignSpa
 
 def _describe_proposal(decision: Decision, space: DesignSpace) -> Iterator[str]:
     proposal, verdict = decision.proposal, decision.verdict
-    text = summarize(proposal.delta, space) if proposal.delta else proposal.error
+    text = summarize_delta(proposal.delta, space) if proposal.delta else proposal.error
     others = f" (and {len(proposal.candidates)} more)" if proposal.candidates else ""
     yield f"proposal    {_cut_text(text)}{others}"
     if verdict.status == "projected":

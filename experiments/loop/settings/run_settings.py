@@ -10,8 +10,8 @@ from lakewright.engineer.difficulty import DifficultySettings, Objective
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.engineer.guard import GuardSettings
 from lakewright.engineer.lessons import Lessons, LessonSettings
-from lakewright.engineer.rollback import RollbackSettings
 from lakewright.engineer.samplers import SamplerSettings
+from lakewright.engineer.steps import RollbackSettings
 from lakewright.engineer.teachers import TEACHERS, check_teacher
 from lakewright.engineer.trial import ProposalReward, TrialSettings
 from lakewright.experiments.loop.settings.guard_table import GuardTable
@@ -60,6 +60,8 @@ class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the answers of `self_trained` earn."""
     training: AnswerTraining = AnswerTraining()
     """How `self_trained` is trained on its answers."""
+    asked_first: bool = False
+    """Whether the first stage is redesigned too, from the held-out answers after the warm-up."""
     asked_again: bool = False
     """Whether, where no trial is held, the next stage is drawn from what `self_trained` answers after its training, not
     from what it answered before."""

@@ -19,7 +19,7 @@ from lakewright.core_jax.types import FAILURE_NAMES, Failure, Verdict
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem
-from lakewright.engineer.evidence import Drawn
+from lakewright.engineer.tally import Drawn
 from lakewright.experiments.environments.lake import Lake, config_of, design_of, problem_of, row_of, tally_of
 from lakewright.experiments.loop.records.board_answers import Answer, BoardAnswers, write_answers
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
@@ -65,7 +65,7 @@ class LakeTrainee(Trainee[Task]):
         return read_held_out(folder)
 
     def count_held_out(self) -> int:
-        """As `Trainee.count_held_out`."""
+        """As `Trainee.count_held_out`: also the boards of cells that cannot be drawn, as trying takes minutes."""
         return len(_list_configs(self.settings)) * self.settings.validation.boards
 
     def draw_problems(
@@ -258,7 +258,7 @@ def _list_excluded(settings: RunSettings) -> frozenset[bytes]:
 
 
 def _draw_held_out(settings: RunSettings) -> list[Row]:
-    chosen, configs = settings.validation, _list_configs(settings)
+    chosen, configs = settings.validation, _list_drawable_configs(settings)
     rows: list[Row] = []
     with progress("held-out boards", len(configs) * chosen.boards, "boards") as bar:
         for config in configs:
@@ -269,18 +269,23 @@ def _draw_held_out(settings: RunSettings) -> list[Row]:
 
 
 def _list_configs(settings: RunSettings) -> list[EnvConfig]:
-    """A config for each team, size, hole ratio and wait ratio; with teams, only those whose boards can be drawn.
-
-    Raises InputError if a team is left without boards.
-    """
+    """A config for each team, size, hole ratio and wait ratio."""
     chosen = settings.validation
-    configs = [
+    return [
         EnvConfig.single(size, team.agents, hole, wait)
         for team in with_teams(settings.env, settings.teams)
         for size in team.sizes
         for hole in chosen.hole_ratios
         for wait in chosen.wait_ratios
     ]
+
+
+def _list_drawable_configs(settings: RunSettings) -> list[EnvConfig]:
+    """As `_list_configs`; with teams, only those whose boards can be drawn.
+
+    Raises InputError if a team is left without boards.
+    """
+    configs = _list_configs(settings)
     if not settings.teams:
         return configs
     configs = [config for config in configs if can_draw_all(config)]

@@ -13,7 +13,7 @@ from lakewright.core_jax.support import derive_seed, write_atomically
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.environment import Environment, Outcomes, Problem, Verdict
-from lakewright.engineer.evidence import Drawn
+from lakewright.engineer.tally import Drawn
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Example, Sampled, Validation, write_record

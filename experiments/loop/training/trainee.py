@@ -14,8 +14,10 @@ from lakewright.core_jax.results import Group
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, Problem
-from lakewright.engineer.evidence import Drawn, vocabulary_of
+from lakewright.engineer.evidence import vocabulary_of
 from lakewright.engineer.guard import check_floor
+from lakewright.engineer.tally import Drawn
+from lakewright.engineer.teachers import check_teacher
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.policy.models import compute_in_bfloat16, load_checkpoint, load_model
@@ -137,6 +139,7 @@ class Trainee(abc.ABC, Generic[T]):
 def check_settings(settings: RunSettings, environment: Environment, start: Design) -> None:
     """Raises InputError where settings do not suit an environment."""
     check_floor(settings.limits.floor, len(start.strata), environment.space)
+    check_teacher(settings.teacher, settings.teacher_options, environment.space)
     known = [column.name for column in environment.space.columns]
     for name in (*settings.limits.reach, *settings.limits.most):
         if name not in known:

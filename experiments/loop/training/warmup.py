@@ -8,7 +8,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.environment import Problem
-from lakewright.engineer.lessons import examine, synthetic_examples
+from lakewright.engineer.lessons import examine_engineer, synthetic_examples
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Excluded, write_record
 from lakewright.experiments.loop.training.trainee import Trainee, load_policy
@@ -70,7 +70,7 @@ def _learn_answers(
     if taught:
         questions = _draw_lessons(trainee, "examination", QUESTIONS)
         answer = functools.partial(answer_under_grammar, model, tokenizer)
-        write_record(warmup.examination, examine(questions, trainee.start, trainee.environment.space, answer))
+        write_record(warmup.examination, examine_engineer(questions, trainee.start, trainee.environment.space, answer))
     return model
 
 

@@ -8,7 +8,7 @@ from lakewright.engineer.cells import Knob
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.evidence import Evidence, evidence_text
-from lakewright.engineer.negotiation import Attempt
+from lakewright.engineer.steps import Attempt
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.charts.difficulty_map import difficulty_svg

@@ -19,13 +19,13 @@ from lakewright.engineer.difficulty import (
     HeldOutCell,
     Observation,
     Worth,
-    calibrate,
     compute_features,
     estimate_diminishing_worth,
     estimate_worth,
-    fit,
+    fit_model,
     logistic_normal_moments,
     make_forecast,
+    measure_calibration,
     observe_groups,
     observe_held_out,
     pool_calibrations,
@@ -76,7 +76,7 @@ def test_the_mode_is_that_of_the_regularised_likelihood():
         return float(groups @ (np.logaddexp(0, logit) - y * logit) + w @ w / 2)
 
     best = minimize(loss, np.zeros(points.shape[1]), tol=1e-10)
-    model = fit(found, SETTINGS, SPACE)
+    model = fit_model(found, SETTINGS, SPACE)
     assert model.weights == pytest.approx(best.x, abs=2e-3)
     step = 1e-3 * np.eye(len(best.x))
     hessian = [
@@ -89,15 +89,15 @@ def test_the_mode_is_that_of_the_regularised_likelihood():
 
 def test_cells_that_were_never_drawn_are_predicted():
     drawn = [cell for cell in CELLS if cell.stratum not in (5, 8)]
-    model = fit([seen(cell) for cell in drawn], SETTINGS, SPACE)
+    model = fit_model([seen(cell) for cell in drawn], SETTINGS, SPACE)
     unseen = [lake_cell(size, hole, forced) for size in (5, 8) for hole in (0.1, 0.2, 0.3) for forced in (False, True)]
     expected = model.predict(unseen, SPACE)
     assert np.abs(expected.mean - [truth(cell) for cell in unseen]).max() < 0.06
 
 
 def test_what_was_rolled_out_more_is_known_better_and_what_is_older_less():
-    few, many = (fit([seen(cell, groups) for cell in CELLS], SETTINGS, SPACE) for groups in (2, 50))
-    old = fit([seen(cell, 50, age=4) for cell in CELLS], SETTINGS, SPACE)
+    few, many = (fit_model([seen(cell, groups) for cell in CELLS], SETTINGS, SPACE) for groups in (2, 50))
+    old = fit_model([seen(cell, 50, age=4) for cell in CELLS], SETTINGS, SPACE)
     spreads = [model.predict(CELLS, SPACE).deviation.mean() for model in (many, old, few)]
     assert spreads[0] < spreads[1]
     assert spreads[0] < spreads[2]
@@ -115,7 +115,7 @@ def test_mean_and_deviation_are_those_of_draws_from_the_posterior(logit, varianc
 
 def test_after_a_stage_without_a_valid_plan_little_is_known_of_what_was_not_drawn():
     """A policy that always failed on small boards says little of large ones: that is uncertainty, not certainty."""
-    model = fit([seen(lake_cell(3, 0.2, forced), 8, p=0.0) for forced in (False, True)], SETTINGS, SPACE)
+    model = fit_model([seen(lake_cell(3, 0.2, forced), 8, p=0.0) for forced in (False, True)], SETTINGS, SPACE)
     far = [lake_cell(9, 0.4, True)]
     drawn = model.sample(far, SPACE, np.random.default_rng(0), 200_000).success[:, 0]
     found = model.predict(far, SPACE)
@@ -130,7 +130,7 @@ def gap(cell: Cell) -> float:
 
 def test_a_size_may_have_effects_of_its_own_so_that_gaps_between_sizes_are_seen():
     found = [seen(cell, 20, p=gap(cell)) for cell in CELLS]
-    smooth, by_size = (fit(found, DifficultySettings(by_size=size), SPACE) for size in (0.0, 2.0))
+    smooth, by_size = (fit_model(found, DifficultySettings(by_size=size), SPACE) for size in (0.0, 2.0))
     errors = [np.abs(model.predict(CELLS, SPACE).mean - [gap(cell) for cell in CELLS]) for model in (smooth, by_size)]
     assert errors[0].max() > 0.25
     assert errors[1].max() < 0.1
@@ -143,34 +143,36 @@ def test_what_is_out_of_reach_is_worth_little():
     kinds = {(3, False): 0.9, (3, True): 0.1, (9, False): 0.1, (9, True): 0.1}
     found = [seen(lake_cell(size, 0.1, forced), 500, p=p) for (size, forced), p in kinds.items()]
     near, far = (EnvConfig.single(size, 2, 0.1, 1.0) for size in (3, 9))
-    plain, reach = (fit(found, DifficultySettings(objective="regret", reach=power), SPACE) for power in (0.0, 1.0))
+    plain, reach = (
+        fit_model(found, DifficultySettings(objective="regret", reach=power), SPACE) for power in (0.0, 1.0)
+    )
     assert worth(plain, far, near).mean == pytest.approx(0.0, abs=0.03)
     assert worth(reach, near).mean == pytest.approx(0.9 * worth(plain, near).mean, rel=0.1)
     assert worth(reach, far).mean < 0.35 * worth(plain, far).mean
 
 
 def test_far_from_all_rollouts_the_model_is_unsure():
-    model = fit([seen(lake_cell(3, 0.1, forced)) for forced in (False, True)], SETTINGS, SPACE)
+    model = fit_model([seen(lake_cell(3, 0.1, forced)) for forced in (False, True)], SETTINGS, SPACE)
     near, far = model.predict([lake_cell(3, 0.1, False), lake_cell(10, 0.5, True)], SPACE).deviation
     assert far > 3 * near
 
 
 @pytest.mark.parametrize("p", [0.0, 1.0])
 def test_groups_that_all_fail_or_all_succeed_are_learned_from(p):
-    model = fit([seen(cell, p=p) for cell in CELLS], SETTINGS, SPACE)
+    model = fit_model([seen(cell, p=p) for cell in CELLS], SETTINGS, SPACE)
     assert np.abs(model.predict(CELLS, SPACE).mean - p).max() < 0.1
     assert np.isfinite(np.array(model.covariance)).all()
 
 
 def test_without_rollouts_all_is_open():
-    model = fit([], SETTINGS, SPACE)
+    model = fit_model([], SETTINGS, SPACE)
     assert model.groups == 0
     assert model.predict(CELLS, SPACE).mean == pytest.approx(0.5)
 
 
 def test_a_policy_that_learned_makes_the_older_groups_count_less():
     found = [seen(cell, p=0.1, age=1) for cell in CELLS] + [seen(cell, p=0.9) for cell in CELLS]
-    kept, forgotten = (fit(found, DifficultySettings(decay), SPACE).predict(CELLS, SPACE) for decay in (1.0, 0.0))
+    kept, forgotten = (fit_model(found, DifficultySettings(decay), SPACE).predict(CELLS, SPACE) for decay in (1.0, 0.0))
     assert kept.mean == pytest.approx(0.5, abs=0.01)
     assert forgotten.mean.min() > 0.8
 
@@ -188,22 +190,22 @@ def test_observations_are_the_groups_of_a_cell_and_single_plans_count_for_none()
 
 
 def test_calibration_compares_what_was_predicted_with_what_came():
-    model = fit([seen(cell) for cell in CELLS], SETTINGS, SPACE)
-    good = calibrate(model, 0.5, [seen(cell) for cell in CELLS], SPACE)
-    wrong = calibrate(model, 0.5, [seen(cell, p=1 - truth(cell)) for cell in CELLS], SPACE)
+    model = fit_model([seen(cell) for cell in CELLS], SETTINGS, SPACE)
+    good = measure_calibration(model, 0.5, [seen(cell) for cell in CELLS], SPACE)
+    wrong = measure_calibration(model, 0.5, [seen(cell, p=1 - truth(cell)) for cell in CELLS], SPACE)
     assert good is not None
     assert wrong is not None
     assert good.brier < 0.002 < good.baseline < wrong.brier
     assert sum(part.groups for part in good.reliability) == good.groups == 40 * len(CELLS)
     assert all(abs(part.predicted - part.observed) < 0.05 for part in good.reliability)
-    assert calibrate(model, 0.5, [], SPACE) is None
+    assert measure_calibration(model, 0.5, [], SPACE) is None
 
 
 def test_calibrations_are_pooled_by_their_groups():
-    model = fit([seen(cell) for cell in CELLS], SETTINGS, SPACE)
+    model = fit_model([seen(cell) for cell in CELLS], SETTINGS, SPACE)
     halves = [[seen(cell, 10 * (1 + place)) for cell in CELLS[place::2]] for place in (0, 1)]
-    parts = [part for half in halves if (part := calibrate(model, 0.5, half, SPACE))]
-    whole, pooled = calibrate(model, 0.5, [*halves[0], *halves[1]], SPACE), pool_calibrations(parts)
+    parts = [part for half in halves if (part := measure_calibration(model, 0.5, half, SPACE))]
+    whole, pooled = measure_calibration(model, 0.5, [*halves[0], *halves[1]], SPACE), pool_calibrations(parts)
     assert whole is not None
     assert pooled is not None
     assert (pooled.groups, pooled.brier, pooled.baseline) == pytest.approx((whole.groups, whole.brier, whole.baseline))
@@ -215,7 +217,7 @@ def test_calibrations_are_pooled_by_their_groups():
 
 
 def test_a_config_at_the_frontier_is_worth_more_and_the_difference_is_surer_than_either():
-    model = fit([seen(cell) for cell in CELLS], SETTINGS, SPACE)
+    model = fit_model([seen(cell) for cell in CELLS], SETTINGS, SPACE)
     hard, frontier = EnvConfig.single(10, 2, 0.3, 1.0), EnvConfig.single(6, 2, 0.1, 0.5)
     assert worth(model, frontier).mean > 5 * worth(model, hard).mean
     same = worth(model, frontier, frontier)
@@ -226,7 +228,7 @@ def test_a_config_at_the_frontier_is_worth_more_and_the_difference_is_surer_than
 
 
 def test_by_regret_a_config_is_worth_the_share_of_plans_that_fail():
-    model = fit([seen(cell) for cell in CELLS], DifficultySettings(objective="regret"), SPACE)
+    model = fit_model([seen(cell) for cell in CELLS], DifficultySettings(objective="regret"), SPACE)
     hard, frontier = EnvConfig.single(10, 2, 0.3, 1.0), EnvConfig.single(6, 2, 0.1, 0.5)
     assert worth(model, hard).mean > worth(model, frontier).mean
     assert worth(model, hard).mean == pytest.approx(1 - truth(lake_cell(10, 0.3, True)), abs=0.1)
@@ -275,8 +277,8 @@ def test_the_model_may_learn_from_held_out_boards_what_no_training_board_has_sho
     assert (with_them.model.predict(cells, SPACE).mean < 0.5 * without.model.predict(cells, SPACE).mean).all()
     assert with_them.success == without.success, "only the model knows of them"
     assert [one.groups for one in with_them.grid] == [one.groups for one in without.grid]
-    both = fit([*trained, *tested], DifficultySettings(decay=0.0), SPACE)
-    assert both.evenness == fit(trained, SETTINGS, SPACE).evenness
+    both = fit_model([*trained, *tested], DifficultySettings(decay=0.0), SPACE)
+    assert both.evenness == fit_model(trained, SETTINGS, SPACE).evenness
 
 
 def test_a_forecast_survives_its_file_and_rates_the_one_before():

@@ -12,8 +12,6 @@ from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty import DifficultySettings, Observation, make_forecast
 from lakewright.engineer.evidence import (
     PRESETS,
-    Case,
-    Drawn,
     Evidence,
     EvidenceSettings,
     Modules,
@@ -21,11 +19,12 @@ from lakewright.engineer.evidence import (
     evidence_tokens,
     fit_to_budget,
     read_evidence,
-    show,
+    show_evidence,
     token_estimate,
     vocabulary_of,
 )
 from lakewright.engineer.evidence.modules import CUT_ORDER, PAPER_PRESETS
+from lakewright.engineer.tally import Case, Drawn
 from lakewright.experiments.environments.lake import design_of
 from lakewright.experiments.environments.lake_words import GUIDELINE
 from tests.support.samples.evidence import SPACE, V6, edit, everything, past, rollouts, tally, view
@@ -88,7 +87,7 @@ PARTS = {
 
 
 def see(modules: Modules, evidence: Evidence = KNOWN, seed: int = 0) -> Evidence:
-    return show(evidence, modules, jax.random.key(seed))
+    return show_evidence(evidence, modules, jax.random.key(seed))
 
 
 @pytest.mark.parametrize("module", PARTS)

@@ -45,7 +45,7 @@ def test_the_rule_seeks_what_boards_are_worth_in_the_run():
     assert isinstance(taught, ProportionalTeacher)
     assert taught.objective == "regret"
     threshold = LessonSettings(rule="rules").lessons("regret", V6).rule
-    assert vars(threshold) == vars(RulesTeacher.seeking("regret"))
+    assert vars(threshold) == vars(RulesTeacher.for_objective("regret"))
 
 
 def test_shuffled_evidence_needs_no_lessons_of_its_own_but_another_preset_does():

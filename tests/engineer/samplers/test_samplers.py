@@ -148,7 +148,7 @@ def test_replay_is_by_rank_and_staleness():
     assert places([level.problem for level in sampler.levels]) == [0, 2, 1, 3]
     by_rank = np.array([1, 1 / 2, 1 / 3, 1 / 4]) / (25 / 12)
     by_age = np.array([2, 1, 2, 1]) / 6
-    assert sampler.probabilities() == pytest.approx(0.6 * by_rank + 0.4 * by_age)
+    assert sampler.replay_probabilities() == pytest.approx(0.6 * by_rank + 0.4 * by_age)
 
 
 def test_replayed_boards_are_old_ones_and_are_scored_again():
@@ -197,11 +197,11 @@ def test_prompt_curriculum_learns_which_boards_are_of_middling_difficulty_and_ro
     short = np.array([row_of(board).makespan <= 2 for board in BOARDS])
     assert places(sampler.draw(4, supply, supply.score, jax.random.key(0)).problems) == [0, 1, 2, 3]
     sampler.learn(rollouts(BOARDS, *(10 if within else 0 for within in short)), 0, LAKE)
-    expected = sampler.predict(BOARDS, LAKE)
+    expected = sampler.predict_success(BOARDS, LAKE)
     assert expected[short].mean() > expected[~short].mean() + 0.3
     drawn = sampler.draw(4, supply, supply.score, jax.random.key(0))
     assert (drawn.fresh, drawn.scored, len(drawn.problems)) == (16, 0, 4)
-    pool = sampler.predict(BOARDS[4:20], LAKE)
+    pool = sampler.predict_success(BOARDS[4:20], LAKE)
     assert set(places(drawn.problems)) == {4 + i for i in np.argsort(abs(pool - 0.5), kind="stable")[:4]}
 
 

@@ -14,7 +14,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.evidence import CellGroups
-from lakewright.engineer.guard import GuardSettings, judge
+from lakewright.engineer.guard import GuardSettings, judge_delta
 from lakewright.engineer.teachers import TEACHERS, make_teacher
 from lakewright.engineer.teachers.adarft import AdaRFTTeacher
 from lakewright.engineer.teachers.alp_gmm import AlpGmmTeacher
@@ -82,7 +82,7 @@ def test_what_a_teacher_asks_for_is_a_design_and_the_guard_refuses_none(name, co
     for number in range(2):
         proposal = propose(teacher, groups, dict.fromkeys(config.sizes, 50), config, number, number)
         assert proposal.delta is not None
-        verdict = judge(design_of(config), proposal.delta, RoomyLake(config.agents), FREE)
+        verdict = judge_delta(design_of(config), proposal.delta, RoomyLake(config.agents), FREE)
         assert verdict.status != "refused"
         assert config.agents > 1 or verdict.design.strata[5]["wait_ratio"] == 0
 
@@ -110,7 +110,7 @@ def test_a_size_without_weight_gets_no_data_and_keeps_its_ratios():
 @given(st.integers(3, 10), st.floats(0, 0.5), st.booleans())
 def test_a_cell_comes_back_from_its_name_and_lies_in_its_bin(size, hole_ratio, forced):
     cell = SPACE.bin_cell(lake_cell(size, forced, hole_ratio), range(3, 11))
-    assert Cell.named(str(cell)) == cell
+    assert Cell.from_name(str(cell)) == cell
     assert abs(cell.values[0] - hole_ratio) <= 0.05 + 1e-6
 
 
@@ -142,7 +142,7 @@ def test_sec_follows_the_mean_absolute_advantage():
     propose(teacher, [rollouts(3, advantage=0.8), rollouts(4, True, advantage=0.1)])
     propose(teacher, [rollouts(3, advantage=0.2)])
     assert teacher.values == {lake_cell(3, False): pytest.approx(0.3), lake_cell(4, True): pytest.approx(0.05)}
-    p = teacher.shares(SPACE.grid(CONFIG.sizes))
+    p = teacher.softmax_shares(SPACE.grid(CONFIG.sizes))
     total = 28 + math.exp(0.3 / 0.2) + math.exp(0.05 / 0.2)
     assert p[lake_cell(3, False)] == pytest.approx(math.exp(0.3 / 0.2) / total)
     assert p[lake_cell(6, True, 0.05)] == pytest.approx(1 / total)
@@ -165,9 +165,9 @@ def test_thompson_gives_the_slots_to_the_cell_that_is_surely_informative():
 
 def test_learning_progress_is_the_change_from_the_nearest_earlier_task():
     teacher = AlpGmmTeacher()
-    teacher.observe([[0.0, 0.5, 0.0, 0.2], [1.0, 0.5, 0.0, 0.9]])
+    teacher.observe_stage([[0.0, 0.5, 0.0, 0.2], [1.0, 0.5, 0.0, 0.9]])
     assert teacher.points == []
-    teacher.observe([[0.0, 0.6, 0.0, 0.5], [1.0, 0.4, 0.0, 0.8]])
+    teacher.observe_stage([[0.0, 0.6, 0.0, 0.5], [1.0, 0.4, 0.0, 0.8]])
     assert teacher.points == [[0.0, 0.6, 0.0, pytest.approx(0.3)], [1.0, 0.4, 0.0, pytest.approx(0.1)]]
 
 
@@ -181,8 +181,8 @@ def test_alp_gmm_goes_where_the_progress_was():
     rng = np.random.default_rng(0)
     teacher = AlpGmmTeacher(random=0.0)
     theta = np.clip(rng.normal([[0.0, 0.2, 0.0]] * 20 + [[1.0, 0.8, 1.0]] * 20, 0.02), 0, 1)
-    teacher.observe([[*row, 0.5] for row in theta])
-    teacher.observe([[*row, 0.5 + 0.4 * (row[0] > 0.5)] for row in theta])
+    teacher.observe_stage([[*row, 0.5] for row in theta])
+    teacher.observe_stage([[*row, 0.5 + 0.4 * (row[0] > 0.5)] for row in theta])
     sizes = asked_for(propose(teacher, [rollouts(3, valid=40, hole_ratio=0.1)]))
     assert sizes[6].data_ratio > 0.85
     assert sizes[6].hole_ratio == pytest.approx(0.4, abs=0.03)
@@ -204,7 +204,9 @@ def test_rlve_rises_a_level_where_the_hardest_is_solved_and_draws_from_its_windo
     assert teacher.tracks[""].hardest == 0
     sizes = asked_for(propose(teacher, [easy]))
     assert teacher.tracks[""].hardest == 1
-    assert {teacher.level(cell, DESIGN, SPACE) for cell in teacher.list_window(list(DESIGN.strata), DESIGN, SPACE)} == {
+    assert {
+        teacher.find_level(cell, DESIGN, SPACE) for cell in teacher.list_window(list(DESIGN.strata), DESIGN, SPACE)
+    } == {
         0,
         1,
     }
@@ -216,11 +218,11 @@ def test_rlve_rises_a_level_where_the_hardest_is_solved_and_draws_from_its_windo
 def test_dump_prefers_what_has_large_advantages_and_what_was_seldom_drawn():
     teacher = DumpTeacher(tau=0.1, window=15)
     propose(teacher, [rollouts(3, advantage=0.8), rollouts(4, advantage=0.2)])
-    assert teacher.bound(lake_cell(3, False)) == pytest.approx(0.8 + math.sqrt(2 * math.log(21) / 11))
-    assert teacher.bound(lake_cell(6, True)) == pytest.approx(math.sqrt(2 * math.log(21)))
+    assert teacher.upper_bound(lake_cell(3, False)) == pytest.approx(0.8 + math.sqrt(2 * math.log(21) / 11))
+    assert teacher.upper_bound(lake_cell(6, True)) == pytest.approx(math.sqrt(2 * math.log(21)))
     propose(teacher, [rollouts(3, advantage=0.2)])
     mean = (10 * 0.2 + 5 * 0.8) / 15
-    assert teacher.bound(lake_cell(3, False)) == pytest.approx(mean + math.sqrt(2 * math.log(31) / 21))
+    assert teacher.upper_bound(lake_cell(3, False)) == pytest.approx(mean + math.sqrt(2 * math.log(31) / 21))
 
 
 @pytest.mark.parametrize(

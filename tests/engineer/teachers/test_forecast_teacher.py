@@ -91,7 +91,7 @@ def test_a_larger_power_moves_more_data_to_the_best():
 
 def test_without_a_forecast_or_any_rollout_nothing_changes():
     assert proposed(known(cells({3: 1, 4: 0.5, 6: 0}, {3: 1, 4: 0.5, 6: 0}), groups=0)) == Delta({})
-    assert ForecastTeacher().delta(everything(DESIGN, {}), DESIGN, SPACE) == Delta({})
+    assert ForecastTeacher().make_delta(everything(DESIGN, {}), DESIGN, SPACE) == Delta({})
 
 
 def test_where_no_board_is_worth_anything_nothing_changes():

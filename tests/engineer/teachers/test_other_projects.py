@@ -85,10 +85,10 @@ def test_difficulty_pools_weigh_cells_by_when_they_were_last_rolled_out():
     cells = [Cell("a", (place,)) for place in range(4)]
     seen = [rolled(cells[0], 100), rolled(cells[1], 75), rolled(cells[2], 25)]
     rows = ask(teacher, design, ONE, *seen)
-    assert [teacher.weigh(cell) for cell in cells] == [0.2, 1.0, 0.2, 1.0], "3 was never rolled out"
+    assert [teacher.weigh_cell(cell) for cell in cells] == [0.2, 1.0, 0.2, 1.0], "3 was never rolled out"
     assert rows["a"]["level"] == round((1 * 1.0 + 2 * 0.2 + 3 * 1.0) / 2.4)
     ask(teacher, design, ONE, rolled(cells[0], 26))
-    assert teacher.weigh(cells[0]) == 1.0, "the latest counts"
+    assert teacher.weigh_cell(cells[0]) == 1.0, "the latest counts"
     again = DifficultyPoolsTeacher()
     again.load_state_dict(teacher.state_dict())
     assert again.latest == teacher.latest
@@ -114,17 +114,17 @@ def test_learning_progress_is_the_distance_of_two_means_after_the_stretch_of_sma
     ask(teacher, ONE.uniform(), ONE, rolled(cell, 50))
     assert teacher.means == {cell: (pytest.approx(0.05), pytest.approx(0.005))}
     fast, slow = 0.05 * 0.9 / (0.05 + 0.1 * 0.9), 0.005 * 0.9 / (0.005 + 0.1 * 0.99)
-    assert teacher.progress(cell) == pytest.approx(fast - slow)
+    assert teacher.measure_progress(cell) == pytest.approx(fast - slow)
     ask(teacher, ONE.uniform(), ONE, rolled(cell, 0))
     assert teacher.means[cell] == (pytest.approx(0.045), pytest.approx(0.1 * 0.045 + 0.9 * 0.005))
 
 
 def test_learning_progress_gives_data_to_what_changes_by_a_sigmoid_of_the_z_score():
-    weights = LearningProgressTeacher().weigh([0.0, 0.1, 0.3])
+    weights = LearningProgressTeacher().weigh_progress([0.0, 0.1, 0.3])
     one, two = 1 / (1 + math.exp(1)), 1 / (1 + math.exp(-1))
     assert weights == pytest.approx([0, one / (one + two), two / (one + two)])
-    assert LearningProgressTeacher().weigh([0.0, 0.0]) == [0.5, 0.5]
-    assert LearningProgressTeacher().weigh([0.2, 0.0]) == [1.0, 0.0]
+    assert LearningProgressTeacher().weigh_progress([0.0, 0.0]) == [0.5, 0.5]
+    assert LearningProgressTeacher().weigh_progress([0.2, 0.0]) == [1.0, 0.0]
 
 
 def test_learning_progress_moves_to_the_cell_that_is_learned():

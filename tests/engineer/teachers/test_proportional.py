@@ -74,8 +74,8 @@ def test_applied_again_and_again_it_settles_where_data_are_in_proportion_to_regr
 def test_holes_move_as_the_threshold_rule_moves_them(valid, objective):
     seen = dict(zip(SIZES, valid, strict=True))
     evidence = everything(DESIGN, {size: outcomes(rate) for size, rate in seen.items()})
-    known = RulesTeacher.seeking(objective).delta(evidence, DESIGN, SPACE).edits
-    for size, edit in ProportionalTeacher(objective).delta(evidence, DESIGN, SPACE).edits.items():
+    known = RulesTeacher.for_objective(objective).make_delta(evidence, DESIGN, SPACE).edits
+    for size, edit in ProportionalTeacher(objective).make_delta(evidence, DESIGN, SPACE).edits.items():
         holes = edit.changes["hole_ratio"], known[size].changes["hole_ratio"]
         assert holes[0] == holes[1], (valid, size)
         assert edit.reason == known[size].reason, (valid, size)
@@ -91,7 +91,7 @@ def half_forced(free: int, forced: int) -> Outcomes:
 def test_applied_again_and_again_waits_settle_where_both_kinds_of_boards_have_data_in_proportion(free, forced):
     design, evidence = DESIGN, {size: half_forced(free, forced) for size in SIZES}
     for _ in range(10):
-        delta = ProportionalTeacher("regret").delta(everything(design, evidence), design, SPACE)
+        delta = ProportionalTeacher("regret").make_delta(everything(design, evidence), design, SPACE)
         design = follow(design, delta)
     target = (100 - forced) / (200 - free - forced)
     for size, row in design.strata.items():
@@ -100,7 +100,7 @@ def test_applied_again_and_again_waits_settle_where_both_kinds_of_boards_have_da
 
 def test_waits_go_to_the_size_where_they_fail():
     seen = {4: half_forced(90, 10), 5: half_forced(10, 90), 8: outcomes(50)}
-    waits = changed(ProportionalTeacher("regret").delta(everything(DESIGN, seen), DESIGN, SPACE), "wait_ratio")
+    waits = changed(ProportionalTeacher("regret").make_delta(everything(DESIGN, seen), DESIGN, SPACE), "wait_ratio")
     assert waits[4] == pytest.approx(0.2), "boards that force a wait fail there"
     assert waits[5] == pytest.approx(-0.2)
     assert waits[8] == 0, "nothing is known of boards that force a wait"

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewright.engineer.teachers import Tools, make_teacher
-from lakewright.engineer.teachers.controls import MatchedRandomTeacher, RandomTeacher, designs
+from lakewright.engineer.teachers.controls import MatchedRandomTeacher, RandomTeacher, list_designs
 from lakewright.engineer.teachers.e2h import CosineTeacher, GaussianTeacher
 from tests.support.samples.curricula import CONFIG, asked_for, made, propose, shares
 from tests.support.samples.evidence import SPACE, decode_first, design, everything
@@ -21,7 +21,7 @@ def test_the_static_teacher_asks_for_its_config_whatever_is_seen():
     sizes = asked_for(propose(make_teacher("static", options={"hole_ratio": 0.4, "wait_ratio": 0.75, "tilt": 2.0})))
     assert shares(sizes) == pytest.approx([9 / 61, 16 / 61, 36 / 61], abs=1e-6)
     assert {(cell.hole_ratio, cell.wait_ratio) for cell in sizes.values()} == {(0.4, 0.75)}
-    for options in designs():
+    for options in list_designs():
         make_teacher("static", options=options)
 
 
@@ -66,14 +66,14 @@ def test_matched_random_keeps_the_summary_of_the_other_and_what_did_not_fit():
     ("progress", "expected"), [(0.0, [3 / 6, 2 / 6, 1 / 6]), (0.5, [1 / 3, 1 / 3, 1 / 3]), (1.0, [1 / 6, 2 / 6, 3 / 6])]
 )
 def test_the_cosine_schedule_turns_from_small_to_large(progress, expected):
-    assert CosineTeacher().shares(progress, 3) == pytest.approx(expected)
+    assert CosineTeacher().schedule_shares(progress, 3) == pytest.approx(expected)
 
 
 def test_the_gaussian_schedule_is_centred_on_a_rank_above_a_floor():
     side = math.exp(-2.0)  # (i - mu)^2 / (2 s^2) = 1 / 0.5, with mu = 0.25^0.5 x 2 = 1
     bells = [side / (1 + 2 * side), 1 / (1 + 2 * side)]
     expected = [1 / 6 + bells[0] / 2, 1 / 6 + bells[1] / 2, 1 / 6 + bells[0] / 2]
-    assert GaussianTeacher().shares(0.25, 3) == pytest.approx(expected)
+    assert GaussianTeacher().schedule_shares(0.25, 3) == pytest.approx(expected)
 
 
 @pytest.mark.parametrize("schedule", [CosineTeacher, GaussianTeacher])

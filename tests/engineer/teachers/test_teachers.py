@@ -13,7 +13,7 @@ from lakewright.core_jax.results import Outcomes
 from lakewright.engineer.delta import read_answer
 from lakewright.engineer.design import Delta, Design, Edit
 from lakewright.engineer.evidence import DeltaGrammar, Evidence, read_tokens, vocabulary_of
-from lakewright.engineer.guard import GuardSettings, judge
+from lakewright.engineer.guard import GuardSettings, judge_delta
 from lakewright.engineer.proposal import Proposal, Teacher
 from lakewright.engineer.teachers import TEACHERS, RulesTeacher, Tools, make_teacher
 from lakewright.experiments.environments.lake import design_of
@@ -103,12 +103,12 @@ def test_at_the_frontier_the_rules_give_more_data(valid):
 
 def test_the_rule_that_seeks_regret_makes_boards_harder_until_most_plans_fail():
     known = evidence({4: outcomes(50), 5: outcomes(30), 8: outcomes(5)})
-    edits = RulesTeacher.seeking("regret").delta(known, DESIGN, SPACE).edits
+    edits = RulesTeacher.for_objective("regret").make_delta(known, DESIGN, SPACE).edits
     assert edits[4].changes["hole_ratio"] > 0
     assert edits[5].changes["data_ratio"] > 0, "a frontier: more of these boards"
     assert edits[8].changes["hole_ratio"] < 0
-    usual = RulesTeacher().delta(known, DESIGN, SPACE)
-    assert RulesTeacher.seeking("learnability").delta(known, DESIGN, SPACE) == usual
+    usual = RulesTeacher().make_delta(known, DESIGN, SPACE)
+    assert RulesTeacher.for_objective("learnability").make_delta(known, DESIGN, SPACE) == usual
 
 
 def test_the_rules_leave_alone_what_has_no_evidence_and_what_is_at_its_limit():
@@ -127,7 +127,7 @@ def test_the_guard_refuses_no_unprompted_teacher(seed):
         proposal = propose(make_teacher(name), seen, seed=seed)
         assert proposal.delta is not None
         assert read_answer(proposal.answer, SPACE) == (proposal.delta, "")
-        assert judge(DESIGN, proposal.delta, ROOMY, GuardSettings()).status != "refused"
+        assert judge_delta(DESIGN, proposal.delta, ROOMY, GuardSettings()).status != "refused"
 
 
 def test_the_self_teacher_asks_under_the_grammar_of_the_sizes():

@@ -184,6 +184,25 @@ def test_problems_that_the_design_does_not_ask_for_are_found():
     assert fault.case.startswith('design {"large":{"share":1.0,"digits":1,"odd":0.0}}, seed 0')
 
 
+def test_canonical_cells_that_cannot_be_drawn_are_found():
+    def canonical(self, cell):
+        return cell._replace(values=(max(cell.values[0], 3) + cell.values[1], cell.values[1]))
+
+    def make(self, cell, rng):
+        if cell["digits"] > 3:
+            raise ValueError("no such number")
+        return good(self, cell, rng)
+
+    def draw_another(self, cell, count, seed, first=0):
+        return [self.draw_one(cell._replace(values=(2, False)), seed, first + place) for place in range(count)]
+
+    (fault,) = [fault for fault in look_for(make=make, canonical=canonical) if "mix" in fault.name]
+    assert "ValueError: no such number" in fault.problem
+    assert fault.case == "cell small 4 1"
+    (fault,) = [fault for fault in look_for(draw_cell=draw_another) if "mix" in fault.name]
+    assert "draw the cell that is asked for" in fault.problem
+
+
 def test_what_drawable_excludes_is_listed_and_a_stratum_without_problems_is_a_fault():
     def drawable(self, cell):
         return cell.stratum == "small" and cell.values != (3, True)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer import Cell, Delta, Design, DesignSpace, Given, Knob, Problem
 from lakewright.engineer.delta import encode_delta, read_answer
-from lakewright.engineer.guard import GuardSettings, judge
+from lakewright.engineer.guard import GuardSettings, judge_delta
 from lakewright.engineer.space import check_design
 from lakewright.engineer.testing import answers, cells, deltas, designs, spaces
 
@@ -37,7 +37,7 @@ def test_any_delta_on_any_design_of_any_space_leads_to_a_legal_design(round_):
     space, design, delta = round_
     check_design(design, space)
     limits = GuardSettings(floor=min(0.05, 1 / len(design.strata)))
-    verdict = judge(design, delta, Anything(space), limits)
+    verdict = judge_delta(design, delta, Anything(space), limits)
     assert verdict.status in ("accepted", "projected")
     check_design(verdict.design, space)
 
@@ -55,7 +55,7 @@ def test_designs_and_deltas_survive_json(round_):
 def test_cells_are_allowed_and_have_a_name(pair):
     space, cell = pair
     assert space.allows(cell)
-    assert Cell.named(str(cell)).stratum == cell.stratum
+    assert Cell.from_name(str(cell)).stratum == cell.stratum
     assert space.name_cell(cell)[space.knobs[0].name] == cell.values[0]
 
 

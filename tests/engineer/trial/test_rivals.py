@@ -6,9 +6,8 @@ import pytest
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.results import Outcomes
 from lakewright.engineer.guard import GuardSettings, widen_reach
-from lakewright.engineer.negotiation import negotiate
+from lakewright.engineer.steps import negotiate, stretch_delta
 from lakewright.engineer.teachers import make_teacher
-from lakewright.engineer.trial import stretch
 from lakewright.experiments.environments.lake import design_of
 from tests.support.samples.evidence import ROOMY, SPACE, everything, rollouts
 
@@ -49,7 +48,7 @@ def test_a_teacher_that_proposes_nothing_has_no_rivals():
 def test_a_stretched_change_stays_a_change_that_can_be_written():
     delta = asked(make_teacher("static"), 1).delta
     assert delta is not None
-    for edit in stretch(delta, 100.0, SPACE).edits.values():
+    for edit in stretch_delta(delta, 100.0, SPACE).edits.values():
         assert edit.changes.keys() == {column.name for column in SPACE.columns}
         assert all(-1 <= change <= 1 for change in edit.changes.values())
 

@@ -6,8 +6,8 @@ from scipy.stats import norm
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.engineer.cells import Cell
-from lakewright.engineer.difficulty import DifficultySettings, Mix, Observation, Worth, fit
-from lakewright.engineer.trial import MISFIT, Lead, choose_rival, estimate_lead, problems_by_round, shortlist
+from lakewright.engineer.difficulty import DifficultySettings, Mix, Observation, Worth, fit_model
+from lakewright.engineer.trial import MISFIT, Lead, choose_rival, estimate_lead, problems_by_round, shortlist_designs
 from lakewright.experiments.environments.lake import design_of
 from tests.support.samples.evidence import LAKE, SPACE
 
@@ -33,13 +33,13 @@ def model(p_small: float, p_large: float):
         (Cell(size, (0.2, forced), (2,)), p) for size, p in ((3, p_small), (6, p_large)) for forced in (False, True)
     ]
     found = [Observation(cell, 100, 100 * p, 100 * p * (1 - p)) for cell, p in cells]
-    return fit(found, DifficultySettings(), SPACE)
+    return fit_model(found, DifficultySettings(), SPACE)
 
 
 def test_the_shortlist_is_what_the_model_expects_most_of():
-    assert shortlist(model(0.99, 0.5), EVEN, [SMALL, EVEN, LARGE], 2, SPACE) == [2, 1]
-    assert shortlist(model(0.5, 0.01), EVEN, [SMALL, EVEN, LARGE], 1, SPACE) == [0]
-    assert shortlist(fit([], DifficultySettings(), SPACE), EVEN, [SMALL, LARGE], 1, SPACE) == [0]
+    assert shortlist_designs(model(0.99, 0.5), EVEN, [SMALL, EVEN, LARGE], 2, SPACE) == [2, 1]
+    assert shortlist_designs(model(0.5, 0.01), EVEN, [SMALL, EVEN, LARGE], 1, SPACE) == [0]
+    assert shortlist_designs(fit_model([], DifficultySettings(), SPACE), EVEN, [SMALL, LARGE], 1, SPACE) == [0]
 
 
 @pytest.mark.parametrize(("rivals", "expected"), [(1, [80]), (2, [40, 80]), (3, [27, 54, 80]), (4, [27, 54, 80])])

@@ -76,6 +76,28 @@ def test_a_dry_run_shows_a_proposal_and_writes_nothing(capsys, teacher):
     assert state(run.folder) == before
 
 
+TEACHER = """
+from lakewright.engineer.design import Delta
+from lakewright.engineer.proposal import Stateless, propose_delta
+
+
+class Idle(Stateless):
+    def propose(self, evidence, design, space, key):
+        return propose_delta(Delta({}))
+"""
+
+
+@pytest.mark.parametrize("command", ["propose --teacher", "replay --teachers"])
+def test_a_teacher_from_elsewhere_is_asked(tmp_path, monkeypatch, capsys, command):
+    (tmp_path / "idle_teacher.py").write_text(TEACHER)
+    monkeypatch.syspath_prepend(tmp_path)
+    step, option = command.split()
+    for name in ("idle_teacher:Idle", f"{tmp_path / 'idle_teacher.py'}:Idle"):
+        out = output_of(capsys, "engineer", step, finished("self").folder, option, name)
+        assert name in out
+        assert "no edits" in out or "no change" in out
+
+
 def test_a_dry_run_needs_a_finished_stage(tmp_path, capsys):
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("self").folder, run.folder)

@@ -7,7 +7,7 @@ import pytest
 from lakewright.core_jax.config import EnvConfig, holes_of
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, read_all
-from lakewright.engineer.evidence import Modules, evidence_tokens, read_tokens, show
+from lakewright.engineer.evidence import Modules, evidence_tokens, read_tokens, show_evidence
 from lakewright.experiments.environments.lake import config_of, design_of, lake_space, outcomes_of
 from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig, RunFolder
 from lakewright.experiments.loop.records.stage_records import Done, Validation, read_record
@@ -119,7 +119,7 @@ def test_the_checkpoint_itself_answers_the_evidence_in_words_of_the_delta():
     for number in (0, 1):
         asked = decision(finished("self"), number).proposal
         evidence = finished("self").stage(number).read_evidence()
-        view = show(evidence, Modules(), jax.random.key(0))
+        view = show_evidence(evidence, Modules(), jax.random.key(0))
         assert asked.prompt == " ".join(evidence_tokens(view, lake_space()))
         assert asked.delta == read_tokens(asked.answer.split(), lake_space())
         assert asked.error == ""

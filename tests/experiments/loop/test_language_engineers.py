@@ -20,8 +20,8 @@ from lakewright.core_jax.support import locked
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.engineer.samplers import SamplerSettings
-from lakewright.engineer.teachers import Reply, UnansweredError
-from lakewright.engineer.teachers.llm import MOST, REASON, REASONING, LlmTeacher, answer_schema, parse_answer
+from lakewright.engineer.teachers import Reply, UnansweredError, answer_schema, parse_answer
+from lakewright.engineer.teachers.llm import MOST, REASON, REASONING, LlmTeacher
 from lakewright.engineer.teachers.self import SelfTeacher
 from lakewright.engineer.trial import Lead, Trial
 from lakewright.experiments.environments.lake import config_of, design_of

@@ -7,7 +7,7 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.evidence import token_estimate
-from lakewright.engineer.teachers.llm import answer_schema
+from lakewright.engineer.teachers import answer_schema
 from lakewright.experiments.environments.lake import design_of
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.token_budget import count_stage_tokens

@@ -9,7 +9,7 @@ from lakewright.core_jax.results import GroupStatistics, Outcomes
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import make_edit
 from lakewright.engineer.design import Design, Edit
-from lakewright.engineer.evidence import CellGroups, Evidence, Modules, Round, show
+from lakewright.engineer.evidence import CellGroups, Evidence, Modules, Round, show_evidence
 from lakewright.engineer.guard import Bounds
 from lakewright.engineer.tally import Tally
 from lakewright.experiments.environments.lake import Lake, design_of, lake_space, tally_of
@@ -70,7 +70,7 @@ def everything(
 
 def view(modules: Modules, *arguments: Any, **facts: Any) -> Evidence:
     """What the modules show of `everything`."""
-    return show(everything(*arguments, **facts), modules, jax.random.key(0))
+    return show_evidence(everything(*arguments, **facts), modules, jax.random.key(0))
 
 
 def rollouts(size: int, forced: bool = False, hole_ratio: float = 0.25, **figures: float) -> CellGroups:

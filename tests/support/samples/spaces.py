@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from lakewright.engineer.cells import Given, Knob
 from lakewright.engineer.delta import make_edit
 from lakewright.engineer.design import Delta, Design
-from lakewright.engineer.space import DesignSpace, normalize
+from lakewright.engineer.space import DesignSpace, normalize_design
 
 finite = st.floats(-1e6, 1e6)
 
@@ -49,7 +49,7 @@ def designs(draw, space: DesignSpace, floor: float = 0.0) -> Design:
         rows[stratum] = {space.share.name: floor + (1 - floor * len(strata)) * share}
         for knob in space.knobs:
             rows[stratum][knob.name] = draw(values(knob))
-    return normalize(Design(rows, given={given.name: draw(st.integers(1, 4)) for given in space.givens}), space)
+    return normalize_design(Design(rows, given={given.name: draw(st.integers(1, 4)) for given in space.givens}), space)
 
 
 def values(knob: Knob) -> st.SearchStrategy[float]:

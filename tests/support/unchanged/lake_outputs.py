@@ -9,15 +9,15 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.delta import make_edit, summarize
+from lakewright.engineer.delta import make_edit, summarize_delta
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty import (
     DifficultyModel,
-    calibrate,
     estimate_diminishing_worth,
     estimate_worth,
-    fit,
+    fit_model,
     make_forecast,
+    measure_calibration,
 )
 from lakewright.engineer.evidence import (
     PRESETS,
@@ -28,13 +28,13 @@ from lakewright.engineer.evidence import (
     evidence_text,
     evidence_tokens,
     fit_to_budget,
-    show,
+    show_evidence,
     token_estimate,
 )
-from lakewright.engineer.guard import GuardSettings, judge, widen_reach
-from lakewright.engineer.lessons import LessonSettings, examine, synthetic_examples
-from lakewright.engineer.negotiation import negotiate
+from lakewright.engineer.guard import GuardSettings, judge_delta, widen_reach
+from lakewright.engineer.lessons import LessonSettings, examine_engineer, synthetic_examples
 from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.steps import negotiate
 from lakewright.engineer.teachers import Reply, Tools, answer_schema, ask_about, make_teacher
 from lakewright.engineer.trial import CellTrial, ProposalReward, estimate_lead, reward_proposals, sum_up_trial
 from tests.support.samples.evidence import decode_first, sample_first
@@ -82,7 +82,7 @@ def propose(name: str, options: Mapping[str, Any], round: str) -> tuple[list[Any
 
 def tell_proposals(name: str, options: Mapping[str, Any], round: str) -> Any:
     found, state = propose(name, options, round)
-    lines = ["" if one.delta is None else summarize(one.delta, known(round).lake.space) for one in found]
+    lines = ["" if one.delta is None else summarize_delta(one.delta, known(round).lake.space) for one in found]
     return {"lines": lines, "digest": digest([plain(found), state])}
 
 
@@ -107,7 +107,7 @@ def tell_verdicts(round: str) -> Any:
                 edits[size] = make_edit(lake.space, "r", {name: round_to(part) for name, part in changes.items()})
         free = GuardSettings(floor=0.01, reach={"data_ratio": 1.0, "hole_ratio": 0.5, "wait_ratio": 1.0})
         settings = widen_reach(GuardSettings(widen=2.0) if number % 3 else free, lake.space, (number % 5) / 5)
-        verdicts.append(plain(judge(design, Delta(edits), lake, settings)))
+        verdicts.append(plain(judge_delta(design, Delta(edits), lake, settings)))
     return {"first": verdicts[:6], "digest": digest(verdicts)}
 
 
@@ -119,7 +119,7 @@ def tell_forms(round: str, preset: str) -> Any:
     """Evidence in words and in tokens, and what of it is cut for a budget."""
     space = known(round).lake.space
     modules = EVERYTHING if preset == "everything" else PRESETS[preset]
-    view = show(known(round).evidence, modules, jax.random.key(3))
+    view = show_evidence(known(round).evidence, modules, jax.random.key(3))
     text, tokens = evidence_text(view, space), evidence_tokens(view, space)
     plainly = round in SHORT and preset in ("everything", "shuffled")
     return {
@@ -156,14 +156,14 @@ def tell_lessons(round: str, rule: str) -> Any:
     lessons = settings.lessons(objective, EvidenceSettings("v6"), known(round).settings)
     examples = synthetic_examples(40, design, space, 7, np.random.default_rng(11), lessons)
     first = [[" ".join(prompt), " ".join(answer)] for prompt, answer in examples[:2]]
-    exam = examine(examples, design, space, decode_first)
+    exam = examine_engineer(examples, design, space, decode_first)
     return {"first": first, "digest": digest([list(pair) for pair in examples]), "exam": plain(exam)}
 
 
 def tell_models(round: str) -> Any:
     """The fitted model, and what follows from it: forecast, calibration, worth, trial and rewards."""
     seen, space = known(round), known(round).lake.space
-    model = fit(seen.observations, seen.settings, space)
+    model = fit_model(seen.observations, seen.settings, space)
     cells, certain = [one.cell for one in seen.observations], sure(model)
     predicted = model.predict(cells, space)
     drawn = certain.sample(cells, space, np.random.default_rng(5), 1)
@@ -182,7 +182,7 @@ def tell_models(round: str) -> Any:
         "predicted": [predicted.mean.tolist(), predicted.deviation.tolist()],
         "value": certain.value(drawn)[0].tolist(),
         "grid": [[one.p, one.deviation, one.learnability, one.groups] for one in forecast.grid],
-        "calibration": [plain(calibrate(model, 0.4, seen.observations, space)), plain(forecast.calibration)],
+        "calibration": [plain(measure_calibration(model, 0.4, seen.observations, space)), plain(forecast.calibration)],
         "worth": [worth.mean, worth.deviation, estimate_diminishing_worth(surely, mixes[0], 3.0, space)],
         **tell_trial(round, other, certain),
     }
@@ -200,7 +200,7 @@ def tell_trial(round: str, other: Design, model: DifficultyModel) -> Any:
     )
     proposal = last[-1].proposal
     deltas = [delta for delta in (proposal.delta, *proposal.candidates) if delta]
-    verdicts = [judge(seen.design, delta, seen.lake, GuardSettings()) for delta in deltas]
+    verdicts = [judge_delta(seen.design, delta, seen.lake, GuardSettings()) for delta in deltas]
     current = seen.lake.cells(seen.design)
 
     def score(design: Design) -> float:
@@ -209,6 +209,6 @@ def tell_trial(round: str, other: Design, model: DifficultyModel) -> Any:
     return {
         "lead": plain(estimate_lead(*mixes, values, None)),
         "tried": plain(sum_up_trial(other, mixes[0], signals, model.objective)),
-        "proposed": [summarize(delta, space) for delta in deltas],
+        "proposed": [summarize_delta(delta, space) for delta in deltas],
         "earned": plain(reward_proposals(verdicts, score, ProposalReward(), space)),
     }

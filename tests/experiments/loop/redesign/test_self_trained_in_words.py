@@ -8,7 +8,7 @@ import torch
 from safetensors.torch import load_file
 
 from lakewright.engineer.design import Delta
-from lakewright.engineer.teachers.llm import parse_answer
+from lakewright.engineer.teachers import parse_answer
 from lakewright.experiments.environments.lake import lake_space
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import EngineerTraining, read_record

@@ -1,0 +1,318 @@
+"""Lessons for a token model as the engineer: settings, synthetic evidence with a rule's answers, and an exam."""
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from typing import Annotated, Literal
+
+import jax
+import msgspec
+import numpy as np
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import GroupStatistics
+from lakewright.core_jax.support import Share, one_of
+from lakewright.engineer.cells import Cell, Knob, Stratum
+from lakewright.engineer.design import Delta, Design, Row
+from lakewright.engineer.difficulty.forecasting import Forecast, predict_grid
+from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings, Objective, count_features
+from lakewright.engineer.evidence.evidence import CellGroups, Evidence, Round, show_evidence
+from lakewright.engineer.evidence.modules import PRESETS, EvidenceSettings, Modules
+from lakewright.engineer.evidence.token_form import delta_tokens, evidence_tokens, read_tokens
+from lakewright.engineer.evidence.vocabulary import DeltaGrammar
+from lakewright.engineer.plugins import Power
+from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.tally import Case, Drawn, Tally
+from lakewright.engineer.teachers.forecast import ForecastTeacher
+from lakewright.engineer.teachers.proportional import ProportionalTeacher
+from lakewright.engineer.teachers.rules import RulesTeacher
+from lakewright.engineer.teachers.self import Decode
+
+Rule = RulesTeacher | ProportionalTeacher | ForecastTeacher
+
+
+@dataclasses.dataclass(frozen=True)
+class Lessons:
+    """The rule whose answers are taught, what the evidence of the examples shows, and how its forecasts are fitted."""
+
+    rule: Rule
+    kinds: Sequence[Modules]
+    difficulty: DifficultySettings
+
+    def include(self, shown: EvidenceSettings) -> bool:
+        """Return True if such evidence is among them; shuffled evidence looks like any other."""
+        return _drop_shuffling(shown.chosen()) in map(_drop_shuffling, self.kinds)
+
+
+class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of the lessons that the warm-up gives a token model as the engineer."""
+
+    rule: Literal["proportional", "rules", "forecast"] = "proportional"
+    """The teacher whose answers are taught, as it is where it seeks what boards are worth in this run."""
+    power: Power = 1.0
+    """The power of that teacher, where it is proportional or forecast."""
+    presets: tuple[Annotated[str, one_of(PRESETS)], ...] = ()
+    """The evidence presets that it learns to read; without any, the evidence of this run, which it learns sooner."""
+
+    def __post_init__(self) -> None:
+        self._list_kinds()
+        if self.rule == "rules" and self.power != 1:
+            raise InputError(f"lessons: power is {self.power:g}, but the rule rules has none; drop it")
+
+    def lessons(
+        self, objective: Objective, shown: EvidenceSettings, difficulty: DifficultySettings | None = None
+    ) -> Lessons:
+        """Those of a run in which problems are worth what `objective` says and the engineer is shown `shown`.
+
+        difficulty: how the run's forecasts are fitted.
+        """
+        how = msgspec.structs.replace(difficulty or DifficultySettings(), objective=objective)
+        return Lessons(self._make_rule(objective), self._list_kinds() or [shown.chosen()], how)
+
+    def check(self, shown: EvidenceSettings) -> None:
+        """Raises InputError where the evidence of the examples shows something, but not what the rule follows."""
+        kinds = self._list_kinds() or [shown.chosen()]
+        outcomes, forecast = any(kind.failures for kind in kinds), any(kind.difficulty for kind in kinds)
+        if self.rule == "forecast" and not forecast:
+            raise InputError(
+                "lessons: rule is forecast, but the evidence shows no forecast; give evidence.preset=forecast, or have "
+                "it among lessons.presets"
+            )
+        if self.rule != "forecast" and forecast and not outcomes:
+            raise InputError(
+                f"lessons: rule is {self.rule}, but the evidence shows a forecast and no outcomes; give "
+                "lessons.rule=forecast"
+            )
+
+    def _make_rule(self, objective: Objective) -> Rule:
+        if self.rule == "rules":
+            return RulesTeacher.for_objective(objective)
+        if self.rule == "proportional":
+            return ProportionalTeacher(objective, self.power)
+        return ForecastTeacher(self.power)
+
+    def _list_kinds(self) -> list[Modules]:
+        return [EvidenceSettings(name).chosen() for name in self.presets]
+
+
+def _drop_shuffling(modules: Modules) -> Modules:
+    return msgspec.structs.replace(modules, shuffled=False)
+
+
+PROBLEMS = 50
+CASES = 3
+MOST_ROUNDS = 16  # drawn for an example; only the last two are shown
+SELDOM = 0.1  # the share of examples with a refused answer, and of earlier rounds that were rolled back
+
+
+def synthetic_examples(
+    count: int, design: Design, space: DesignSpace, rounds: int, rng: np.random.Generator, lessons: Lessons
+) -> list[tuple[list[str], list[str]]]:
+    """`count` pairs (prompt tokens, answer tokens) over the strata of `design`, at a random round of `rounds`.
+
+    count: how many examples. design: gives the strata. space: that of the design. rounds: of a run, at least 1. rng: a
+    generator, consumed. lessons: the rule and the evidence.
+
+    Each round's design is drawn from the step grid and its outcomes at random; which modules show it is drawn from
+    the kinds of `lessons`, and sometimes an earlier answer was refused. The answer is that of their rule, applied to
+    what is shown. Raises InputError where `rounds` is less than 1.
+    """
+    if rounds < 1:
+        raise InputError(f"rounds is {rounds}; choose at least 1")
+    return [_draw_example(design, space, rounds, rng, lessons) for _ in range(count)]
+
+
+def _draw_example(
+    design: Design, space: DesignSpace, rounds: int, rng: np.random.Generator, lessons: Lessons
+) -> tuple[list[str], list[str]]:
+    modules = lessons.kinds[int(rng.integers(len(lessons.kinds)))]
+    place = int(rng.integers(0, rounds))
+    *past, now = [_draw_round(design, space, rng) for _ in range(min(place + 1, MOST_ROUNDS))]
+    rows = now.design.strata
+    evidence = Evidence(
+        design=now.design,
+        outcomes=now.outcomes,
+        guideline=space.words.guide(),
+        history=past,
+        round=place,
+        rounds=rounds,
+        summary=_summarize_round(past[-1], lessons.rule, space) if past else "",
+        groups=[_draw_groups(cell, rng) for stratum, row in rows.items() for cell in _list_cells(stratum, row, space)],
+        statistics={stratum: _draw_statistics(row, space, rng) for stratum, row in rows.items()},
+        cases=[_draw_case(list(rows)[int(at)], space, rng) for at in rng.choice(len(rows), CASES)],
+        refusals=["refused"] * int(rng.integers(1, 3)) if _draw_seldom(rng) else [],
+    )
+    if modules.difficulty:
+        forecast = _draw_forecast(now.design, space, rng, lessons.difficulty)
+        evidence = msgspec.structs.replace(evidence, forecast=forecast)
+    # Shuffled evidence looks like any other.
+    view = show_evidence(evidence, msgspec.structs.replace(modules, shuffled=False), jax.random.key(0))
+    return evidence_tokens(view, space), delta_tokens(lessons.rule.make_delta(view, now.design, space), space)
+
+
+def _draw_seldom(rng: np.random.Generator) -> bool:
+    return bool(rng.random() < SELDOM)
+
+
+def _draw_forecast(design: Design, space: DesignSpace, rng: np.random.Generator, how: DifficultySettings) -> Forecast:
+    """Of a model whose weights are drawn: from their prior, or nearer to 0 where strata have effects of their own, as
+    nearly all P(valid) would be 0 or 1 otherwise."""
+    weights = rng.normal(size=count_features(space, how.by_size))
+    if how.by_size or not space.ranked:
+        weights = weights * rng.uniform(0.1, 0.6)
+    objective: Objective = "regret" if how.objective == "regret" else "learnability"
+    covariance = (0.1 * np.eye(len(weights))).tolist()
+    model = DifficultyModel(weights.tolist(), covariance, PROBLEMS, 1.0, objective, how.by_size, how.reach)
+    return Forecast(model, predict_grid(design, model, space), [], 0.5, 0.5)
+
+
+def _draw_statistics(row: Row, space: DesignSpace, rng: np.random.Generator) -> Drawn:
+    measures = space.words.imagine_measures(rng)
+    return Drawn(PROBLEMS, {knob.name: row[knob.name] for knob in space.knobs}, measures, float(rng.random()))
+
+
+def _draw_case(stratum: Stratum, space: DesignSpace, rng: np.random.Generator) -> Case:
+    failure = space.failures[int(rng.choice(len(space.failures)))]
+    return Case(stratum, "", failure, int(rng.integers(0, 12)))
+
+
+def _summarize_round(past: Round, rule: Rule, space: DesignSpace) -> str:
+    """A round's own summary: its answer, in tokens."""
+    evidence = Evidence(
+        design=past.design, outcomes=past.outcomes, guideline=space.words.guide(), round=None, rounds=None
+    )
+    return " ".join(delta_tokens(rule.make_delta(evidence, past.design, space), space))
+
+
+def _list_cells(stratum: Stratum, row: Row, space: DesignSpace) -> list[Cell]:
+    """The cells of a stratum with and without each trait."""
+    ways = [(False, True) if knob.trait else (row[knob.name],) for knob in space.knobs]
+    return [Cell(stratum, values) for values in itertools.product(*ways)]
+
+
+def _draw_groups(cell: Cell, rng: np.random.Generator) -> CellGroups:
+    valid, informative = (int(rng.integers(0, PROBLEMS + 1)) for _ in range(2))
+    seen = GroupStatistics(PROBLEMS, informative, informative, PROBLEMS, valid, float(rng.random()), 0.0, 0.0)
+    return CellGroups(cell, seen)
+
+
+def _draw_round(design: Design, space: DesignSpace, rng: np.random.Generator) -> Round:
+    strata = space.sort_strata(design.strata)
+    drawn = zip(strata, _draw_rows(len(strata), space, rng), strict=True)
+    rows = {stratum: _limit_row(stratum, row, space) for stratum, row in drawn}
+    rates, *of_traits = _draw_rates(len(strata), space, rng)
+    outcomes = {
+        stratum: _draw_tally(rates[place], [part[place] for part in of_traits], space, rng)
+        for place, stratum in enumerate(strata)
+    }
+    return Round(design.replace(rows), outcomes, undone=_draw_seldom(rng))
+
+
+def _draw_rates(count: int, space: DesignSpace, rng: np.random.Generator) -> list[np.ndarray]:
+    """Valid rates of strata, close together or far apart; and on the problems with each trait, mostly lower."""
+    rates = np.clip(rng.uniform() + rng.uniform(0, 0.5) * rng.normal(size=count), 0, 1)
+    return [rates, *(np.clip(rates * rng.uniform(0, 1.2, count), 0, 1) for _ in space.traits)]
+
+
+def _draw_rows(count: int, space: DesignSpace, rng: np.random.Generator) -> list[Row]:
+    columns = {space.share.name: _draw_shares(count, space.share.step, rng)}
+    columns |= {knob.name: _draw_values(knob, count, rng) for knob in space.knobs}
+    return [{name: values[place] for name, values in columns.items()} for place in range(count)]
+
+
+def _limit_row(stratum: Stratum, row: Row, space: DesignSpace) -> Row:
+    """The row with its levels inside the limits of its stratum."""
+    limits = {space.knobs[place].name: space.limits(stratum, space.knobs[place]) for place in space.levels}
+    return row | {name: min(high, max(low, row[name])) for name, (low, high) in limits.items()}
+
+
+def _draw_shares(count: int, step: float, rng: np.random.Generator) -> list[float]:
+    """At least one step of data each, the rest of the whole at random: alike, or nearly all for one."""
+    spare = max(0, round(1 / step) - count)
+    return [float(share) for share in (1 + rng.multinomial(spare, rng.dirichlet([1.0] * count))) * step]
+
+
+def _draw_values(knob: Knob, count: int, rng: np.random.Generator) -> list[int | float]:
+    """Multiples of the step from the low end of the range."""
+    high = 1.0 if knob.trait else knob.high
+    multiples = rng.integers(0, round((high - knob.low) / knob.step) + 1, count)
+    return [
+        knob.round_value(knob.low + float(multiple) * knob.step)
+        if knob.whole
+        else knob.low + float(multiple) * knob.step
+        for multiple in multiples
+    ]
+
+
+def _draw_tally(rate: float, rates_of_traits: Sequence[float], space: DesignSpace, rng: np.random.Generator) -> Tally:
+    """Half the problems have a trait, as in a held-out set; seldom none does."""
+    traits: dict[str, Tally] = {}
+    valid = other = 0
+    for number, place in enumerate(space.traits):
+        having = 0 if _draw_seldom(rng) else PROBLEMS // 2
+        solved = int(rng.binomial(having, rates_of_traits[number]))
+        traits[space.knobs[place].name] = Tally(having, solved)
+        if not number:
+            valid, other = solved, having
+    valid += int(rng.binomial(PROBLEMS - other, rate))
+    failures = rng.multinomial(PROBLEMS - valid, rng.dirichlet([0.5] * len(space.failures)))
+    return Tally(
+        problems=PROBLEMS,
+        valid=valid,
+        grades={name: int(rng.integers(0, valid + 1)) for name in space.grades},
+        failures=dict(zip(space.failures, failures.tolist(), strict=True)),
+        traits=traits,
+    )
+
+
+class Examination(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The share of changes, one for each stratum and column, that are exactly those of the rule, over some questions.
+
+    chance: the share that are those of the rule for the next question; an engineer that does not read has no more.
+    """
+
+    questions: int
+    agreement: Share
+    chance: Share
+
+    def summary(self) -> str:
+        """In a sentence."""
+        return (
+            f"the engineer gives {100 * self.agreement:.0f} % of {self.questions} answers' changes as it was taught "
+            f"({100 * self.chance:.0f} % by chance)"
+        )
+
+
+def examine_engineer(
+    examples: Sequence[tuple[list[str], list[str]]], design: Design, space: DesignSpace, decode: Decode
+) -> Examination:
+    """Asks for an answer to the prompt of each example, under the grammar of deltas over the strata of `design`.
+
+    examples: prompts and right answers, in tokens. design, space: what the answers change. decode: the model.
+    """
+    allowed = DeltaGrammar(space, design.strata).allowed
+    given = [_count_strides(read_tokens(decode(prompt, allowed), space), design, space) for prompt, _ in examples]
+    right = [_count_strides(read_tokens(taught, space), design, space) for _, taught in examples]
+    return Examination(len(examples), _share_same(given, right), _share_same(given, [*right[1:], right[0]]))
+
+
+def measure_agreement(given: Delta, right: Delta, design: Design, space: DesignSpace) -> float:
+    """The share of changes of `design`, one for each stratum and column, that are the same steps in both.
+
+    given, right: the deltas. design: gives the strata. space: that of the design.
+    """
+    return _share_same([_count_strides(given, design, space)], [_count_strides(right, design, space)])
+
+
+def _count_strides(delta: Delta, design: Design, space: DesignSpace) -> list[int]:
+    edits = delta.edits
+    return [
+        round(edits[stratum].changes.get(column.name, 0.0) / column.step) if stratum in edits else 0
+        for stratum in design.strata
+        for column in space.columns
+    ]
+
+
+def _share_same(given: Sequence[Sequence[int]], right: Sequence[Sequence[int]]) -> float:
+    pairs = [pair for mine, yours in zip(given, right, strict=True) for pair in zip(mine, yours, strict=True)]
+    return sum(one == other for one, other in pairs) / len(pairs)

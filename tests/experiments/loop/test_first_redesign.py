@@ -1,0 +1,91 @@
+"""A redesign before the first stage, from the held-out answers after the warm-up (`engineer.asked_first`)."""
+
+import pytest
+
+from lakewright.engineer.tally import pool_tallies
+from lakewright.engineer.trial import TrialSettings
+from lakewright.experiments.loop.records.history import read_chapters
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Decision, Validation, read_record
+from lakewright.experiments.loop.records.token_budget import count_run_tokens, count_stage_tokens
+from lakewright.experiments.loop.settings.run_settings import EngineerSettings, RunSettings
+from lakewright.experiments.loop.training.trainee import make_trainee
+from tests.support.machines.power_cuts import PowerCutError, cut_power
+from tests.support.models.tiny_policy import tiny_run
+from tests.support.samples.tiny_runs import files, run_loop, state
+
+FIRST = EngineerSettings(asked_first=True)
+
+
+def first(teacher: str = "random", **changes: object) -> RunSettings:
+    """Settings of a tiny run that is redesigned before its first stage."""
+    return tiny_run(teacher=teacher, engineer=FIRST, **changes)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    folder = RunFolder(tmp_path_factory.mktemp("first") / "run")
+    run_loop(first(), folder)
+    return folder
+
+
+def test_the_first_stage_trains_on_what_was_decided_after_the_warm_up(run):
+    assert run.warmup.design() == make_trainee(run.settings()).start
+    assert run.stage(0).design() == run.warmup.next_design()
+
+
+def test_without_a_trial_that_is_what_the_teacher_proposed(tmp_path):
+    run = RunFolder(tmp_path)
+    run_loop(first(stages=1, trial=TrialSettings(enabled=False)), run)
+    proposed = read_record(run.warmup.proposal, Decision).verdict.design
+    assert run.stage(0).design() == proposed != run.warmup.design()
+
+
+def test_the_engineer_is_shown_the_held_out_answers_and_nothing_else(run):
+    evidence = run.warmup.read_evidence()
+    assert evidence.outcomes == read_record(run.warmup.validation, Validation).outcomes
+    assert (evidence.round, evidence.rounds, evidence.history, evidence.groups) == (0, 3, [], [])
+    assert not evidence.statistics
+    assert evidence.forecast is not None
+    shares = [cell.share for cell in evidence.forecast.held_out]
+    assert sum(shares) == pytest.approx(1)
+
+
+def test_later_evidence_has_it_as_its_first_round(run):
+    evidence = run.stage(0).read_evidence()
+    assert (evidence.round, len(evidence.history)) == (1, 1)
+    assert evidence.history[0].design == run.warmup.design()
+    assert evidence.history[0].note == "; ".join(run.warmup.read_next().reasons)
+
+
+def test_its_tokens_are_of_the_budget_and_the_warm_up_has_no_design_of_its_own(run):
+    paid = count_stage_tokens(run.warmup)
+    assert (paid.training, paid.trials > 0) == (0, True)
+    stages = [count_stage_tokens(run.stage(number)) for number in (0, 1)]
+    assert count_run_tokens(run, 2) == paid + stages[0] + stages[1]
+    warmup, *_ = read_chapters(run)
+    assert (warmup.design, warmup.tokens, warmup.decision is None) == (None, paid, False)
+    assert warmup.pooled == pool_tallies(read_record(run.warmup.validation, Validation).outcomes.values())
+
+
+@pytest.mark.parametrize("teacher", ["difficulty", "rules", "self", "thompson", "alp_gmm", "random", "fixed"])
+def test_any_teacher_can_be_asked_first(teacher, tmp_path):
+    run = RunFolder(tmp_path)
+    run_loop(first(teacher, stages=1), run)
+    assert run.stage(0).design() == run.warmup.next_design()
+
+
+def test_a_run_that_is_cut_off_there_ends_the_same(run, tmp_path):
+    cut, cuts = RunFolder(tmp_path / "run"), 0
+    while not cut.stage(0).env.exists():
+        with pytest.MonkeyPatch.context() as patch:
+            cut_power(patch, renamings=2 + 10 * (cuts == 0), before=True)
+            with pytest.raises(PowerCutError):
+                run_loop(first(), cut)
+        cuts += 1
+        assert cuts < 40
+    run_loop(first(), cut)
+    assert files(cut.folder) == files(run.folder)
+    for name in ("env.json", "proposal.json", "trial.json", "next.json"):
+        assert state(cut.warmup.folder)[name][0] == state(run.warmup.folder)[name][0]
+    assert cut.stage(0).env.read_bytes() == run.stage(0).env.read_bytes()
