@@ -1,7 +1,7 @@
 """A teacher and a sampler of one's own: docs/own-teacher.md explains them."""
 
-from lakewright.engineer import Delta, Proposal
-from lakewright.engineer.delta import difference
+from lakewright.engineer import Proposal
+from lakewright.engineer.proposal import propose_rows
 from lakewright.engineer.samplers import Sampled
 
 
@@ -20,8 +20,7 @@ class Longer:
             first: {**design.strata[first], "share": design.strata[first]["share"] - moved},
             last: {**design.strata[last], "share": design.strata[last]["share"] + moved},
         }
-        delta: Delta = difference(design, rows, "longer sums", space)
-        return Proposal(prompt="", answer="longer", delta=delta)
+        return propose_rows(design, rows, "longer sums", space)
 
     def state_dict(self) -> dict:
         return {"rounds": self.rounds}
