@@ -97,7 +97,7 @@ def optimizer_work(trained: Trained) -> int:
 
 
 def kept_activations(trained: Trained, tokens: int, repeats: bool = False) -> int:
-    """The activations that layers save of `tokens` tokens until the backward pass; with checkpointing only the input of each.
+    """Activations of `tokens` tokens that layers save until the backward pass; with checkpointing only their inputs.
 
     repeats: whether keys and values are repeated for each group of heads, as they are where there is a mask.
     """
@@ -108,7 +108,7 @@ def kept_activations(trained: Trained, tokens: int, repeats: bool = False) -> in
 
 
 def backward_work(trained: Trained, tokens: int, repeats: bool = False) -> int:
-    """The memory that the backward pass of a layer takes and frees; with checkpointing it first computes the layer again."""
+    """The memory that a layer's backward pass takes and frees; with checkpointing it computes the layer again."""
     widths = trained.shape.widths
     assert widths
     again = _of_a_layer(trained, widths, repeats) if trained.checkpointing else 0

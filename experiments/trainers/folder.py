@@ -36,7 +36,7 @@ MOST_HELD_OUT = 100_000
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What a command left: the version, its design and author, whether it is new, why, and what was read for it.
+    """The result of a command: the version, its design and author, whether it is new, why, and what was read for it.
 
     complaint: one line on outcomes that were left out; empty where there are none. rolled_back: whether validation
     fell, so that a trainer may go back to the weights before, too.

@@ -14,7 +14,7 @@ from lakewright.experiments.trainers.episodes import EpisodeBook, make_seed
 
 
 class Result(Protocol):
-    """What OpenEnv's clients answer, its `StepResult`."""
+    """The answer of OpenEnv's clients, its `StepResult`."""
 
     observation: Any
     reward: float | None
@@ -22,7 +22,7 @@ class Result(Protocol):
 
 
 class Client(Protocol):
-    """What is used of OpenEnv's synchronous clients."""
+    """The part of OpenEnv's synchronous clients that is used."""
 
     def reset(self, **arguments: Any) -> Result:
         """Begins an episode."""

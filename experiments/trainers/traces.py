@@ -31,7 +31,7 @@ class Reward(msgspec.Struct, frozen=True):
 
 
 class Trace(msgspec.Struct, frozen=True):
-    """What one agent did. metrics: `valid`, and `failure/NAME` and `grade/NAME` with 1 for what is so."""
+    """The actions of one agent. metrics: `valid`, and `failure/NAME` and `grade/NAME` with 1 for what is so."""
 
     ok: bool = False
     rewards: dict[str, Reward | None] = {}
@@ -71,7 +71,7 @@ class Episode(msgspec.Struct, frozen=True):
 
 
 class Copied(msgspec.Struct, frozen=True):
-    """What became of the lines: recorded now, recorded before, and left out, by reason."""
+    """The counts of lines: recorded now, recorded before, and left out, by reason."""
 
     recorded: int
     before: int

@@ -23,7 +23,7 @@ Completion = str | list[dict[str, Any]]
 
 
 class EngineerTasks:
-    """What `GRPOTrainer` needs of a folder.
+    """The parts of a folder that `GRPOTrainer` needs.
 
     train_dataset: has `prompt`, `place` and `split`; a row is made when it is first asked for, from the design of then,
     so shuffling hides no change. eval_dataset: the held-out problems; where the trainer evaluates, they guide the

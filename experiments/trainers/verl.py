@@ -115,7 +115,7 @@ def judge_answer(
 
 
 class OpenedFolder:
-    """What a process needs of a folder."""
+    """The objects of a folder that a process needs."""
 
     def __init__(self, path: str, seed: int) -> None:
         self.source = ProblemSource(path, seed)
