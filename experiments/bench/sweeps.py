@@ -101,7 +101,7 @@ def beside_solver(case: tuple[int, int, int]) -> Beside:
 
 
 def measure_rate(executor: Executor, workers: int) -> float:
-    """Boards a second of a sweep, while all of so many workers were at work."""
+    """Boards a second of a sweep, while all workers were at work."""
     with tempfile.TemporaryDirectory() as folder:
         spec = spec_of(*CASES[0], SHARDS)
         records = [shard.record for shard in sweep(spec, executor, Path(folder) / "sweep")]

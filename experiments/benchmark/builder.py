@@ -2,7 +2,7 @@
 
     DIR/benchmark.jsonl  DIR/benchmark.parquet  DIR/manifest.json
 
-The rows of a cell are kept in DIR/cells/ until all cells are done, so that a killed build resumes cell by cell.
+The rows of a cell are saved in DIR/cells/ until all cells are done, so that a killed build resumes cell by cell.
 """
 
 import hashlib
@@ -115,7 +115,7 @@ def read_benchmark(folder: Path) -> tuple[BenchmarkManifest, pa.Table]:
 def _draw_cells(
     parts: Path, tier: Tier, request: Request, on_progress: Callable[[int], object]
 ) -> Iterator[list[BenchmarkRow]]:
-    """The rows of each cell, drawn unless they are kept."""
+    """The rows of each cell, drawn unless they are saved."""
     CLAIM.take_folder(parts, request)
     taken: set[Fingerprint] = set()
     for cell in tier.cells():

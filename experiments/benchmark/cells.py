@@ -79,7 +79,7 @@ def moved_from(row: BenchmarkRow) -> Moved | None:
 def _draw_nearest(
     cell: BenchmarkCell, wait_ratio: float, count: int, seed: int, taken: set[Fingerprint]
 ) -> tuple[EnvConfig, list[Row]]:
-    """Boards of a cell and what they were drawn with: as requested or, where that is impossible, the nearest.
+    """Boards of a cell and what they were drawn with: as requested or, if impossible, the nearest.
 
     The nearest has the fewest holes removed, and then the nearest share of forced waits, which is then 0 or 1.
     """

@@ -50,7 +50,7 @@ class Estimate(msgspec.Struct, frozen=True):
 
     phases: in one process each. known: whether activations are among the items, which no arithmetic here has for a
     network on the board. loading: of the host's memory while every process holds the model, before it is on its GPU.
-    checkpoint: one of them on disk. disk: all of a run, with the most that is kept while a stage trains.
+    checkpoint: one of them on disk. disk: all of a run, with the most that is saved while a stage trains.
     """
 
     model: str
@@ -257,7 +257,7 @@ def _estimate_decoding(
 
 
 def _estimate_disk(settings: RunSettings, shape: ModelShape, checkpoint: int) -> int:
-    """Checkpoints of the warm-up and of every stage, those of a trained engineer, and a training that is kept."""
+    """Checkpoints of the warm-up and of every stage, those of a trained engineer, and a training that is saved."""
     stages = settings.stages * (2 if settings.teacher == "self_trained" else 1)
     kept = (4 * shape.parameters - shape.matrices) * FULL if settings.warmup.steps else 0
     return (1 + stages) * checkpoint + max(kept, checkpoint)

@@ -5,7 +5,7 @@ lakewright bench --campaign 1000
 Four boards in five are for two agents, the others for three to five; 3x3 to 10x10, crowded and sparse ones. Each label
 is compared with w9-pathfinding's A* over joint states, which ends on boards without a plan too, or its CBS, and with
 the labels of related boards; every plan is replayed by the simulator and by code that shares nothing with it. Some
-boards are solved alone, so that the tail of the times is seen. Batches are kept in a journal, so that a campaign that
+boards are solved alone, so that the tail of the times is seen. Batches are saved in a journal, so that a campaign that
 was killed resumes.
 """
 
@@ -46,7 +46,7 @@ COUNTS = ("boards", "undecided", "uncompared", "wrong")
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """The outcome of the `batch`th batch of `seed`: boards for so many agents, of one hole ratio.
+    """The outcome of the `batch`th batch of `seed`: boards of a number of agents and a hole ratio.
 
     undecided: without labels; uncompared: where the other solvers took too long; wrong: labels that differ from its, or
     contradict those of related boards, or plans that do not replay at their optimum, or wait where no wait is required.
@@ -204,7 +204,7 @@ def _try_batch(seed: int, number: int, most: int, only: int | None) -> Tried:
 
 
 def _solve_with_peers(board: PlainBoard) -> int | None:
-    """The optimum by A* over joint states; where that takes too long, by CBS, which finds long plans of many agents
+    """The optimum by A* over joint states; where A* takes too long, by CBS, which finds long plans of many agents
     sooner, but never that there is none. None where both take too long.
     """
     cost = w9_joint_astar(board)

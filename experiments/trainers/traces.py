@@ -86,7 +86,7 @@ class Answers(msgspec.Struct, frozen=True):
 
 
 class LeftOutError(Exception):
-    """An episode that is no outcome, and why."""
+    """An episode that does not count as an outcome, and why."""
 
 
 def record_traces(folder: str | Path, run: str | Path) -> Copied:
@@ -96,7 +96,7 @@ def record_traces(folder: str | Path, run: str | Path) -> Copied:
     that is still being written waits for the next time. Episodes of other tasksets, that failed before they were
     scored, or that cannot be read are left out.
 
-    Raises InputError where there is no engineer or no such run.
+    Raises InputError without an engineer or no such run.
     """
     copier = Copier(folder)
     left_out: Counter[str] = Counter()

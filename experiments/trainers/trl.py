@@ -39,7 +39,7 @@ class EngineerTasks:
         every: optimizer steps between two decisions. places: rows of the data set. chat: whether a prompt is a message
         to a chat model, or plain text. seed: of the problems.
 
-        Raises InputError where there is no engineer, or a number is below 1.
+        Raises InputError without an engineer, or a number is below 1.
         """
         if min(every, places) < 1:
             raise InputError(f"every is {every}, places {places}; choose at least 1")

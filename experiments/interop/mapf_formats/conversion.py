@@ -121,7 +121,7 @@ def _beside(path: Path, name: str) -> Path:
 
 
 def _each(path: Path, ending: str) -> list[Path]:
-    """The files of that ending in a folder, or the one of a file. Raises InputError where a name is no text."""
+    """The files of that ending in a folder, or the one of a file. Raises InputError where a name is not text."""
     files = sorted(path.glob(f"*{ending}")) if path.is_dir() else [path.with_suffix(ending)]
     for file in files:
         try:

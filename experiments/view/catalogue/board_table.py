@@ -96,7 +96,7 @@ class Tile(msgspec.Struct, frozen=True):
     """A board of a table. row: None if it is not a board, and `problem` says why.
 
     failure, agent, step, answer: of the first plan that was given for it. success: the share of valid plans among the
-    `completions` that were given. failures: the ways in which they fail. kept: whether they can be shown.
+    `completions` that were given. failures: the ways in which they fail. kept: True if they can be shown.
     """
 
     place: int
