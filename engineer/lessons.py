@@ -5,7 +5,6 @@ import itertools
 from collections.abc import Sequence
 from typing import Annotated, Literal
 
-import jax
 import msgspec
 import numpy as np
 
@@ -145,6 +144,8 @@ def _draw_example(
     if modules.difficulty:
         forecast = _draw_forecast(now.design, space, rng, lessons.difficulty)
         evidence = msgspec.structs.replace(evidence, forecast=forecast)
+    import jax  # settings are read without it
+
     # Shuffled evidence looks like any other.
     view = show_evidence(evidence, msgspec.structs.replace(modules, shuffled=False), jax.random.key(0))
     return evidence_tokens(view, space), delta_tokens(lessons.rule.make_delta(view, now.design, space), space)

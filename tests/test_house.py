@@ -26,8 +26,6 @@ TESTS = sorted((HOUSE / "tests").rglob("test_*.py"))
 LONGEST_FUNCTION, LONGEST_FILE = 60, 400  # lines
 ROOM_FILES, ROOM_LINES = 3, 200  # a room has at least so many files or so many lines
 FILE_LINES, FILE_CALLERS = 40, 2  # a file has at least so many lines or is imported by so many others
-# Wings and rooms that do not have those floors and doors yet. The list only becomes shorter.
-NOT_YET: tuple[str, ...] = ()
 # What enters the house from outside: texts that show what a user imports, and the command's entry point.
 OUTSIDE = [
     HOUSE / "README.md",
@@ -103,12 +101,6 @@ def place(module: str) -> str:
     """The room of a module; a module at the top of its wing stands for itself."""
     room = module if module in ROOM_NAMES else module.rpartition(".")[0]
     return room if room in ROOM_NAMES else module
-
-
-def is_not_yet(module: str) -> bool:
-    """Return True if the floors do not hold yet where this module is."""
-    path = module.removeprefix(NAME).replace(".", "/")
-    return any(path == there or path.startswith(f"{there}/") for there in NOT_YET)
 
 
 @functools.cache
@@ -195,17 +187,14 @@ def test_a_door_is_where_another_wing_or_a_user_enters():
     outside = "\n".join(file.read_text() for file in OUTSIDE)
     for door in DOORS:
         used = door in entering or re.search(rf"\b{re.escape(door)}\b(?!\.)", outside)
-        assert used or is_not_yet(door), (
-            f"nobody but its own wing enters {door}; delete its __init__.pyi, import the files"
-        )
+        assert used, f"nobody but its own wing enters {door}; delete its __init__.pyi, import the files"
 
 
 def test_inside_a_wing_one_imports_the_file():
     for file in FILES:
         for line, name in entered(file):
             ours = name in DOORS and wing_of(name) == wing_of(module_of(file))
-            late = is_not_yet(name) or is_not_yet(module_of(file))
-            assert late or not ours, f"{file}:{line}: {name} is the door for others; import the file"
+            assert not ours, f"{file}:{line}: {name} is the door for others; import the file"
 
 
 def test_no_room_leads_back_to_itself():
@@ -270,7 +259,7 @@ def test_a_room_is_worth_its_folder():
         files = [file for file in room.glob("*.py") if file.name != "__init__.py"]
         inner = [inner for inner in ROOMS if inner.parent == room]
         large = len(files) >= ROOM_FILES or sum(map(lines_of, files)) >= ROOM_LINES or len(inner) >= ROOM_FILES
-        assert large or is_not_yet(module_of(room / "__init__.py")), f"{room} is small; make it a file"
+        assert large, f"{room} is small; make it a file"
 
 
 def test_a_file_is_worth_its_name():
@@ -278,7 +267,7 @@ def test_a_file_is_worth_its_name():
         program = file.name.startswith("__") or "__main__" in file.read_text()
         short = not program and lines_of(file) < FILE_LINES
         alone = short and len(callers()[module_of(file)]) < FILE_CALLERS
-        assert not alone or is_not_yet(module_of(file)), f"{file} is short and has one caller; move it there"
+        assert not alone, f"{file} is short and has one caller; move it there"
 
 
 def test_no_function_is_long():

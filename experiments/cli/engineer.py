@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from lakewright.experiments.cli import engineer_folder
-from lakewright.experiments.cli.conventions.options import TEACHERS, Flag, Json, check_name_of_teacher
+from lakewright.experiments.cli.conventions.options import TEACHERS, Flag, Json, TeacherName
 from lakewright.experiments.cli.conventions.output import encode_line, print_found
 from lakewright.experiments.cli.conventions.overrides import Overrides
 from lakewright.experiments.runtime.library_setup import prepare_training
@@ -48,7 +48,7 @@ def propose(
     folder: Annotated[Path, Parameter(name="DIR")],
     /,
     *,
-    teacher: Annotated[str, Parameter(validator=check_name_of_teacher)],
+    teacher: TeacherName,
     stage: int | None = None,
     json: Json = False,
     overrides: Overrides,

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from lakewright.experiments.cli.conventions.options import Json
+from lakewright.experiments.cli.conventions.options import Json, TeacherName
 from lakewright.experiments.cli.conventions.output import print_error, print_found
 from lakewright.experiments.cli.conventions.overrides import Overrides
 
@@ -27,7 +27,7 @@ def begin(
     /,
     *,
     environment: str,
-    teacher: str = "difficulty",
+    teacher: TeacherName = "difficulty",
     option: Annotated[Sequence[str], Parameter(metavar="NAME=VALUE", negative_iterable=(), show_default=False)] = (),
     design: Path | None = None,
     held_out: int = 0,

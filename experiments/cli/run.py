@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from lakewright.experiments.cli.conventions.options import TRACKERS, Json, check_name_of_teacher
+from lakewright.experiments.cli.conventions.options import TRACKERS, Json, TeacherName
 from lakewright.experiments.cli.conventions.output import encode_line, print_found, print_summary
 from lakewright.experiments.cli.conventions.overrides import Overrides
 from lakewright.experiments.loop.settings.preset_files import list_presets
@@ -26,7 +26,7 @@ def run(
     out: Annotated[Path, Parameter(metavar="DIR")],
     preset: Annotated[str | None, Parameter(choices=list_presets())] = None,
     environment: str | None = None,
-    teacher: Annotated[str | None, Parameter(validator=check_name_of_teacher)] = None,
+    teacher: TeacherName | None = None,
     seed: int | None = None,
     dry_run: bool = False,
     track: Annotated[tuple[str, ...], Parameter(choices=TRACKERS, show_default=False)] = (),

@@ -1,6 +1,6 @@
 """Options that several commands share, and the choices of options."""
 
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from cyclopts import Group, Parameter
 
@@ -28,6 +28,13 @@ def check_name_of_teacher(_: type, name: str | None) -> None:
     if name is not None and ":" not in name and name not in TEACHERS:
         choices = ", ".join(TEACHERS)
         raise ValueError(f"--teacher is {name!r:.60}; choose from {choices}, or name module:Class or FILE.py:Class")
+
+
+# Completion offers the names; module:Class and FILE.py:Class are texts like others.
+if TYPE_CHECKING:
+    TeacherName: TypeAlias = str
+else:
+    TeacherName = Annotated[Literal[TEACHERS] | str, Parameter(validator=check_name_of_teacher, show_choices=False)]
 
 
 def at_most_one() -> Group:

@@ -61,7 +61,7 @@ def test_a_design_may_be_given(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
-        (["--teacher", "nobody"], ["teacher: 'nobody' is unknown"]),
+        (["--teacher", "nobody"], ["--teacher is 'nobody'; choose from fixed"]),
         (["--teacher", "rules", "--option", "nope=1"], ["teacher_options: 'nope' is unknown to rules; choose from"]),
         (["--option", "nope"], ["override 'nope': write it as setting=value"]),
         (["--teacher", "endpoint"], ["teacher endpoint has no server; give endpoint.url and endpoint.model"]),
