@@ -251,6 +251,11 @@ def test_a_study_begins_with_its_question_and_is_in_the_index_with_its_tables(st
     assert len(re.findall(row, (LAB / "index.md").read_text(), re.M)) == 1, f"docs/lab/index.md lacks {study.name}"
 
 
+def test_every_picture_is_shown():
+    shown = "".join(page.read_text() for page in PAGES)
+    assert [path.name for path in sorted((HOUSE / "docs" / "images").glob("*.svg")) if path.name not in shown] == []
+
+
 @pytest.mark.parametrize("page", [page for page in PAGES if page.parent != LAB], ids=lambda page: page.name)
 def test_a_page_outside_the_lab_is_short(page):
     assert len(page.read_text().splitlines()) <= LONGEST
