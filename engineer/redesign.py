@@ -166,7 +166,7 @@ class Engineer:
         tools = tools or Tools(settings.evidence, proposals=settings.proposals)
         self.teacher = make_teacher(teacher, tools, options) if isinstance(teacher, str) else teacher
         check_space(self.teacher, self.space)
-        begin = self.space.uniform() if design is None else design
+        begin = environment.start() if design is None else design
         check_design(begin, self.space)
         self._state = State(STATE, self.space.signature(), {}, begin)
 

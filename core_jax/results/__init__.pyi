@@ -1,6 +1,7 @@
 from .outcomes import Outcomes as Outcomes
 from .outcomes import pool as pool
 from .outcomes import without as without
+from .rates import mean_of_rates as mean_of_rates
 from .rates import pass_at_k as pass_at_k
 from .rates import wilson as wilson
 from .rollout_groups import Group as Group

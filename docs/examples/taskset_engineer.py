@@ -1,7 +1,8 @@
 """verifiers with an engineer, in the order of prime-rl: python docs/examples/taskset_engineer.py runs/taskset.
 
 Tasks are taken one by one from the taskset without end, four episodes of a task are a group, and each is written to
-`traces.jsonl` as prime-rl's file monitor writes it. The policy guesses; a trained one needs a server with a GPU.
+`traces.jsonl` as prime-rl's file monitor writes it. The policy guesses; a trained one needs a server with a GPU. Killed
+and started again, it plays the same episodes, which have the same names and so count once.
 """
 
 import asyncio
@@ -25,16 +26,17 @@ def guess(prompt, rng):
     return str(sum(map(int, prompt[:-1].split("+"))) if rng.random() < 3 / len(prompt) else 0)
 
 
-async def play(task, number, rng):
+async def play(task, group, number):
     """An episode on a task, scored by the task."""
     trace = vf.Trace(
         task=vf.TraceTask(type=type(task).__name__, data=task.data, key=task.key, hash=task.hash),
         agent=vf.AgentInfo(config=WireAgentConfig()),
     )
-    trace.root_reply = guess(task.data.prompt, rng)
+    trace.root_reply = guess(task.data.prompt, random.Random(f"{group} {number}"))
     await task.score(trace)
     trace.ok = True
-    return vf.Episode(task=trace.task, group=vf.GroupInfo(id=f"group {number}"), traces=[trace], ok=True)
+    name = f"{group} episode {number}"
+    return vf.Episode(id=name, task=trace.task, group=vf.GroupInfo(id=group), traces=[trace], ok=True)
 
 
 def write(episode, run, step):
@@ -52,12 +54,12 @@ def train(folder):
         addition = Path(__file__).with_name("addition.py")
         EngineerFolder.begin(engineer, environment=f"{addition}:Addition", teacher="difficulty")
     config = taskset_config_type("verifiers-engineer")(id="verifiers-engineer", folder=engineer)
-    tasks, rng, decided = iter(load_taskset(config)), random.Random(0), []
+    tasks, decided = iter(load_taskset(config)), []
     for step in range(1, 4):
         for place in range(16):
             task = next(tasks)
-            for _ in range(GROUP):
-                write(asyncio.run(play(task, f"{step} {place}", rng)), run, step)
+            for number in range(GROUP):
+                write(asyncio.run(play(task, f"group {step} {place}", number)), run, step)
         print(record_traces(engineer, run))
         decided.append(EngineerFolder(engineer).next(step=step))
         print(step, decided[-1].line)

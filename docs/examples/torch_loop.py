@@ -1,7 +1,8 @@
 """A plain PyTorch loop with an engineer: python docs/examples/torch_loop.py runs/torch_loop.
 
-A small recurrent network learns sums by REINFORCE; every four steps the engineer redesigns them. Killed and started
-again, it draws the same problems, and what it had recorded and decided counts once.
+A small recurrent network learns by REINFORCE to say the largest of some digits; every ten steps the engineer redesigns
+the problems, having tried its proposals on the network. Killed and started again, the loop draws the same problems, and
+what it had recorded and decided counts once.
 """
 
 import sys
@@ -13,8 +14,8 @@ from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
 
-LETTERS = "0123456789+=."  # the last one ends an answer
-GROUP, LONGEST = 8, 5
+LETTERS = "0123456789=."  # the last one ends an answer
+GROUP, LONGEST = 8, 2
 
 
 class Network(torch.nn.Module):
@@ -26,10 +27,10 @@ class Network(torch.nn.Module):
         self.memory = torch.nn.GRU(32, 64)
         self.choice = torch.nn.Linear(64, len(LETTERS))
 
-    def answer(self, prompt):
+    def answer(self, prompt, count=GROUP):
         """Several answers to a prompt, and the logarithm of the probability of each."""
-        text = torch.tensor([LETTERS.index(letter) for letter in prompt])[:, None].expand(-1, GROUP)
-        state, answers, chance = None, [""] * GROUP, torch.zeros(GROUP)
+        text = torch.tensor([LETTERS.index(letter) for letter in prompt])[:, None].expand(-1, count)
+        state, answers, chance = None, [""] * count, torch.zeros(count)
         for _ in range(LONGEST):
             seen, state = self.memory(self.letters(text), state)
             letter = torch.distributions.Categorical(logits=self.choice(seen[-1]))
@@ -42,17 +43,24 @@ class Network(torch.nn.Module):
         return [answer.removesuffix(".") for answer in answers], chance
 
 
+def roll_out(problems, samples, turn):
+    """Groups of answers of the present network, and their tokens. The chance of training stays as it is."""
+    with torch.random.fork_rng(), torch.no_grad():
+        torch.manual_seed(turn)
+        answers = [network.answer(problem.prompt, samples)[0] for problem in problems]
+    return engineer.environment.groups(problems, answers), sum(len(text) for texts in answers for text in texts)
+
+
 folder = Path(sys.argv[1])
 if not (folder / "design.json").exists():
-    EngineerFolder.begin(
-        folder, environment=f"{Path(__file__).with_name('addition.py')}:Addition", teacher="difficulty"
-    )
+    largest = Path(__file__).with_name("largest.py")
+    EngineerFolder.begin(folder, environment=f"{largest}:Largest", teacher="difficulty")
 engineer, source, recorder = EngineerFolder(folder), ProblemSource(folder), OutcomeRecorder(folder)
 
 torch.manual_seed(0)
 network = Network()
 optimizer = torch.optim.Adam(network.parameters(), lr=1e-2)
-for step in range(1, 13):
+for step in range(1, 41):
     loss = torch.zeros(())
     for place, problem in enumerate(source.take(8)):
         answers, chance = network.answer(problem.prompt)
@@ -63,5 +71,5 @@ for step in range(1, 13):
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    if step % 4 == 0:
-        print(step, engineer.next(step=step).line)
+    if step % 10 == 0:
+        print(step, engineer.next(roll_out, step=step).line)

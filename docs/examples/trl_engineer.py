@@ -8,11 +8,10 @@ from pathlib import Path
 
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM, set_seed
-from transformers.trainer_utils import get_last_checkpoint
 from trl import GRPOConfig, GRPOTrainer
 
 from lakewright.experiments.trainers.folder import EngineerFolder
-from lakewright.experiments.trainers.trl import EngineerTasks
+from lakewright.experiments.trainers.trl import EngineerTasks, resume_training
 
 folder = Path(sys.argv[1])
 engineer = folder / "engineer"
@@ -41,5 +40,5 @@ trainer = GRPOTrainer(
     processing_class=tokenizer,
     callbacks=tasks.callbacks,
 )
-trainer.train(resume_from_checkpoint=get_last_checkpoint(folder / "trl") if (folder / "trl").exists() else None)
+resume_training(trainer)
 print("\n".join(tasks.folder.log()))

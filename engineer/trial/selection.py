@@ -62,17 +62,20 @@ def problems_by_round(problems: int, rivals: int) -> list[int]:
     return [math.ceil(problems * (number + 1) / rounds) for number in range(rounds)]
 
 
-def estimate_lead(mix: Mix, current: Mix, values: Mapping[Cell, Sequence[float]], prior: Worth | None) -> Lead:
-    """The lead of a design over the current one, from the estimates of what the problems of each cell are worth.
+def estimate_lead(
+    mix: Mix, current: Mix, values: Mapping[Cell, Sequence[float]], answers: int, prior: Worth | None
+) -> Lead:
+    """The lead of a design over the current one.
 
-    mix, current: the cells of the two designs. values: of the problems by cell. prior: the model's, if it has a vote.
+    mix, current: the shares of the cells of both. values: what each problem of a cell is estimated to be worth.
+    answers: how many were sampled to each problem. prior: what the difficulty model expects, or None.
 
     Cells are shared, so the difference is sum_s (q_s - c_s) m_s, with q and c the shares of the two and m_s the mean
     of a cell's problems, and its variance sum_s (q_s - c_s)^2 v_s / n_s. Its normal likelihood is multiplied with the
     normal prior of the difficulty model, whose variance is that of the model and MISFIT^2.
     """
     away = {s: mix.get(s, 0.0) - current.get(s, 0.0) for s in dict.fromkeys([*mix, *current])}
-    spread = _estimate_spreads({s: values[s] for s in away})
+    spread = _estimate_spreads({s: values[s] for s in away}, answers)
     measured = math.fsum(part * float(np.mean(values[s])) for s, part in away.items())
     error = math.sqrt(math.fsum(part**2 * spread[s] / len(values[s]) for s, part in away.items()))
     outlook = Outlook(prior.mean, prior.deviation**2 + MISFIT**2) if prior else Outlook(0.0, math.inf)
@@ -110,7 +113,19 @@ def _normal_cdf(x: float) -> float:
     return float(ndtr(x))
 
 
-def _estimate_spreads(values: Mapping[Cell, Sequence[float]]) -> dict[Cell, float]:
-    """The variance between the problems of each cell, mixed with that of all, as cells are small."""
-    pooled = float(np.var(np.concatenate([np.asarray(part) for part in values.values()])))
-    return {s: (len(part) * float(np.var(part)) + SHARED * pooled) / (len(part) + SHARED) for s, part in values.items()}
+def _estimate_spreads(values: Mapping[Cell, Sequence[float]], answers: int) -> dict[Cell, float]:
+    """The variance between the problems of each cell, mixed with that of all, as cells are small.
+
+    To the squares of each cell those of one more problem are added of which one answer differs from all others: what a
+    few problems do not show is rare, but not impossible (as Agresti and Caffo, 2000, do for two proportions). Without
+    it, a cell whose answers are all alike would have no variance, and one valid answer elsewhere would be evidence.
+    """
+    more = {s: [*part, _value_rare_answer(part, answers)] for s, part in values.items()}
+    pooled = float(np.var(np.concatenate([np.asarray(part) for part in more.values()])))
+    squares = {s: len(part) * float(np.var(part)) for s, part in more.items()}
+    return {s: (squares[s] + SHARED * pooled) / (len(part) + SHARED) for s, part in values.items()}
+
+
+def _value_rare_answer(values: Sequence[float], answers: int) -> float:
+    """The worth of a problem of which one answer differs, next to the end of 0 to 1 that `values` are nearer to."""
+    return 1 / answers if float(np.mean(values)) < 0.5 else 1 - 1 / answers

@@ -129,7 +129,9 @@ def try_beside_current(
         work.roll_out_on([mix, *(others[place] for place in places)], problems)
         values = work.values
         for place in places:
-            leads[place] = estimate_lead(others[place], mix, values, priors[place] if priors else None)
+            leads[place] = estimate_lead(
+                others[place], mix, values, work.settings.samples, priors[place] if priors else None
+            )
         order = sorted(places, key=lambda place: -leads[place].mean)
         places = order[: (len(order) + 1) // 2]
     chosen = choose_rival(leads, places[0], proposed)
@@ -142,4 +144,4 @@ def measure_leads(work: TrialWork, current: Design, rivals: Sequence[Design]) ->
     """The lead of each rival over the current design, from rollouts on all the problems; none leaves early."""
     mix, others = work.environment.mix(current), [work.environment.mix(rival) for rival in rivals]
     work.roll_out_on([mix, *others], work.settings.boards)
-    return [estimate_lead(other, mix, work.values, None) for other in others]
+    return [estimate_lead(other, mix, work.values, work.settings.samples, None) for other in others]

@@ -97,7 +97,7 @@ def build_app() -> App:
     """All commands with their options."""
     app = App(
         name="lakewright",
-        help="A policy that redesigns its own multi-agent FrozenLake boards.",
+        help="Reinforcement learning on problems that an engineer redesigns between stages: boards, or your own.",
         help_epilogue="Shell completion: lakewright --install-completion (bash, zsh, fish).",
         help_format="plaintext",
         help_formatter=help_style(),

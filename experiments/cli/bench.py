@@ -24,6 +24,7 @@ def bench(
     sampling: Annotated[bool, INSTEAD] = False,
     files: Annotated[bool, INSTEAD] = False,
     environments: Annotated[bool, INSTEAD] = False,
+    trainers: Annotated[bool, INSTEAD] = False,
     pogema: Path | None = None,
     campaign: Annotated[int | None, INSTEAD] = None,
     seed: int = 0,
@@ -38,17 +39,19 @@ def bench(
         sampling: Measure sampling instead: completions per second of the tiny model.
         files: Measure commands on files instead, and the core's own rates.
         environments: Measure the Gymnasium environments instead: joint moves of random play.
+        trainers: Measure what an engineer's folder costs a step of a trainer instead.
         pogema: A Python that has POGEMA, which is measured with them.
         campaign: Check the labels of this many fresh boards of teams against another solver instead.
         seed: The same seed gives the same boards of a campaign.
         journal: Keep what a campaign has finished in this file, and resume from there.
     """
-    if sweeps or sampling or files:
+    if sweeps or sampling or files or trainers:
         from lakewright.experiments.bench import files as of_files
         from lakewright.experiments.bench import sampling as of_sampling
         from lakewright.experiments.bench import sweeps as of_sweeps
+        from lakewright.experiments.bench import trainers as of_trainers
 
-        other = of_sweeps if sweeps else of_sampling if sampling else of_files
+        other = of_sweeps if sweeps else of_sampling if sampling else of_files if files else of_trainers
         print_found(other.measure_rates(), json, other.format_table)
         return 0
     if campaign is not None:

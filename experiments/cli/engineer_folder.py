@@ -11,7 +11,7 @@ from lakewright.experiments.cli.conventions.output import print_error, print_fou
 from lakewright.experiments.cli.conventions.overrides import Overrides
 
 if TYPE_CHECKING:
-    from lakewright.experiments.trainers.folder import Report, Status
+    from lakewright.experiments.trainers.reports import Report, Status
 
 Folder = Annotated[Path, Parameter(name="DIR")]
 
@@ -134,6 +134,8 @@ def status_text(status: "Status") -> str:
         parts = [f"{stratum} {valid} of {total} valid" for stratum, (total, valid) in strata.items()]
         lines.append(f"outcomes of version {version}: {', '.join(parts)}")
     lines.append(f"{status.held_out} held-out answers, {status.pending} answers not read yet")
+    if any(cost := (status.spent.engineer, status.spent.trials)):
+        lines.append(f"decisions took {cost[0]} tokens of the engineer and {cost[1]} of trials")
     if status.edited:
         lines.append("design.json was edited; lakewright engineer next makes it a version")
     return "\n".join([*lines, *filter(None, [status.complaint])])

@@ -92,8 +92,8 @@ class GymTask:
         for field in self.settings:
             if field not in fields:
                 raise InputError(f"reasoning_gym: settings.{name}.{field:.60} is unknown; choose from {list(fields)}")
-        self.draw = functools.lru_cache(KEPT)(self._draw)
-        self.explain = functools.lru_cache(None)(self._explain)
+        self.draw = functools.lru_cache(KEPT)(self._draw_entry)
+        self.explain = functools.lru_cache(None)(self._find_fault)
         self._data_set = functools.lru_cache(None)(self._make_data_set)
 
     @property
@@ -132,7 +132,7 @@ class GymTask:
             return 0.0
         return min(1.0, score) if score > 0 else 0.0  # what is no number is no success
 
-    def _draw(self, places: Places, number: int) -> Entry:
+    def _draw_entry(self, places: Places, number: int) -> Entry:
         """The problem of places and a number: the first of a data set whose seed that is, as items of equal seed +
         index are the same. Raises NoProblemError where there is none.
         """
@@ -157,7 +157,7 @@ class GymTask:
             fields |= ladder.rungs[place]
         return self._gym.create_dataset(self.name, seed=0, **fields)
 
-    def _explain(self, places: Places) -> str:
+    def _find_fault(self, places: Places) -> str:
         """Why problems cannot be drawn; empty where most numbers give one whose own answer, if any, is right."""
         gaps = []
         for number in range(PROBES):
@@ -178,24 +178,26 @@ def _read_ladder(attribute: Any) -> Ladder:
     levels = list(attribute.levels)
     if not hasattr(attribute, "lower_field_name"):
         rungs = [{attribute.field_name: value} for value in levels]
-        labels = list(map(_label, levels))
+        labels = list(map(_write_label, levels))
     else:
         lower, upper = attribute.lower_field_name, attribute.upper_field_name
-        pairs = [_bounds(value, value) for value in levels]
+        pairs = [_find_bounds(value, value) for value in levels]
         if attribute.ensure_interval and len(levels) > 1:
-            pairs = [_bounds(low, high) for low, high in itertools.pairwise(levels)]
+            pairs = [_find_bounds(low, high) for low, high in itertools.pairwise(levels)]
         rungs = [{lower: low, upper: high} for low, high in pairs]
-        labels = [_label(low) if low == high else f"{_label(low)}..{_label(high)}" for low, high in pairs]
+        labels = [
+            _write_label(low) if low == high else f"{_write_label(low)}..{_write_label(high)}" for low, high in pairs
+        ]
     return Ladder(attribute.name, attribute.description or "", tuple(rungs), tuple(labels))
 
 
-def _bounds(low: Any, high: Any) -> tuple[Any, Any]:
+def _find_bounds(low: Any, high: Any) -> tuple[Any, Any]:
     """The least and the largest of two values, each of which may be several."""
     values = [one for part in (low, high) for one in (part if isinstance(part, list | tuple) else [part])]
     return min(values), max(values)
 
 
-def _label(value: Any) -> str:
+def _write_label(value: Any) -> str:
     text = value if isinstance(value, str) else msgspec.json.encode(value, enc_hook=str).decode()
     return text if len(text) <= LONGEST_LABEL else f"{text[: LONGEST_LABEL - 3]}..."
 

@@ -28,7 +28,7 @@ def to_lake(tree: Tree) -> Tree:
     for fits, write in _WRITERS:
         if fits(tree):
             return write(tree)
-    return {_rename(name, tree): to_lake(_cell_out(name, value)) for name, value in tree.items()}
+    return {_rename_fields(name, tree): to_lake(_cell_out(name, value)) for name, value in tree.items()}
 
 
 def from_lake(tree: Tree) -> Tree:
@@ -45,7 +45,7 @@ def from_lake(tree: Tree) -> Tree:
     return {names.get(name, name): from_lake(_cell_in(name, value)) for name, value in tree.items()}
 
 
-def _rename(name: str, tree: Mapping[str, Any]) -> str:
+def _rename_fields(name: str, tree: Mapping[str, Any]) -> str:
     """The lake's name of a field of a record."""
     if name == "strata" and "signal" in tree:
         return "sizes"
@@ -63,7 +63,7 @@ def _cell_in(name: str, value: Tree) -> Tree:
     return [value[0], value[1:]] if name == "cell" and len(value) == 3 and not isinstance(value[1], list) else value
 
 
-def _has(*names: str) -> Callable[[Mapping[str, Any]], bool]:
+def _has_field(*names: str) -> Callable[[Mapping[str, Any]], bool]:
     return lambda tree: all(name in tree for name in names)
 
 
@@ -214,28 +214,28 @@ def _sampled_in(tree: Tree) -> Tree:
 
 
 _WRITERS = [
-    (_has("outcomes", "examples", "by_trait"), _validation_out),
-    (_has("statistics", "sampler", "figures"), _sampled_out),
-    (_has("version", "design", "outcomes"), _evidence_out),
-    (lambda tree: _has("strata", "given")(tree) and "agents" in tree["given"], _design_out),
-    (_has("changes", "reason"), _edit_out),
+    (_has_field("outcomes", "examples", "by_trait"), _validation_out),
+    (_has_field("statistics", "sampler", "figures"), _sampled_out),
+    (_has_field("version", "design", "outcomes"), _evidence_out),
+    (lambda tree: _has_field("strata", "given")(tree) and "agents" in tree["given"], _design_out),
+    (_has_field("changes", "reason"), _edit_out),
     (lambda tree: "cell" in tree and isinstance(tree.get("groups"), dict), _groups_out),
-    (_has("cell", "answers", "valid"), _trial_out),
-    (_has("problems", "valid", "failures", "grades"), _tally_out),
-    (_has("problems", "knobs", "measures"), _statistics_out),
-    (_has("stratum", "failure", "place", "data"), _case_out),
-    (_has("problem"), _level_out),
+    (_has_field("cell", "answers", "valid"), _trial_out),
+    (_has_field("problems", "valid", "failures", "grades"), _tally_out),
+    (_has_field("problems", "knobs", "measures"), _statistics_out),
+    (_has_field("stratum", "failure", "place", "data"), _case_out),
+    (_has_field("problem"), _level_out),
 ]
 _READERS = [
-    (_has("sizes", "examples", "valid"), _validation_in),
-    (_has("sizes", "sampler", "figures"), _sampled_in),
+    (_has_field("sizes", "examples", "valid"), _validation_in),
+    (_has_field("sizes", "sampler", "figures"), _sampled_in),
     (lambda tree: tree.get("version") == 2 and "config" in tree, _evidence_in),
     (lambda tree: "sizes" in tree and set(tree) <= {"sizes", "agents"}, _design_in),
     (lambda tree: "reason" in tree and "changes" not in tree and any(name in tree for name in COLUMNS), _edit_in),
-    (_has("size", "hole_ratio", "forced", "groups"), _groups_in),
-    (_has("stratum", "plans", "valid"), _trial_in),
-    (_has("boards", "valid", "optimal_makespan", "wait_boards"), _tally_in),
-    (_has("boards", "hole_ratio", "makespan", "acceptance"), _statistics_in),
-    (_has("size", "grid", "starts", "plan", "failure", "step"), _case_in),
-    (_has("row"), _level_in),
+    (_has_field("size", "hole_ratio", "forced", "groups"), _groups_in),
+    (_has_field("stratum", "plans", "valid"), _trial_in),
+    (_has_field("boards", "valid", "optimal_makespan", "wait_boards"), _tally_in),
+    (_has_field("boards", "hole_ratio", "makespan", "acceptance"), _statistics_in),
+    (_has_field("size", "grid", "starts", "plan", "failure", "step"), _case_in),
+    (_has_field("row"), _level_in),
 ]

@@ -84,7 +84,7 @@ class ReasoningGym(Environment):
             level = task.find_easiest()
             places = dict(zip(task.ladders, task.places_at(level), strict=True))
             values: Row = (
-                {knob.name: places[knob.name] for knob in self.space.knobs} if self._alone else {"level": level}
+                {knob.name: places[knob.name] for knob in self.space.knobs} if self._is_alone else {"level": level}
             )
             if self.drawable(self.space.cell(stratum, **values)):
                 rows[stratum] = values
@@ -95,7 +95,7 @@ class ReasoningGym(Environment):
 
     def make(self, cell: Cell, rng: random.Random) -> Problem:
         """A problem of a cell. Raises InputError where the task gives none."""
-        task, places = self._locate(cell)
+        task, places = self._locate_cell(cell)
         why = ""
         for _ in range(TRIES):
             number = rng.getrandbits(31)
@@ -115,7 +115,7 @@ class ReasoningGym(Environment):
         """
         if not answer.strip():
             return Verdict(False, 0.0, "no_answer")
-        task, places, number = self._read(problem)
+        task, places, number = self._read_data(problem)
         try:
             again = task.draw(places, number).question
             score = task.score(places, number, answer)
@@ -136,7 +136,7 @@ class ReasoningGym(Environment):
 
     def why_not(self, cell: Cell) -> str:
         """Why a cell cannot be drawn; empty where it can."""
-        task, places = self._locate(cell)
+        task, places = self._locate_cell(cell)
         return task.explain(places)
 
     def _choose_ladder(self, by: str) -> str:
@@ -180,25 +180,25 @@ class ReasoningGym(Environment):
         return DesignSpace(strata, knobs, failures=FAILURES, words=words)
 
     @property
-    def _alone(self) -> bool:
+    def _is_alone(self) -> bool:
         """Whether there is one task, by its attributes."""
         return len(self._tasks) == 1
 
     def _task_of(self, stratum: Stratum) -> GymTask:
-        return next(iter(self._tasks.values())) if self._alone else self._tasks[str(stratum)]
+        return next(iter(self._tasks.values())) if self._is_alone else self._tasks[str(stratum)]
 
-    def _locate(self, cell: Cell) -> tuple[GymTask, Places]:
+    def _locate_cell(self, cell: Cell) -> tuple[GymTask, Places]:
         """The task and the places of a cell."""
         values = [round(float(value)) for value in cell.values]
         task = self._task_of(cell.stratum)
-        if not self._alone:
+        if not self._is_alone:
             return task, task.places_at(values[0])
         named = dict(zip((knob.name for knob in self.space.knobs), values, strict=True))
         if self._by != WHOLE:
             named[self._by] = int(cell.stratum)
         return task, tuple(named[name] for name in task.ladders)
 
-    def _read(self, problem: Problem) -> tuple[GymTask, Places, int]:
+    def _read_data(self, problem: Problem) -> tuple[GymTask, Places, int]:
         """Task, places and number of a problem. Raises InputError where it is none of this environment."""
         data = problem.data if isinstance(problem.data, dict) else {}
         task, places, number = (data.get(name) for name in ("task", "places", "number"))

@@ -26,7 +26,7 @@ def load_environment(name: str) -> Environment:
     """
     where = f"environment {name!r:.80}"
     try:
-        environment = _load_tasks(name) if name.startswith(f"{GYM}:") else _make(_find_class(name), where)
+        environment = _load_tasks(name) if name.startswith(f"{GYM}:") else _make_environment(_find_class(name), where)
     except InputError as error:
         raise (error if str(error).startswith("environment ") else InputError(f"{where}: {error}")) from error
     except (Exception, SystemExit) as error:
@@ -53,7 +53,7 @@ def _find_class(name: str) -> Callable[[], Any]:
     return load_class(name, {**points, "lake": LAKE}, "environment", ())
 
 
-def _make(found: Callable[[], Any], where: str) -> Any:
+def _make_environment(found: Callable[[], Any], where: str) -> Any:
     """An object of a class, whose abstract members and arguments are checked first."""
     if isinstance(found, type):
         if not issubclass(found, Environment):

@@ -6,10 +6,11 @@ import matplotlib
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from lakewright.core_jax.results import mean_of_rates
 from lakewright.core_jax.support import replacing
 from lakewright.experiments.charts.appearance import INK, LOOK
 from lakewright.experiments.evaluation.published_scores import PUBLISHED, SIZES
-from lakewright.experiments.evaluation.scores import JudgedScores, Summary, TeamScore
+from lakewright.experiments.evaluation.scores import Summary, TeamScore
 
 FORMS = ("png", "svg")
 OURS, THEIRS = "#e8a15a", "#c9d1d9"
@@ -39,7 +40,7 @@ def _draw_figure(summary: Summary) -> Figure:
         1, len(teams), sharey=len({len(_select_published(team)) for team in teams}) == 1, squeeze=False
     )
     for axes, team in zip(panels[0], teams, strict=True):
-        _draw_team(axes, team, summary.who, summary.judged)
+        _draw_team(axes, team, summary)
     handles, labels = panels[0][0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper left", ncols=1 if len(teams) == 1 else 3, fontsize=9)
     if any(_select_published(team) for team in teams):
@@ -47,30 +48,28 @@ def _draw_figure(summary: Summary) -> Figure:
     return figure
 
 
-def _draw_team(axes: Axes, team: TeamScore, who: str, judged: JudgedScores | None) -> None:
+def _draw_team(axes: Axes, team: TeamScore, summary: Summary) -> None:
     """Draws our score on top, and below it the published ones in their order."""
     rows = _select_published(team)[::-1]
-    found, interval = team.score.outcomes, team.score.intervals["valid"]
-    valid = 100 * team.means["valid"]
-    pooled = 100 * found.rate(found.valid)
+    of = [cell.score.outcomes for cell in summary.cells if cell.agents == team.agents]
+    mean, ends = mean_of_rates([(found.valid, found.boards) for found in of if found.boards] or [(0, 0)])
+    valid, (low, high) = 100 * mean, (100 * end for end in ends)
     for place, (_, rate, optimal) in enumerate(rows):
         axes.barh(place, rate, 0.66, color=THEIRS, label="valid, published" if not place else None)
         axes.plot(optimal, place, "o", color=INK, markersize=4.5, label="optimal, published" if not place else None)
         axes.text(rate + 1.2, place, f"{rate:.2f}", va="center", size=8)
     place = len(rows)
     axes.barh(place, valid, 0.66, color=OURS, label="valid, here, with its 95 % interval")
-    # The interval is that of the pooled rate, moved to the mean over sizes where these differ.
-    low, high = (valid + 100 * end - pooled for end in interval)
     axes.errorbar(valid, place, xerr=[[valid - low], [high - valid]], color=INK, capsize=3, linewidth=1.2)
     axes.text(min(high, 100) + 1.8, place, f"{valid:.1f}", va="center", size=8, weight="bold")
     for cost, marker in OPTIMAL.items():
         label = f"optimal {cost.replace('_', ' ')}, here"
         axes.plot(100 * team.means[f"optimal_{cost}"], place, marker, color=INK, markersize=6, label=label)
-    if judged:
+    if judged := summary.judged:
         [chosen] = [one for one in judged.teams if one.agents == team.agents]
         label = f"valid, here, with the simulator as judge of {judged.answers} answers"
         axes.plot(100 * chosen.means["valid"], place, "|", color=OURS, markersize=16, markeredgewidth=3, label=label)
-    axes.set_yticks(range(place + 1), [*(published for published, _, _ in rows), _shorten_name(who)])
+    axes.set_yticks(range(place + 1), [*(published for published, _, _ in rows), _shorten_name(summary.who)])
     for name in axes.get_yticklabels()[-1:]:  # panels that share an axis have none
         name.set_fontweight("bold")
     sizes = f"{team.sizes[0]}x{team.sizes[0]}" + (f" .. {team.sizes[-1]}x{team.sizes[-1]}" if team.sizes[1:] else "")

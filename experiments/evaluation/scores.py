@@ -53,7 +53,7 @@ class HoleScore(msgspec.Struct, frozen=True):
 
 
 class TeamScore(msgspec.Struct, frozen=True):
-    """All boards of one number of agents. means: over sizes, unweighted, as in the published tables."""
+    """All boards of one number of agents. means: over the sizes that have answers, unweighted, as published tables."""
 
     agents: int
     sizes: list[int]
@@ -134,7 +134,8 @@ def score_answers(
     teams = []
     for team in sorted({agents for agents, _ in kinds}):
         of = [cell for cell in cells if cell.agents == team]
-        means = {name: sum(map(_rate_of(name), of)) / len(of) for name in CRITERIA}
+        answered = [cell for cell in of if cell.score.outcomes.boards] or of
+        means = {name: sum(map(_rate_of(name), answered)) / len(answered) for name in CRITERIA}
         teams.append(TeamScore(team, [cell.size for cell in of], score(r for r in rows if r.agents == team), means))
     return cells, teams, score(rows)
 
@@ -189,8 +190,5 @@ def _pass_rates(rows: list[Row], judged: Judged, samples: int) -> dict[str, list
 
 def _pass_rate(right: list[int], samples: int) -> list[PassRate]:
     """For k = 1, 2, 4 ... and all samples."""
-    found = []
-    for k in sorted({1 << power for power in range(samples.bit_length())} | {samples}):
-        rate, half = pass_at_k(right, samples, k)
-        found.append(PassRate(k, rate, (max(0.0, rate - half), min(1.0, rate + half))))
-    return found
+    sizes = sorted({1 << power for power in range(samples.bit_length())} | {samples})
+    return [PassRate(k, *pass_at_k(right, samples, k)) for k in sizes]

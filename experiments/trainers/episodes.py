@@ -48,11 +48,11 @@ class EpisodeBook:
         """The place of the present episode."""
         return self.position // self.episodes * self.count + self.index
 
-    def begin(self) -> Problem:
+    def find_problem(self) -> Problem:
         """The problem of the present episode."""
         return self._source[self.place]
 
-    def end(self, outcome: str | Verdict, steps: int) -> Verdict:
+    def end_episode(self, outcome: str | Verdict, steps: int) -> Verdict:
         """Records the present episode, and goes on to the next one.
 
         outcome: a text that the environment judges, or a verdict. steps: the length of the episode.
@@ -61,7 +61,7 @@ class EpisodeBook:
         """
         text, given = ("", [outcome]) if isinstance(outcome, Verdict) else (outcome, None)
         verdict = self._recorder.record(
-            self.begin(),
+            self.find_problem(),
             [text],
             given,
             tokens=[steps],

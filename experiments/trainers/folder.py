@@ -24,47 +24,17 @@ from lakewright.engineer.environment import Problem
 from lakewright.engineer.guard import can_draw, check_floor
 from lakewright.engineer.redesign import Decision, Engineer
 from lakewright.engineer.space import DesignSpace, check_design, normalize_design
-from lakewright.engineer.teachers import MODELS, Tools, check_teacher
+from lakewright.engineer.teachers import MODELS, Ask, Message, Reply, Tools, check_teacher
 from lakewright.engineer.trial import RollOut
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.resumable.asked_server import ask_server
 from lakewright.experiments.resumable.spending import Spending
 from lakewright.experiments.trainers.outcomes import OutcomeReader, Read, count_answers, make_groups, tally_held_out
+from lakewright.experiments.trainers.reports import Report, Status, count_spent
+from lakewright.experiments.trainers.served_policy import make_served_rollouts
 from lakewright.experiments.trainers.versions import Author, Counts, FolderSettings, Setup, Version, VersionFiles
 
 MOST_HELD_OUT = 100_000
-
-
-class Report(msgspec.Struct, frozen=True):
-    """The result of a command: the version, its design and author, whether it is new, why, and what was read for it.
-
-    complaint: one line on outcomes that were left out; empty where there are none. rolled_back: whether validation
-    fell, so that a trainer may go back to the weights before, too.
-    """
-
-    version: int
-    by: Author
-    new: bool
-    line: str
-    design: dict[str, Any]
-    counts: Counts = Counts()
-    complaint: str = ""
-    rolled_back: bool = False
-
-
-class Status(msgspec.Struct, frozen=True):
-    """A folder as it is. outcomes: by version and stratum, answers and valid ones. pending: answers not read yet."""
-
-    version: int
-    by: Author
-    environment: str
-    teacher: str
-    design: dict[str, Any]
-    outcomes: dict[str, dict[str, tuple[int, int]]]
-    held_out: int
-    pending: int
-    complaint: str
-    edited: bool
 
 
 class EngineerFolder:
@@ -95,7 +65,8 @@ class EngineerFolder:
         """Begins an engineer in a new or empty folder.
 
         environment: a name, as of `load_environment`; the path of a file is made absolute.
-        teacher, options, rounds, seed: as of `Engineer`; teachers that ask a checkpoint are not served.
+        teacher, options, rounds, seed: as of `Engineer`. Of the teachers that are models, `endpoint` asks a server,
+        and `self` the policy under training, by what `next` is given.
         design: version 0; by default that of the environment.
         settings: how the engineer works, and how a server is asked.
         held_out: how many held-out problems there are, drawn from version 0.
@@ -138,61 +109,66 @@ class EngineerFolder:
         first = self.files.read_version(0).design
         return self.environment.draw(first, self.setup.held_out, self.setup.held_out_seed)
 
-    def next(self, roll_out: RollOut | None = None, *, step: int | None = None) -> Report:
+    def next(self, roll_out: RollOut | None = None, ask: Ask | None = None, *, step: int | None = None) -> Report:
         """Reads the outcomes since the last time, and writes the next version, or leaves the design as it is.
 
         A `design.json` that was edited by hand becomes a version by "user" instead. Without new outcomes nothing
         happens.
 
-        roll_out: rolls the present policy out, for trials. step: the trainer's; at one that was decided at already,
-        as it is again after a trainer resumed, nothing happens.
+        roll_out: rolls the present policy out, so that proposals are tried before one becomes a version; by default
+        at the server `rollouts` of the settings, if any. ask: asks the present policy, where the teacher is `self`.
+        step: the trainer's; at one that was decided at already, as after a trainer resumed, nothing happens.
 
-        Raises InputError where another process works here, or where an edited design is not legal.
+        Raises InputError where another process works here, where an edited design is not legal, where the teacher is
+        `self` and there is no `ask`, or where the server `rollouts` does not answer.
         """
-        with self._lock():
-            current, settled = self._settle()
+        with self._lock_folder():
+            current, settled = self._settle_design()
             if settled:
-                return self._report(current, new=True)
+                return self._make_report(current, new=True)
             if step is not None and step <= current.step:
-                return self._report(current, new=False, line=f"step {step} was decided at already")
-            read = self._read(current)
+                return self._make_report(current, new=False, line=f"step {step} was decided at already")
+            read = self._read_outcomes(current)
             fresh = read.fresh()
             complaint = read.complaint(self.files.outcomes_path)
             if not fresh:
                 line = f"no outcomes since version {current.version} was decided"
-                return self._report(current, new=False, line=line, complaint=complaint)
-            engineer = self._make_engineer(current.design, current.state, roll_out)
+                return self._make_report(current, new=False, line=line, complaint=complaint)
+            engineer = self._make_engineer(current.design, current.state, roll_out or self._make_rollouts(), ask)
             groups = make_groups(fresh)
             engineer.observe(groups)
             outcomes = tally_held_out(self.space, engineer.held_out or [], fresh)
             decision = engineer.redesign(outcomes)
-            following = self._decide(current, decision, engineer, read, count_answers(read, len(groups)))
+            following = self._make_version(current, decision, engineer, read, count_answers(read, len(groups)))
             following = msgspec.structs.replace(following, step=current.step if step is None else step)
             self.files.write_version(following)
             new = following.version != current.version
-            report = self._report(following, new=new, line=decision.summary(), complaint=complaint)
-            return msgspec.structs.replace(report, counts=following.counts, rolled_back=decision.rolled_back)
+            report = self._make_report(following, new=new, line=decision.summary(), complaint=complaint)
+            cost = count_spent(following.decisions[-1:])
+            return msgspec.structs.replace(
+                report, counts=following.counts, rolled_back=decision.rolled_back, spent=cost
+            )
 
     def undo(self) -> Report:
         """Goes back to the design of the version before, as a new version.
 
         Once more, and it goes back one more. Raises InputError at the first version.
         """
-        with self._lock():
-            current, _ = self._settle()
+        with self._lock_folder():
+            current, _ = self._settle_design()
             if current.parent is None:
                 raise InputError(f"{self.path}: version {current.version} goes back to none; there is nothing to undo")
             before = self.files.read_version(current.parent)
             line = f"back to version {before.version}"
-            following = self._follow(current, before.design, "undo", line)
+            following = self._make_following(current, before.design, "undo", line)
             following = msgspec.structs.replace(following, parent=before.parent)
             self.files.write_version(following)
-            return self._report(following, new=True)
+            return self._make_report(following, new=True)
 
     def status(self) -> Status:
         """The folder as it is; nothing is written."""
         current = self.files.read_version(self.files.newest())
-        read = self._read(current)
+        read = self._read_outcomes(current)
         counts: dict[str, dict[str, list[int]]] = {}
         for answer in read.answers:
             if answer.line.split == "train":
@@ -214,7 +190,10 @@ class EngineerFolder:
             held_out=Counter(answer.line.split for answer in read.answers)["held_out"],
             pending=len(read.fresh()),
             complaint=read.complaint(self.files.outcomes_path),
-            edited=self._edited(current) is not None,
+            edited=self._find_edit(current) is not None,
+            spent=count_spent(
+                [note for number in self.files.list_versions() for note in self.files.read_version(number).decisions]
+            ),
         )
 
     def log(self) -> list[str]:
@@ -230,14 +209,18 @@ class EngineerFolder:
             before = version.design
         return lines
 
-    def _lock(self) -> Any:
+    def _lock_folder(self) -> Any:
         return locked(self.path, f"{self.path}: another process decides here; wait for it")
 
-    def _read(self, current: Version) -> Read:
+    def _read_outcomes(self, current: Version) -> Read:
         return OutcomeReader(self.files.outcomes_path, self.space, current.design, current.version).read(current.offset)
 
     def _make_engineer(
-        self, design: Design, state: Mapping[str, Any] | None = None, roll_out: RollOut | None = None
+        self,
+        design: Design,
+        state: Mapping[str, Any] | None = None,
+        roll_out: RollOut | None = None,
+        ask: Ask | None = None,
     ) -> Engineer:
         setup = self.setup
         engineer = Engineer(
@@ -247,7 +230,7 @@ class EngineerFolder:
             held_out=self.held_out() if state and setup.held_out else None,
             settings=setup.settings,
             options=setup.options,
-            tools=self._make_tools(),
+            tools=self._make_tools(ask),
             roll_out=roll_out,
             rounds=setup.rounds,
             seed=setup.seed,
@@ -257,28 +240,35 @@ class EngineerFolder:
             engineer.load_state_dict({**state, "design": msgspec.to_builtins(design, str_keys=True)})
         return engineer
 
-    def _make_tools(self) -> Tools:
+    def _make_rollouts(self) -> RollOut | None:
         settings = self.setup.settings
-        if not settings.endpoint:
-            return Tools(settings.evidence, proposals=settings.proposals)
-        spending = Spending(self.path / "spending.jsonl")
-        ask = ask_server(settings.endpoint, settings.temperature, spending, recorded=True)
-        return Tools(settings.evidence, ask=ask, proposals=settings.proposals, inline=True)
+        if settings.rollouts is None:
+            return None
+        spending = Spending(self.path / "trial-spending.jsonl")
+        return make_served_rollouts(settings.rollouts, settings.rollout_temperature, self.environment, spending)
 
-    def _settle(self) -> tuple[Version, bool]:
+    def _make_tools(self, ask: Ask | None) -> Tools:
+        settings = self.setup.settings
+        if self.setup.teacher == "self" or not settings.endpoint:
+            return Tools(settings.evidence, ask=ask or _refuse_to_ask, proposals=settings.proposals)
+        spending = Spending(self.path / "spending.jsonl")
+        served = ask_server(settings.endpoint, settings.temperature, spending, recorded=True)
+        return Tools(settings.evidence, ask=served, proposals=settings.proposals, inline=True)
+
+    def _settle_design(self) -> tuple[Version, bool]:
         """The newest version, and whether it is one that a user has just made by editing `design.json`."""
         current = self.files.read_version(self.files.newest())
-        edited = self._edited(current)
+        edited = self._find_edit(current)
         if edited is None:
             if not self.files.design_path.exists() or self.files.read_design()[1].version != current.version:
                 self.files.write_design(current.design)
             return current, False
         changes = list_changes(current.design, edited, self.space)
-        following = self._follow(current, edited, "user", f"design.json was edited: {changes}")
+        following = self._make_following(current, edited, "user", f"design.json was edited: {changes}")
         self.files.write_version(following)
         return following, True
 
-    def _edited(self, current: Version) -> Design | None:
+    def _find_edit(self, current: Version) -> Design | None:
         """The design that a user wrote, None where it is that of the newest version.
 
         That of the version before, unchanged, was left by a kill between the two files of a new version.
@@ -303,7 +293,7 @@ class EngineerFolder:
                 raise InputError(f"{where}: {path}: such problems cannot be drawn; change its knobs")
         return normalize_design(design, self.space)
 
-    def _follow(self, current: Version, design: Design, by: Author, line: str) -> Version:
+    def _make_following(self, current: Version, design: Design, by: Author, line: str) -> Version:
         """The version after the current one, with what the engineer knows as it is."""
         number = current.version + 1
         return Version(
@@ -318,7 +308,9 @@ class EngineerFolder:
             state=current.state,
         )
 
-    def _decide(self, current: Version, decision: Decision, engineer: Engineer, read: Read, counts: Counts) -> Version:
+    def _make_version(
+        self, current: Version, decision: Decision, engineer: Engineer, read: Read, counts: Counts
+    ) -> Version:
         """The version that a decision leads to; where the design stays, the current one, with the decision added.
 
         current: the version until now. decision: of the engineer, whose state is noted. read, counts: the outcomes.
@@ -328,10 +320,10 @@ class EngineerFolder:
         noted = {"offset": read.offset, "counts": counts, "state": engineer.state_dict()}
         if decision.design.version == current.version:
             return msgspec.structs.replace(current, decisions=[*current.decisions, note], **noted)
-        following = self._follow(current, decision.design, "engineer", decision.summary())
+        following = self._make_following(current, decision.design, "engineer", decision.summary())
         return msgspec.structs.replace(following, reasons=decision.next.reasons, decisions=[note], **noted)
 
-    def _report(self, version: Version, *, new: bool, line: str = "", complaint: str = "") -> Report:
+    def _make_report(self, version: Version, *, new: bool, line: str = "", complaint: str = "") -> Report:
         design = msgspec.to_builtins(self.files.describe_design(version.design))
         line = line or version.line
         return Report(version.version, version.by, new, line, design, complaint=complaint)
@@ -344,10 +336,17 @@ def _resolve_environment(name: str) -> str:
 
 
 def _check_teacher(teacher: str, options: Mapping[str, Any], settings: FolderSettings, space: DesignSpace) -> None:
-    if teacher in MODELS and teacher != "endpoint":
+    if teacher in MODELS and teacher not in ("endpoint", "self"):
         raise InputError(
-            f"teacher {teacher} asks a checkpoint of a run of lakewright; serve the checkpoint, and choose endpoint"
+            f"teacher {teacher} asks a checkpoint of a run here; choose self, or serve the checkpoint for endpoint"
         )
     if teacher == "endpoint" and settings.endpoint is None:
         raise InputError("teacher endpoint has no server; give endpoint.url and endpoint.model")
     check_teacher(teacher, options, space)
+
+
+def _refuse_to_ask(messages: list[Message], schema: dict[str, Any], seed: int) -> Reply:
+    raise InputError(
+        "teacher self is the policy under training, which only its trainer can ask: let the trainer decide, as "
+        "EngineerTasks.attach does, or serve the checkpoint and begin with the teacher endpoint"
+    )

@@ -36,7 +36,7 @@ class EngineerEnv(gymnasium.Env[Any, Any]):
         """
         self.book = EpisodeBook(path, **options)
         self._make, self._report = make, report
-        self._env, self._problem = self._open()
+        self._env, self._problem = self._open_problem()
         self._total, self._steps, self._running = 0.0, 0, False
         self.observation_space, self.action_space = self._env.observation_space, self._env.action_space
         self.metadata, self.render_mode, self.spec = self._env.metadata, self._env.render_mode, self._env.spec
@@ -44,9 +44,9 @@ class EngineerEnv(gymnasium.Env[Any, Any]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begins the present episode; which it is, and its chance, the folder determines, not `seed`."""
         super().reset(seed=seed)
-        if self.book.begin() != self._problem:
+        if self.book.find_problem() != self._problem:
             self._env.close()
-            self._env, self._problem = self._open()
+            self._env, self._problem = self._open_problem()
             given = (self._env.observation_space, self._env.action_space)
             if given != (self.observation_space, self.action_space):
                 raise InputError(f"place {self.book.place}: spaces are {given!s:.200}; make the same for all problems")
@@ -59,7 +59,7 @@ class EngineerEnv(gymnasium.Env[Any, Any]):
         observation, reward, terminated, truncated, info = self._env.step(action)
         self._total, self._steps = self._total + float(reward), self._steps + 1
         if self._running and (terminated or truncated):
-            self.book.end(self._report(self._total, info), self._steps)
+            self.book.end_episode(self._report(self._total, info), self._steps)
             self._running = False
         return observation, float(reward), terminated, truncated, info
 
@@ -71,6 +71,6 @@ class EngineerEnv(gymnasium.Env[Any, Any]):
         """Closes the present environment."""
         self._env.close()
 
-    def _open(self) -> tuple[gymnasium.Env[Any, Any], Problem]:
-        problem = self.book.begin()
+    def _open_problem(self) -> tuple[gymnasium.Env[Any, Any], Problem]:
+        problem = self.book.find_problem()
         return self._make(problem), problem

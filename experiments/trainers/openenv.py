@@ -2,11 +2,14 @@
 
 client = EngineerClient(GenericEnvClient(base_url=url).sync(), "runs/e", report)
 result = client.reset()                                    # the server's reset gets stratum, knobs and seed
+
+client = AsyncEngineerClient(GenericEnvClient(base_url=url), "runs/e", report)
+result = await client.reset()
 """
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Generic, Protocol, TypeVar
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Problem, Verdict
@@ -31,12 +34,25 @@ class Client(Protocol):
         """Takes a step."""
 
 
-class EngineerClient:
+class AsyncClient(Protocol):
+    """The part of OpenEnv's asynchronous clients that is used."""
+
+    async def reset(self, **arguments: Any) -> Result:
+        """Begins an episode."""
+
+    async def step(self, action: Any) -> Result:
+        """Takes a step."""
+
+
+C = TypeVar("C")
+
+
+class EpisodeClient(Generic[C]):
     """A client of which each episode is on the next problem of a folder, and is recorded."""
 
     def __init__(
         self,
-        client: Client,
+        client: C,
         path: str | Path,
         report: Callable[[float, Result], str | Verdict] = lambda total, result: f"{total:g}",
         arguments: Callable[[Problem], dict[str, Any]] | None = None,
@@ -44,10 +60,10 @@ class EngineerClient:
     ) -> None:
         """Opens a folder.
 
-        client: a connected synchronous client; each has a session of its own on the server. path: of the folder.
-        report: from the sum of the rewards and the last result the text that the folder's environment judges, or a
-        verdict. arguments: those of `reset` for a problem; by default `stratum`, each knob by its name, and `seed`.
-        options: as of `EpisodeBook`.
+        client: a connected client; each has a session of its own on the server. path: of the folder. report: from the
+        sum of the rewards and the last result the text that the folder's environment judges, or a verdict. arguments:
+        those of `reset` for a problem; by default `stratum`, each knob by its name, and `seed`. options: as of
+        `EpisodeBook`.
         """
         self.client = client
         self.book = EpisodeBook(path, **options)
@@ -60,19 +76,49 @@ class EngineerClient:
         values = {knob.name: knob.convert_value(value) for knob, value in zip(knobs, problem.cell.values, strict=True)}
         return {"stratum": problem.cell.stratum, **values, "seed": make_seed(problem)}
 
-    def reset(self) -> Result:
-        """Begins the present episode on the server."""
-        result = self.client.reset(**self._arguments(self.book.begin()))
+    def _name_reset(self) -> dict[str, Any]:
+        """The arguments of `reset` for the present episode, which runs once the server has taken them."""
+        self._running = False
+        return self._arguments(self.book.find_problem())
+
+    def _begin_episode(self, result: Result) -> Result:
         self._total, self._steps, self._running = 0.0, 0, True
         return result
 
-    def step(self, action: Any) -> Result:
-        """A step; the end of the episode is recorded. Raises InputError where no episode has begun."""
+    def _check_running(self) -> None:
         if not self._running:
             raise InputError("step: no episode has begun; call reset first")
-        result = self.client.step(action)
+
+    def _add_step(self, result: Result) -> Result:
+        """Counts a step; the end of the episode is recorded."""
         self._total, self._steps = self._total + float(result.reward or 0.0), self._steps + 1
         if result.done:
-            self.book.end(self._report(self._total, result), self._steps)
+            self.book.end_episode(self._report(self._total, result), self._steps)
             self._running = False
         return result
+
+
+class EngineerClient(EpisodeClient[Client]):
+    """A synchronous client of OpenEnv, on the problems of a folder."""
+
+    def reset(self) -> Result:
+        """Begins the present episode on the server."""
+        return self._begin_episode(self.client.reset(**self._name_reset()))
+
+    def step(self, action: Any) -> Result:
+        """A step; the end of the episode is recorded. Raises InputError where no episode has begun."""
+        self._check_running()
+        return self._add_step(self.client.step(action))
+
+
+class AsyncEngineerClient(EpisodeClient[AsyncClient]):
+    """An asynchronous client of OpenEnv, on the problems of a folder; many may run in one event loop."""
+
+    async def reset(self) -> Result:
+        """Begins the present episode on the server."""
+        return self._begin_episode(await self.client.reset(**self._name_reset()))
+
+    async def step(self, action: Any) -> Result:
+        """A step; the end of the episode is recorded. Raises InputError where no episode has begun."""
+        self._check_running()
+        return self._add_step(await self.client.step(action))

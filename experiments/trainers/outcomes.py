@@ -129,22 +129,22 @@ class OutcomeReader:
         answers, faults, counted, end, number = [], [], Repeats(), 0, 0
         for number, (end, text) in enumerate(read_lines(self.path), 1):
             fresh = end > offset
-            for part in self._split(text) if isinstance(text, bytes) else [text]:
+            for part in self._split_torn(text) if isinstance(text, bytes) else [text]:
                 try:
-                    line, cell = self._check(part)
+                    line, cell = self._check_line(part)
                 except RefusedError as error:
                     faults.append(Fault(number, error.reason, error.detail, fresh))
                     continue
-                if counted.add(line):
+                if counted.add_line(line):
                     answers.append(Answer(line, cell, end, fresh))
         return Read(answers, faults, end)
 
-    def _split(self, text: bytes) -> list[bytes]:
+    def _split_torn(self, text: bytes) -> list[bytes]:
         """The line; where a writer was killed within its own, that part and the whole line of another after it."""
         place = text.rfind(BEGIN)
-        return [text] if place <= 0 or _decodes(text) else [text[:place], text[place:]]
+        return [text] if place <= 0 or _is_json(text) else [text[:place], text[place:]]
 
-    def _check(self, text: bytes | int) -> tuple[Line, Cell]:
+    def _check_line(self, text: bytes | int) -> tuple[Line, Cell]:
         if isinstance(text, int):
             raise RefusedError(f"over {LONGEST >> 20} MB", f"{text} bytes")
         try:
@@ -163,9 +163,9 @@ class OutcomeReader:
             raise RefusedError("an unknown failure", repr(line.failure))
         if unknown := [grade for grade in line.grades if grade not in self.space.grades]:
             raise RefusedError("an unknown grade", repr(unknown[0]))
-        return line, self._cell(line)
+        return line, self._find_cell(line)
 
-    def _cell(self, line: Line) -> Cell:
+    def _find_cell(self, line: Line) -> Cell:
         names = (line.stratum, *line.knobs.items(), *line.given.items())
         if names not in self._cells:
             self._cells[names] = self._make_cell(line)
@@ -193,7 +193,7 @@ class Repeats:
         self._seen: set[tuple[object, ...]] = set()
         self._group, self._together = "", Counter[bytes]()
 
-    def add(self, line: Line) -> bool:
+    def add_line(self, line: Line) -> bool:
         """Notes a line; whether it is there for the first time."""
         if line.group != self._group:
             self._group, self._together = line.group, Counter()
@@ -270,7 +270,7 @@ def count_answers(read: Read, groups: int) -> Counts:
     )
 
 
-def _decodes(text: bytes) -> bool:
+def _is_json(text: bytes) -> bool:
     try:
         msgspec.json.decode(text)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):

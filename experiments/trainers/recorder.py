@@ -61,7 +61,7 @@ class OutcomeRecorder:
         Returns the verdicts. Raises InputError, and writes nothing, on lists of unequal lengths, a reward that is not
         finite, or a failure that the space does not name.
         """
-        verdicts = self._judge(problem, answers, outcomes)
+        verdicts = self._judge_answers(problem, answers, outcomes)
         counts = [0] * len(answers) if tokens is None else list(tokens)
         _check_length("tokens", counts, answers)
         if min(counts, default=0) < 0:
@@ -84,10 +84,10 @@ class OutcomeRecorder:
             told = {"valid": verdict.valid, "reward": float(verdict.reward), "failure": failure}
             further = {"tokens": int(count), "answer": number, "grades": verdict.grades}
             lines.append(msgspec.json.encode(msgspec.structs.replace(like, **told, **further)) + b"\n")
-        self._append(lines)
+        self._append_lines(lines)
         return verdicts
 
-    def _judge(
+    def _judge_answers(
         self, problem: Problem, answers: Sequence[str], outcomes: Sequence[Verdict | float] | None
     ) -> list[Verdict]:
         if outcomes is not None:
@@ -106,7 +106,7 @@ class OutcomeRecorder:
             found.append(verdict)
         return found
 
-    def _append(self, lines: list[bytes]) -> None:
+    def _append_lines(self, lines: list[bytes]) -> None:
         """Appends lines, all by one call where they are not too long for that."""
         if (longest := max(map(len, lines), default=0)) > LONGEST:
             raise InputError(f"outcome: a line has {longest} bytes; give the problem a key of at most 64 letters")

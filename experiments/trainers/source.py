@@ -51,7 +51,7 @@ class ProblemSource:
         self._stamp: tuple[int, ...] = ()
         self._version = 0
         self._design = functools.cache(self._read_design)
-        self._problem = functools.lru_cache(RECENT)(self._draw)
+        self._problem = functools.lru_cache(RECENT)(self._draw_problem)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process opens the folder again."""
@@ -88,7 +88,7 @@ class ProblemSource:
         """The problems of some places. Raises InputError on a place below 0."""
         if places and min(places) < 0:
             raise InputError(f"place is {min(places)}; choose at least 0")
-        self._pin(places)
+        self._pin_places(places)
         return [self._problem(place, self._pins[place]) for place in places]
 
     def find_pinned(self, place: int) -> Problem | None:
@@ -96,7 +96,7 @@ class ProblemSource:
         self._read_pins()
         return self._problem(place, self._pins[place]) if place in self._pins else None
 
-    def _pin(self, places: Iterable[int]) -> None:
+    def _pin_places(self, places: Iterable[int]) -> None:
         """Pins places; where two processes pin one at the same time, the line that comes first in the file counts."""
         for _ in range(TRIES):
             missing = [place for place in places if place not in self._pins]
@@ -127,5 +127,5 @@ class ProblemSource:
     def _read_design(self, version: int) -> Design:
         return self._files.read_version(version).design
 
-    def _draw(self, place: int, version: int) -> Problem:
+    def _draw_problem(self, place: int, version: int) -> Problem:
         return self.environment.draw(self._design(version), 1, self.seed, first=place)[0]

@@ -103,7 +103,7 @@ def record_traces(folder: str | Path, run: str | Path) -> Copied:
     recorded = before = 0
     for line in _list_lines(Path(run)):
         try:
-            new = copier.copy(line)
+            new = copier.copy_episode(line)
         except LeftOutError as error:
             left_out[str(error)] += 1
             continue
@@ -122,7 +122,7 @@ class Copier:
         self._decoder = msgspec.json.Decoder(Episode)
         self._seen = _list_answers(opened.files.outcomes_path)
 
-    def copy(self, line: bytes) -> bool:
+    def copy_episode(self, line: bytes) -> bool:
         """Appends an episode; whether it was not there before. Raises LeftOutError."""
         try:
             episode = self._decoder.decode(line)
@@ -136,7 +136,7 @@ class Copier:
             raise LeftOutError(f"{len(episode.traces)} traces")
         trace = episode.traces[0]
         verdict = _make_verdict(self.environment, trace)
-        problem = self._find(data)
+        problem = self._find_problem(data)
         named = episode.group or episode.run or episode
         group = f"{data.split} {data.seed} {data.place} {named.id}"
         number = int.from_bytes(hashlib.sha256(episode.id.encode()).digest()[:6], "big")
@@ -147,7 +147,7 @@ class Copier:
         self._recorder.record(problem, [""], [verdict], split=data.split, tokens=tokens, group=group, first=number)
         return True
 
-    def _find(self, data: TaskData) -> Problem:
+    def _find_problem(self, data: TaskData) -> Problem:
         if data.split == "held_out":
             if data.place >= len(self.held_out):
                 raise LeftOutError("an unknown place")

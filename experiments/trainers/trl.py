@@ -1,9 +1,12 @@
 """TRL's GRPO trainer on the problems of an engineer's folder: data set, reward function and callback.
 
 tasks = EngineerTasks("runs/engineer", every=20)
-GRPOTrainer(model, tasks.reward_funcs, arguments, tasks.train_dataset, callbacks=tasks.callbacks).train()
+trainer = GRPOTrainer(model, tasks.reward_funcs, arguments, tasks.train_dataset, callbacks=tasks.callbacks)
+tasks.attach(trainer)  # proposals are tried on the policy before one becomes a version
+resume_training(trainer)  # or trainer.train()
 """
 
+import json
 from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
@@ -12,14 +15,16 @@ from typing import Any
 import torch
 from datasets import Dataset
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+from transformers.trainer import TRAINER_STATE_NAME
+from trl import GRPOTrainer
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Problem
-from lakewright.experiments.trainers.folder import EngineerFolder, Report
+from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
+from lakewright.experiments.trainers.reports import Report
 from lakewright.experiments.trainers.source import ProblemSource
-
-Completion = str | list[dict[str, Any]]
+from lakewright.experiments.trainers.trl_policy import Completion, TrainedPolicy, read_completion, write_prompt
 
 
 class EngineerTasks:
@@ -50,9 +55,44 @@ class EngineerTasks:
         self.held_out = self.folder.held_out()
         self.decided: list[Report] = []
         self.train_dataset = Dataset.from_dict({"place": range(places)}).with_transform(self._make_rows)
-        self.eval_dataset = Dataset.from_dict(self._tell(self.held_out, list(range(len(self.held_out))), "held_out"))
+        self.eval_dataset = Dataset.from_dict(
+            self._describe_rows(self.held_out, list(range(len(self.held_out))), "held_out")
+        )
+        self.policy: TrainedPolicy | None = None
         self.reward_funcs: list[Callable[..., list[float]]] = [self.judge_answers]
         self.callbacks: list[TrainerCallback] = [DecideEverySteps(self)]
+
+    def attach(self, trainer: GRPOTrainer, *, answer_tokens: int = 1024) -> None:
+        """Has the engineer use the policy under training, by the trainer's own way to generate.
+
+        Proposals are tried on it before one becomes a version, as the folder's settings of `trial` say; and where the
+        teacher is `self`, it is the policy that proposes. Training goes on as if nothing had been generated.
+
+        trainer: that of these tasks. answer_tokens: the most tokens of an answer as the engineer.
+
+        Raises InputError where `answer_tokens` is below 1.
+        """
+        if answer_tokens < 1:
+            raise InputError(f"answer_tokens is {answer_tokens}; choose at least 1")
+        self.policy = TrainedPolicy(trainer, self.folder.environment, chat=self.chat, answer_tokens=answer_tokens)
+
+    def decide(self, step: int) -> None:
+        """Decides at an optimizer step: in the first process, while the others wait or generate for it."""
+        if _find_rank() == 0:
+            self.decided.append(self._decide_first(step))
+        elif self.policy:
+            self.policy.serve_requests()
+        if torch.distributed.is_initialized():
+            torch.distributed.barrier()
+
+    def _decide_first(self, step: int) -> Report:
+        if not self.policy:
+            return self.folder.next(step=step)
+        self.policy.step = step
+        try:
+            return self.folder.next(self.policy.roll_out, self.policy.ask, step=step)
+        finally:
+            self.policy.end_requests()
 
     def judge_answers(
         self,
@@ -69,8 +109,8 @@ class EngineerTasks:
 
         A step that is done again, as a trainer resumed from a checkpoint does, gives its groups the same names.
         """
-        texts = [text if isinstance(text, str) else str(text[-1]["content"]) for text in completions]
-        before, rewards = _rank() * len(texts), []
+        texts = [read_completion(completion) for completion in completions]
+        before, rewards = _find_rank() * len(texts), []
         for (row, which), members in groupby(range(len(texts)), key=lambda at: (place[at], split[at])):
             mine = list(members)
             verdicts = self.recorder.record(
@@ -85,12 +125,10 @@ class EngineerTasks:
         return rewards
 
     def _make_rows(self, rows: dict[str, list[int]]) -> dict[str, list[Any]]:
-        return self._tell(self.source.problems(rows["place"]), rows["place"], "train")
+        return self._describe_rows(self.source.problems(rows["place"]), rows["place"], "train")
 
-    def _tell(self, problems: list[Problem], places: list[int], split: str) -> dict[str, list[Any]]:
-        prompts: list[Any] = [problem.prompt for problem in problems]
-        if self.chat:
-            prompts = [[{"role": "user", "content": prompt}] for prompt in prompts]
+    def _describe_rows(self, problems: list[Problem], places: list[int], split: str) -> dict[str, list[Any]]:
+        prompts = [write_prompt(problem.prompt, chat=self.chat) for problem in problems]
         return {"prompt": prompts, "place": list(places), "split": [split] * len(places)}
 
 
@@ -105,12 +143,40 @@ class DecideEverySteps(TrainerCallback):
     ) -> TrainerControl:
         """Decides; no process goes on before."""
         if state.global_step % self.tasks.every == 0:
-            if state.is_world_process_zero:
-                self.tasks.decided.append(self.tasks.folder.next(step=state.global_step))
-            if torch.distributed.is_initialized():
-                torch.distributed.barrier()
+            self.tasks.decide(state.global_step)
         return control
 
 
-def _rank() -> int:
+def resume_training(trainer: GRPOTrainer) -> None:
+    """Trains from the newest whole checkpoint of the trainer's folder, or from the beginning where there is none.
+
+    transformers itself takes the newest one, also where a kill left it half written, and does one more step where the
+    last one had been done. Here a training that had reached its end is loaded, and nothing more happens.
+    """
+    checkpoint = find_checkpoint(trainer.args.output_dir)
+    if checkpoint is not None:
+        state = TrainerState.load_from_json(str(checkpoint / TRAINER_STATE_NAME))
+        last = trainer.args.max_steps if trainer.args.max_steps > 0 else state.max_steps
+        if state.global_step >= last:
+            trainer.state = state
+            trainer._load_from_checkpoint(str(checkpoint))
+            return
+    trainer.train(resume_from_checkpoint=None if checkpoint is None else str(checkpoint))
+
+
+def find_checkpoint(folder: str | Path) -> Path | None:
+    """The newest checkpoint of a trainer that is whole: its state, which is written last, can be read."""
+    found = sorted(Path(folder).glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]), reverse=True)
+    return next((path for path in found if _is_json(path / TRAINER_STATE_NAME)), None)
+
+
+def _is_json(path: Path) -> bool:
+    try:
+        json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+def _find_rank() -> int:
     return torch.distributed.get_rank() if torch.distributed.is_initialized() else 0

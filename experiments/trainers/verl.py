@@ -56,7 +56,7 @@ class EngineerDataset(Dataset[dict[str, Any]]):
 
     def __getitem__(self, place: int) -> dict[str, Any]:
         split = "held_out" if self.held_out else "train"
-        problem = _open_folder(self.path, self.seed).find(place, split)
+        problem = _open_folder(self.path, self.seed).find_problem(place, split)
         told = {"index": place, "folder": self.path, "seed": self.seed, "split": split, "version": problem.version}
         return {
             "raw_prompt": [{"role": "user", "content": problem.prompt}],
@@ -104,7 +104,7 @@ def judge_answer(
     with _JUDGING:
         opened = _open_folder(extra_info["folder"], extra_info["seed"])
         verdict = opened.recorder.record(
-            opened.find(place, split),
+            opened.find_problem(place, split),
             [solution_str],
             split=split,
             tokens=[extra_info.get("tokens", 0)],
@@ -122,7 +122,7 @@ class OpenedFolder:
         self.recorder = OutcomeRecorder(path, self.source.environment)
         self.held_out = EngineerFolder(path).held_out()
 
-    def find(self, place: int, split: str) -> Problem:
+    def find_problem(self, place: int, split: str) -> Problem:
         """The problem of a row."""
         return self.held_out[place] if split == "held_out" else self.source[place]
 

@@ -35,6 +35,10 @@ class FolderSettings(EngineerSettings, frozen=True, forbid_unknown_fields=True):
     """The server of the teacher `endpoint`."""
     temperature: float = 0.7
     """Temperature of its answers."""
+    rollouts: EndpointSettings | None = None
+    """The server of the policy under training: proposals are tried on it before one becomes a version."""
+    rollout_temperature: float = 1.0
+    """Temperature of its answers, as in training."""
 
 
 class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

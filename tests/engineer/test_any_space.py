@@ -215,7 +215,7 @@ def test_a_trial_compares_designs_of_any_space(name):
     assert all(0 <= one.score <= 0.34 for one in tried)
     order = shortlist_designs(model, mixes[0], mixes[1:], 2, space)
     leads = [
-        estimate_lead(mixes[1 + place], mixes[0], values, estimate_worth(model, mixes[1 + place], space, mixes[0]))
+        estimate_lead(mixes[1 + place], mixes[0], values, 4, estimate_worth(model, mixes[1 + place], space, mixes[0]))
         for place in order
     ]
     assert all(np.isfinite(lead.mean) and 0 <= lead.better <= 1 for lead in leads)

@@ -38,7 +38,7 @@ class TextTrainee(Trainee[Problem]):
         super().__init__(settings)
         self.environment = environment or load_environment(settings.environment)
         space = self.environment.space
-        self.start = space.design(by_stratum(settings.design)) if settings.design else space.uniform()
+        self.start = space.design(by_stratum(settings.design)) if settings.design else self.environment.start()
         warmup = settings.warmup_design
         self.warmup_design = space.design(by_stratum(warmup)) if warmup else None
         check_settings(settings, self.environment, self.start)

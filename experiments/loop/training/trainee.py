@@ -9,13 +9,12 @@ from typing import Any, Generic, TypeVar
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.evidence import vocabulary_of
-from lakewright.engineer.guard import check_floor
+from lakewright.engineer.guard import check_floor, check_limits
 from lakewright.engineer.tally import Drawn
 from lakewright.engineer.teachers import check_teacher
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
@@ -140,10 +139,7 @@ def check_settings(settings: RunSettings, environment: Environment, start: Desig
     """Raises InputError where settings do not suit an environment."""
     check_floor(settings.limits.floor, len(start.strata), environment.space)
     check_teacher(settings.teacher, settings.teacher_options, environment.space)
-    known = [column.name for column in environment.space.columns]
-    for name in (*settings.limits.reach, *settings.limits.most):
-        if name not in known:
-            raise InputError(f"guard: {name!r:.60} is not a knob; choose from {', '.join(known)}")
+    check_limits(settings.limits, environment.space)
 
 
 def make_trainee(settings: RunSettings) -> Trainee:

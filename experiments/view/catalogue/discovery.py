@@ -22,6 +22,7 @@ class Kind(enum.StrEnum):
 
     RUN = "run"
     STUDY = "study"
+    ENGINEER = "engineer"
     SWEEP = "sweep"
     EVALUATION = "evaluation"
     BENCHMARK = "benchmark"
@@ -31,6 +32,7 @@ class Kind(enum.StrEnum):
 # The files of a folder that say what it is; the first kind whose files are all there.
 MARKS = {
     Kind.STUDY: ("study.json",),
+    Kind.ENGINEER: ("engineer.json", "versions"),
     Kind.SWEEP: ("manifest.json", "shards"),
     Kind.BENCHMARK: ("manifest.json", "benchmark.parquet"),
     Kind.EVALUATION: ("job.json",),

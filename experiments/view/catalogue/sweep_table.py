@@ -6,6 +6,7 @@ import msgspec
 import pyarrow as pa
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import wilson
 from lakewright.core_jax.statistics import COLUMNS
 from lakewright.experiments.sweep.folder import SweepFolder
 from lakewright.experiments.view.catalogue.board_table import ask_database, escaped_glob
@@ -34,12 +35,15 @@ class SweepQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SweepPoint(NamedTuple):
-    """The mean of a statistic over `boards` boards, with half its 95 % interval."""
+    """The mean of a statistic over `boards` boards, with its 95 % interval: of a share Wilson's, of a number 1.96
+    standard errors to either side; None where a single board shows no spread.
+    """
 
     by: float | None
     over: float | None
     mean: float
-    half: float
+    low: float | None
+    high: float | None
     boards: int
 
 
@@ -75,10 +79,19 @@ class SweepTable:
             f"WHERE {value} IS NOT NULL{where} GROUP BY ALL ORDER BY curve, place"
         )
         found = ask_database(query, [self._files, *(given for _, given in only)])
-        return [_make_point(**line) for line in found]
+        return [_make_point(**line, share=question.statistic in SHARES) for line in found]
 
 
 def _make_point(
-    curve: float | None, place: float | None, mean: float, deviation: float | None, boards: int
+    curve: float | None, place: float | None, mean: float, deviation: float | None, boards: int, share: bool
 ) -> SweepPoint:
-    return SweepPoint(curve, place, mean, NORMAL * (deviation or 0.0) / max(boards, 1) ** 0.5, boards)
+    """A point of a curve.
+
+    curve, place: where it is. mean, deviation: of the statistic over so many boards. share: whether it is one.
+    """
+    if share:
+        return SweepPoint(curve, place, mean, *wilson(round(mean * boards), boards), boards)
+    if deviation is None:
+        return SweepPoint(curve, place, mean, None, None, boards)
+    half = NORMAL * deviation / boards**0.5
+    return SweepPoint(curve, place, mean, mean - half, mean + half, boards)

@@ -10,6 +10,7 @@ from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.sweep.folder import SweepFolder
+from lakewright.experiments.trainers.versions import VersionFiles
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
 from lakewright.experiments.view.catalogue.run_progress import progress_of
 from lakewright.experiments.view.catalogue.run_space import LAKE
@@ -105,6 +106,12 @@ def _summarise_study(item: Item) -> dict[str, Any]:
     return {"state": state, "words": f"{len(list(runs))} runs under one budget of tokens each"}
 
 
+def _summarise_engineer(item: Item) -> dict[str, Any]:
+    files = VersionFiles(item.path)
+    setup, numbers = files.read_setup(), files.list_versions()
+    return {"words": f"{setup.environment}, teacher {setup.teacher}; {len(numbers)} versions"}
+
+
 def _summarise_benchmark(item: Item) -> dict[str, Any]:
     found = read_raw(item.path / "manifest.json")
     boards = found.get("boards", "?") if isinstance(found, dict) else "?"
@@ -120,6 +127,7 @@ _KNOWN = {
     Kind.SWEEP: _summarise_sweep,
     Kind.EVALUATION: _summarise_evaluation,
     Kind.STUDY: _summarise_study,
+    Kind.ENGINEER: _summarise_engineer,
     Kind.BENCHMARK: _summarise_benchmark,
     Kind.BOARDS: _summarise_boards,
 }

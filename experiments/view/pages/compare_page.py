@@ -129,11 +129,12 @@ def _average_arms(histories: Sequence[Sequence[Chapter]], measure: Measure) -> l
         shares = [100 * counted / of for counted, of in pairs if of]
         tokens = float(np.mean([tokens_after(history)[place] for history in there]))
         if shares:
-            found.append(_average_point(tokens, shares))
+            found.append(make_seed_point(tokens, shares))
     return found
 
 
-def _average_point(x: float, shares: Sequence[float]) -> Point:
+def make_seed_point(x: float, shares: Sequence[float]) -> Point:
+    """The mean of shares of several seeds, in percent, with its 95 % interval by Student's t; of one seed without."""
     mean = float(np.mean(shares))
     if len(shares) < 2:
         return Point(x, mean)

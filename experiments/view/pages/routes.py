@@ -9,6 +9,7 @@ from lakewright.experiments.view.pages.board_pages import board_page, boards_pag
 from lakewright.experiments.view.pages.cards import index_page
 from lakewright.experiments.view.pages.compare_page import compare_page
 from lakewright.experiments.view.pages.editor_page import editor_page
+from lakewright.experiments.view.pages.engineer_page import engineer_page
 from lakewright.experiments.view.pages.folder_pages import benchmark_page, evaluation_page
 from lakewright.experiments.view.pages.problem_pages import problems_page
 from lakewright.experiments.view.pages.rendering import Page
@@ -55,6 +56,7 @@ ROUTES: list[Route] = [
     (re.compile(r"problems/(?P<part>[a-z0-9-]+)/(?P<name>.+)"), _of_item(Kind.RUN, problems_page)),
     (re.compile(r"run/(?P<name>.+)"), _of_item(Kind.RUN, run_page)),
     (re.compile(r"study/(?P<name>.+)"), _of_item(Kind.STUDY, study_page)),
+    (re.compile(r"engineer/(?P<name>.+)"), _of_item(Kind.ENGINEER, engineer_page)),
     (re.compile(r"sweep/(?P<name>.+)"), _of_item(Kind.SWEEP, sweep_page)),
     (re.compile(r"evaluation/(?P<name>.+)"), _of_item(Kind.EVALUATION, evaluation_page)),
     (re.compile(r"benchmark/(?P<name>.+)"), _of_item(Kind.BENCHMARK, benchmark_page)),

@@ -153,11 +153,11 @@ def _show_forecast(stage: Stage, about: RunSpace) -> dict[str, Any]:
     drawn = forecast is not None and len(about.space.levels) < 2
     return {
         "frontier": mark_svg(difficulty_svg(forecast, about.space)) if forecast and drawn else None,
-        "frontier_table": _tabulate_forecast(forecast, about) if forecast and not drawn else None,
+        "frontier_table": tabulate_forecast(forecast, about) if forecast and not drawn else None,
     }
 
 
-def _tabulate_forecast(forecast: Forecast, about: RunSpace) -> Table:
+def tabulate_forecast(forecast: Forecast, about: RunSpace) -> Table:
     """A line for each cell."""
     knobs, words = about.space.knobs, about.space.words
     header = (words.token, *(knob.short for knob in knobs), "P(valid) %", "±", "p (1 - p) %", "groups")

@@ -14,14 +14,9 @@ from lakewright.experiments.view.pages.folder_pages import record_of
 from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, mark_svg
 
 RESULTS = "results.json"
-COLUMNS = {"arm": "", "seeds": "seeds", "valid": "valid %", "deviation": "s.d.", "gain": "gain", "forced": "forced %"}
-COLUMNS |= {
-    "optimal": "optimal %",
-    "along": "along %",
-    "stages": "stages",
-    "tried": "trials",
-    "taken_back": "rolled back",
-}
+COLUMNS = {"arm": "", "seeds": "seeds", "valid": "valid %", "deviation": "s.d.", "gain": "gain"}
+PARTLY = {"forced": "forced %", "optimal": "optimal %", "along": "along %"}  # not in the results of every study
+LAST = {"stages": "stages", "tried": "trials", "taken_back": "rolled back"}
 
 
 def study_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:
@@ -82,16 +77,29 @@ def _of_records(make: Any, found: dict[str, Any], name: str) -> Table | None:
 
 
 def _tabulate_arms(arms: list[dict[str, Any]], found: dict[str, Any]) -> Table:
-    """The arms, the best first."""
+    """The arms, the best first, with the columns that the results of their environment have."""
     rows = []
+    rates = sorted({name for arm in arms for name in arm.get("rates") or {}})
+    columns = COLUMNS | {name: head for name, head in PARTLY.items() if any(arm.get(name) is not None for arm in arms)}
+    columns |= {f"rate {name}": f"{name[:40]} %" for name in rates} | LAST
+    reached = any(arm.get("to_best") for arm in arms)
     for arm in sorted(arms, key=lambda arm: -float(arm.get("valid") or 0)):
         points = (arm.get("against") or {}).get("points")
         half = (arm.get("against") or {}).get("interval") or 0
         change = f"{points:+.1f} ± {half:.1f}" if isinstance(points, int | float) else ""
         one = arm | ({"deviation": None} if arm.get("seeds") == 1 else {})
-        rows.append((*(_format_figure(one.get(name)) for name in COLUMNS), change))
+        one |= {f"rate {name}": rate for name, rate in (arm.get("rates") or {}).items()}
+        sooner = (_format_reached(arm.get("to_best") or {}),) if reached else ()
+        rows.append((*(_format_figure(one.get(name)) for name in columns), *sooner, change))
     baseline = str(found.get("baseline") or "no baseline")[:40]
-    return Table((*COLUMNS.values(), f"against {baseline}"), rows)
+    heads = (*columns.values(), *((f"k tokens to {baseline}'s best",) if reached else ()), f"against {baseline}")
+    return Table(heads, rows)
+
+
+def _format_reached(found: dict[str, Any]) -> str:
+    """The tokens until an arm is as good as the baseline ever is, in thousands."""
+    tokens = found.get("tokens")
+    return f"{tokens / 1000:.1f}" if isinstance(tokens, int | float) else "never" if found else ""
 
 
 def _tabulate_tests(tests: list[dict[str, Any]], found: dict[str, Any]) -> Table:

@@ -8,7 +8,7 @@ from lakewright.experiments.charts.heat import heat_map
 from lakewright.experiments.charts.lines import Point, Series, line_chart
 from lakewright.experiments.sweep.folder import SweepFolder
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
-from lakewright.experiments.view.catalogue.sweep_table import SweepQuestion, SweepTable
+from lakewright.experiments.view.catalogue.sweep_table import SweepPoint, SweepQuestion, SweepTable
 from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, asked_for, mark_svg
 
 SHARES = ("solvable", "undecided", "wait_required")
@@ -40,7 +40,7 @@ def sweep_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]])
     return Page(item.name, "sweep.html", values, crumbs, running)
 
 
-def _draw_pictures(question: SweepQuestion, points: Sequence, scale: int) -> list[str]:
+def _draw_pictures(question: SweepQuestion, points: Sequence[SweepPoint], scale: int) -> list[str]:
     """Curves, and where both axes have several values the same as a map."""
     title = f"{_plain_name(question.statistic)} over {_plain_name(question.over)}"
     unit = "% of boards" if scale == 100 else "mean"
@@ -50,10 +50,7 @@ def _draw_pictures(question: SweepQuestion, points: Sequence, scale: int) -> lis
             f"{_plain_name(question.by)} {_format_value(by)}",
             [
                 Point(
-                    point.over or 0.0,
-                    scale * point.mean,
-                    scale * (point.mean - point.half),
-                    scale * (point.mean + point.half),
+                    point.over or 0.0, scale * point.mean, _scale_end(point.low, scale), _scale_end(point.high, scale)
                 )
                 for point in points
                 if point.by == by
@@ -71,13 +68,24 @@ def _draw_pictures(question: SweepQuestion, points: Sequence, scale: int) -> lis
     return found
 
 
-def _tabulate_points(question: SweepQuestion, points: Sequence, scale: int) -> Table:
-    header = (_plain_name(question.by), _plain_name(question.over), _plain_name(question.statistic), "± 95 %", "boards")
+def _tabulate_points(question: SweepQuestion, points: Sequence[SweepPoint], scale: int) -> Table:
+    header = (_plain_name(question.by), _plain_name(question.over), _plain_name(question.statistic), "95 %", "boards")
     rows = [
-        (_format_value(p.by), _format_value(p.over), f"{scale * p.mean:.4g}", f"{scale * p.half:.2g}", str(p.boards))
+        (_format_value(p.by), _format_value(p.over), f"{scale * p.mean:.4g}", _format_interval(p, scale), str(p.boards))
         for p in points
     ]
     return Table(header, rows)
+
+
+def _scale_end(end: float | None, scale: int) -> float | None:
+    return None if end is None else scale * end
+
+
+def _format_interval(point: SweepPoint, scale: int) -> str:
+    """The ends; nothing where a single board shows no spread."""
+    if point.low is None or point.high is None:
+        return ""
+    return f"{scale * point.low:.4g} to {scale * point.high:.4g}"
 
 
 def _format_value(value: float | None) -> str:

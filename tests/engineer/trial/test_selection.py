@@ -17,6 +17,7 @@ def mix(small: float, large: float) -> Mix:
     return LAKE.mix(design_of(EnvConfig({3: SizeConfig(small, 0.2, 0.5), 6: SizeConfig(large, 0.2, 0.5)})))
 
 
+SAMPLES = 4
 EVEN, SMALL, LARGE = mix(0.5, 0.5), mix(0.9, 0.1), mix(0.1, 0.9)
 
 
@@ -48,23 +49,25 @@ def test_boards_grow_round_by_round_while_the_rivals_halve(rivals, expected):
 
 
 def test_a_lead_is_the_difference_on_shared_cells():
-    lead = estimate_lead(LARGE, EVEN, rolled(0.1, 0.2), None)
+    lead = estimate_lead(LARGE, EVEN, rolled(0.1, 0.2), SAMPLES, None)
     assert lead.measured == pytest.approx(0.4 * 0.2 - 0.4 * 0.1)
     assert lead.error == pytest.approx((4 * 0.2**2 * 0.1**2 / 50) ** 0.5, rel=0.3)
     assert lead.better > 0.95
-    assert estimate_lead(SMALL, EVEN, rolled(0.1, 0.2), None).better == pytest.approx(1 - lead.better, abs=1e-6)
+    assert estimate_lead(SMALL, EVEN, rolled(0.1, 0.2), SAMPLES, None).better == pytest.approx(
+        1 - lead.better, abs=1e-6
+    )
 
 
 def test_the_same_config_leads_by_nothing():
-    lead = estimate_lead(EVEN, EVEN, rolled(0.1, 0.2), None)
+    lead = estimate_lead(EVEN, EVEN, rolled(0.1, 0.2), SAMPLES, None)
     assert (lead.measured, lead.error, lead.better) == (0.0, 0.0, 0.5)
 
 
 def test_a_tie_is_settled_by_the_model_and_a_clear_measurement_is_not():
     tie = rolled(0.15, 0.15)
-    assert estimate_lead(LARGE, EVEN, tie, Worth(0.02, 0.0)).better > 0.8
-    assert estimate_lead(LARGE, EVEN, tie, Worth(-0.02, 0.0)).better < 0.2
-    assert estimate_lead(LARGE, EVEN, rolled(0.05, 0.2, 2000), Worth(-0.02, MISFIT)).better > 0.95
+    assert estimate_lead(LARGE, EVEN, tie, SAMPLES, Worth(0.02, 0.0)).better > 0.8
+    assert estimate_lead(LARGE, EVEN, tie, SAMPLES, Worth(-0.02, 0.0)).better < 0.2
+    assert estimate_lead(LARGE, EVEN, rolled(0.05, 0.2, 2000), SAMPLES, Worth(-0.02, MISFIT)).better > 0.95
 
 
 def test_the_probability_of_being_better_is_calibrated():
@@ -73,7 +76,7 @@ def test_the_probability_of_being_better_is_calibrated():
     for _ in range(400):
         small, large = rng.normal(0.12, 0.02, 2)
         rolled_out = {cell: rng.normal({3: small, 6: large}[cell.stratum], 0.1, 20).tolist() for cell in EVEN}
-        sure.append(estimate_lead(LARGE, EVEN, rolled_out, None).better)
+        sure.append(estimate_lead(LARGE, EVEN, rolled_out, SAMPLES, None).better)
         right.append(large > small)
     high = np.array(sure) > 0.8
     assert np.mean(np.array(right)[high]) == pytest.approx(np.mean(np.array(sure)[high]), abs=0.08)

@@ -1,5 +1,6 @@
 """Gymnasium's environments and OpenEnv's clients play the problems of a folder: pinned, recorded once, and refused."""
 
+import asyncio
 import functools
 import runpy
 import sys
@@ -16,7 +17,7 @@ from lakewright.engineer import Verdict
 from lakewright.experiments.trainers.episodes import EpisodeBook
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.gymnasium import EngineerEnv
-from lakewright.experiments.trainers.openenv import EngineerClient
+from lakewright.experiments.trainers.openenv import AsyncEngineerClient, EngineerClient
 from tests.support.processes.commands import HOUSE
 from tests.support.samples.engineer_folders import begin_engineer, read_groups, state_of
 
@@ -99,8 +100,8 @@ def test_an_episode_is_begun_again_until_it_ends_and_counts_once_after_a_restart
 
 def test_a_trainer_that_goes_on_gives_the_episodes_it_had(folder):
     book = EpisodeBook(folder.path, index=1, count=4, episodes=2, position=3)
-    assert (book.place, book.begin()) == (5, EpisodeBook(folder.path, index=5, count=6).begin())
-    assert book.end(book.begin().answer, 1).valid
+    assert (book.place, book.find_problem()) == (5, EpisodeBook(folder.path, index=5, count=6).find_problem())
+    assert book.end_episode(book.find_problem().answer, 1).valid
     assert (book.position, book.place) == (4, 9)
 
 
@@ -118,7 +119,7 @@ def test_what_cannot_be_played_is_refused(folder):
         environment.reset()
     book = EpisodeBook(folder.path, seed=1)
     with pytest.raises(InputError, match="reward 0 is nan; give a finite number"):
-        book.end(Verdict(True, float("nan")), 1)
+        book.end_episode(Verdict(True, float("nan")), 1)
     assert book.position == 0
 
 
@@ -136,7 +137,7 @@ def test_openenv_is_reset_with_the_arguments_of_the_present_design(folder):
     client = EngineerClient(Server(), folder.path, report, episodes=2)
     with pytest.raises(InputError, match="step: no episode has begun; call reset first"):
         client.step(1)
-    problem = client.book.begin()
+    problem = client.book.find_problem()
     given = client.reset().observation
     assert given["stratum"] == problem.cell.stratum
     assert type(given["carry"]) is bool
@@ -147,11 +148,48 @@ def test_openenv_is_reset_with_the_arguments_of_the_present_design(folder):
     assert client.reset().observation == given
     client.step(1.0)
     assert client.reset().observation != given
-    assert client.book.begin().version == 1
+    assert client.book.find_problem().version == 1
     assert_whole(folder.path, 1, 2)
     assert [line.tokens for line in read_groups(folder.path)["episodes 0 0"]] == [2, 1]
     named = EngineerClient(Server(), folder.path, arguments=lambda problem: {"text": problem.prompt})
     assert named.reset().observation == {"text": problem.prompt}
+
+
+class AsyncServer(Server):
+    """The same, of an asynchronous client, whose answers take a turn of the event loop."""
+
+    async def reset(self, **arguments):
+        await asyncio.sleep(0)
+        return super().reset(**arguments)
+
+    async def step(self, action):
+        await asyncio.sleep(0)
+        return super().step(action)
+
+
+def test_asynchronous_clients_of_openenv_play_side_by_side(folder):
+    clients = [
+        AsyncEngineerClient(AsyncServer(), folder.path, report, index=index, count=4, episodes=2) for index in range(4)
+    ]
+
+    async def play(client):
+        with pytest.raises(InputError, match="step: no episode has begun; call reset first"):
+            await client.step(1)
+        for reward in (0.25, 1.0, 1.0):
+            given = await client.reset()
+            assert given.observation == client.name_arguments(client.book.find_problem())
+            await client.step(0)
+            await client.step(reward)
+
+    async def play_all():
+        await asyncio.gather(*map(play, clients))
+
+    asyncio.run(play_all())
+    groups = read_groups(folder.path)
+    assert sorted(groups) == [f"episodes 0 {place}" for place in range(8)]
+    assert [len(groups[f"episodes 0 {place}"]) for place in range(8)] == [2] * 4 + [1] * 4
+    assert [line.valid for line in groups["episodes 0 0"]] == [False, True]
+    assert all(len({(line.version, line.key) for line in lines}) == 1 for lines in groups.values())
 
 
 def test_the_example_balances_poles_and_redesigns(tmp_path, monkeypatch, capsys):

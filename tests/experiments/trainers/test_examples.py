@@ -30,7 +30,7 @@ def test_the_plain_loop_redesigns_and_a_second_start_changes_nothing(run_example
     ended = state_of(tmp_path)
     assert ended["status"]["version"] >= 2
     groups = read_groups(tmp_path)
-    assert (len(groups), {len(lines) for lines in groups.values()}) == (96, {8})
+    assert (len(groups), {len(lines) for lines in groups.values()}) == (320, {8})
     run_example("torch_loop.py", tmp_path)
     assert state_of(tmp_path) == ended
     assert "was decided at already" in capsys.readouterr().out

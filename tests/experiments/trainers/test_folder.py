@@ -1,7 +1,10 @@
 """The engineer of a folder: versions from outcomes, edits by hand, undo, cuts at every instant, and what it refuses."""
 
 import json
+import os
+import random
 import re
+import time
 
 import msgspec
 import pytest
@@ -10,7 +13,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import locked, write_json
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.source import ProblemSource
-from lakewright.experiments.trainers.versions import FolderSettings
+from lakewright.experiments.trainers.versions import FolderSettings, VersionFiles
 from lakewright.policy.inference import EndpointSettings
 from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.samples.engineer_folders import ADDITION, begin_engineer, record_some, state_of, train_with_engineer
@@ -153,6 +156,21 @@ def test_a_kill_at_any_renaming_ends_with_the_same_versions(tmp_path, monkeypatc
         assert state_of(path) == undisturbed, (renamings, before)
 
 
+def test_a_clock_that_jumps_changes_nothing(tmp_path, monkeypatch):
+    train_with_engineer(tmp_path / "steady")
+    chance, write = random.Random(0), VersionFiles.write_design
+
+    def write_at_any_time(files, design):
+        write(files, design)
+        at = chance.randrange(4 * 10**9)  # seconds, until the year 2096
+        os.utime(files.design_path, (at, at))
+
+    monkeypatch.setattr(VersionFiles, "write_design", write_at_any_time)
+    monkeypatch.setattr(time, "time", lambda: chance.randrange(4 * 10**9))
+    train_with_engineer(tmp_path / "jumping")
+    assert state_of(tmp_path / "jumping") == state_of(tmp_path / "steady")
+
+
 def test_one_engineer_works_at_a_time(folder):
     with locked(folder.path), pytest.raises(InputError, match="another process decides here; wait for it"):
         folder.next()
@@ -163,8 +181,8 @@ def test_what_cannot_be_begun_or_opened_is_refused(folder, tmp_path):
         begin_engineer(folder.path)
     with pytest.raises(InputError, match="holds no engineer; lakewright engineer begin makes one"):
         EngineerFolder(tmp_path / "elsewhere")
-    with pytest.raises(InputError, match="teacher self asks a checkpoint of a run of lakewright; serve the checkpoint"):
-        begin_engineer(tmp_path / "self", teacher="self")
+    with pytest.raises(InputError, match="teacher base asks a checkpoint of a run here; choose self, or serve"):
+        begin_engineer(tmp_path / "base", teacher="base")
     with pytest.raises(InputError, match="held_out is -1; choose 0 to 100000"):
         begin_engineer(tmp_path / "few", held_out=-1)
     setup = json.loads((folder.path / "engineer.json").read_text())

@@ -12,21 +12,11 @@ from tests.support.processes.commands import HOUSE
 from tests.support.samples.engineer_folders import begin_engineer, read_groups
 from tests.support.servers.chat_server import serving
 from tests.support.servers.scripted_model import prompt_of, stream
-from tests.support.tools.own_environments import installed_here, own_environment, run_there
+from tests.support.tools.own_environments import run_there
+from tests.support.tools.trainer_environments import make_python
 
 pytestmark = pytest.mark.deep
 EXAMPLES, TOOLS = HOUSE / "docs" / "examples", HOUSE / "tests" / "support" / "tools"
-VERSIONS = {"verifiers": "0.4.0", "openenv": "0.10.0"}  # as in tests/experiments/interop/test_guests.py
-VERL = ["verl==0.9.1", "tensordict==0.10.0", "torchdata==0.11.0", "aiohttp==3.13.2"]
-NOT_CALLED = {"accelerate", "peft", "pylatexenc", "pybind11"}  # of what verl asks for
-
-
-def make_python(name: str) -> Path:
-    """The Python of an environment with a package; of what verl asks for, ours is used where we have it."""
-    if name == "verl":
-        asked = {requirement.partition("==")[0] for requirement in VERL}
-        return own_environment("verl", *VERL, without=sorted((installed_here() | NOT_CALLED) - asked))
-    return own_environment(name, f"{name}=={VERSIONS[name]}")
 
 
 def assert_example_redesigned(folder: Path, groups: int) -> None:
@@ -89,3 +79,14 @@ def test_the_example_of_verl(tmp_path):
 def test_the_example_of_openenv(tmp_path):
     run_there(make_python("openenv"), EXAMPLES / "openenv_engineer.py", tmp_path / "e")
     assert_example_redesigned(tmp_path / "e", 48)
+
+
+def test_asynchronous_clients_of_openenv(tmp_path):
+    begin_engineer(tmp_path / "e")
+    told = run_there(
+        make_python("openenv"), TOOLS / "openenv_engineer_client.py", tmp_path / "e", PYTHONPATH=str(EXAMPLES)
+    )
+    assert told.stdout.endswith("all have played\n")
+    groups = read_groups(tmp_path / "e")
+    assert (len(groups), {len(lines) for lines in groups.values()}) == (8, {4})
+    assert all(line.valid for lines in groups.values() for line in lines)

@@ -16,12 +16,14 @@ from tests.support.processes.commands import surroundings
 
 
 @contextlib.contextmanager
-def server(kind: str, said: Path | None = None, **environment: str) -> Iterator[subprocess.Popen]:
+def server(
+    kind: str, said: Path | None = None, python: str | Path = sys.executable, **environment: str
+) -> Iterator[subprocess.Popen]:
     """A process whose children do work of a kind (the names of `killable_work.KINDS`).
 
-    said: the file that gets what they write to standard error. environment: changes to theirs.
+    said: the file that gets what they write to standard error. python: what runs it. environment: changes to theirs.
     """
-    program = [sys.executable, "-m", "tests.support.processes.killable_work", kind]
+    program = [str(python), "-m", "tests.support.processes.killable_work", kind]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "start_new_session": True}
     with contextlib.ExitStack() as stack:
         errors = stack.enter_context(said.open("ab")) if said else None

@@ -110,9 +110,25 @@ def training_with_an_engineer(line: str) -> None:
     train_with_engineer(Path(json.loads(line)[0]))
 
 
+def training_with_trials(line: str) -> None:
+    """Trains with TRL in a folder: six steps, three of which try proposals; begun again, it resumes."""
+    from lakewright.experiments.trainers.trl import EngineerTasks, resume_training
+    from tests.support.samples.engineer_folders import begin_engineer
+    from tests.support.samples.trl_trainers import FEW_TRIED, make_trainer
+
+    folder = Path(json.loads(line)[0])
+    if not (folder / "design.json").exists():
+        begin_engineer(folder, settings=FEW_TRIED)
+    tasks, out = EngineerTasks(folder, every=2), folder / "trl"
+    trainer = make_trainer(tasks, out, max_steps=6, save_strategy="steps", save_steps=1, save_total_limit=3)
+    tasks.attach(trainer)
+    resume_training(trainer)
+
+
 def example(line: str) -> None:
     """Runs an example of the docs: its name, and the words of its command line."""
     sys.argv = json.loads(line)
+    sys.path.insert(0, str(HOUSE / "docs" / "examples"))  # as Python does for a script
     runpy.run_path(str(HOUSE / "docs" / "examples" / sys.argv[0]), run_name="__main__")
 
 
@@ -129,6 +145,21 @@ KINDS = {
         example,
         ("sklearn.linear_model", "lakewright.experiments.trainers.trl", "trl.trainer.grpo_trainer"),
     ),
+    "trainings with trials": (
+        training_with_trials,
+        ("sklearn.linear_model", "tests.support.samples.trl_trainers", "trl.trainer.grpo_trainer"),
+    ),
+    "examples with torch": (
+        example,
+        ("sklearn.linear_model", "lakewright.experiments.trainers.folder", "torch"),
+    ),
+    "examples with gymnasium": (
+        example,
+        ("sklearn.linear_model", "lakewright.experiments.trainers.gymnasium", "lakewright.experiments.trainers.folder"),
+    ),
+    "examples with verifiers": (example, ("sklearn.linear_model", "lakewright.experiments.trainers.traces")),
+    "examples with verl": (example, ("sklearn.linear_model", "lakewright.experiments.trainers.verl")),
+    "examples with openenv": (example, ("sklearn.linear_model", "openenv.core", "uvicorn")),
     "endless builds": (endless_build, ("lakewright.experiments.benchmark.builder",)),
 }
 

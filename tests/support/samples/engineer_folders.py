@@ -65,5 +65,5 @@ def state_of(path: Path) -> dict[str, Any]:
     for version in versions.values():
         del version["offset"]
     status = msgspec.to_builtins(EngineerFolder(path).status())
-    pins = sorted({line for line in (path / "pins-0.jsonl").read_text().splitlines() if line})
+    pins = sorted({line for file in path.glob("pins-*.jsonl") for line in file.read_text().splitlines() if line})
     return {**versions, "design": (path / "design.json").read_text(), "status": status, "pins": pins}

@@ -207,7 +207,7 @@ def tell_trial(round: str, other: Design, model: DifficultyModel) -> Any:
         return estimate_worth(model, seen.lake.cells(design), space, current).mean
 
     return {
-        "lead": plain(estimate_lead(*mixes, values, None)),
+        "lead": plain(estimate_lead(*mixes, values, 4, None)),
         "tried": plain(sum_up_trial(other, mixes[0], signals, model.objective)),
         "proposed": [summarize_delta(delta, space) for delta in deltas],
         "earned": plain(reward_proposals(verdicts, score, ProposalReward(), space)),

@@ -1,5 +1,7 @@
 """Studies, evaluations and benchmarks; and every page of a folder that is full of hostile text."""
 
+import html
+import json
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -67,6 +69,21 @@ def test_a_study_overlays_its_arms_and_shows_differences_and_runs(site):
     assert "-1.0 to +5.0" in found
     assert 'href="/run/shown/study/runs/two-s1"' in found
     assert "arms=true" in found
+
+
+def test_the_arms_have_the_columns_that_the_results_of_their_environment_have(tmp_path):
+    study(tmp_path / "study")
+    file = tmp_path / "study" / "results.json"
+    results = json.loads(file.read_text())
+    for arm in results["arms"]:
+        arm |= {"forced": None, "optimal": None, "rates": {"carry": 12.5}}
+        arm |= {"to_best": {"tokens": 31300.0, "share": 0.41, "reached": 2, "seeds": 2}}
+    file.write_text(json.dumps(results))
+    found = page(client(tmp_path / "study"), "/study/study")
+    assert "carry %" in found
+    assert "k tokens to plain's best" in html.unescape(found)
+    assert "31.3" in found
+    assert "forced %" not in found
 
 
 def test_the_runs_of_a_study_are_on_its_own_page(site):

@@ -179,7 +179,7 @@ def test_a_sweep_answers_any_statistic_over_any_axis(tmp_path):
     site = client(tmp_path / "sweep")
     found = page(site, "/sweep/sweep?statistic=solvable&over=hole_ratio&by=size")
     assert "6 of 6 shards, 160 of 160 boards" in found
-    rows = re.findall(r"<tr><td>3</td><td>([\d.]+)</td><td>([\d.]+)</td><td>[\d.]+</td><td>(\d+)</td>", found)
+    rows = re.findall(r"<tr><td>3</td><td>([\d.]+)</td><td>([\d.]+)</td><td>[\d.]+ to [\d.]+</td><td>(\d+)</td>", found)
     assert [(ratio, boards) for ratio, _, boards in rows] == [("0", "80"), ("0.4", "80")]
     assert rows[0][1] == "100", "without holes every board is solvable"
     assert "makespan over agents" in page(site, "/sweep/sweep?statistic=makespan&over=agents&by=hole_ratio")

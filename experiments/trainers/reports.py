@@ -1,0 +1,59 @@
+"""Answers of the commands on an engineer's folder: a report of what was done, the status, and the cost of decisions."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from lakewright.experiments.trainers.versions import Author, Counts
+
+
+class Spent(msgspec.Struct, frozen=True):
+    """Tokens that were generated to decide: answers of a model that is the engineer, and rollouts of trials."""
+
+    engineer: int = 0
+    trials: int = 0
+
+
+class Report(msgspec.Struct, frozen=True):
+    """The result of a command: the version, its design and author, whether it is new, why, and what was read for it.
+
+    complaint: one line on outcomes that were left out; empty where there are none. rolled_back: whether validation
+    fell, so that a trainer may go back to the weights before, too. spent: tokens that the decision cost.
+    """
+
+    version: int
+    by: Author
+    new: bool
+    line: str
+    design: dict[str, Any]
+    counts: Counts = Counts()
+    complaint: str = ""
+    rolled_back: bool = False
+    spent: Spent = Spent()
+
+
+class Status(msgspec.Struct, frozen=True):
+    """A folder as it is.
+
+    outcomes: by version and stratum, answers and valid ones. pending: answers not read yet. spent: tokens that all
+    decisions cost.
+    """
+
+    version: int
+    by: Author
+    environment: str
+    teacher: str
+    design: dict[str, Any]
+    outcomes: dict[str, dict[str, tuple[int, int]]]
+    held_out: int
+    pending: int
+    complaint: str
+    edited: bool
+    spent: Spent
+
+
+def count_spent(decisions: Sequence[Mapping[str, Any]]) -> Spent:
+    """The tokens of some decisions, as versions note them."""
+    asked = sum(attempt["proposal"]["tokens"] for note in decisions for attempt in note["attempts"])
+    return Spent(asked, sum(note["trial"]["tokens"] for note in decisions if note["trial"]))

@@ -1,0 +1,163 @@
+"""The policy that TRL trains, asked by the trainer's own generation: rollouts for trials, and answers of an engineer.
+
+Generation is the work of all processes together, as weights may be sharded and vLLM is shared. So the first process,
+which decides, sends each request to the others, and these answer requests until it has decided.
+"""
+
+import contextlib
+import copy
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from trl import GRPOTrainer
+
+from lakewright.engineer.environment import Environment, Group, Problem
+from lakewright.engineer.teachers import Message, Reply, prompt_text
+
+Prompt = str | list[Message]
+Completion = str | list[dict[str, Any]]
+TURNS = 1000  # of a trial, at most: those of another step have other seeds
+
+
+class Request(NamedTuple):
+    """Generation in all processes: answers to each prompt, with chance from a seed, up to a number of tokens.
+
+    tokens: None is as many as the trainer allows.
+    """
+
+    prompts: list[Prompt]
+    answers: int
+    seed: int
+    tokens: int | None = None
+
+
+class Answer(NamedTuple):
+    """A text, and its length in tokens."""
+
+    text: str
+    tokens: int
+
+
+class TrainedPolicy:
+    """The policy of a trainer. What training draws by chance, and what it logs, is as if nothing had been generated."""
+
+    def __init__(self, trainer: GRPOTrainer, environment: Environment, *, chat: bool, answer_tokens: int) -> None:
+        """Wraps a trainer.
+
+        environment: judges the answers. chat: whether prompts are messages. answer_tokens: the most tokens of an answer
+        as the engineer.
+        """
+        self.trainer, self.environment, self.chat, self.answer_tokens = trainer, environment, chat, answer_tokens
+        self.step = 0
+
+    def roll_out(self, problems: Sequence[Problem], samples: int, turn: int) -> tuple[list[Group], int]:
+        """Groups of answers to problems, and their tokens: a `RollOut`, called in the first process."""
+        prompts = [write_prompt(problem.prompt, chat=self.chat) for problem in problems]
+        answers = self._generate_everywhere(Request(prompts, samples, seed=TURNS * self.step + turn))
+        texts = [[answer.text for answer in part] for part in answers]
+        return self.environment.groups(problems, texts), sum(answer.tokens for part in answers for answer in part)
+
+    def ask(self, messages: list[Message], schema: dict[str, Any], seed: int) -> Reply:
+        """The policy's answer as the engineer: an `Ask`, called in the first process. The schema is in the messages."""
+        prompt: Prompt = messages if self.chat else f"{prompt_text(messages)}\n\n[assistant]\n"
+        ((answer,),) = self._generate_everywhere(Request([prompt], 1, seed, self.answer_tokens))
+        return Reply(answer.text, answer.tokens)
+
+    def serve_requests(self) -> None:
+        """Generates what the first process asks for, until it has decided; called in all other processes."""
+        while (request := _send_request(None)) is not None:
+            self._generate_share(request)
+
+    def end_requests(self) -> None:
+        """Lets the other processes go on; called in the first process, once it has decided."""
+        _send_request(None)
+
+    def _generate_everywhere(self, request: Request) -> list[list[Answer]]:
+        """For each prompt its answers."""
+        _send_request(request)
+        found = self._generate_share(request)
+        many = len(found) // len(request.prompts)
+        return [found[place * many :][: request.answers] for place in range(len(request.prompts))]
+
+    def _generate_share(self, request: Request) -> list[Answer]:
+        """Generates this process's part of a request; the answers of all processes, for each prompt equally many."""
+        trainer = self.trainer
+        many = self._count_repeats(request.answers)
+        rank, world = trainer.accelerator.process_index, trainer.accelerator.num_processes
+        share = -(-len(request.prompts) // world)  # the same for all, as some ways to generate ask for that
+        padded = [*request.prompts, *[request.prompts[-1]] * (share * world - len(request.prompts))]
+        mine = [prompt for prompt in padded[rank * share : (rank + 1) * share] for _ in range(many)]
+        batch = max(1, trainer.args.per_device_train_batch_size * trainer.args.steps_per_generation // many) * many
+        answers: list[Answer] = []
+        with _leave_as_it_is(trainer, request.seed + rank), _limit_tokens(trainer, request.tokens):
+            for begin in range(0, len(mine), batch):
+                _, ids, _, completions, *_ = trainer._generate(mine[begin : begin + batch])
+                answers += [
+                    Answer(read_completion(one), len(tokens)) for one, tokens in zip(completions, ids, strict=True)
+                ]
+        return _gather_answers(answers)[: many * len(request.prompts)]
+
+    def _count_repeats(self, answers: int) -> int:
+        """The number of repetitions of a prompt: a server that samples for the trainer answers in whole groups of its own."""
+        trainer = self.trainer
+        if not (trainer.use_vllm and trainer.vllm_mode == "server"):
+            return answers
+        group = trainer.num_generations if trainer.model.training else trainer.num_generations_eval
+        return -(-answers // group) * group
+
+
+def write_prompt(text: str, *, chat: bool) -> Prompt:
+    """A prompt as the trainer takes it: text, or a message to a chat model."""
+    return [{"role": "user", "content": text}] if chat else text
+
+
+def read_completion(completion: Completion) -> str:
+    """The text of a completion, or of the last message of one."""
+    return completion if isinstance(completion, str) else str(completion[-1]["content"])
+
+
+def _send_request(request: Request | None) -> Request | None:
+    """Sends a request from the first process to all others; what it is."""
+    sent = [request]
+    if torch.distributed.is_initialized():
+        torch.distributed.broadcast_object_list(sent, src=0)
+    return sent[0]
+
+
+def _gather_answers(answers: list[Answer]) -> list[Answer]:
+    """The answers of all processes, in the order of their ranks."""
+    if not torch.distributed.is_initialized():
+        return answers
+    found: list[list[Answer]] = [[] for _ in range(torch.distributed.get_world_size())]
+    torch.distributed.all_gather_object(found, answers)
+    return [answer for part in found for answer in part]
+
+
+@contextlib.contextmanager
+def _leave_as_it_is(trainer: GRPOTrainer, seed: int) -> Iterator[None]:
+    """Chance from a seed in the block; afterwards the trainer's chance, counts and metrics are restored."""
+    metrics, seen = copy.deepcopy(trainer._metrics), trainer.state.num_input_tokens_seen
+    devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
+    try:
+        with torch.random.fork_rng(devices):
+            torch.manual_seed(seed)
+            yield
+    finally:
+        trainer._metrics, trainer.state.num_input_tokens_seen = metrics, seen
+
+
+@contextlib.contextmanager
+def _limit_tokens(trainer: GRPOTrainer, tokens: int | None) -> Iterator[None]:
+    """Answers of at most so many tokens in the block; None is as many as ever."""
+    owner, name = (
+        (trainer.vllm_generation, "max_completion_length")
+        if trainer.use_vllm
+        else (trainer.generation_config, "max_new_tokens")
+    )
+    before = getattr(owner, name)
+    setattr(owner, name, tokens or before)
+    try:
+        yield
+    finally:
+        setattr(owner, name, before)

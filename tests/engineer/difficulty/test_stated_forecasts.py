@@ -1,0 +1,77 @@
+"""What the difficulty model expects of a cell, and how unsure it says it is, against policies whose chances are known.
+
+Claims, of 1 000 policies from the model's prior, after no group, one group or many, of answers that are alike within a
+group or not: an interval of 1.96 deviations holds P(valid) in at least 95 % of cells; the error, root mean square, is
+no larger than the deviation; and a forecast errs toward one half: cells that are expected to fail fail at least as
+often as expected, and those that are expected to succeed succeed at least as often. So the model is cautious, by as
+much as docs/reliability.md says, and never sure of more than it knows. It is not calibrated in the strict sense: it
+counts a group as one observation, however many answers it has, and takes the mode of a skewed posterior for its mean.
+"""
+
+import numpy as np
+import pytest
+
+from lakewright.engineer.difficulty import DifficultySettings
+from tests.support.samples.simulated_policies import CELLS, SPACE, draw_mix, draw_policy, fit_policy
+
+CASES = 1000
+Z = 1.959964
+
+
+def forecast(groups: float, ease: float, scale: float, apart: float) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Of 1 000 policies, the truth, the expectation and the deviation of every cell, float [CASES, CELLS] each."""
+    rng, settings = np.random.default_rng(0), DifficultySettings()
+    rows = []
+    for _ in range(CASES):
+        policy = draw_policy(rng, ease, scale, apart)
+        drawn = {cell: groups * share for cell, share in draw_mix(rng).items()}
+        found = fit_policy(rng, policy, drawn, settings).predict(CELLS, SPACE)
+        rows.append((policy.success(), found.mean, found.deviation))
+    truth, mean, deviation = (np.array(part) for part in zip(*rows, strict=True))
+    return truth, mean, deviation
+
+
+def assert_cautious(truth: np.ndarray, mean: np.ndarray, deviation: np.ndarray) -> None:
+    """Asserts the claims; a case is a policy, so that chance is that of 1 000 of them."""
+    held = (np.abs(truth - mean) <= Z * deviation).mean(axis=1)
+    assert held.mean() >= 0.95 - 3 * held.std() / CASES**0.5
+    assert np.sqrt(((truth - mean) ** 2).mean()) <= 1.03 * np.sqrt((deviation**2).mean())
+    for low, high, side in (
+        (0.0, 0.1, -1),
+        (0.1, 0.3, -1),
+        (0.3, 0.45, -1),
+        (0.55, 0.7, 1),
+        (0.7, 0.9, 1),
+        (0.9, 1, 1),
+    ):
+        mine = (mean >= low) & (mean <= high)
+        policies = mine.any(axis=1).sum()
+        if policies >= 50:
+            beyond = side * (truth[mine].mean() - mean[mine].mean())
+            assert beyond >= -3 * truth[mine].std() / policies**0.5, f"expected {low} to {high}: off by {beyond:.3f}"
+
+
+@pytest.mark.parametrize(("groups", "apart"), [(1, 1.0), (24, 0.0)], ids=["hardly a group", "few groups"])
+def test_the_model_is_never_surer_than_it_may_be(groups, apart):
+    assert_cautious(*forecast(groups, ease=0.0, scale=1.0, apart=apart))
+
+
+@pytest.mark.parametrize("ease", [-7.0, pytest.param(7.0, marks=pytest.mark.deep)], ids=["all fail", "all succeed"])
+def test_the_model_is_not_surer_than_it_may_be_where_all_answers_are_alike(ease):
+    truth, mean, deviation = forecast(48, ease, scale=0.3, apart=1.0)
+    assert (np.abs(truth - mean) <= Z * deviation).mean() >= 0.95
+    assert (np.abs(mean - (ease > 0)) < 0.2).mean() > 0.95
+
+
+def test_without_groups_every_chance_is_as_likely_as_its_opposite():
+    truth, mean, deviation = forecast(0, ease=0.0, scale=1.0, apart=0.0)
+    assert mean == pytest.approx(0.5)
+    assert np.sqrt(((truth - mean) ** 2).mean()) == pytest.approx(deviation.mean(), rel=0.03)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("groups", [1, 8, 24, 96, 400])
+@pytest.mark.parametrize("apart", [0.0, 1.0, 2.0])
+@pytest.mark.parametrize("scale", [0.5, 1.0])
+def test_the_model_is_never_surer_than_it_may_be_whatever_the_policy(groups, apart, scale):
+    assert_cautious(*forecast(groups, 0.0, scale, apart))

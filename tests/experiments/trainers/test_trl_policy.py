@@ -1,0 +1,185 @@
+"""TRL's own generation serves the engineer: trials on the policy under training, and its answers as the teacher."""
+
+import copy
+import json
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.trial import TrialSettings
+from lakewright.experiments.trainers.folder import EngineerFolder
+from lakewright.experiments.trainers.reports import Spent
+from lakewright.experiments.trainers.trl import EngineerTasks, find_checkpoint, resume_training
+from lakewright.experiments.trainers.versions import FolderSettings
+from tests.support.processes.commands import HOUSE, surroundings
+from tests.support.samples.engineer_folders import begin_engineer, read_groups, record_some, state_of
+from tests.support.samples.trl_trainers import FEW_TRIED, LARGEST, make_trainer
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return begin_engineer(tmp_path / "e", teacher="random", settings=FEW_TRIED)
+
+
+def generate_only(trainer, reply):
+    """Has the trainer say what `reply` makes of each prompt."""
+
+    def generate(prompts):
+        texts = [reply(prompt) for prompt in prompts]
+        chat = not isinstance(prompts[0], str)
+        completions = [[{"role": "assistant", "content": text}] for text in texts] if chat else texts
+        return [[0]] * len(texts), [[1] * len(text) for text in texts], None, completions, None, {}, None, []
+
+    trainer._generate = generate
+
+
+def test_proposals_are_tried_on_the_policy_before_one_is_a_version(folder, tmp_path):
+    tasks = EngineerTasks(folder.path, every=2)
+    trainer = make_trainer(tasks, tmp_path / "trl")
+    tasks.attach(trainer)
+    trainer.train()
+    versions = [folder.files.read_version(number) for number in folder.files.list_versions()]
+    trials = [decision["trial"] for version in versions for decision in version.decisions]
+    assert len(trials) == len(tasks.decided) == 2
+    for trial in trials:
+        assert len(trial["candidates"]) >= 2, "rivals, beside the present design"
+        assert all(cell["answers"] == 2 for cell in trial["cells"])
+        assert 0 < trial["tokens"] <= 2 * 2 * sum(len(cell["valid"]) for cell in trial["cells"])
+    spent = [report.spent for report in tasks.decided]
+    assert spent == [Spent(0, trial["tokens"]) for trial in trials]
+    assert folder.status().spent == Spent(0, sum(trial["tokens"] for trial in trials))
+    assert len(read_groups(folder.path)) == 8, "answers of trials are no outcomes of training"
+
+
+def test_a_trial_counts_the_policys_own_answers(tmp_path):
+    folder = EngineerFolder.begin(tmp_path / "e", LARGEST, "random", settings=FEW_TRIED)
+    tasks = EngineerTasks(folder.path)
+    trainer = make_trainer(tasks, tmp_path / "trl")
+    generate_only(trainer, lambda prompt: max(prompt[:-1]) if len(prompt) < 5 else "none")
+    tasks.attach(trainer)
+    record_some(folder, tasks.source.take(8))
+    tasks.decide(1)
+    (decision,) = folder.files.read_version(folder.files.newest()).decisions
+    valid = {cell["cell"][0]: set(cell["valid"]) for cell in decision["trial"]["cells"]}
+    assert valid == {2: {2}, 3: {2}, 4: {0}, 5: {0}}
+
+
+def test_training_goes_on_as_if_nothing_had_been_generated(folder, tmp_path):
+    tasks = EngineerTasks(folder.path)
+    trainer = make_trainer(tasks, tmp_path / "trl")
+    trainer._metrics["train"]["reward"].append(0.5)
+    tasks.attach(trainer)
+    before = torch.get_rng_state(), copy.deepcopy(trainer._metrics), trainer.generation_config.max_new_tokens
+    problems = tasks.source.take(5)
+    groups, tokens = tasks.policy.roll_out(problems, 3, 0)
+    assert [group.board for group in groups] == [problem.key for problem in problems]
+    assert ({group.completions for group in groups}, 0 < tokens <= 5 * 3 * 2) == ({3}, True)
+    assert tasks.policy.roll_out(problems, 3, 0) == (groups, tokens), "the same chance at the same step and turn"
+    tasks.policy.answer_tokens = 7
+    assert tasks.policy.ask([{"role": "user", "content": "?"}], {}, 1).tokens <= 7
+    after = torch.get_rng_state(), trainer._metrics, trainer.generation_config.max_new_tokens
+    assert torch.equal(before[0], after[0])
+    assert before[1:] == after[1:]
+    assert trainer.state.num_input_tokens_seen == 0
+
+
+def test_a_server_that_samples_for_the_trainer_is_asked_for_whole_groups(folder, tmp_path):
+    tasks = EngineerTasks(folder.path)
+    trainer = make_trainer(tasks, tmp_path / "trl")
+    asked = []
+    generate_only(trainer, lambda prompt: asked.append(prompt) or "1")
+    trainer.use_vllm, trainer.vllm_mode = True, "server"
+    trainer.vllm_generation = type("Generation", (), {"max_completion_length": 2})()
+    tasks.attach(trainer)
+    problems = tasks.source.take(3)
+    groups, _ = tasks.policy.roll_out(problems, 3, 0)
+    assert asked == [problem.prompt for problem in problems for _ in range(trainer.num_generations)]
+    assert {group.completions for group in groups} == {3}
+
+
+ANSWER = {"edits": {"2": {"share": 0.05, "terms": -1, "carry": 0, "reason": "too hard"}}}
+
+
+@pytest.mark.parametrize("chat", [True, False])
+@pytest.mark.parametrize(
+    ("reply", "told"),
+    [(f"They fail. ANSWER: {json.dumps(ANSWER)}", "2 share +0.05, terms -1 (too hard)"), ("", "not JSON")],
+    ids=["an answer", "nothing"],
+)
+def test_the_policy_under_training_may_be_the_engineer(tmp_path, chat, reply, told):
+    folder = begin_engineer(tmp_path / "e", teacher="self", settings=FolderSettings(trial=TrialSettings(enabled=False)))
+    tasks = EngineerTasks(folder.path, chat=chat)
+    trainer = make_trainer(tasks, tmp_path / "trl")
+    asked = []
+    generate_only(trainer, lambda prompt: asked.append(prompt) or reply)
+    tasks.attach(trainer)
+    record_some(folder, tasks.source.take(8))
+    tasks.decide(1)
+    (report,) = tasks.decided
+    assert told in report.line
+    assert report.spent == Spent(engineer=len(reply) * len(asked))
+    assert len(asked) == 1 or not reply, "what cannot be used is asked for again"
+    assert (asked[0][0]["role"] == "system") if chat else asked[0].startswith("[system]")
+
+
+def test_only_the_trainer_can_ask_the_policy_under_training(tmp_path):
+    folder = begin_engineer(tmp_path / "e", teacher="self")
+    record_some(folder, EngineerTasks(folder.path).source.take(2))
+    with pytest.raises(InputError, match=r"only its trainer can ask: let the trainer decide, as EngineerTasks.attach"):
+        folder.next()
+    assert folder.status().pending == 8
+    tasks = EngineerTasks(folder.path)
+    with pytest.raises(InputError, match="answer_tokens is 0; choose at least 1"):
+        tasks.attach(make_trainer(tasks, tmp_path / "trl"), answer_tokens=0)
+
+
+def test_training_resumes_from_the_newest_whole_checkpoint_and_ends_once(folder, tmp_path):
+    tasks, out = EngineerTasks(folder.path), tmp_path / "trl"
+    assert find_checkpoint(out) is None
+    resume_training(make_trainer(tasks, out, save_strategy="steps", save_steps=1, max_steps=2))
+    for cut in ("", "{"):  # a kill before the state is written, and within
+        (out / "checkpoint-3").mkdir(exist_ok=True)
+        (out / "checkpoint-3" / "model.safetensors").touch()
+        (out / "checkpoint-3" / "trainer_state.json").write_text(cut)
+        assert find_checkpoint(out) == out / "checkpoint-2"
+    ended = state_of(folder.path)
+    again = make_trainer(tasks, out, save_strategy="steps", save_steps=1, max_steps=2)
+    resume_training(again)
+    assert again.state.global_step == 2
+    assert state_of(folder.path) == ended
+    resume_training(make_trainer(tasks, out, save_strategy="steps", save_steps=1, max_steps=3))
+    assert len(read_groups(folder.path)) == 6
+
+
+TWO = """
+import sys
+from pathlib import Path
+from lakewright.experiments.trainers.trl import EngineerTasks, find_checkpoint, resume_training
+from tests.support.samples.trl_trainers import make_trainer
+folder = Path(sys.argv[1])
+tasks = EngineerTasks(folder, every=2)
+trainer = make_trainer(tasks, folder / "trl", per_device_train_batch_size=4)
+tasks.attach(trainer)
+trainer.train()
+"""
+
+
+@pytest.mark.deep
+def test_two_processes_of_trl_generate_a_trial_together(folder, tmp_path):
+    (tmp_path / "two.py").write_text(TWO)
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
+    program = [*launch, str(tmp_path / "two.py"), str(folder.path)]
+    done = subprocess.run(
+        program, capture_output=True, text=True, env=surroundings(), cwd=HOUSE, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    versions = [folder.files.read_version(number) for number in folder.files.list_versions()]
+    trials = [decision["trial"] for version in versions for decision in version.decisions]
+    assert len(trials) == 2
+    assert all(trial["tokens"] > 0 for trial in trials)
+    groups = read_groups(folder.path)
+    assert (len(groups), {len(lines) for lines in groups.values()}) == (8, {4})
+    assert all(len({(line.version, line.key) for line in lines}) == 1 for lines in groups.values())
