@@ -99,7 +99,7 @@ class TrainedPolicy:
         return _gather_answers(answers)[: many * len(request.prompts)]
 
     def _count_repeats(self, answers: int) -> int:
-        """The number of repetitions of a prompt: a server that samples for the trainer answers in whole groups of its own."""
+        """Repetitions of a prompt: a server that samples for the trainer answers in whole groups of its own."""
         trainer = self.trainer
         if not (trainer.use_vllm and trainer.vllm_mode == "server"):
             return answers
