@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support.decoding import first_repeated, refuse_pipe
+from lakewright.core_jax.support.digests import check_digest
 
 CHUNK_BYTES, CHUNK_ROWS = 1 << 20, 4096  # read at once, and never less than one row
 
@@ -50,9 +51,10 @@ def row_place(path: Path, number: int) -> str:
 
 
 def read_chunks(path: str | Path, skip: int = 0) -> Iterator[Chunk]:
-    """Yields what follows the first `skip` rows of a file. Raises InputError where it cannot be read."""
+    """Yields what follows the first `skip` rows of a file. Raises InputError where it was changed or cannot be read."""
     path = Path(path)
     refuse_pipe(path)
+    check_digest(path)
     return _parquet_chunks(path, skip) if ending(path) == ".parquet" else _jsonl_chunks(path, skip)
 
 

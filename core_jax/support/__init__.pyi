@@ -18,6 +18,12 @@ from .decoding import read_config as read_config
 from .decoding import read_raw as read_raw
 from .decoding import refuse_pipe as refuse_pipe
 from .decoding import repeated_key as repeated_key
+from .digests import LISTING as LISTING
+from .digests import check_digest as check_digest
+from .digests import check_listed as check_listed
+from .digests import digest_of as digest_of
+from .digests import list_folder as list_folder
+from .digests import listed as listed
 from .field_types import Count as Count
 from .field_types import HoleRatio as HoleRatio
 from .field_types import Natural as Natural

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, get_args, get_origin, get_type_hints
 import msgspec
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support.digests import check_digest
 from lakewright.core_jax.support.toml_text import toml_table
 
 T = TypeVar("T")
@@ -26,13 +27,14 @@ def read_config(path: str | Path, kind: type[T]) -> T:
 
 
 def read_raw(path: str | Path) -> Any:
-    """The plain data of a JSON or TOML file. Raises InputError where it cannot be read or is not of that form."""
+    """The plain data of a JSON or TOML file. Raises InputError where it cannot be read, was changed, or is neither."""
     path = Path(path)
     refuse_pipe(path)
     try:
         data = path.read_bytes().removeprefix(codecs.BOM_UTF8)
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
+    check_digest(path)
     try:
         if path.suffix == ".toml":
             return toml_table(data.decode(), str(path))

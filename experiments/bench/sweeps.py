@@ -89,10 +89,12 @@ def beside_solver(case: tuple[int, int, int]) -> Beside:
     size, agents, count = case
     found = []
     with tempfile.TemporaryDirectory() as folder:
-        for shard in spec_of(size, agents, count, ROUNDS).shards():
+        spec = spec_of(size, agents, count, ROUNDS)
+        specs = [spec, msgspec.structs.replace(spec, columns=LABELS)]
+        for shard in spec.shards():
             boards = draw_boards(shard)
             steps: list[Callable[[], object]] = [functools.partial(solve, boards)]
-            steps += [functools.partial(make_shard, Path(folder), columns, shard) for columns in ((), LABELS)]
+            steps += [functools.partial(make_shard, Path(folder), some, shard) for some in specs]
             found.append([wall_and_processor(step)[:2] for step in steps])
     wall, cpu = np.moveaxis(np.array(found[COLD:]), 2, 0)  # [shards, steps]
     solver, shards, _ = count / np.median(wall, axis=0)

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import content_hash, prng, versions
 from lakewright.core_jax.rows import Fingerprint, fingerprint, read_all_as, write_rows
-from lakewright.core_jax.support import locked, read_config, write_json
+from lakewright.core_jax.support import listed, locked, read_config, write_json
 from lakewright.experiments.benchmark.cells import BENCHMARK_SCHEMA, BenchmarkRow, Moved, draw_cell, moved_from
 from lakewright.experiments.benchmark.tiers import TIERS, Tier
 from lakewright.experiments.resumable.claims import Claim
@@ -121,7 +121,8 @@ def _draw_cells(
     for cell in tier.cells():
         path = parts / f"{cell}.jsonl"
         if not path.exists():
-            write_rows(path, draw_cell(cell, tier, request.seed, taken), BENCHMARK_SCHEMA)
+            with listed(path):
+                write_rows(path, draw_cell(cell, tier, request.seed, taken), BENCHMARK_SCHEMA)
         rows = read_all_as(BenchmarkRow, path)
         taken.update(map(fingerprint, rows))
         on_progress(len(rows))
@@ -130,8 +131,9 @@ def _draw_cells(
 
 def _write_parts(folder: Path, rows: list[BenchmarkRow]) -> list[Path]:
     paths = [folder / f"{NAME}{form}" for form in (".jsonl", ".parquet")]
-    for path in paths:
-        write_rows(path, rows, BENCHMARK_SCHEMA)
+    with listed(*paths):
+        for path in paths:
+            write_rows(path, rows, BENCHMARK_SCHEMA)
     return paths
 
 
@@ -148,7 +150,8 @@ def _write_manifest(
         moved=list(dict.fromkeys(moved for row in rows if (moved := moved_from(row)))),
         files={path.name: _describe_file(path) for path in files},
     )
-    write_json(folder / MANIFEST, manifest)
+    with listed(folder / MANIFEST):
+        write_json(folder / MANIFEST, manifest)
     return manifest
 
 

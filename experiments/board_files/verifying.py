@@ -22,6 +22,7 @@ from lakewright.core_jax.rows import (
     to_python,
     verify_columns,
 )
+from lakewright.core_jax.support import check_digest, listed
 from lakewright.experiments.board_files.watch import UNWATCHED, Watch
 from lakewright.experiments.resumable.parts import MOST_LISTED, Part, Parts, job_of, parts_of, work_in_parts
 from lakewright.experiments.resumable.plan_index import PlanIndex
@@ -106,13 +107,16 @@ def _unfit(rows: pa.RecordBatch, plans: pa.ListArray, index: PlanIndex, path: Pa
 def _index(path: Path, source: Path, parts: Parts) -> PlanIndex:
     """The plans of a file by id; it is the first part of the work, with what is wrong in the file."""
     place = parts.folder / "plans.sqlite"
-    if not parts.number:
+    if parts.number:
+        check_digest(place)
+    else:
         place.unlink(missing_ok=True)  # left by a process that was killed
     index = PlanIndex(place)
     if not parts.number:
         bad, unlisted = _listed(_filled(index, path))
         lost, more = _listed(_without_board(index, path, source))
-        index.commit()
+        with listed(place):
+            index.commit()
         parts.add_part(Part(0, bad, unlisted, lost, {"without_board": len(lost) + more}))
     return index
 

@@ -9,6 +9,7 @@ from cyclopts import App, Parameter
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.cli.conventions.options import Json, at_most_one
 from lakewright.experiments.cli.conventions.output import print_found
+from lakewright.experiments.runtime.library_setup import prepare_training
 from lakewright.experiments.runtime.progress_bars import progress
 
 INSTEAD = Parameter(group=at_most_one(), show_default=False)
@@ -27,6 +28,8 @@ def bench(
     trainers: Annotated[bool, INSTEAD] = False,
     pogema: Path | None = None,
     campaign: Annotated[int | None, INSTEAD] = None,
+    corruption: Annotated[int | None, INSTEAD] = None,
+    case: int | None = None,
     seed: int = 0,
     journal: Path | None = None,
     json: Json = False,
@@ -42,7 +45,9 @@ def bench(
         trainers: Measure what an engineer's folder costs a step of a trainer instead.
         pogema: A Python that has POGEMA, which is measured with them.
         campaign: Check the labels of this many fresh boards of teams against another solver instead.
-        seed: The same seed gives the same boards of a campaign.
+        corruption: Damage so many files that commands read, one at a time, and judge what the commands do instead.
+        case: Only the case of this number of a corruption campaign.
+        seed: The same seed gives the same boards or damages of a campaign.
         journal: Keep what a campaign has finished in this file, and resume from there.
     """
     if sweeps or sampling or files or trainers:
@@ -56,6 +61,8 @@ def bench(
         return 0
     if campaign is not None:
         return _check_labels(campaign, seed, journal, agents, json)
+    if corruption is not None:
+        return _corrupt_files(corruption, case, seed, journal, json)
     from lakewright.experiments.bench import lake
     from lakewright.experiments.bench.measurement import format_table
 
@@ -84,3 +91,20 @@ def _check_labels(boards: int, seed: int, journal: Path | None, agents: int | No
         found = check_labels(boards, seed, journal, bar.update, agents)
     print_found(found, json, format_totals)
     return int(any(total.wrong for total in found))
+
+
+def _corrupt_files(count: int, case: int | None, seed: int, journal: Path | None, json: bool) -> int:
+    """The exit code is 1 where a result is silently different, or a command ends in a traceback or not at all."""
+    if count < 1:
+        raise InputError(f"--corruption is {count}; give at least 1")
+    for name, value in (("--seed", seed), ("--case", case or 0)):
+        if value < 0:
+            raise InputError(f"{name} is {value}; give 0 or more")
+    prepare_training()
+    from lakewright.experiments.cli.app import main  # which imports this file
+    from lakewright.experiments.corruption.campaign import corrupt_files, format_totals, has_faults
+
+    with progress("corruption", count, "cases") as bar:
+        found = corrupt_files(main, count, seed, journal, case, bar.update)
+    print_found(found, json, format_totals)
+    return int(has_faults(found))

@@ -6,6 +6,7 @@ Answers are saved as they come and judged at the end, so that the same command r
 samples may be added later. Rows without labels are solved first: see `labels`.
 """
 
+import contextlib
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -16,7 +17,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import content_hash
 from lakewright.core_jax.rows import Row, VerdictRow, board_of
-from lakewright.core_jax.support import Count, Natural, Weight, locked, write_atomically, write_json
+from lakewright.core_jax.support import Count, Natural, Weight, listed, locked, write_atomically, write_json
 from lakewright.experiments.evaluation.answerers import Answerer, AnswerRow, WantedAnswer
 from lakewright.experiments.evaluation.evaluation_set import EvaluationSet, read_set, spread_rows
 from lakewright.experiments.evaluation.labels import label_rows
@@ -79,10 +80,12 @@ def evaluate(
     if benchmark.resolve() == (out / VERDICTS).resolve():
         raise InputError(f"{benchmark}: would be overwritten by the verdicts; choose another --out")
     found = read_set(benchmark)
-    with locked(out), Journal(out / "answers.jsonl", AnswerRow) as journal:
-        kept = list(journal)
+    with locked(out), contextlib.ExitStack() as stack:
         who = answerer(out)
-        CLAIM.take_folder(out, _describe_job(found, who, settings), replace=not kept)
+        job = _describe_job(found, who, settings)
+        journal = stack.enter_context(Journal(out / "answers.jsonl", AnswerRow, content_hash(job)))
+        CLAIM.take_folder(out, job, replace=journal.empty)
+        kept = list(journal)
         found = label_rows(found, out, lambda rows: on_progress("labels", rows, len(found.rows)))
         rows = spread_rows(found.rows, settings.per_cell) if settings.per_cell else found.rows
         there = {(answer.id, answer.sample) for answer in kept}
@@ -141,7 +144,8 @@ def _summarise(
     wanted = range(settings.first, settings.samples + 1)
     answers = [answer for answer in answers if answer.id in by_id and answer.sample in wanted]
     judged = judged_rows([by_id[answer.id] for answer in answers], answers)
-    write_atomically(out / VERDICTS, msgspec.json.Encoder().encode_lines(judged))
+    with listed(out / VERDICTS):
+        write_atomically(out / VERDICTS, msgspec.json.Encoder().encode_lines(judged))
     verdicts = {(found.verdict.id, found.sample): found.verdict for found in judged}
     cells, teams, pooled = score_answers(rows, verdicts, settings.first, settings.samples)
     summary = Summary(
@@ -161,7 +165,8 @@ def _summarise(
         judged=judged_scores(rows, verdicts, wanted) if settings.samples else None,
         hole_ratios=hole_scores(rows, verdicts, settings.first),
     )
-    write_json(out / "summary.json", summary)
+    with listed(out / "summary.json"):
+        write_json(out / "summary.json", summary)
     return summary
 
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import SCHEMA, Row, fingerprint, read_all, solve_columns, unsolvable_here, write_rows
+from lakewright.core_jax.support import listed
 from lakewright.experiments.evaluation.evaluation_set import EvaluationSet
 from lakewright.experiments.resumable.claims import Claim
 from lakewright.experiments.resumable.parts import job_of, parts_of, work_in_parts
@@ -44,7 +45,8 @@ def label_rows(found: EvaluationSet, folder: Path, on_progress: Callable[[int], 
         _check_same_boards(found, path)
     CLAIM.take_folder(folder, LabelledSet(found.sha256), replace=not there)
     if not solved.exists():
-        _solve_rows(found, bare, solved, on_progress)
+        with listed(solved):
+            _solve_rows(found, bare, solved, on_progress)
     rows = {row.id: row for row in read_all(solved)}
     return msgspec.structs.replace(found, rows=[rows[row.id] for row in found.rows])
 
@@ -61,7 +63,8 @@ def _check_same_boards(found: EvaluationSet, path: Path) -> None:
 
 def _solve_rows(found: EvaluationSet, bare: Path, solved: Path, on_progress: Callable[[int], None]) -> None:
     if not bare.exists():
-        write_rows(bare, [_without_labels(row) for row in found.rows])
+        with listed(bare):
+            write_rows(bare, [_without_labels(row) for row in found.rows])
 
     def label(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, int]]:
         return solve_columns(rows, on_progress=on_progress), {}

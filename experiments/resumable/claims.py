@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import convert, locked, read_raw, write_json
+from lakewright.core_jax.support import LISTING, convert, listed, locked, read_raw, write_json
 
 W = TypeVar("W", bound=msgspec.Struct)
 FIRST_FORMAT = 1  # of files that were written before they had a `format`
@@ -47,7 +47,8 @@ class Claim(Generic[W]):
         if self.is_in(folder) and not replace:
             self.refuse_other(folder / self.file, self.read_work(folder), work)
         else:
-            write_json(folder / self.file, work, writer)
+            with listed(folder / self.file, writer=writer):
+                write_json(folder / self.file, work, writer)
 
     @contextlib.contextmanager
     def hold_folder(self, folder: Path, work: W, *, shared: bool = False) -> Iterator[None]:
@@ -86,7 +87,7 @@ class Claim(Generic[W]):
 
     def _check_alone(self, folder: Path) -> None:
         files = [file.name for file in folder.iterdir()] if self.exclusive and folder.is_dir() else []
-        if any(not name.startswith(".") for name in files) and not self.is_in(folder):
+        if any(not name.startswith(".") and name != LISTING for name in files) and not self.is_in(folder):
             raise InputError(f"{folder}: is not empty and holds no {self.kind}; choose another folder")
 
 

@@ -1,7 +1,13 @@
-"""A journal: a file of lines of JSON that only grows, so that a kill loses at most the line being written."""
+"""A journal: a file of lines of JSON that only grows, so that a kill loses at most the line being written.
 
+Each line ends with a digest of itself and of all before it, so that a changed line is noticed. Lines of earlier
+versions have none.
+"""
+
+import hashlib
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -10,17 +16,21 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 
 T = TypeVar("T", bound=msgspec.Struct)
+SEALED = re.compile(rb'(\{.*),"sha256":"([0-9a-f]{16})"\}\n?')
+REMEDY = "remove this line and all after it; they are then made again"
 
 
 class Journal(Generic[T]):
     """The lines of `path`, each of type `kind`. Opening it removes a line that a kill left unfinished.
 
+    of: what the lines belong to, so that those of another journal are noticed. empty: whether there was no line.
+
     Raises InputError if the file is not such a journal, and leaves it unchanged. Iteration raises InputError at any
-    other line that is not a `kind`.
+    other line that is not a `kind`, or that was changed.
     """
 
-    def __init__(self, path: Path, kind: type[T]) -> None:
-        self._path, self._kind = path, kind
+    def __init__(self, path: Path, kind: type[T], of: str = "") -> None:
+        self._path, self._kind, self._of = path, kind, of
         path.parent.mkdir(parents=True, exist_ok=True)
         self._file = open(path, "a+b")  # noqa: SIM115
         self._file.seek(0)
@@ -30,11 +40,13 @@ class Journal(Generic[T]):
             self._file.close()
             raise InputError(f"{path}:1: is not a line of a {kind.__name__} journal; remove it or choose another path")
         self._file.truncate(whole)
+        self._written = hashlib.sha256(of.encode() + text[:whole])
+        self.empty = not whole
 
     def _is_ours(self, lines: bytes, rest: bytes) -> bool:
         """Whether the first line is a `kind`, or without any the rest is how one begins."""
         if lines or _is_json(rest):  # whole JSON is nothing that a kill left unfinished
-            return _is_json((lines or rest).partition(b"\n")[0], self._kind)
+            return _is_json(_split((lines or rest).partition(b"\n")[0])[0], self._kind)
         begins = b'{"%s":' % self._kind.__struct_encode_fields__[0].encode()
         return rest[: len(begins)] == begins[: len(rest)]
 
@@ -47,17 +59,56 @@ class Journal(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         decoder = msgspec.json.Decoder(self._kind)
         self._file.seek(0)
-        for number, line in enumerate(self._file, 1):
+        for number, text in enumerate(_unseal(self._path, self._file, self._of), 1):
             try:
-                yield decoder.decode(line)
+                yield decoder.decode(text)
             except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                raise InputError(f"{self._path}:{number}: {error}; remove the line; it is then made again") from error
+                raise InputError(f"{self._path}:{number}: {error}; {REMEDY}") from error
 
     def add(self, *rows: T) -> None:
         """Writes rows; once this returns they survive a kill of the process and a power cut."""
-        self._file.write(b"".join(msgspec.json.encode(row) + b"\n" for row in rows))
+        lines = []
+        for row in rows:
+            text = msgspec.json.encode(row)
+            lines.append(b'%s,"sha256":"%s"}\n' % (text[:-1], _seal(self._written, text)))
+            self._written.update(lines[-1])
+        self._file.write(b"".join(lines))
         self._file.flush()
         os.fsync(self._file.fileno())
+
+
+def check_journal(path: Path, of: str) -> None:
+    """Raises InputError where a line of the journal of `of` was changed; nothing else is checked."""
+    with open(path, "rb") as file:
+        for _ in _unseal(path, file, of):
+            pass
+
+
+def _unseal(path: Path, lines: Iterable[bytes], of: str) -> Iterator[bytes]:
+    """The lines without their digests. Raises InputError at one that was changed."""
+    before, sealed = hashlib.sha256(of.encode()), False
+    for number, line in enumerate(lines, 1):
+        text, seal = _split(line)
+        sealed = sealed or bool(seal)
+        if sealed and seal != _seal(before, text):
+            raise InputError(
+                f"{path}:{number}: this line, or one before it, was changed or is of another folder; {REMEDY}"
+            )
+        before.update(line)
+        yield text
+
+
+def _split(line: bytes) -> tuple[bytes, bytes]:
+    """A line without its digest, and the digest; empty where the line has none."""
+    found = SEALED.fullmatch(line)
+    return (found[1] + b"}", found[2]) if found else (line.removesuffix(b"\n"), b"")
+
+
+def _seal(before: Any, text: bytes) -> bytes:
+    """The digest of a line and of all before it. before: their hash so far."""
+    digest = before.copy()
+    digest.update(text)
+    return digest.hexdigest()[:16].encode()
 
 
 def _is_json(text: bytes, kind: Any = Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from lakewright.core_jax.support import replacing
+from lakewright.core_jax.support import listed, replacing
 
 
 @contextmanager
@@ -17,7 +17,7 @@ def line_log(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
     One that a killed process left is removed first, so that the time of the folder is when this one was begun.
     """
     _part_file(path).unlink(missing_ok=True)
-    with replacing(path) as beside, open(beside, "wb", buffering=0) as lines:
+    with listed(path), replacing(path) as beside, open(beside, "wb", buffering=0) as lines:
 
         def add(figures: dict[str, Any]) -> None:
             lines.write(msgspec.json.encode(figures) + b"\n")

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Chunk, ending
-from lakewright.core_jax.support import replacing
+from lakewright.core_jax.support import check_digest, replacing
 
 
 def rejects_option(path: Path | None) -> dict[str, Any]:
@@ -41,7 +41,7 @@ class Rejects:
     def save_rows(self, number: int, left_out: Iterable[tuple[Chunk, Sequence[int]]]) -> None:
         """Saves the rows left out of part `number`: chunks of the source, and places in each."""
         found = [chunk.take(places) for chunk, places in left_out if places]
-        with replacing(self._part_file(number)) as beside, open(beside, "wb") as file:
+        with replacing(self.part_file(number)) as beside, open(beside, "wb") as file:
             for rows in found:
                 if isinstance(rows, list):
                     file.writelines(rows)
@@ -53,7 +53,10 @@ class Rejects:
 
     def assemble(self, parts: int) -> None:
         """Writes the rows left out of the first `parts` parts to the file, which appears whole."""
-        kept = [part for part in map(self._part_file, range(parts)) if part.exists() and part.stat().st_size]
+        there = [part for part in map(self.part_file, range(parts)) if part.exists()]
+        for part in there:
+            check_digest(part)
+        kept = [part for part in there if part.stat().st_size]
         with replacing(self._path) as beside:
             if self._source.suffix == ".jsonl":
                 with open(beside, "wb") as lines:
@@ -67,5 +70,6 @@ class Rejects:
                         for place in range(batches.num_record_batches):
                             parquet.write_batch(batches.get_batch(place))
 
-    def _part_file(self, number: int) -> Path:
+    def part_file(self, number: int) -> Path:
+        """The file of the rows left out of a part."""
         return self._folder / f"{number:06d}.rejected"

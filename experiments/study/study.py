@@ -24,6 +24,7 @@ from lakewright.core_jax.support import (
     Natural,
     convert,
     first_repeated,
+    listed,
     read_config,
     replacing,
     replacing_folder,
@@ -206,7 +207,7 @@ def begin_run(planned: Planned, folder: StudyFolder) -> RunFolder:
     run.open(planned.settings)
     for own, shared in ((run.validation, folder.start.validation), (run.held_out, folder.start.held_out)):
         if shared.exists() and not own.exists():
-            with replacing(own) as beside:
+            with listed(own), replacing(own) as beside:
                 shutil.copyfile(shared, beside)
     if not run.warmup.folder.exists():
         with replacing_folder(run.warmup.folder) as beside:

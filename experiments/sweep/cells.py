@@ -93,7 +93,7 @@ def summarize_sweep(sweep: SweepFolder) -> list[CellSummary]:
     if not finished:
         raise InputError(f"{sweep.folder}: no shard is finished yet; run the sweep first")
     try:
-        events, values = _count_events([sweep.shards / f"{name}.parquet" for name in finished], sweep.folder)
+        events, values = _count_events(sweep.files(), sweep.folder)
     except duckdb.Error as error:
         problem = str(error).splitlines()[0]
         raise InputError(

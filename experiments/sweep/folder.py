@@ -1,6 +1,7 @@
 """The folder of a sweep: manifest.json, and in shards/ a Parquet file and a record for each finished shard."""
 
 import contextlib
+import functools
 import os
 import time
 from collections import Counter
@@ -9,10 +10,11 @@ from pathlib import Path
 
 import msgspec
 
+from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import content_hash, prng, versions
-from lakewright.core_jax.support import read_config
+from lakewright.core_jax.support import in_threads, read_config
 from lakewright.experiments.resumable.claims import Claim
-from lakewright.experiments.sweep.shards import Record
+from lakewright.experiments.sweep.shards import REMEDY, Record, check_file, seal_record
 from lakewright.experiments.sweep.spec import SweepCell, SweepSpec
 
 FORMAT = 1
@@ -82,8 +84,22 @@ class SweepFolder:
         return {name for name in names if f"{name}.parquet" in files}
 
     def record(self, name: str) -> Record:
-        """The record of a finished shard."""
-        return read_config(self.shards / f"{name}.json", Record)
+        """The record of a finished shard. Raises InputError where it was changed."""
+        path = self.shards / f"{name}.json"
+        record = read_config(path, Record)
+        if record.name != name or (record.sha256 and record != seal_record(record, self.spec_hash)):
+            raise InputError(f"{path}: was changed after it was written, or is of another sweep; {REMEDY}")
+        return record
+
+    def files(self) -> list[Path]:
+        """The files of the finished shards, by name. Raises InputError where one was changed."""
+        names = sorted(self.finished())
+        return in_threads(lambda name: check_file(self.shards / f"{name}.parquet", self.record(name)), names)
+
+    @functools.cached_property
+    def spec_hash(self) -> str:
+        """The content hash of the spec."""
+        return content_hash(self.manifest().spec)
 
     def status(self) -> Status:
         """The progress of the sweep, also while other processes work on it."""

@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.sweep.executors import Executor
 from lakewright.experiments.sweep.folder import SweepFolder
-from lakewright.experiments.sweep.shards import Record, check_cell, make_shard
+from lakewright.experiments.sweep.shards import Record, check_cell, check_file, make_shard
 from lakewright.experiments.sweep.spec import Shard, SweepCell, SweepSpec
 
 WHOLE = (0, 1)
@@ -32,7 +32,8 @@ class Finished:
     new: bool
 
     def read(self) -> pa.Table:
-        """Its boards, one row for each."""
+        """Its boards, one row for each. Raises InputError where its file was changed."""
+        check_file(self.path, self.record)
         return pq.read_table(self.path, partitioning=None)
 
 
@@ -59,16 +60,16 @@ def sweep(spec: SweepSpec, executor: Executor, out: Path, share: tuple[int, int]
         left = [shard for shard in mine if shard.name not in finished]
         # Strata first: one that cannot be drawn is reported before much is made.
         strata = [shard.cell for shard in left if shard.first == 0 and shard.cell.wait_ratio is not None]
-        work = functools.partial(_make_item, folder.shards, spec.columns)
+        work = functools.partial(_make_item, folder.shards, spec)
         with contextlib.closing(executor.map(work, [*strata, *left])) as records:
             for record in records:
                 if record is not None:
                     yield Finished(folder.shards / f"{record.name}.parquet", record, new=True)
 
 
-def _make_item(folder: Path, columns: tuple[str, ...], item: SweepCell | Shard) -> Record | None:
+def _make_item(folder: Path, spec: SweepSpec, item: SweepCell | Shard) -> Record | None:
     if isinstance(item, Shard):
-        return make_shard(folder, columns, item)
+        return make_shard(folder, spec, item)
     check_cell(item)
     return None
 

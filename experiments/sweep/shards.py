@@ -1,5 +1,6 @@
 """A shard of a sweep: its boards drawn, labelled, measured and written as columns."""
 
+import hashlib
 import os
 import time
 from pathlib import Path
@@ -10,14 +11,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.generator import Acceptance, check_reachable, draw_free, generate
+from lakewright.core_jax.generator import Acceptance, check_reachable, content_hash, draw_free, generate
 from lakewright.core_jax.solver import solve
 from lakewright.core_jax.statistics import COLUMNS, features, table
-from lakewright.core_jax.support import replacing, write_atomically
+from lakewright.core_jax.support import digest_of, replacing, write_atomically
 from lakewright.core_jax.types import Board, Labels
 from lakewright.experiments.resumable.claims import writer_name
-from lakewright.experiments.sweep.spec import Shard, SweepCell, shard_name
+from lakewright.experiments.sweep.spec import Shard, SweepCell, SweepSpec, shard_name
 
+REMEDY = "remove both files of the shard, and run the sweep again"
 KEYS = ["cell", "size", "agents", "hole_ratio", "wait_ratio", "index"]
 
 
@@ -25,6 +27,8 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """SHARD.json, next to a shard's file and written after it, which makes the shard count.
 
     seconds: how long it took. finished: when, in seconds since 1970. bytes: of its file. acceptance: of strata.
+    file: the SHA-256 of its file. sha256: of this record and the sweep's spec, see `seal_record`. Records of earlier
+    versions have neither.
     """
 
     cell: str
@@ -34,6 +38,8 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     finished: float
     bytes: int
     acceptance: list[Acceptance] = []
+    file: str = ""
+    sha256: str = ""
 
     @property
     def name(self) -> str:
@@ -41,16 +47,36 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return shard_name(self.cell, self.first, self.count)
 
 
-def make_shard(folder: Path, columns: tuple[str, ...], shard: Shard) -> Record:
+def seal_record(record: Record, spec_hash: str) -> Record:
+    """The record with its SHA-256. spec_hash: of the sweep, so that the record is good in no other."""
+    bare = msgspec.structs.replace(record, sha256="")
+    digest = hashlib.sha256(spec_hash.encode() + msgspec.json.encode(bare)).hexdigest()
+    return msgspec.structs.replace(record, sha256=digest)
+
+
+def make_shard(folder: Path, spec: SweepSpec, shard: Shard) -> Record:
     """Makes a shard's file and its record in `folder`; the data depend on the shard alone."""
     begun = time.monotonic()
     boards, labels, acceptance = draw(shard)
-    table = table_of(shard, features(boards, labels, columns or tuple(COLUMNS)))
-    written = _write_table(folder / f"{shard.name}.parquet", table)
+    table = table_of(shard, features(boards, labels, spec.columns or tuple(COLUMNS)))
+    path = folder / f"{shard.name}.parquet"
+    written = _write_table(path, table)
     seconds = time.monotonic() - begun
-    record = Record(shard.cell.name, shard.first, shard.count, seconds, time.time(), written, acceptance)
+    record = Record(
+        shard.cell.name, shard.first, shard.count, seconds, time.time(), written, acceptance, digest_of(path)
+    )
+    record = seal_record(record, content_hash(spec))
     write_atomically(folder / f"{shard.name}.json", msgspec.json.encode(record), writer_name())
     return record
+
+
+def check_file(path: Path, record: Record) -> Path:
+    """The path of a shard's file. Raises InputError where it is not the one that its record was written for."""
+    if record.file and digest_of(path) != record.file:
+        raise InputError(
+            f"{path}: was changed after it was written: its SHA-256 is not that in {path.stem}.json; {REMEDY}"
+        )
+    return path
 
 
 def draw(shard: Shard) -> tuple[Board, Labels, list[Acceptance]]:

@@ -29,7 +29,14 @@ from lakewright.engineer.trial import RollOut
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.resumable.asked_server import ask_server
 from lakewright.experiments.resumable.spending import Spending
-from lakewright.experiments.trainers.outcomes import OutcomeReader, Read, count_answers, make_groups, tally_held_out
+from lakewright.experiments.trainers.outcomes import (
+    OutcomeReader,
+    Read,
+    count_answers,
+    digest_outcomes,
+    make_groups,
+    tally_held_out,
+)
 from lakewright.experiments.trainers.reports import Report, Status, count_spent
 from lakewright.experiments.trainers.served_policy import make_served_rollouts
 from lakewright.experiments.trainers.versions import Author, Counts, FolderSettings, Setup, Version, VersionFiles
@@ -213,7 +220,13 @@ class EngineerFolder:
         return locked(self.path, f"{self.path}: another process decides here; wait for it")
 
     def _read_outcomes(self, current: Version) -> Read:
-        return OutcomeReader(self.files.outcomes_path, self.space, current.design, current.version).read(current.offset)
+        path = self.files.outcomes_path
+        if current.outcomes and current.outcomes != digest_outcomes(path, current.offset):
+            raise InputError(
+                f"{path}: its first {current.offset} bytes are not those that version {current.version} was decided "
+                "on; it is only appended to: restore it, or begin another folder"
+            )
+        return OutcomeReader(path, self.space, current.design, current.version).read(current.offset)
 
     def _make_engineer(
         self,
@@ -304,6 +317,7 @@ class EngineerFolder:
             line=line,
             reasons=[],
             offset=current.offset,
+            outcomes=current.outcomes,
             step=current.step,
             state=current.state,
         )
@@ -318,6 +332,7 @@ class EngineerFolder:
         note = msgspec.to_builtins(decision, str_keys=True)
         note["evidence"]["history"] = []  # the other versions tell it
         noted = {"offset": read.offset, "counts": counts, "state": engineer.state_dict()}
+        noted["outcomes"] = digest_outcomes(self.files.outcomes_path, read.offset)
         if decision.design.version == current.version:
             return msgspec.structs.replace(current, decisions=[*current.decisions, note], **noted)
         following = self._make_following(current, decision.design, "engineer", decision.summary())

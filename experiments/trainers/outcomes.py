@@ -1,5 +1,6 @@
 """The outcomes of a folder as they are read: a line an answer, appended by many, of which each counts once."""
 
+import hashlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -229,6 +230,18 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes | int]]:
                 yield end, size
             elif text.strip():
                 yield end, text
+
+
+def digest_outcomes(path: Path, size: int) -> str:
+    """The SHA-256 of the first `size` bytes of a file, in hexadecimal digits; empty without any."""
+    if not size:
+        return ""
+    digest = hashlib.sha256()
+    with open(path, "rb") as file:
+        while left := min(size, CHUNK):
+            digest.update(file.read(left))
+            size -= left
+    return digest.hexdigest()
 
 
 def make_groups(answers: Sequence[Answer]) -> list[Group]:

@@ -15,7 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import Count, Natural, convert, read_config, refuse_file, write_json
+from lakewright.core_jax.support import Count, Natural, convert, listed, read_config, refuse_file, write_json
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.redesign import EngineerSettings
@@ -76,8 +76,9 @@ class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
     by: who made it. parent: the version that `undo` goes back to; None of the first. line, reasons: why. decisions:
     those of the engineer, as JSON: the one that made it, and those that left it as it is. offset: how many bytes of the
-    outcomes the engineer has read. step: the trainer's at the last decision, -1 where it gave none. counts: of what was
-    read for the last decision. state: what the engineer knows.
+    outcomes the engineer has read. outcomes: the SHA-256 of these bytes, which earlier folders do not have. step: the
+    trainer's at the last decision, -1 where it gave none. counts: of what was read for the last decision. state: what
+    the engineer knows.
     """
 
     version: int
@@ -88,6 +89,7 @@ class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     reasons: list[str]
     decisions: list[dict[str, Any]] = []
     offset: int = 0
+    outcomes: str = ""
     step: int = -1
     counts: Counts = Counts()
     state: dict[str, Any]
@@ -126,7 +128,8 @@ class VersionFiles:
 
     def write_setup(self, setup: Setup) -> None:
         """Writes what the engineer is begun with."""
-        write_json(self.setup_path, msgspec.to_builtins(setup, str_keys=True))
+        with listed(self.setup_path):
+            write_json(self.setup_path, msgspec.to_builtins(setup, str_keys=True))
 
     def load_environment(self) -> Environment:
         """The environment of the folder. Raises InputError where its space is another than at the beginning."""
@@ -160,7 +163,9 @@ class VersionFiles:
 
     def write_version(self, version: Version) -> None:
         """Writes a version, then the design."""
-        write_json(self.version_path(version.version), msgspec.to_builtins(version, str_keys=True))
+        path = self.version_path(version.version)
+        with listed(path):
+            write_json(path, msgspec.to_builtins(version, str_keys=True))
         self.write_design(version.design)
 
     def write_design(self, design: Design) -> None:

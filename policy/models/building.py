@@ -11,7 +11,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast, Qwen3Config
 from transformers import Qwen3ForCausalLM as Qwen3
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import replacing_folder
+from lakewright.core_jax.support import list_folder, replacing_folder
 from lakewright.policy.model_settings import BoardNetworkSettings, ModelName, ModelSettings, resolve_shape
 from lakewright.policy.models.weights import check_memory
 from lakewright.policy.networks.board_network import BoardConfig, BoardNetwork
@@ -86,6 +86,7 @@ def save_checkpoint(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedT
     with replacing_folder(folder) as beside:
         model.save_pretrained(beside)
         tokenizer.save_pretrained(beside)
+        list_folder(beside)
 
 
 def check_shape(settings: ModelSettings | ModelName, tokenizer: PreTrainedTokenizerFast) -> None:

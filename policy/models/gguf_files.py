@@ -14,7 +14,7 @@ import torch
 from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import replacing_folder
+from lakewright.core_jax.support import list_folder, replacing_folder
 from lakewright.policy.models.folders import check_config
 from lakewright.policy.models.weights import check_memory, read_weights
 
@@ -128,3 +128,4 @@ def _convert_file(file: Path, folder: Path) -> None:
     with replacing_folder(folder) as beside:
         model.save_pretrained(beside)
         tokenizer.save_pretrained(beside)
+        list_folder(beside)

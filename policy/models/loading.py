@@ -17,6 +17,7 @@ from transformers import (
 from transformers.utils import find_adapter_config_file
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import check_listed
 from lakewright.policy.codecs.problem_codec import BYTE_VOCABULARY, BYTES
 from lakewright.policy.codecs.tokens import VOCABULARY
 from lakewright.policy.models.building import TOKENS, check_device, get_codec, place_on_device
@@ -98,6 +99,8 @@ def load_model(
         tokenizer.pad_token = tokenizer.eos_token
     words = cast(PreTrainedTokenizerFast, tokenizer)
     _check_words(place, model, words)
+    if not on_hub:
+        check_listed(folder)
     return place_on_device(device, model), words
 
 

@@ -15,7 +15,7 @@ from safetensors.torch import save_file
 from torch.optim.swa_utils import AveragedModel
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import replacing
+from lakewright.core_jax.support import check_digest, listed, replacing
 from lakewright.policy.models.weights import check_weights, compare_shapes
 from lakewright.policy.training.optimizers import CombinedOptimizer
 
@@ -66,7 +66,7 @@ class TrainingState:
             tensors[AVERAGES] = torch.as_tensor(self._averaged.n_averaged).clone()
         tensors[LOSSES] = torch.tensor(self.losses, dtype=torch.float64)
         fields = {PLACE: place, NAMES: sorted(tensors)}
-        with replacing(path) as beside:
+        with listed(path), replacing(path) as beside:
             save_file(tensors, beside, {name: msgspec.json.encode(value).decode() for name, value in fields.items()})
 
     @torch.no_grad()
@@ -145,6 +145,7 @@ def kept_place(path: Path | None) -> Place:
 
 
 def _read_place(path: Path) -> Place:
+    check_digest(path)
     return _read_metadata(path, PLACE, Place)
 
 

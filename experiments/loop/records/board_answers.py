@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.rows import Row, board_key, plan_of
-from lakewright.core_jax.support import write_atomically
+from lakewright.core_jax.support import check_digest, listed, write_atomically
 from lakewright.core_jax.types import FAILURE_NAMES
 
 
@@ -41,7 +41,8 @@ class BoardAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def write_answers(path: Path, answers: Sequence[BoardAnswers]) -> None:
     """Writes a line for each board, all or none."""
-    write_atomically(path, msgspec.json.Encoder().encode_lines(answers))
+    with listed(path):
+        write_atomically(path, msgspec.json.Encoder().encode_lines(answers))
 
 
 def read_answers(path: Path, row: Row, place: int) -> list[Answer]:
@@ -51,6 +52,7 @@ def read_answers(path: Path, row: Row, place: int) -> list[Answer]:
     """
     if not path.exists():
         return []
+    check_digest(path)
     names, lines = (board_key(row), place), map(_LINE.decode, path.read_bytes().split(b"\n")[:-1])
     return [answer for line in lines if line.board in names for answer in line.answers]
 

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import locked, read_raw
+from lakewright.core_jax.support import check_digest, locked, read_raw
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import Calibration, Forecast
 from lakewright.engineer.evidence import Evidence, read_evidence
@@ -105,6 +105,7 @@ class Stage:
         """The figures of each step of the training; none where it has no log. Raises InputError on a damaged log."""
         if not self.train_log.exists():
             return []
+        check_digest(self.train_log)
         try:
             return msgspec.json.Decoder(dict[str, Any]).decode_lines(self.train_log.read_bytes())
         except (msgspec.DecodeError, UnicodeDecodeError) as error:

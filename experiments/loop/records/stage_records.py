@@ -7,7 +7,7 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
-from lakewright.core_jax.support import convert, read_raw, write_json
+from lakewright.core_jax.support import convert, listed, read_raw, write_json
 from lakewright.engineer.design import Delta, Design, by_stratum
 from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.environment import Problem
@@ -169,10 +169,9 @@ TRANSLATED = (Design, Forecast, Evidence, Decision, Trial, Next, Validation, Sam
 
 def write_record(path: Path, value: msgspec.Struct, *, lake: bool = True) -> None:
     """Writes a record as indented JSON, whole or not at all. lake: whether it is of a run of the lake."""
-    if lake and isinstance(value, TRANSLATED):
-        write_json(path, to_lake(msgspec.to_builtins(value, str_keys=True)))
-    else:
-        write_json(path, value)
+    plain = to_lake(msgspec.to_builtins(value, str_keys=True)) if lake and isinstance(value, TRANSLATED) else value
+    with listed(path):
+        write_json(path, plain)
 
 
 def read_record(path: Path, kind: type[T]) -> T:

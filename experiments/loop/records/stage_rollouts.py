@@ -9,7 +9,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
 from lakewright.core_jax.rows import read_all, write_rows
-from lakewright.core_jax.support import convert, write_atomically
+from lakewright.core_jax.support import check_digest, convert, listed, write_atomically
 from lakewright.engineer.environment import Problem
 from lakewright.experiments.environments.lake import problem_of, row_of
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
@@ -24,10 +24,11 @@ def read_problems(path: Path) -> list[Problem]:
 
 def write_problems(path: Path, problems: Sequence[Problem]) -> None:
     """Writes problems, whole or not at all: boards as rows where the file is Parquet, else lines of JSON."""
-    if path.suffix == ".parquet":
-        write_rows(path, list(map(row_of, problems)))
-    else:
-        write_atomically(path, msgspec.json.Encoder().encode_lines(problems))
+    with listed(path):
+        if path.suffix == ".parquet":
+            write_rows(path, list(map(row_of, problems)))
+        else:
+            write_atomically(path, msgspec.json.Encoder().encode_lines(problems))
 
 
 def read_stage_problems(stage: Stage) -> list[Problem]:
@@ -58,6 +59,7 @@ def read_rollouts(stage: Stage) -> list[tuple[Problem, Group]]:
 
 
 def _read_lines(path: Path) -> list[Any]:
+    check_digest(path)
     try:
         return msgspec.json.Decoder().decode_lines(path.read_bytes())
     except (OSError, msgspec.DecodeError) as error:

@@ -12,7 +12,7 @@ from typing import TypeGuard
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import derive_key, derive_seed, write_json
+from lakewright.core_jax.support import derive_key, derive_seed, listed, write_json
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.guard import GuardVerdict, judge_delta
 from lakewright.engineer.space import DesignSpace
@@ -157,7 +157,8 @@ def _sample_answers(
         schema = asked.schema if masked else None
         said += sample_in_json(model, tokenizer, asked.messages, schema, how, copies, seed)
         if kept is not None:
-            write_json(kept, Kept(said))
+            with listed(kept):
+                write_json(kept, Kept(said))
         on_progress(copies)
     return said
 

@@ -3,21 +3,22 @@
 A file of its own, because the command line lists them without importing a library that the settings need.
 """
 
-import tomllib
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import read_raw
+
+FOLDER = Path(__file__).parents[2] / "presets"
 
 
 def list_presets() -> list[str]:
     """The names of the presets."""
-    folder = resources.files("lakewright.experiments") / "presets"
-    return sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+    return sorted(file.stem for file in FOLDER.glob("*.toml"))
 
 
 def read_preset(preset: str) -> dict[str, Any]:
-    """The settings that a preset names. Raises InputError on an unknown one."""
+    """The settings that a preset names. Raises InputError on an unknown one, and on one that cannot be read."""
     if preset not in list_presets():
         raise InputError(f"preset {preset!r} is unknown; choose from {', '.join(list_presets())}")
-    return tomllib.loads((resources.files("lakewright.experiments") / "presets" / f"{preset}.toml").read_text())
+    return read_raw(FOLDER / f"{preset}.toml")

@@ -14,7 +14,7 @@ from lakewright.core_jax.config import EnvConfig, hole_ratio_of, with_teams
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import Acceptance, can_draw_all, generate, generate_in_turn
 from lakewright.core_jax.rows import Row, board_key, read_all, rows_in_turn, rows_of, symmetric_fingerprint, write_rows
-from lakewright.core_jax.support import derive_seed
+from lakewright.core_jax.support import derive_seed, listed
 from lakewright.core_jax.types import FAILURE_NAMES, Failure, Verdict
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
@@ -61,7 +61,8 @@ class LakeTrainee(Trainee[Task]):
     def hold_out(self, folder: RunFolder) -> list[Problem]:
         """Boards of each size, hole ratio and wait ratio of the settings."""
         if not folder.validation.exists():
-            write_rows(folder.validation, _draw_held_out(self.settings))
+            with listed(folder.validation):
+                write_rows(folder.validation, _draw_held_out(self.settings))
         return read_held_out(folder)
 
     def count_held_out(self) -> int:
@@ -143,7 +144,8 @@ class LakeTrainee(Trainee[Task]):
         figures = {"fresh": len(rows), "scored": 0, "replayed": 0, "tokens": 0}
         statistics = self.count_problems(list(map(problem_of, rows)), [])
         write_record(stage.sampled, Sampled(statistics, self.settings.sampler.name, figures, {}))
-        write_rows(stage.boards, rows)
+        with listed(stage.boards):
+            write_rows(stage.boards, rows)
         if self.settings.exclude:
             write_record(stage.excluded, Excluded(tasks.replaced))
 

@@ -9,7 +9,7 @@ import msgspec
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import derive_seed, write_atomically
+from lakewright.core_jax.support import derive_seed, listed, write_atomically
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.environment import Environment, Outcomes, Problem, Verdict
@@ -207,4 +207,5 @@ def _choose_examples(held_out: Sequence[Problem], texts: Sequence[str], verdicts
 
 
 def _write_lines(path: Path, lines: Sequence[dict[str, Any]]) -> None:
-    write_atomically(path, msgspec.json.Encoder().encode_lines(lines))
+    with listed(path):
+        write_atomically(path, msgspec.json.Encoder().encode_lines(lines))

@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
+from lakewright.core_jax.support import check_digest
 from lakewright.core_jax.types import FAILURE_NAMES, STATUS_NAMES
 
 PAGE = 24
@@ -209,7 +210,8 @@ def ask_database(query: str, values: list[Any]) -> list[dict[str, Any]]:
 
 
 def escaped_glob(path: Path) -> str:
-    """A path as DuckDB takes it, to whom `*` would mean many files."""
+    """A path as DuckDB takes it, to whom `*` would mean many files. Raises InputError where the file was changed."""
+    check_digest(path)
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path))
 
 

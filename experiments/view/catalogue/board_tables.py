@@ -7,10 +7,12 @@ from typing import Any
 import msgspec
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import content_hash
 from lakewright.core_jax.support import read_raw
 from lakewright.experiments.loop.records.board_answers import Answer, read_answers
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
+from lakewright.experiments.resumable.journal import check_journal
 from lakewright.experiments.view.catalogue.board_table import (
     COUNTED,
     KEY,
@@ -155,9 +157,17 @@ def _find_answered(catalogue: Catalogue, item: Item) -> BoardTable:
     known |= {"answer": "a.plan", "kept": "true"}
     known["learnability"] = "CASE WHEN v.completions > 1 THEN v.success * (1 - v.success) END"
     query, values = boards_of_file(boards, known, source)
-    files: list[Any] = [escaped_glob(_check_there(item.path / name)) for name in ("verdicts.jsonl", "answers.jsonl")]
+    files = _answer_files(item)
     several = isinstance(summary, dict) and _has_several(summary)
     return BoardTable("Boards and answers", query, [*values, *files], judged=True, several=several)
+
+
+def _answer_files(item: Item) -> list[Any]:
+    """The verdicts and the answers of an evaluation, for DuckDB. Raises InputError where one was changed."""
+    verdicts, answers = (_check_there(item.path / name) for name in ("verdicts.jsonl", "answers.jsonl"))
+    job = item.path / "job.json"
+    check_journal(answers, content_hash(read_raw(job)) if job.exists() else "")
+    return [escaped_glob(verdicts), escaped_glob(answers)]
 
 
 def _has_several(summary: dict[str, Any]) -> bool:
@@ -209,7 +219,7 @@ def _of_evaluation(item: Item, name: str) -> list[Answer]:
         f"LEFT JOIN {read_lines_sql(ANSWER_COLUMNS)} AS a ON a.id = v.verdict.id AND a.sample = v.sample "
         f"WHERE v.verdict.id = ? ORDER BY v.sample LIMIT {MOST}"
     )
-    files: list[Any] = [escaped_glob(item.path / file) for file in ("verdicts.jsonl", "answers.jsonl")]
+    files = _answer_files(item)
     return [_read_answer({**found["verdict"], "plan": found["plan"]}) for found in ask_database(query, [*files, name])]
 
 

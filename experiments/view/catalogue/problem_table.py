@@ -9,6 +9,7 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
+from lakewright.core_jax.support import check_digest
 from lakewright.engineer.environment import Problem
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_stage_problems
@@ -140,6 +141,7 @@ def _read_lines(path: Path, decoder: msgspec.json.Decoder[T]) -> list[T]:
     """The lines of a file that are whole; none where it is not there. Raises InputError where one is damaged."""
     if not path.exists():
         return []
+    check_digest(path)
     try:
         return list(map(decoder.decode, path.read_bytes().split(b"\n")[:-1]))
     except (msgspec.DecodeError, UnicodeDecodeError) as error:

@@ -53,7 +53,7 @@ class SweepTable:
     def __init__(self, folder: SweepFolder) -> None:
         self.spec = folder.manifest().spec
         self.status = folder.status()
-        self._files = [escaped_glob(folder.shards / f"{name}.parquet") for name in sorted(folder.finished())]
+        self._files = list(map(escaped_glob, folder.files()))
 
     @property
     def statistics(self) -> list[str]:

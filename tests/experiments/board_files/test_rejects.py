@@ -65,7 +65,7 @@ def test_a_command_that_is_cut_off_at_every_renaming_loses_no_reject(mixed, caps
     given = ("verify", mixed, "--out", out, "--rejects", rejects)
     while True:
         with pytest.MonkeyPatch.context() as patch:
-            cut_power(patch, renamings=1 + cuts % 4, before=bool(cuts % 3))
+            cut_power(patch, renamings=1 + cuts % 6, before=bool(cuts % 3))
             try:
                 code = lakewright(capsys, *given)[0]
                 break

@@ -5,6 +5,7 @@ import shutil
 
 import pytest
 
+from lakewright.core_jax.support import listed
 from lakewright.engineer.delta import list_changes
 from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.teachers import MODELS, TEACHERS
@@ -158,6 +159,7 @@ def test_evidence_of_another_version_is_reported(tmp_path, capsys):
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("self").folder, run.folder)
     evidence = run.stage(0).evidence
-    evidence.write_text(evidence.read_text().replace('"version": 2', '"version": 1', 1))
+    with listed(evidence):
+        evidence.write_text(evidence.read_text().replace('"version": 2', '"version": 1', 1))
     line = refused(capsys, "engineer", "propose", run.folder, "--teacher", "rules", "--stage", 0)
     assert "stage_00/evidence.json: evidence of version 1, this version reads 2" in line

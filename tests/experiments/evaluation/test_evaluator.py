@@ -153,6 +153,6 @@ def test_boards_are_spread_evenly_over_a_cell():
 
 def test_a_journal_names_a_line_that_it_cannot_read(tmp_path):
     (tmp_path / "answers.jsonl").write_bytes(b'{"id":"a","sample":0}\n{"id":1}\n')
-    reported = r"answers.jsonl:2: .*; remove the line; it is then made again"
+    reported = r"answers.jsonl:2: .*; remove this line and all after it; they are then made again"
     with Journal(tmp_path / "answers.jsonl", AnswerRow) as journal, pytest.raises(InputError, match=reported):
         list(journal)

@@ -21,6 +21,7 @@ ALONE = [name for name, case in CASES.items() if case.shares == 1]
 STEADY = [name for name in CASES if name != "sweep on Ray"]  # processes of Ray's own go by the clock
 DEEP = [pytest.param(name, marks=() if name == "verify" else pytest.mark.deep) for name in CASES]  # the quickest is not
 SUMMED_UP = {
+    "SHA256SUMS",
     "results.json",
     "table.txt",
     "study.svg",

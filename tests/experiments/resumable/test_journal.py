@@ -1,5 +1,7 @@
 """A journal keeps its lines, mends a torn one, and leaves files of others alone."""
 
+import hashlib
+
 import msgspec
 import pytest
 
@@ -23,16 +25,43 @@ def test_a_line_that_a_kill_left_unfinished_is_removed_and_the_others_stay(tmp_p
     with Journal(path, Line) as journal:
         assert [line.name for line in journal] == ["a", "b"][: 2 * bool(whole)]
         journal.add(Line("d", 4))
-    assert path.read_bytes() == whole + b'{"name":"d","count":4}\n'
+    seal = hashlib.sha256(whole + b'{"name":"d","count":4}').hexdigest()[:16]
+    assert path.read_bytes() == whole + b'{"name":"d","count":4,"sha256":"%s"}\n' % seal.encode()
 
 
-FOREIGN = [b'{"precious":1}', b'{"precious":1}\n', b'{"name":"c","colour":1}', b"notes", b"notes\n{", b"\xff", b"\n"]
+def journal_of_three(path):
+    with Journal(path, Line) as journal:
+        journal.add(Line("a", 1), Line("b", 2))
+    with Journal(path, Line) as journal:
+        journal.add(Line("c", 3))
+    return path
 
 
-@pytest.mark.parametrize("text", FOREIGN)
-def test_a_file_that_is_no_journal_is_refused_and_stays_as_it_is(tmp_path, text):
-    path = tmp_path / "notes.txt"
-    path.write_bytes(text)
-    with pytest.raises(InputError, match=r"notes.txt:1: is not a line of a Line journal; remove it or choose"):
-        Journal(path, Line)
-    assert path.read_bytes() == text
+@pytest.mark.parametrize("old", [b"", WHOLE])
+def test_lines_are_read_back_whether_earlier_ones_have_digests_or_not(tmp_path, old):
+    path = tmp_path / "journal.jsonl"
+    path.write_bytes(old)
+    with Journal(journal_of_three(path), Line) as journal:
+        assert [line.count for line in journal] == [1, 2] * bool(old) + [1, 2, 3]
+
+
+CHANGES = [(b'"count":1', b'"count":7'), (b'"name":"a"', b'"name":"x"'), (b'"sha256"', b'"sha257"')]
+
+
+@pytest.mark.parametrize(("there", "changed"), CHANGES)
+def test_a_line_that_was_changed_is_refused_with_all_that_follow(tmp_path, there, changed):
+    path = journal_of_three(tmp_path / "journal.jsonl")
+    path.write_bytes(path.read_bytes().replace(there, changed, 1))
+    with pytest.raises(InputError, match=r"journal.jsonl:[12]?: .*remove"), Journal(path, Line) as journal:
+        list(journal)
+
+
+def test_lines_of_another_journal_are_refused(tmp_path):
+    path = journal_of_three(tmp_path / "journal.jsonl")
+    repeated = path.read_bytes().splitlines(keepends=True)
+    changed = r"was changed or is of another folder; remove this line and all after it"
+    with Journal(path, Line, "another") as journal, pytest.raises(InputError, match=rf"journal.jsonl:1: .*{changed}"):
+        list(journal)
+    path.write_bytes(b"".join([*repeated, repeated[0]]))
+    with Journal(path, Line) as journal, pytest.raises(InputError, match=rf"journal.jsonl:4: .*{changed}"):
+        list(journal)

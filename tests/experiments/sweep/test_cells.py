@@ -165,6 +165,6 @@ def test_a_folder_without_a_sweep_without_shards_or_with_a_damaged_one_is_report
     make(SPEC, tmp_path / "sweep", at_most=1)
     (shard,) = (tmp_path / "sweep" / "shards").glob("*.parquet")
     shard.write_bytes(shard.read_bytes()[:-20])
-    assert_refused(capsys, ("sweep", "plot", tmp_path / "sweep"), str(tmp_path), shard.name, "remove the damaged shard")
+    assert_refused(capsys, ("sweep", "plot", tmp_path / "sweep"), str(tmp_path), shard.name, "remove both files")
     shard.unlink()
     assert_refused(capsys, ("sweep", "plot", tmp_path / "sweep"), "no shard is finished yet; run the sweep first")

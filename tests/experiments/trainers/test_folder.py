@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import locked, write_json
+from lakewright.core_jax.support import listed, locked, write_json
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.source import ProblemSource
 from lakewright.experiments.trainers.versions import FolderSettings, VersionFiles
@@ -186,7 +186,8 @@ def test_what_cannot_be_begun_or_opened_is_refused(folder, tmp_path):
     with pytest.raises(InputError, match="held_out is -1; choose 0 to 100000"):
         begin_engineer(tmp_path / "few", held_out=-1)
     setup = json.loads((folder.path / "engineer.json").read_text())
-    write_json(folder.path / "engineer.json", {**setup, "environment": "lake"})
+    with listed(folder.path / "engineer.json"):
+        write_json(folder.path / "engineer.json", {**setup, "environment": "lake"})
     with pytest.raises(InputError, match="the design space of lake is not the one that it was begun with"):
         EngineerFolder(folder.path)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from starlette.testclient import TestClient
 
+from lakewright.core_jax.support import listed
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.view.catalogue.run_space import find_space
@@ -201,7 +202,8 @@ def test_an_environment_with_other_knobs_by_now_is_not_used(tmp_path):
     shutil.copy(ADDITION, copy)
     run = finish_text(tmp_path / "run", f"{copy}:Addition")
     raw = run.stage(0).env.read_text()
-    run.stage(0).env.write_text(raw.replace('"terms"', '"length"'))
+    with listed(run.stage(0).env):
+        run.stage(0).env.write_text(raw.replace('"terms"', '"length"'))
     assert "use the version that the run was made with" in find_space(run, run.settings()).problem
 
 

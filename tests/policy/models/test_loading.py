@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import convert
+from lakewright.core_jax.support import LISTING, convert
 from lakewright.policy.codecs.tokens import encode_prompt
 from lakewright.policy.model_settings import FAMILY, ModelName, ModelSettings
 from lakewright.policy.models import build_model, load_checkpoint, save_checkpoint
@@ -94,7 +94,7 @@ def test_a_checkpoint_of_another_shape_is_refused(tmp_path):
 
 def rewritten(checkpoint: Path, to: Path, **changes: object) -> Path:
     """A copy of the checkpoint whose config says something else; None takes an entry away."""
-    shutil.copytree(checkpoint, to)
+    shutil.copytree(checkpoint, to, ignore=shutil.ignore_patterns(LISTING))
     config = {**json.loads((to / "config.json").read_text()), **changes}
     (to / "config.json").write_text(json.dumps({name: value for name, value in config.items() if value is not None}))
     return to

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import LISTING
 from lakewright.policy.models import PRETRAINED, gguf_files, load_model, resolve_place, save_checkpoint
 from lakewright.policy.training import HostSettings
 from lakewright.policy.training.hardware import gather_model
@@ -117,7 +118,9 @@ def test_a_missing_head_that_is_not_tied_is_refused(tied, tmp_path):
 
 def test_buffers_that_old_files_hold_and_transformers_computes_are_no_error(checkpoint, tmp_path):
     old = put("model.layers.0.self_attn.rotary_emb.inv_freq", torch.ones(8))
-    model, _ = load_model(damage_copy(checkpoint, tmp_path / "old", old), device="cpu")
+    folder = damage_copy(checkpoint, tmp_path / "old", old)
+    (folder / LISTING).unlink()
+    model, _ = load_model(folder, device="cpu")
     assert torch.equal(model.lm_head.weight.cpu(), tiny_model().lm_head.weight.cpu())
 
 

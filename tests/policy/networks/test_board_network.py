@@ -115,7 +115,7 @@ def test_a_checkpoint_says_what_the_model_said(tmp_path):
     model, (prompt, answer) = network(), prompt_and_answer(SOME[0])
     save_checkpoint(tmp_path / "checkpoint", model, WORDS)
     loaded, words = load_checkpoint(tmp_path / "checkpoint")
-    assert {file.suffix for file in (tmp_path / "checkpoint").iterdir()} == {".json", ".safetensors"}
+    assert {file.suffix for file in (tmp_path / "checkpoint").glob("*.*")} == {".json", ".safetensors"}
     assert torch.equal(logits_of(loaded.eval(), [prompt + answer]), logits_of(model, [prompt + answer]))
     assert answers_only_plans(loaded)
     assert words.get_vocab() == WORDS.get_vocab()

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lakewright.core_jax.rows import write_rows
+from lakewright.core_jax.support import LISTING
 from tests.support.boards.generated_rows import small_rows, unsolved
 from tests.support.processes.watching import LONGEST_GOODBYE
 from tests.support.samples.tiny_sweep import TOML, data_of
@@ -78,8 +79,8 @@ def _with_more_steps(spec: str) -> str:
 
 
 def _all_but_the_clock(out: Path) -> dict[str, str]:
-    """The digest of every file below a folder, weights included; figures of the clock alone may differ."""
-    files = sorted(path for path in out.rglob("*") if path.is_file() and path.name != ".lock")
+    """The digest of every file below a folder, weights included, but for figures of the clock and lists of digests."""
+    files = sorted(path for path in out.rglob("*") if path.is_file() and path.name not in (".lock", LISTING))
     return {str(path.relative_to(out)): hashlib.sha256(_without_clock(path)).hexdigest() for path in files}
 
 

@@ -61,9 +61,9 @@ def read_groups(path: Path) -> dict[str, list[Line]]:
 
 def state_of(path: Path) -> dict[str, Any]:
     """What must be the same in the end: versions, apart from where they stopped reading, outcomes that count, pins."""
-    versions = {file.name: json.loads(file.read_text()) for file in sorted((path / "versions").iterdir())}
+    versions = {file.name: json.loads(file.read_text()) for file in sorted((path / "versions").glob("*.json"))}
     for version in versions.values():
-        del version["offset"]
+        del version["offset"], version["outcomes"]
     status = msgspec.to_builtins(EngineerFolder(path).status())
     pins = sorted({line for file in path.glob("pins-*.jsonl") for line in file.read_text().splitlines() if line})
     return {**versions, "design": (path / "design.json").read_text(), "status": status, "pins": pins}

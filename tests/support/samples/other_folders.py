@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 
 from lakewright.core_jax.rows import write_rows
+from lakewright.core_jax.support import listed
 from lakewright.experiments.evaluation.answerers import PlannerAnswerer
 from lakewright.experiments.evaluation.evaluator import EvaluationSettings, evaluate
 from tests.support.samples.finished_run import begin, board, finish
@@ -34,7 +35,8 @@ def evaluation(folder: Path, text: str = PLAIN) -> None:
         folder / "boards.jsonl", folder / "answers", lambda kept: PlannerAnswerer("optimal", 0), EvaluationSettings()
     )
     summary = msgspec.json.decode((folder / "answers" / "summary.json").read_bytes())
-    _write(folder / "answers" / "summary.json", summary | {"who": text})
+    with listed(folder / "answers" / "summary.json"):
+        _write(folder / "answers" / "summary.json", summary | {"who": text})
 
 
 def benchmark(folder: Path, text: str = PLAIN) -> None:

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from lakewright.core_jax.rows import board_key, read_all, write_rows
+from lakewright.core_jax.support import LISTING
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.view.catalogue.board_table import KEY, Filters, Tile, ask_database, boards_of_file
 from lakewright.experiments.view.catalogue.board_tables import answers_to, table_of
@@ -81,6 +82,8 @@ def test_a_board_that_was_drawn_twice_shows_the_answers_to_both_draws_at_each(ru
 def test_folders_of_older_versions_are_shown(run):
     stage = run.stage(1)
     expected = tiles(run, "stage-1"), tiles(run, "held-out")
+    for listing in run.folder.rglob(LISTING):
+        listing.unlink()
     for path in (stage.groups, stage.rollouts):
         by_place(path, stage.boards)
     by_place(stage.plans, run.validation)

@@ -1,5 +1,6 @@
 """The viewer on folders that are being written, half written, of another version, or deleted."""
 
+from lakewright.core_jax.support import listed
 from tests.support.samples.finished_run import begin, finish
 from tests.support.servers.viewer_client import client, page
 
@@ -18,7 +19,8 @@ def test_plans_of_a_group_are_shown_while_the_stage_is_trained(tmp_path):
 def test_a_half_written_record_is_reported_on_the_page(tmp_path):
     run = finish(tmp_path / "run")
     whole = run.stage(1).proposal.read_bytes()
-    run.stage(1).proposal.write_bytes(whole[: len(whole) // 2])
+    with listed(run.stage(1).proposal):
+        run.stage(1).proposal.write_bytes(whole[: len(whole) // 2])
     reply = client(tmp_path / "run").get("/run/run")
     assert reply.status_code == 422
     assert "proposal.json: not JSON" in reply.text
@@ -26,7 +28,8 @@ def test_a_half_written_record_is_reported_on_the_page(tmp_path):
 
 def test_a_run_of_another_version_is_reported_on_its_page_and_on_the_first_one(tmp_path):
     run = finish(tmp_path / "run")
-    run.config.write_text('{"format": 99, "settings": {}}')
+    with listed(run.config):
+        run.config.write_text('{"format": 99, "settings": {}}')
     site = client(tmp_path)
     assert "format is 99" in page(site, "/")
     assert "format is 99" in site.get(f"/run/{tmp_path.name}/run").text

@@ -1,0 +1,85 @@
+"""SHA-256 of the files of a folder that we write, listed beside them, and checked whenever one of them is read.
+
+    SHA256SUMS    a line for each listed file, as `sha256sum` writes it: `sha256sum -c SHA256SUMS` checks them too
+
+A file is listed once it is whole, and taken off the list before it is replaced, so that a kill leaves a file unlisted
+at most. Files that are not listed, such as those of earlier versions, are read without a check.
+"""
+
+import contextlib
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support.atomic_files import write_atomically
+from lakewright.core_jax.support.threads import in_threads
+
+LISTING = "SHA256SUMS"
+LINE = re.compile(rb"([0-9a-f]{64}) [ *]([^\n]+)\n")
+
+
+@contextlib.contextmanager
+def listed(*paths: Path, writer: str = "") -> Iterator[None]:
+    """Lists files of one folder once the block has written them whole; until then they are not listed.
+
+    writer: as for `replacing`, where several processes may write the same files at the same time.
+    """
+    folder, there = paths[0].parent, _read_listing(paths[0].parent)
+    if any(path.name in there for path in paths):
+        names = {path.name for path in paths}
+        _write_listing(folder, {name: digest for name, digest in there.items() if name not in names}, writer)
+    yield
+    written = {path.name: digest_of(path) for path in paths}
+    _write_listing(folder, {**_read_listing(folder), **written}, writer)
+
+
+def list_folder(folder: Path) -> None:
+    """Lists all files that lie in a folder, and no others."""
+    files = sorted(file for file in folder.iterdir() if file.is_file() and file.name != LISTING)
+    digests = in_threads(digest_of, files)
+    _write_listing(folder, {file.name: digest for file, digest in zip(files, digests, strict=True)})
+
+
+def check_digest(path: str | Path) -> None:
+    """Raises InputError where a file is not the one that is listed beside it; without a line nothing is checked."""
+    path = Path(path)
+    wanted = _read_listing(path.parent).get(path.name)
+    while wanted and path.is_file() and digest_of(path) != wanted:
+        before, wanted = wanted, _read_listing(path.parent).get(path.name)
+        if before == wanted:  # else another process has just replaced it
+            raise InputError(
+                f"{path}: was changed after it was written: its SHA-256 is not that in {LISTING} beside it; restore "
+                f"the file or, if the change is yours, remove its line there"
+            )
+
+
+def check_listed(folder: Path) -> None:
+    """Raises InputError where a file of a folder is not the one that is listed there, or is missing."""
+    files = [folder / name for name in _read_listing(folder)]
+    for file in files:
+        if not file.is_file():
+            raise InputError(f"{file}: is missing, but {LISTING} lists it; restore it, or remove its line")
+    in_threads(check_digest, files)
+
+
+def digest_of(path: Path) -> str:
+    """The SHA-256 of a file, in hexadecimal digits."""
+    with open(path, "rb") as file:  # in pieces, as it may be larger than the memory
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _read_listing(folder: Path) -> dict[str, str]:
+    """The digest of each listed file by name; lines of another form, as of other tools, are passed over."""
+    try:
+        data = (folder / LISTING).read_bytes()
+    except OSError:
+        return {}
+    lines = (LINE.fullmatch(line) for line in data.splitlines(keepends=True))
+    return {found[2].decode(errors="surrogateescape"): found[1].decode() for found in lines if found}
+
+
+def _write_listing(folder: Path, digests: Mapping[str, str], writer: str = "") -> None:
+    lines = (f"{digest}  {name}\n" for name, digest in sorted(digests.items()))
+    write_atomically(folder / LISTING, "".join(lines).encode(errors="surrogateescape"), writer)

@@ -1,0 +1,192 @@
+"""Small folders of every kind that commands read, made by the commands themselves, each also of another run.
+
+NAME/   a folder      NAME.other/   the same of another seed      NAME.older/   the same as it was before
+"""
+
+import contextlib
+import functools
+import io
+import os
+import random
+import shutil
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeAlias
+from unittest import mock
+
+import msgspec
+
+from lakewright.experiments.benchmark import builder, tiers
+from lakewright.experiments.loop.settings import preset_files
+from lakewright.experiments.resumable import parts
+from lakewright.experiments.sweep.executors import Serial
+from lakewright.experiments.sweep.runner import sweep
+from lakewright.experiments.sweep.spec import read_spec
+
+Main: TypeAlias = Callable[[Sequence[str]], int]
+"""The program: runs the command that some words say, and returns its exit code."""
+Run: TypeAlias = Callable[..., None]
+INTERRUPTED = 128 + signal.SIGINT  # the exit code
+TIER = tiers.Tier(teams=((2, 3),), hole_ratios=(0.0, 0.2), wait_ratios=(0.5,), boards=2)
+MODEL = (
+    *("start=pretrained", "warmup.steps=0", "grpo.steps=1", "grpo.prompts=4", "grpo.group=2", "horizon=16"),
+    *("validation.hole_ratios=[0.2]", "validation.wait_ratios=[0.5]", "validation.boards=2", "lessons.rule=rules"),
+)
+RUN = ("--teacher", "rules", *MODEL, "stages=2", "trial.boards=8", "trial.samples=2")
+AFTER_TRAINING = (
+    *("validation.json", "plans.jsonl", "rollback.json", "difficulty.json", "evidence.json"),
+    *("proposal.json", "trial.json", "next.json", "done.json"),
+)
+STUDY = """budget = 400
+baseline = "fixed"
+[settings]
+start = "pretrained"
+teacher = "rules"
+stages = 1
+horizon = 16
+warmup.steps = 0
+grpo = {{ steps = 1, prompts = 4, group = 2 }}
+validation = {{ hole_ratios = [0.2], wait_ratios = [0.5], boards = 2 }}
+trial.enabled = false
+[test]
+hole_ratios = [0.2]
+wait_ratios = [0.5]
+boards = 2
+seed = {seed}
+[arms.fixed]
+teacher = "fixed"
+[arms.rules]
+teacher = "rules"
+"""
+SWEEP = "sizes = [3]\nagents = [2]\nhole_ratios = [0.0, 0.4]\nboards = 16\nshard = 8\nseed = {seed}\n"
+SIZE = b'{"data_ratio":0.5,"hole_ratio":0.2,"wait_ratio":0.5}'
+CONFIG = b'{"sizes":{"3":%s,"4":%s}}' % (SIZE, SIZE)
+ALIKE = ("--size", 3, "--agents", 2, "--hole-ratio", 0.2, "--wait-ratio", 0.5)
+
+
+def make_fixtures(place: Path, main: Main) -> Path:
+    """The folder of all small folders, made in `place`/work, where commands then run in copies, unless it is there."""
+    run = functools.partial(run_quietly, main)
+    done, work = place / "fixtures", place / "work"
+    if not done.exists():
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir(parents=True)
+        with working_in(work), tiny_tier():
+            for seed, suffix in enumerate(("", ".other")):
+                _make_boards(run, seed, suffix)
+                _make_folders(run, seed, suffix)
+                _make_runs(run, seed, suffix)
+        os.rename(work, done)
+    return done
+
+
+@contextlib.contextmanager
+def working_in(folder: Path) -> Iterator[None]:
+    """Works in a folder."""
+    before = Path.cwd()
+    os.chdir(folder)
+    try:
+        yield
+    finally:
+        os.chdir(before)
+
+
+def tiny_tier() -> contextlib.AbstractContextManager[object]:
+    """Lets `benchmark build` have four boards only."""
+    return mock.patch.dict(tiers.TIERS, {"paper": TIER})
+
+
+def run_quietly(main: Main, *words: object, code: int = 0) -> None:
+    """Runs a command of the program `main`. Raises RuntimeError where it does not end with that exit code."""
+    said, problems = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(problems):
+        ended = main(list(map(str, words)))
+    if ended != code:
+        raise RuntimeError(f"{' '.join(map(str, words))}: ended with {ended}: {problems.getvalue()[-500:]}")
+
+
+def _make_boards(run: Run, seed: int, suffix: str) -> None:
+    boards = Path(f"boards{suffix}")
+    boards.mkdir()
+    for name in ("in.jsonl", "in.parquet"):
+        run("generate", *ALIKE, "--count", 4, "--seed", seed, "--out", boards / name)
+    rows = [msgspec.json.decode(line) for line in (boards / "in.jsonl").read_bytes().splitlines()]
+    plans = [{name: row[name] for name in ("id", "plan")} for row in rows]
+    (boards / "plans.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(plans))
+    (boards / "config.json").write_bytes(CONFIG.replace(b"0.2", b"0.25") if seed else CONFIG)
+    run("convert", boards / "in.jsonl", "--out", boards / "maps.yaml")
+    run("convert", boards / "in.jsonl", "--out", boards / "maps.jsonl")
+    _make_parts(run, boards, Path(f"parts{suffix}"))
+    shutil.copytree(preset_files.FOLDER, f"presets{suffix}")
+    if seed:
+        Path(f"presets{suffix}", "cpu.toml").write_bytes((preset_files.FOLDER / "cpu-30.toml").read_bytes())
+
+
+def _make_parts(run: Run, boards: Path, out: Path) -> None:
+    """Commands on files that end just before their output is there, as after a kill."""
+    out.mkdir()
+    shutil.copy2(boards / "in.jsonl", out / "in.jsonl")
+    shutil.copy2(boards / "plans.jsonl", out / "plans.jsonl")
+    with (out / "in.jsonl").open("ab") as rows:
+        rows.write(b"no row\n")
+    given = (out / "in.jsonl", "--rejects")
+    for command, words in {
+        "solve": ("solve", *given, out / "left.jsonl"),
+        "verify": ("verify", out / "in.jsonl", "--plans", out / "plans.jsonl"),
+        "generate": ("generate", *ALIKE, "--count", 4),
+    }.items():
+        with (
+            mock.patch.object(parts, "FEWEST_ROWS", 2),
+            mock.patch.object(parts.Parts, "assemble", side_effect=KeyboardInterrupt),
+        ):
+            run(*words, "--out", out / f"{command}.jsonl", code=INTERRUPTED)
+
+
+def _make_folders(run: Run, seed: int, suffix: str) -> None:
+    """Sweeps, benchmarks, evaluations, and engineers' folders."""
+    Path(f"sweep{suffix}.toml").write_text(SWEEP.format(seed=seed))
+    for _ in sweep(read_spec(Path(f"sweep{suffix}.toml")), Serial(), Path(f"sweep{suffix}")):
+        pass
+    built = ("benchmark", "build", "--tier", "paper", "--seed", seed, "--out")
+    with mock.patch.object(builder, "_write_parts", side_effect=KeyboardInterrupt):
+        run(*built, f"cells{suffix}", code=INTERRUPTED)
+    run(*built, f"benchmark{suffix}")
+    asked = ("benchmark", "eval", f"benchmark{suffix}", "--solver", "prioritized", "--seed", seed)
+    run(*asked, "--out", f"evaluation{suffix}")
+    older = Path(shutil.copytree(f"evaluation{suffix}", f"evaluation{suffix}.older"), "answers.jsonl")
+    older.write_bytes(b"".join(older.read_bytes().splitlines(keepends=True)[:2]))
+    _make_engineer(run, Path(f"engineer{suffix}"), seed)
+
+
+def _make_engineer(run: Run, path: Path, seed: int) -> None:
+    """The folder of an engineer of words, two decisions on."""
+    from lakewright.experiments.trainers.folder import EngineerFolder
+    from lakewright.experiments.trainers.recorder import OutcomeRecorder
+    from lakewright.experiments.trainers.source import ProblemSource
+
+    if not Path("starter.py").exists():
+        run("new", "environment", "starter")
+    run("engineer", "begin", path, "--environment", "starter.py:Starter", "--teacher", "rules", "--seed", seed)
+    folder, chance = EngineerFolder(path), random.Random(seed)
+    recorder, source = OutcomeRecorder(path, folder.environment), ProblemSource(path)
+    for step in range(3):
+        for problem in source.take(6):
+            answers = [problem.answer if chance.random() < 0.7 else "?" for _ in range(2)]
+            recorder.record(problem, answers, group=f"{step} {problem.key}")
+        if step < 2:
+            shutil.rmtree(f"{path}.older", ignore_errors=True)
+            shutil.copytree(path, f"{path}.older")
+            folder.next(step=step)
+
+
+def _make_runs(run: Run, seed: int, suffix: str) -> None:
+    """A finished run, the same before its second stage was validated and before it was decided, and a study."""
+    finished = f"run{suffix}"
+    run("run", "--out", finished, *RUN, "--seed", seed)
+    for name, gone in {"trained": AFTER_TRAINING, "validated": AFTER_TRAINING[2:]}.items():
+        shutil.copytree(finished, f"{name}{suffix}", symlinks=True)
+        for file in gone:
+            (Path(f"{name}{suffix}") / "stage_01" / file).unlink(missing_ok=True)
+    Path(f"study{suffix}.toml").write_text(STUDY.format(seed=7 + seed))
+    run("study", f"study{suffix}.toml", "--out", f"study{suffix}")
