@@ -28,8 +28,8 @@ class Command:
 
     words: what is given after `lakewright`. folders: folders and files that it needs, of which the first is damaged.
     reads: patterns of the files of the first folder that may be damaged, by what they are. inputs: patterns of the
-    user's own files, which may be others without a fault. writes: patterns of the files that are its result, in addition to
-    what it prints. weight: how often it is drawn.
+    user's own files, which may be others without a fault. writes: patterns of the files that are its result, in
+    addition to what it prints. weight: how often it is drawn.
     """
 
     name: str
