@@ -89,7 +89,7 @@ class Decision(msgspec.Struct, frozen=True):
 
     @property
     def design(self) -> Design:
-        """What the next problems are drawn from."""
+        """The design that the next problems are drawn from."""
         return self.next.design
 
     @property
@@ -172,7 +172,7 @@ class Engineer:
 
     @property
     def design(self) -> Design:
-        """What the next problems are drawn from."""
+        """The design that the next problems are drawn from."""
         return self._state.design
 
     @property

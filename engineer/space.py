@@ -22,7 +22,7 @@ _STRATUM = re.compile(r"[\w.:/+-]{1,60}")
 
 
 class DesignSpace:
-    """What may be changed about an environment: strata x knobs, with a share of the problems for each stratum."""
+    """The changes that an environment allows: strata x knobs, with a share of the problems for each stratum."""
 
     def __init__(
         self,
@@ -166,7 +166,7 @@ class DesignSpace:
         return [Cell(stratum, values) for stratum, way in ways for values in itertools.product(*way)]
 
     def _choose_bins(self, strata: Sequence[Stratum]) -> int:
-        """The largest number of bins of a level with which the grid of some strata has at most MOST_BINNED cells."""
+        """The largest number of bins of a level such that the grid of some strata has at most MOST_BINNED cells."""
         for bins in range(max((knob.bins for knob in self.knobs), default=1), 1, -1):
             sizes = (
                 math.prod(len(self._binned_values(stratum, knob, bins)) for knob in self.knobs) for stratum in strata
@@ -215,7 +215,7 @@ class DesignSpace:
         return [other for way in itertools.product(*ways) if (other := cell._replace(values=way)) != cell]
 
     def hardness(self, cell: Cell, strata: Iterable[Stratum]) -> float:
-        """How hard a cell's problems are by rank, 0 to 1.
+        """The difficulty of a cell's problems by rank, 0 to 1.
 
         That is the mean of the levels and traits of known direction and of the rank of the stratum among `strata`, each
         0 to 1; 0.5 where nothing is known.
@@ -289,7 +289,7 @@ class DesignSpace:
         return self.design(rows, **given)
 
     def signature(self) -> str:
-        """What a state must have been made with: the strata, columns, ranges and givens."""
+        """The parts that a saved state must agree with: the strata, columns, ranges and givens."""
         parts = [
             [str(stratum) for stratum in self.strata],
             [[column.name, column.low, column.high, column.trait, column.whole] for column in self.columns],

@@ -22,7 +22,9 @@ from lakewright.experiments.cli import main
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 
 HOUSE = Path(__file__).parents[1]
-PAGES = [HOUSE / "README.md", *sorted((HOUSE / "docs").glob("*.md"))]
+LAB = HOUSE / "docs" / "lab"
+STUDIES = sorted(page for page in LAB.glob("*.md") if page.stem != "index")
+PAGES = [HOUSE / "README.md", *sorted((HOUSE / "docs").glob("*.md")), *sorted(LAB.glob("*.md"))]
 WINGS = ("core_jax", "policy", "engineer", "experiments")
 FILE = re.compile(r"(?<![\w/.<>~-])((?:[\w-]+/)+[\w-]+\.(?:pyi?|toml|md|svg|png|yml))\b")
 MADE_BY_COMMANDS = ("runs", "studies", "sweeps", "benchmark")  # folders of examples
@@ -30,9 +32,13 @@ NAME = re.compile(rf"(?<![\w/.-])((?:lakewright\.)?(?:{'|'.join(WINGS)})(?:\.(?!
 SETTING = re.compile(r"(?<![\w/.-])(?:--)?([a-z_]\w*(?:\.\w+)*)=")
 MODULE = re.compile(r"(?<!\w)-m (lakewright\.[\w.]+)")
 GROUPS = ("benchmark", "engineer", "new", "sweep")  # commands with commands of their own
-WRITTEN_TABLES = {  # of docs/results.md, by first line, with the reason
+WRITTEN_TABLES = {  # of docs/results.md and of the studies in docs/lab, by first line, with the reason
     "| prompt | answer | |": "answers of the small language model with what they mean: examples, no results",
+    "| warm-up | GRPO | `fixed` | `difficulty`, no trial |": "pilots of a regime, whose results were not saved",
 }
+# Pages of the lab that copy what commands printed.
+LOGS = ("benchmarks-log", "reliability-log", "stated-probabilities", "corruption-campaign")
+LONGEST = 200  # lines of a page, except in the lab
 DEEPER = (["study", "check-trials"], ["view", "bundle"])
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
@@ -228,13 +234,35 @@ def test_tables_and_pictures_of_results_are_those_of_the_raw_results(monkeypatch
 
 
 def test_every_table_of_results_is_made():
-    page = (HOUSE / "docs" / "results.md").read_text()
-    lines = [line.strip() for line in re.sub(r"<!-- made: .*?<!-- end -->", "", page, flags=re.S).splitlines()]
-    written = {head for head, rule in itertools.pairwise(lines) if re.fullmatch(r"\|[-:| ]+\|", rule)}
+    written = set()
+    for page in [HOUSE / "docs" / "results.md", *(study for study in STUDIES if study.stem not in LOGS)]:
+        text = re.sub(r"<!-- made: .*?<!-- end -->", "", page.read_text(), flags=re.S)
+        lines = [line.strip() for line in text.splitlines()]
+        written |= {head for head, rule in itertools.pairwise(lines) if re.fullmatch(r"\|[-:| ]+\|", rule)}
     assert written == WRITTEN_TABLES.keys(), "make it in docs/site/results.py, or say here why it is written"
+
+
+@pytest.mark.parametrize("study", STUDIES, ids=lambda study: study.stem)
+def test_a_study_begins_with_its_question_and_is_in_the_index_with_its_tables(study):
+    text = study.read_text()
+    if study.stem not in LOGS:
+        assert re.match(r"# .*\n\n\*\*Question\.\*\* [^*]+\n\n\*\*Answer\.\*\* ", text)
+    tables = ", ".join(f"`{name}`" for name in re.findall(r"<!-- made: ([\w-]+) -->", text))
+    row = rf"^\| \[[^]]+\]\({study.name}\) \| \S.* \| {re.escape(tables)} +\|$"
+    assert len(re.findall(row, (LAB / "index.md").read_text(), re.M)) == 1, f"docs/lab/index.md lacks {study.name}"
+
+
+def test_every_picture_is_shown():
+    shown = "".join(page.read_text() for page in PAGES)
+    assert [path.name for path in sorted((HOUSE / "docs" / "images").glob("*.svg")) if path.name not in shown] == []
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page.parent != LAB], ids=lambda page: page.name)
+def test_a_page_outside_the_lab_is_short(page):
+    assert len(page.read_text().splitlines()) <= LONGEST
 
 
 @pytest.mark.parametrize("name", [*TEACHERS, *SAMPLERS])
 def test_every_teacher_and_sampler_is_described(name):
-    described = (HOUSE / "docs" / "engineer.md").read_text()
-    assert re.search(rf"^\| `{name}` \| \S", described, re.M), f"docs/engineer.md has no row for {name}"
+    described = (HOUSE / "docs" / "teachers.md").read_text()
+    assert re.search(rf"^\| `{name}` \| \S", described, re.M), f"docs/teachers.md has no row for {name}"

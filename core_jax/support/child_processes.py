@@ -1,4 +1,4 @@
-"""Processes that end with the one that started them, even where that one is killed."""
+"""Processes that end with the one that started them, even if that one is killed."""
 
 import multiprocessing
 import os

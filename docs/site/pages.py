@@ -1,13 +1,18 @@
-"""The pages of the site that are made rather than written: the front page from README.md, the reference from the doors.
+"""The pages of the site that are made rather than written: the front page from README.md, and the reference.
 
-MkDocs calls `on_config` and `on_files`. A door is a room's `__init__.pyi`, which lists what the room offers.
+The reference of commands, settings, teachers and samplers is made by reference.py, that of the Python API from the
+doors. MkDocs calls `on_config` and `on_files`. A door is a room's `__init__.pyi`, which lists what the room offers.
 """
 
 import ast
+import sys
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
+
+sys.path.append(str(Path(__file__).parent))  # MkDocs reads this file, not its folder
+from reference import make_pages
 
 ROOT = Path(__file__).parents[2]
 WINGS = ("core_jax", "policy", "engineer", "experiments")
@@ -34,11 +39,14 @@ MODULE = """
 
 
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Adds the pages that the navigation does not name to the guide, and the reference to its end."""
+    """Adds the pages that the navigation does not name to the guide and the notebook, and the reference to its end."""
     named = {page for entry in config.nav for section in entry.values() for page in _pages(section)}
-    guide = next(entry["Guide"] for entry in config.nav if "Guide" in entry)
-    guide += sorted(page.name for page in Path(config.docs_dir).glob("*.md") if page.name not in named)
-    config.nav.append({"Reference": [{wing: [_address(name) for name in (wing, *_rooms(wing))]} for wing in WINGS]})
+    sections = {name: section for entry in config.nav for name, section in entry.items()}
+    sections["Guide"] += sorted(page.name for page in Path(config.docs_dir).glob("*.md") if page.name not in named)
+    studies = sorted(f"lab/{page.name}" for page in Path(config.docs_dir).glob("lab/*.md") if page.stem != "index")
+    sections["Results"].append({"Lab notebook": ["lab/index.md", *studies]})
+    sections["Reference"] += make_pages()
+    sections["Reference"] += [{wing: [_address(name) for name in (wing, *_rooms(wing))]} for wing in WINGS]
     return config
 
 
@@ -46,6 +54,8 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Adds the front page, and a page for each wing and room."""
     front = (ROOT / "README.md").read_text().replace("](docs/", "](")
     files.append(File.generated(config, "index.md", content=front))
+    for address, content in make_pages().items():
+        files.append(File.generated(config, address, content=content))
     for wing in WINGS:
         files.append(File.generated(config, _address(wing), content=_of_wing(wing)))
         for room in _rooms(wing):

@@ -1,4 +1,4 @@
-"""The kinds of Markdown tables of docs/results.md; docs/site/results.py says which tables there are.
+"""The kinds of Markdown tables of docs/results.md and docs/lab; docs/site/results.py says which tables there are.
 
 A table by name has rows of columns of cells. docs/data/printed/NAME.json is such a table with a note: figures as they
 were printed, of runs whose results were not kept, or did not say so much at that time.
@@ -150,6 +150,27 @@ def arms_again(before: Results, since: Results, seeds: Sequence[int]) -> str:
         for when, results in (("before", before), ("since", since))
     }
     return by_name("valid %", rows)
+
+
+def tested_differences(found: Mapping[str, Results], rows: Sequence[tuple[str, str, str, str]]) -> str:
+    """The valid % of two arms and their tested difference, for each row with its study, an arm and another one."""
+    cells = [_test_differences(name, study, found[study], arm, other) for name, study, arm, other in rows]
+    return markdown(list(cells[0]), [list(row.values()) for row in cells])
+
+
+def _test_differences(name: str, study: str, results: Results, arm: str, other: str) -> dict[str, str]:
+    valid = {one.arm: one.valid for one in results.arms}
+    test = next(test for test in results.tests if (test.arm, test.other) == (arm, other))
+    gain = test.difference
+    return {
+        "boards": name,
+        "study": f"`{study}`",
+        "seeds": str(test.seeds),
+        "valid %": f"`{arm}` {valid[arm]:.1f}",
+        "compared with": f"`{other}` {valid[other]:.1f}",
+        "difference (95 %)": f"{gain.mean:+.1f} ({gain.low:+.1f} to {gain.high:+.1f})",
+        "p by Holm": f"{test.corrected:.2g}",
+    }
 
 
 def search_table(name: str) -> str:

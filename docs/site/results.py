@@ -1,4 +1,4 @@
-"""The tables and pictures of docs/results.md, made from the raw results in docs/data.
+"""The tables and pictures of docs/results.md and docs/lab, made from the raw results in docs/data.
 
     python docs/site/results.py                           # makes all of them again
     python docs/site/results.py studies/frontier          # after taking in the results of a study, by its folder's name
@@ -12,10 +12,10 @@ docs/data/benchmark holds what `lakewright benchmark eval` writes, docs/data/tra
 docs/data/searches a search that was stopped, docs/data/fault the runs that were run again, as they were before, and
 docs/data/printed tables of figures of which no more is left.
 
-In docs/results.md the lines between `<!-- made: NAME -->` and `<!-- end -->` are the table of NAME, and
+In these pages the lines between `<!-- made: NAME -->` and `<!-- end -->` are the table of NAME, and
 docs/images/NAME.svg and NAME-curves.svg are the pictures of a study. The table `forecasts` and
-docs/images/forecasts.svg say how well the difficulty model foresaw what was drawn next, over all studies. One table is
-not made: some answers of the small language model with what they mean, which are examples and no results of a run.
+docs/images/forecasts.svg say how well the difficulty model predicted what was drawn next, over all studies. Tables
+that are not made are listed in tests/test_docs.py, with the reason.
 """
 
 import json
@@ -40,6 +40,7 @@ from result_tables import (
     rounds_of_training,
     search_table,
     teams_table,
+    tested_differences,
     trainee_means,
     valid_by_size,
     valid_of_arms,
@@ -56,7 +57,7 @@ from lakewright.experiments.study.results_table import as_table
 from lakewright.experiments.study.trial_checks import TrialCheck, reliability_of, reliability_table
 
 DOCS = Path(__file__).parents[1]
-PAGE = DOCS / "results.md"
+PAGES = [DOCS / "results.md", *sorted((DOCS / "lab").glob("*.md"))]
 STUDIES = DOCS / "data" / "studies"
 ENGINEERS = DOCS / "data" / "smollm2" / "engineers.json"
 RUNS = ("demo", "smollm2")  # folders of docs/data with a report of each seed
@@ -92,18 +93,49 @@ READERS = {  # arms of the arena that differ in what the engineer reads, or in w
     "shuffled V6": "self-shuffled",
     "`base` with V6": "base",
 }
+TESTED = {  # tables of docs/results.md: the row, its study, and two of its arms
+    "gains": [
+        ("small boards, gaps", "arena", "self-trained", "fixed"),
+        ("larger, gaps", "frontier-forecast", "difficulty", "fixed"),
+        ("larger, gaps", "frontier-taught", "self-trained", "fixed"),
+        ("larger, gaps, asked early", "frontier-early", "self-trained-early", "fixed"),
+        ("small, no gaps", "arena-second", "self-trained", "fixed"),
+        ("larger, no gaps", "random-start", "difficulty", "fixed"),
+    ],
+    "against-static": [
+        ("small boards", "arena", "self-trained", "best-static"),
+        ("larger", "frontier-taught", "self-trained", "best-static"),
+        ("larger, a head start", "frontier-head-start", "self-trained", "best-static"),
+        ("larger, immediate use", "frontier-mended", "self-trained-mended", "best-static"),
+        ("larger, both", "frontier-mended-head-start", "self-trained-mended", "best-static"),
+        ("larger, both, trained briefly", "frontier-thrifty", "self-trained-thrifty", "best-static"),
+        ("larger, asked early, trained briefly", "frontier-early", "self-trained-early", "best-static"),
+    ],
+    "evidence": [
+        ("small boards", "arena", "self", "self-shuffled"),
+        ("the same, twenty more seeds", "arena-evidence", "self", "self-shuffled"),
+        ("larger", "frontier-taught", "self", "self-shuffled"),
+        ("small, no gaps", "arena-second", "self", "self-shuffled"),
+        ("small, an unseen size", "blind-spot", "self", "self-shuffled"),
+    ],
+}
+SABOTEURS = {
+    "`saboteur` behind guard, trial and rollback": "saboteur",
+    "`saboteur` without them": "saboteur-bare",
+    "`fixed`": "fixed",
+}
 WITH_OTHERS = ("frontier-forecast",)  # whose other sizes stand there as one
 GATES = {"arena": (0, 1, 2), "arena-second": (0, 1)}  # seeds of the table NAME-gates
 PRINTED = ("unseen-waits-forced", "best-config", "zero-shot", "learning-curve", "half-hour", "half-hour-seeds")
 TEAMS = {  # docs/data/benchmark by row
     "after the warm-up": "board-network-62-minutes",
-    "after GRPO: [`pretrained`](training.md#the-policy-called-pretrained)": "pretrained",
+    "after GRPO: [`pretrained`](../training.md#the-policy-called-pretrained)": "pretrained",
 }
 MADE = re.compile(r"^( *)(<!-- made: ([\w-]+) -->\n).*?(<!-- end -->)", re.S | re.M)
 
 
 def main(studies: Sequence[str]) -> None:
-    """Takes in the results of finished studies, and makes the page's tables and pictures."""
+    """Takes in the results of finished studies, and makes the tables and pictures of all pages."""
     for study in map(Path, studies):
         folder = STUDIES / study.name
         folder.mkdir(exist_ok=True)
@@ -113,7 +145,7 @@ def main(studies: Sequence[str]) -> None:
 
 
 def made() -> dict[Path, str]:
-    """What each file should hold: the page with its tables, and the pictures."""
+    """What each file should hold: the pages with their tables, and the pictures."""
     found = {path.parent.name: read_config(path, Results) for path in sorted(STUDIES.glob("*/results.json"))}
     pictures = {DOCS / "images" / f"{name}.svg": study_svg(results) for name, results in found.items()}
     curves = {
@@ -133,7 +165,12 @@ def made() -> dict[Path, str]:
         checks = msgspec.json.decode(path.read_bytes(), type=list[TrialCheck])
         tables[f"{path.stem}-trials"] = f"```\n{reliability_table(reliability_of(checks))}\n```"
     tables |= _further_tables(found)
-    return {PAGE: MADE.sub(lambda place: _filled(place, tables), PAGE.read_text())} | pictures | curves
+    texts = {page: page.read_text() for page in PAGES}
+    placed = {name for text in texts.values() for _, _, name, _ in MADE.findall(text)}
+    if unplaced := tables.keys() - placed:
+        raise ValueError(f"no page has these tables; put their marks into one of docs/lab: {sorted(unplaced)}")
+    pages = {page: MADE.sub(lambda place: _filled(place, tables), text) for page, text in texts.items()}
+    return pages | pictures | curves
 
 
 def _filled(place: re.Match[str], tables: Mapping[str, str]) -> str:
@@ -148,6 +185,8 @@ def _further_tables(found: Mapping[str, Results]) -> dict[str, str]:
         kept = printed(f"{name}-sizes")
         tables[f"{name}-sizes"] = valid_by_size(found[name], kept, arms, sizes, others=name in WITH_OTHERS)
     tables |= {f"{name}-gates": rewards_and_gates(found[name], seeds) for name, seeds in GATES.items()}
+    tables |= {name: tested_differences(found, rows) for name, rows in TESTED.items()}
+    tables["saboteur"] = valid_of_arms(found["arena"], SABOTEURS, (0, 1, 2))
     tables["arena-readers"] = valid_of_arms(found["arena"], READERS, (0, 1, 2))
     tables["fault"] = before_and_since(found)
     tables["moments"] = arms_again(found["arena"], found["arena-moments"], (0, 1, 2))

@@ -29,7 +29,7 @@ class RulesTeacher(Stateless):
     def for_objective(cls, objective: Objective) -> Self:
         """The rule whose frontier is where problems are worth most: for learnability, p (1 - p), around one half.
 
-        The regret pays until about 0.6 (docs/results.md, "Does the trial predict?"), so there only a valid rate that is
+        The regret pays until about 0.6 (docs/lab/trials-and-gains.md), so there only a valid rate that is
         nearly zero is too low.
         """
         return cls() if objective == "learnability" else cls(easier_below=0.1, harder_above=0.4)

@@ -127,5 +127,5 @@ def _estimate_spreads(values: Mapping[Cell, Sequence[float]], answers: int) -> d
 
 
 def _value_rare_answer(values: Sequence[float], answers: int) -> float:
-    """What a problem is worth of which one answer differs, next to the end of 0 to 1 that `values` are nearer to."""
+    """The worth of a problem of which one answer differs, next to the end of 0 to 1 that `values` are nearer to."""
     return 1 / answers if float(np.mean(values)) < 0.5 else 1 - 1 / answers

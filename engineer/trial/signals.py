@@ -20,7 +20,7 @@ FEWEST = 2  # problems of a cell, however small its share
 
 
 class TrialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Whether and how proposals are tried before one is trained on."""
+    """The settings of the trial of proposals, before one is trained on."""
 
     enabled: bool = True
     """Whether proposals are tried by rollouts before training."""

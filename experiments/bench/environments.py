@@ -32,7 +32,7 @@ Play = Callable[[], float]
 
 
 class PogemaRate(msgspec.Struct, frozen=True):
-    """What POGEMA's own process says."""
+    """The answer of POGEMA's own process."""
 
     version: str
     rate: float
@@ -56,7 +56,7 @@ def measure_rates(pogema: Path | None = None) -> Bench:
 
 
 def _prepare_lake(count: int) -> Play:
-    """Random play in so many environments; compiled, and at once in the middle of their episodes."""
+    """Random play in a number of environments; compiled, and at once in the middle of their episodes."""
     kind: dict[str, Any] = {"size": SIZE, "agents": AGENTS, "hole_ratio": HOLE_RATIO, "step_limit": STEPS}
     env = gymnasium.make_vec(LAKE, num_envs=count, **kind)
     env.reset(seed=0)
@@ -78,7 +78,7 @@ def _prepare_pogema(python: Path, count: int) -> Play:
 
 
 def _run_pogema(python: Path, count: int) -> list[PogemaRate]:
-    """The rates of so many processes at the same time, each with one environment, which is how POGEMA is vectorised."""
+    """The rates of several processes at the same time, each with one environment, which is how POGEMA is vectorised."""
     words = [str(python), str(SCRIPT), *map(str, (SIZE, AGENTS, STEPS, SECONDS))]
     try:
         started = [

@@ -2,7 +2,7 @@
 
 lakewright bench --files
 
-Core and files take turns in one run; rates are medians. Start-up is that of whole processes whose programs are kept.
+Core and files take turns in one run; rates are medians. Start-up is that of whole processes whose programs are cached.
 """
 
 import functools
@@ -121,7 +121,7 @@ def file_rates(folder: Path, size: int) -> Iterator[FileRate]:
 
 
 def _time_first_boards(folder: Path) -> tuple[dict[int, float], dict[int, float]]:
-    """Seconds by agents, with all programs kept, and with none."""
+    """Seconds by agents, with all programs cached, and with none."""
 
     def given(agents: int) -> list[str]:
         kind = ["--size", "8", "--agents", str(agents), "--hole-ratio", "0.3", "--wait-ratio", "0.5"]

@@ -1,4 +1,4 @@
-"""How many boards a second the lake draws, solves and verifies on this machine, and how many its peers solve.
+"""Boards a second that the lake draws, solves and verifies on this machine, and that its peers solve.
 
 lakewright bench --json
 
@@ -50,7 +50,7 @@ class Case:
 def measure_rates(only: int | None = None, on_progress: Callable[[], object] = lambda: None) -> Bench:
     """Runs every benchmark: generate, solve and verify, where time goes, and the peers.
 
-    only: of so many agents, or None for all.
+    only: of this number of agents, or None for all.
     """
     found: list[Measurement] = []
     profiles: list[Profile] = []
@@ -156,7 +156,7 @@ def _compare_with_peers(ours: Measurement, theirs: list[Measurement]) -> Measure
 
 
 def describe_machine() -> dict[str, Any]:
-    """What the rates depend on: the processor, its cores, JAX's device, and the versions of packages and peers."""
+    """The conditions of the rates: the processor, its cores, JAX's device, and the versions of packages and peers."""
     device = jax.devices()[0]
     return {
         "processor": _read_processor(),

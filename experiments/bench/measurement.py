@@ -1,4 +1,4 @@
-"""What a benchmark found, for programs and, as Markdown, for people."""
+"""The result of a benchmark, for programs and, as Markdown, for people."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any

@@ -42,7 +42,7 @@ class Peer:
 
 @dataclasses.dataclass(frozen=True)
 class Answers:
-    """What one worker found of boards `first`, `first + 1` ... (modulo their number), and in how many seconds."""
+    """The result of one worker on boards `first`, `first + 1` ... (modulo their number), and in how many seconds."""
 
     first: int
     costs: list[int | None]

@@ -1,4 +1,4 @@
-"""Random play in POGEMA for some seconds: run by the Python of an environment with it, which has nothing of ours.
+"""Random play in POGEMA for some seconds: run by the Python of an environment with it, which lacks this package.
 
 python pogema_play.py SIZE AGENTS STEPS SECONDS
 """

@@ -1,4 +1,4 @@
-"""How many plans a second the simulator judges, and how many joint moves a second the environment makes."""
+"""Plans a second that the simulator judges, and joint moves a second that the environment makes."""
 
 from collections.abc import Iterator
 

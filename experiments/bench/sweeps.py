@@ -1,4 +1,4 @@
-"""What a sweep costs on top of the solver: with workers, with Ray, in memory, and with tiny shards.
+"""The cost of a sweep on top of the solver: with workers, with Ray, in memory, and with tiny shards.
 
 lakewright bench --sweeps
 
@@ -109,7 +109,7 @@ def beside_solver(case: tuple[int, int, int]) -> Beside:
 
 
 def measure_rate(executor: Executor, workers: int) -> float:
-    """Boards a second of a sweep, while all of so many workers were at work."""
+    """Boards a second of a sweep, while all workers were at work."""
     with tempfile.TemporaryDirectory() as folder:
         spec = spec_of(*CASES[0], SHARDS)
         records = [shard.record for shard in sweep(spec, executor, Path(folder) / "sweep")]

@@ -1,4 +1,4 @@
-"""What an engineer's folder costs a trainer: problems drawn and outcomes recorded, beside a step of TRL.
+"""The cost of an engineer's folder for a trainer: problems drawn and outcomes recorded, beside a step of TRL.
 
 lakewright bench --trainers
 
@@ -40,7 +40,7 @@ class Digits(Environment):
         return Problem(f"{text}=", text)
 
     def judge(self, problem: Problem, answer: str) -> Verdict:
-        """Whether they are the same."""
+        """Valid if they are the same."""
         return Verdict(answer == problem.answer, float(answer == problem.answer), "no" * (answer != problem.answer))
 
 

@@ -2,7 +2,7 @@
 
     DIR/benchmark.jsonl  DIR/benchmark.parquet  DIR/manifest.json
 
-The rows of a cell are kept in DIR/cells/ until all cells are done, so that a killed build resumes cell by cell.
+The rows of a cell are saved in DIR/cells/ until all cells are done, so that a killed build resumes cell by cell.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ MANIFEST = "manifest.json"
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What determines every byte of the rows: another request needs another folder."""
+    """The request that determines every byte of the rows: another request needs another folder."""
 
     format: int
     tier: str
@@ -123,7 +123,7 @@ def read_benchmark(folder: Path) -> tuple[BenchmarkManifest, pa.Table]:
 def _draw_cells(
     parts: Path, tier: Tier, request: Request, where: ExecutorChoice, on_progress: Callable[[int], object]
 ) -> list[BenchmarkRow]:
-    """The rows of all cells, drawn unless they are kept; one task has all cells that could share a board.
+    """The rows of all cells, drawn unless they are saved; one task has all cells that could share a board.
 
     parts: the folder of the cells. tier, request: what is drawn. where: by whom. on_progress: as of `build_benchmark`.
     """

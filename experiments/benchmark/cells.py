@@ -67,7 +67,7 @@ def draw_cell(cell: BenchmarkCell, tier: Tier, seed: int, taken: set[Fingerprint
 
 
 def moved_from(row: BenchmarkRow) -> Moved | None:
-    """What was drawn instead of the row's cell; None where it was drawn as requested."""
+    """The cell that was drawn instead of the row's; None where it was drawn as requested."""
     holes = sum(line.count("H") for line in row.grid)
     asked = holes_of(row.size, row.agents, row.hole_ratio or 0.0)
     if (holes, row.drawn_wait_ratio) == (asked, row.wait_ratio):
@@ -79,7 +79,7 @@ def moved_from(row: BenchmarkRow) -> Moved | None:
 def _draw_nearest(
     cell: BenchmarkCell, wait_ratio: float, count: int, seed: int, taken: set[Fingerprint]
 ) -> tuple[EnvConfig, list[Row]]:
-    """Boards of a cell and what they were drawn with: as requested or, where that is impossible, the nearest.
+    """Boards of a cell and what they were drawn with: as requested or, if impossible, the nearest.
 
     The nearest has the fewest holes removed, and then the nearest share of forced waits, which is then 0 or 1.
     """

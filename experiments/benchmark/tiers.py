@@ -19,7 +19,7 @@ class Tier(msgspec.Struct, frozen=True):
 
     @property
     def count(self) -> int:
-        """How many boards there are."""
+        """The number of boards."""
         return len(self.cells()) * len(self.wait_ratios) * self.boards
 
 

@@ -98,7 +98,7 @@ def _judge(given: tuple[pa.RecordBatch, pa.ListArray]) -> tuple[pa.RecordBatch, 
 
 
 def _missing(rows: pa.RecordBatch, plans: pa.ListArray) -> dict[int, str | InputError]:
-    """Which rows miss a plan."""
+    """The rows that lack a plan."""
     missing = pc.and_(plans.is_null(), pc.invert(pc.is_in(rows["status"], WITHOUT_PLAN)))
     places = np.flatnonzero(missing.to_numpy(zero_copy_only=False)).tolist()
     remedy = "add one to the row, or a row of its id to --plans"
@@ -106,7 +106,7 @@ def _missing(rows: pa.RecordBatch, plans: pa.ListArray) -> dict[int, str | Input
 
 
 def _unfit(rows: pa.RecordBatch, plans: pa.ListArray, index: PlanIndex, path: Path) -> dict[int, str | InputError]:
-    """Which rows have a plan in the file `path` that does not fit them, and which row of that file is wrong."""
+    """The rows that have a plan in the file `path` that does not fit them, and which row of that file is wrong."""
     problems: dict[int, str | InputError] = {}
     names = rows["id"]
     for place, (plan, agents) in enumerate(zip(to_python(plans), rows["agents"].to_pylist(), strict=True)):

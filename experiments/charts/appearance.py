@@ -1,4 +1,4 @@
-"""How every curve and chart looks: ink, colours, markers, lines."""
+"""The appearance of curves and charts: ink, colours, markers, lines."""
 
 import io
 from typing import TYPE_CHECKING, Any

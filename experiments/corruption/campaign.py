@@ -43,7 +43,7 @@ HEAD = ("command", "file", "damaged", *OUTCOMES)
 
 
 class Case(msgspec.Struct, frozen=True):
-    """A case of a campaign of `seed`: what was damaged how, and what came of it.
+    """A case of a campaign of `seed`: what was damaged and how, and the outcome.
 
     what: what the file is. detail: for a fault, what is wrong.
     """
@@ -60,7 +60,7 @@ class Case(msgspec.Struct, frozen=True):
 
 
 class Total(msgspec.Struct, frozen=True):
-    """How many cases of a command and a kind of file came to what. faults: some of the cases that are faults."""
+    """The counts of outcomes of a command and a kind of file. faults: some of the cases that are faults."""
 
     command: str
     what: str
@@ -69,7 +69,7 @@ class Total(msgspec.Struct, frozen=True):
 
 
 class Ended(NamedTuple):
-    """What a command left: its exit code, what it printed and wrote, its errors, and the end of a traceback."""
+    """The result of a command: its exit code, what it printed and wrote, its errors, and the end of a traceback."""
 
     code: int
     result: dict[str, bytes]
@@ -161,7 +161,7 @@ class Trials:
         return Case(self._seed, number, command.name, what, file, kind, change, outcome, detail)
 
     def _expect(self, command: Command) -> Ended:
-        """What a command does with undamaged files, the same each time."""
+        """The result of a command with undamaged files, the same each time."""
         if command.name not in self._expected:
             self._copy(command)
             first = self._call(command)
@@ -207,7 +207,7 @@ class Trials:
 
 
 def judge(ended: Ended, expected: Ended, harmless: bool) -> tuple[str, str]:
-    """The outcome of a case, and what is wrong. harmless: whether another result is no fault.
+    """The outcome of a case, and what is wrong. harmless: whether another result is right.
 
     ended, expected: what the command did with damaged and with undamaged files.
     """

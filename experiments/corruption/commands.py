@@ -28,8 +28,8 @@ class Command:
 
     words: what is given after `lakewright`. folders: folders and files that it needs, of which the first is damaged.
     reads: patterns of the files of the first folder that may be damaged, by what they are. inputs: patterns of the
-    user's own files, which may be others without a fault. writes: patterns of the files that are its result, besides
-    what it prints. weight: how often it is drawn.
+    user's own files, which may be others without a fault. writes: patterns of the files that are its result, in
+    addition to what it prints. weight: how often it is drawn.
     """
 
     name: str
@@ -41,7 +41,7 @@ class Command:
     weight: float = 1.0
 
     def targets(self, fixtures: Path) -> list[tuple[str, str]]:
-        """What each file that may be damaged is, and its place in the fixtures."""
+        """The kind of each file that may be damaged, and its place in the fixtures."""
         found: dict[str, str] = {}
         damaged = fixtures / self.folders[0]
         for what, pattern in self.reads.items():
@@ -63,7 +63,7 @@ class Command:
 
 
 def target_in(work: Path, fixtures: Path, place: str) -> Target:
-    """The file to damage in a copy of the fixtures, with its like of another run and from before."""
+    """The file to damage in a copy of the fixtures, with the same file of another run and of an older version."""
     top, _, rest = place.partition("/")
     name, dot, suffix = top.partition(".")
     other = fixtures / (f"{name}.other{dot}{suffix}" if dot else f"{name}.other") / rest

@@ -77,7 +77,7 @@ def _truncate(path: Path, random: np.random.Generator) -> str:
 
 
 def _change_field(path: Path, random: np.random.Generator) -> str:
-    """Changes a value of a record; where the text is no record any more, a byte of it."""
+    """Changes a value of a record; where the text is not a record any more, a byte of it."""
     try:
         return {JSON: _change_json, LINES: _change_line, TABLE: _change_cell, SETTINGS: _change_setting}[path.suffix](
             path, random

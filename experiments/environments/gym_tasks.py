@@ -73,7 +73,7 @@ class GymTask:
     """
 
     def __init__(self, name: str, settings: Mapping[str, Any], seconds: float) -> None:
-        """Raises InputError where there is no such task, or it has no curriculum or no such setting.
+        """Raises InputError on an unknown task or setting, or a task without a curriculum.
 
         name: of the task. settings: fields of its config that are on no ladder. seconds: that a problem or a score may
         take.

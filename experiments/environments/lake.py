@@ -125,7 +125,7 @@ def row_of(problem: Problem) -> Row:
 
 
 def problem_of(row: Row) -> Problem:
-    """A board as a problem of the loop, whose policy sees the row and not a prompt in words."""
+    """A board as a problem of the loop, whose policy sees the row and not a prompt in text."""
     return Problem("", data=row, cell=cell_of(row), key=board_key(row))
 
 
@@ -151,13 +151,13 @@ class Lake(Environment):
         return design_of(EnvConfig({size: SizeConfig(0.25, 0.25, wait) for size in (3, 4, 5, 6)}, self.agents))
 
     def make(self, cell: Cell, rng: random.Random) -> Problem:
-        """A board of a cell, as a question in words."""
+        """A board of a cell, as a question in text."""
         config = self._config_of(cell)
         (row,) = rows_of(generate(config, rng.getrandbits(31), 1), config)
         return self._in_words(row)
 
     def judge(self, problem: Problem, answer: str) -> Verdict:
-        """The simulator's verdict on a plan in words, which is read strictly."""
+        """The simulator's verdict on a plan in text, which is read strictly."""
         from lakewright.experiments.interop.text_tasks import TextTask, score
 
         row = row_of(problem)
@@ -206,7 +206,7 @@ class Lake(Environment):
         return "\n".join([f"{row.size}x{row.size}", *row.grid, agents, f"answer: {answer[:500]}"])
 
     def draw(self, design: Design, count: int, seed: int, first: int = 0) -> list[Problem]:
-        """As `Environment.draw`, by the vmapped generator, as questions in words."""
+        """As `Environment.draw`, by the vmapped generator, as questions in text."""
         rows = self.draw_rows(design, count, seed, first)
         return [msgspec.structs.replace(self._in_words(row), version=design.version) for row in rows]
 
@@ -223,8 +223,8 @@ class Lake(Environment):
     def _config_of(self, cell: Cell) -> EnvConfig:
         """A config of the boards of a cell.
 
-        The ratio of a number of holes is over the largest that a config may have where that rounds up to this number,
-        as on 3x3: three of five cells.
+        The ratio of a number of holes is over the largest that a config may have where the ratio rounds up to this
+        number, as on 3x3: three of five cells.
         """
         agents = int(cell.given[0]) if cell.given else self.agents
         hole_ratio, wait = cell.values

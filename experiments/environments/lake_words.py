@@ -1,4 +1,4 @@
-"""How the lake is called in prompts, evidence and summaries."""
+"""The names of the lake in prompts, evidence and summaries."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""Whether a text is an expression that other people's scorers may evaluate as Python: numbers, names and lists."""
+"""A check of texts that other people's scorers evaluate as Python: only numbers, names and lists pass."""
 
 import ast
 

@@ -21,7 +21,7 @@ TRIES = 16  # numbers for a problem, as now and then one gives none
 
 
 class GymWords(Words, frozen=True, kw_only=True):
-    """What strata are called. labels: of each."""
+    """The names of strata. labels: of each."""
 
     labels: Mapping[Stratum, str] = MappingProxyType({})
 

@@ -14,7 +14,7 @@ class OutOfTime(BaseException):
 
 
 def run_within(seconds: float, work: Callable[[], Result]) -> Result:
-    """What `work` returns. Raises OutOfTime inside it once it has taken so many seconds.
+    """The result of `work` returns. Raises OutOfTime inside it once it has taken `seconds`.
 
     Only Python code can be stopped: a loop inside a library in C ends by itself or not at all.
     """

@@ -1,1 +1,1 @@
-"""Evaluation of whoever answers on a fixed set of boards, kept answer by answer."""
+"""Evaluation of policies, solvers and servers on a fixed set of boards, saved answer by answer."""

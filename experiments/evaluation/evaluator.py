@@ -1,8 +1,8 @@
-"""Evaluation of an answerer on a fixed set of boards, kept answer by answer.
+"""Evaluation of an answerer on a fixed set of boards, saved answer by answer.
 
     OUT/job.json  OUT/answers.jsonl  OUT/verdicts.jsonl  OUT/summary.json
 
-Answers are kept as they come and judged at the end, so that the same command resumes after a kill, and more boards or
+Answers are saved as they come and judged at the end, so that the same command resumes after a kill, and more boards or
 samples may be added later. Rows without labels are solved first: see `labels`.
 """
 
@@ -30,7 +30,7 @@ from lakewright.policy.judging import judge_plans, read_plan
 
 
 class EvaluationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is asked. per_cell: the most boards for each number of agents and size. prompt: the codec's `own`, its
+    """The questions asked. per_cell: the most boards for each number of agents and size. prompt: the codec's `own`, its
     `compact` form, or that of the `row`.
     """
 
@@ -75,7 +75,7 @@ def evaluate(
 
     answerer: makes the answerer for the folder `out`. on_progress: gets the kind of progress, how much was added, and
     the total. Raises InputError on bad input, on an `out` of another
-    evaluation, and where an endpoint fails; the answers so far are kept.
+    evaluation, and where an endpoint fails; the answers so far are saved.
     """
     if benchmark.resolve() == (out / VERDICTS).resolve():
         raise InputError(f"{benchmark}: would be overwritten by the verdicts; choose another --out")
@@ -178,7 +178,7 @@ def _count_tokens(answers: Sequence[AnswerRow], spent: float) -> Tokens:
 
 
 class JudgedRow(msgspec.Struct, frozen=True):
-    """A line of verdicts.jsonl: the verdict on an answer, and if it is no plan the reason and the problem found."""
+    """A line of verdicts.jsonl: the verdict on an answer, and of a text without a plan reason and problem."""
 
     sample: int
     verdict: VerdictRow

@@ -1,1 +1,1 @@
-"""What a run needs of a machine: its memory as arithmetic, and whether this machine has it before anything is spent."""
+"""The needs of a run: its memory as arithmetic, and a check of this machine before anything is spent."""

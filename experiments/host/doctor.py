@@ -1,4 +1,4 @@
-"""Whether a machine has what a run needs, said before anything is spent: one finding per question."""
+"""Checks that a machine has what a run needs, before anything is spent: one finding per question."""
 
 import re
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ LOST = 1e-4  # learning rates below it vanish in bf16 weights: a weight of 0.02 
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """What was found. change: what to do about it, empty where it fits."""
+    """The result of one check. change: what to do about it, empty where it fits."""
 
     question: str
     found: str
@@ -137,7 +137,7 @@ def _check_disk(machine: Machine, need: Estimate) -> Finding:
 
 
 def _check_shared_folder(settings: RunSettings, machine: Machine) -> Iterator[Finding]:
-    """What processes exchange through shared memory; containers have 64 MB unless told otherwise."""
+    """The shared memory that processes exchange data through; containers have 64 MB by default."""
     if machine.shared is None or not (settings.launch.processes > 1 or settings.grpo.host.vllm == "colocate"):
         return
     wanted = SHARED_EACH * -(-settings.launch.processes // _count_hosts(settings))

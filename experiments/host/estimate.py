@@ -46,11 +46,11 @@ class Phase(msgspec.Struct, frozen=True):
 
 
 class Estimate(msgspec.Struct, frozen=True):
-    """What a run takes, in bytes.
+    """The memory of a run, in bytes.
 
     phases: in one process each. known: whether activations are among the items, which no arithmetic here has for a
     network on the board. loading: of the host's memory while every process holds the model, before it is on its GPU.
-    checkpoint: one of them on disk. disk: all of a run, with the most that is kept while a stage trains.
+    checkpoint: one of them on disk. disk: all of a run, with the most that is saved while a stage trains.
     """
 
     model: str
@@ -125,7 +125,7 @@ def _count_frozen(settings: RunSettings, shape: ModelShape) -> int:
 
 
 def _list_standing(settings: RunSettings, trained: Trained) -> dict[str, int]:
-    """What a training process holds all the time."""
+    """The memory that a training process holds all the time."""
     copy, grpo = trained.shape.parameters * trained.number, settings.grpo
     return {
         "weights": weights(trained),
@@ -178,7 +178,7 @@ def _estimate_update(settings: RunSettings, trained: Trained, lengths: Lengths) 
 
 
 def _estimate_step(trained: Trained, tokens: int, head: int, repeats: bool = False) -> dict[str, int]:
-    """What a step takes: kept activations, and one after the other what head, layers and optimizer work with."""
+    """The memory of a step: saved activations, and one after the other what head, layers and optimizer work with."""
     known = trained.shape.widths is not None
     kept = kept_activations(trained, tokens, repeats) if known else 0
     layers = backward_work(trained, tokens, repeats) if known else 0
@@ -257,7 +257,7 @@ def _estimate_decoding(
 
 
 def _estimate_disk(settings: RunSettings, shape: ModelShape, checkpoint: int) -> int:
-    """Checkpoints of the warm-up and of every stage, those of a trained engineer, and a training that is kept."""
+    """Checkpoints of the warm-up and of every stage, those of a trained engineer, and a training that is saved."""
     stages = settings.stages * (2 if settings.teacher == "self_trained" else 1)
     kept = (4 * shape.parameters - shape.matrices) * FULL if settings.warmup.steps else 0
     return (1 + stages) * checkpoint + max(kept, checkpoint)

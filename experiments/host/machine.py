@@ -1,4 +1,4 @@
-"""What a machine has that a run may need: looked up once, before anything is loaded."""
+"""The resources of a machine that a run may need: looked up once, before anything is loaded."""
 
 import contextlib
 import importlib.metadata
@@ -34,13 +34,13 @@ class Accelerator(msgspec.Struct, frozen=True):
 
 
 class Machine(msgspec.Struct, frozen=True):
-    """What was found. Sizes are bytes.
+    """The resources that were found. Sizes are bytes.
 
     driver, cuda: versions of NVIDIA's driver and of the CUDA that torch was built with, None where there is none.
     disk: free in the folder of the run. shared: free shared memory, None where the system has no such folder.
     taken: those ports of this machine that something listens on. server: whether the vLLM server answers. model: where
-    the run's model is: `folder`, `cache`, `hub`, or nothing. cache: where compiled programs are kept. askable: what is
-    missing to ask the engineer.
+    the run's model is: `folder`, `cache`, `hub`, or nothing. cache: where compiled programs are cached. askable: what
+    is missing to ask the engineer.
     """
 
     cores: int

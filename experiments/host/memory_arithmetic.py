@@ -15,7 +15,7 @@ SHARDED = ("zero3", "fsdp1", "fsdp2")
 
 
 class Sharing(msgspec.Struct, frozen=True):
-    """How processes share a model: a launch config and their number."""
+    """The sharing of a model by processes: a launch config and their number."""
 
     config: str
     processes: int
@@ -31,7 +31,7 @@ class Sharing(msgspec.Struct, frozen=True):
 
 
 class Trained(msgspec.Struct, frozen=True):
-    """What is trained, and how. number: bytes of one. adapter: its weights, 0 where all are trained.
+    """The trained weights and their optimizer. number: bytes of one. adapter: its weights, 0 where all are trained.
 
     frozen: weights that are not trained. rounded: whether weights in full precision compute in half (autocast).
     """
@@ -88,7 +88,7 @@ def optimizer_state(trained: Trained) -> int:
 
 
 def optimizer_work(trained: Trained) -> int:
-    """What a step takes and gives back: Muon's stacks of equal matrices; the buckets of DeepSpeed."""
+    """The memory that a step takes and frees: Muon's stacks of equal matrices; the buckets of DeepSpeed."""
     if trained.sharing.config.startswith("zero"):
         return 2 * min(BUCKET, trained.count) * HALF
     if trained.optimizer == "muon" and not trained.adapter:
@@ -97,7 +97,7 @@ def optimizer_work(trained: Trained) -> int:
 
 
 def kept_activations(trained: Trained, tokens: int, repeats: bool = False) -> int:
-    """What the layers keep of `tokens` tokens until the backward pass; with checkpointing only the input of each.
+    """Activations of `tokens` tokens that layers save until the backward pass; with checkpointing only their inputs.
 
     repeats: whether keys and values are repeated for each group of heads, as they are where there is a mask.
     """
@@ -108,7 +108,7 @@ def kept_activations(trained: Trained, tokens: int, repeats: bool = False) -> in
 
 
 def backward_work(trained: Trained, tokens: int, repeats: bool = False) -> int:
-    """What the backward pass of a layer takes and gives back; with checkpointing it first computes the layer again."""
+    """The memory that a layer's backward pass takes and frees; with checkpointing it computes the layer again."""
     widths = trained.shape.widths
     assert widths
     again = _of_a_layer(trained, widths, repeats) if trained.checkpointing else 0

@@ -43,7 +43,7 @@ class Widths(msgspec.Struct, frozen=True):
 
 
 class ModelShape(msgspec.Struct, frozen=True):
-    """What the memory of a model depends on; numbers of weights.
+    """The numbers of weights that the memory of a model depends on.
 
     matrices: of those that Muon trains. stacked: of the most matrices of one shape, which Muon orthogonalises together.
     embeddings: of the input. projections: of the layers' query, key, value, gate and up matrices. linear: inputs +

@@ -29,7 +29,7 @@ def extras_of(settings: RunSettings) -> list[str]:
 
 
 def needed_packages(settings: RunSettings) -> list[Requirement]:
-    """What must be installed, those that extras of other packages ask for included (TRL's own, for vLLM)."""
+    """The packages that must be installed, with those that extras of other packages need (TRL's own, for vLLM)."""
     found = [Requirement(PROJECT), *_of(PROJECT, ["", *extras_of(settings)])]
     nested = [part for asked in found if asked.extras for part in _of(asked.name, list(asked.extras))]
     if settings.launch.config.startswith("zero"):
@@ -54,7 +54,7 @@ def misfits(settings: RunSettings, version_of: Versions) -> Iterator[str]:
 
 
 def _of(package: str, extras: list[str]) -> Iterator[Requirement]:
-    """What a package asks for with these extras, "" for none; nothing where it is not installed."""
+    """The requirements of a package with these extras, "" for none; nothing where it is not installed."""
     try:
         lines = importlib.metadata.requires(package) or []
     except importlib.metadata.PackageNotFoundError:

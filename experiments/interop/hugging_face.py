@@ -32,7 +32,7 @@ class ConfigFile(NamedTuple):
 
 
 class Exported(msgspec.Struct, frozen=True):
-    """What an export holds: its boards, and how many each config has."""
+    """The contents of an export: its boards, and their number by config."""
 
     boards: int
     configs: dict[str, int]

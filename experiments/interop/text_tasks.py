@@ -17,13 +17,13 @@ VALID, COST = 0.7, 0.3  # an answer that costs c beyond the optimum scores VALID
 
 
 class TextTask(msgspec.Struct, frozen=True):
-    """A board with its labels, as a question in words."""
+    """A board with its labels, as a question in text."""
 
     row: Row
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> "TextTask":
-        """The task of a row's fields, as JSON has them. Raises ValueError where they are no row."""
+        """The task of a row's fields, as JSON has them. Raises ValueError where they are not a row."""
         return cls(msgspec.convert(fields, Row))
 
     @property
@@ -62,7 +62,7 @@ CHUNK = 32
 
 
 class BoardStream:
-    """The endless set of boards of a kind and a seed. Raises InputError where there are no such boards."""
+    """The endless set of boards of a kind and a seed. Raises InputError where such boards do not exist."""
 
     def __init__(self, size: int, agents: int, hole_ratio: float, wait_ratio: float, seed: int) -> None:
         try:

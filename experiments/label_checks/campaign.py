@@ -5,7 +5,7 @@ lakewright bench --campaign 1000
 Four boards in five are for two agents, the others for three to five; 3x3 to 10x10, crowded and sparse ones. Each label
 is compared with w9-pathfinding's A* over joint states, which ends on boards without a plan too, or its CBS, and with
 the labels of related boards; every plan is replayed by the simulator and by code that shares nothing with it. Some
-boards are solved alone, so that the tail of the times is seen. Batches are kept in a journal, so that a campaign that
+boards are solved alone, so that the tail of the times is seen. Batches are saved in a journal, so that a campaign that
 was killed resumes.
 """
 
@@ -49,7 +49,7 @@ COUNTS = ("boards", "undecided", "uncompared", "wrong")
 
 
 class Tried(msgspec.Struct, frozen=True):
-    """What came of the `batch`th batch of `seed`: boards for so many agents, of one hole ratio.
+    """The outcome of the `batch`th batch of `seed`: boards of a number of agents and a hole ratio.
 
     undecided: without labels; uncompared: where the other solvers took too long; wrong: labels that differ from its, or
     contradict those of related boards, or plans that do not replay at their optimum, or wait where no wait is required.
@@ -71,7 +71,7 @@ class Tried(msgspec.Struct, frozen=True):
 
 
 class Times(msgspec.Struct, frozen=True):
-    """How long boards took, each alone, in milliseconds of processor time; timed: how many of them."""
+    """The time that boards took, each alone, in milliseconds of processor time; timed: how many of them."""
 
     p50: float
     p99: float
@@ -80,7 +80,7 @@ class Times(msgspec.Struct, frozen=True):
 
 
 class Total(msgspec.Struct, frozen=True):
-    """What came of all boards for so many agents, of one hole ratio; fields as in `Tried`."""
+    """The outcome of all boards of a number of agents and a hole ratio; fields as in `Tried`."""
 
     agents: int
     hole_ratio: float
@@ -227,7 +227,7 @@ def _try_batch(seed: int, only: int | None, batch: tuple[int, int]) -> Tried:
 
 
 def _solve_with_peers(board: PlainBoard) -> int | None:
-    """The optimum by A* over joint states; where that takes too long, by CBS, which finds long plans of many agents
+    """The optimum by A* over joint states; where A* takes too long, by CBS, which finds long plans of many agents
     sooner, but never that there is none. None where both take too long.
     """
     cost = w9_joint_astar(board)
@@ -235,7 +235,7 @@ def _solve_with_peers(board: PlainBoard) -> int | None:
 
 
 def _time_row(boards: Board, row: int) -> float:
-    """How much processor time one board takes on its own; other work on the machine hardly matters to that."""
+    """The processor time that one board takes alone; other work on the machine hardly matters to that."""
     alone = jax.tree.map(lambda field: field[row : row + 1], boards)
     taken: list[float] = []
     while not taken or (len(taken) == 1 and taken[0] > LONG):
@@ -246,7 +246,7 @@ def _time_row(boards: Board, row: int) -> float:
 
 
 def _replay_labels(boards: Board, labels) -> np.ndarray:
-    """Whether both plans reach their optima, and the cheaper one waits just where it must: bool [B].
+    """Tests that both plans reach their optima, and that the cheaper one waits just where it must: bool [B].
 
     The simulator must think so, and a replay that shares no code with it.
     """

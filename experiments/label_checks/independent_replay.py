@@ -10,7 +10,7 @@ WAITS = 4
 
 
 class Replay(NamedTuple):
-    """What came of each plan: whether all agents get home without a collision, bool [B], and what that took.
+    """The outcome of each plan: whether all agents reach their goals without a collision, bool [B], and what that took.
 
     makespan, sum_of_costs: of final arrivals, int [B]; waits: whether an agent waits before its own, bool [B]. They
     mean nothing where the plan is not valid.
@@ -54,7 +54,7 @@ def replay_plans(holes: np.ndarray, starts: np.ndarray, goals: np.ndarray, moves
 
 
 def _keep_apart(here: np.ndarray, there: np.ndarray) -> np.ndarray:
-    """Whether no two agents are in one cell after the step, and none have exchanged cells: bool [B]."""
+    """Tests that no two agents are in one cell after the step, and none have exchanged cells: bool [B]."""
     apart = np.ones(len(here), bool)
     for one in range(here.shape[1]):
         for other in range(one):

@@ -1,4 +1,4 @@
-"""Labels of related boards: what one says of the other, whoever made them (metamorphic testing, Chen et al. 1998)."""
+"""Labels of related boards: what one implies for the other (metamorphic testing, Chen et al. 1998)."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,1 +1,1 @@
-"""What a process sets up before it works: libraries, threads, progress bars."""
+"""The setup of a process: libraries, threads, progress bars."""

@@ -1,4 +1,4 @@
-"""What must be settled before JAX and the training libraries work, in every process."""
+"""The setup of JAX and the training libraries, before they work, in every process."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""What the system refuses, a full disk for example, in a line that names the place and the remedy."""
+"""Errors of the system, a full disk for example, in a line that names the place and the remedy."""
 
 import errno
 

@@ -21,7 +21,7 @@ def draw_final_test(settings: RunSettings, chosen: ValidationSettings, held_out:
     """Draws the problems of the test as a held-out set and saves them, unless that is done.
 
     settings, held_out: of the runs. chosen: those of the test. path: where it is saved. In text a problem that is held
-    out already is left out, as there may be few of a kind. Raises InputError where that leaves none.
+    out already is left out, as there may be few of a kind. Raises InputError if none is left.
     """
     if path.exists():
         return

@@ -1,4 +1,4 @@
-"""What a study may conclude: interquartile means with bootstrap intervals, and corrected paired tests."""
+"""The statistics of a study: interquartile means with bootstrap intervals, and corrected paired tests."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""What learning curves say: how high a run is on average, and how soon it is as good as another one at its best."""
+"""Figures of learning curves: the height of a run on average, and the time until it equals another one at its best."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -18,7 +18,7 @@ Curve = Sequence[CurvePoint]
 
 
 class Reached(msgspec.Struct, frozen=True):
-    """How soon an arm is as good on the held-out set as the baseline of the same seed at its best.
+    """The tokens until an arm is as good on the held-out set as the baseline of the same seed at its best.
 
     tokens: generated until then, the median over seeds; None where half of them or more never are. share: of the
     median of the baseline's own tokens until its best, over the same seeds. reached: the seeds that ever are, of
@@ -57,7 +57,7 @@ def tokens_to_best(curve: Curve, baseline: Curve) -> float | None:
 
 
 def sum_up_reached(curves: Mapping[int, Curve], baselines: Mapping[int, Curve]) -> Reached | None:
-    """How soon the runs of an arm reach the best of the baseline. None without seeds that can be compared.
+    """The tokens until the runs of an arm reach the best of the baseline. None without seeds that can be compared.
 
     curves, baselines: of the arm and of the baseline, by seed.
     """

@@ -21,7 +21,7 @@ def study_svg(results: Results) -> str:
 
 
 def _draw_arms(results: Results) -> Figure:
-    """The arms by their last policies and, where that is known, by how they came there."""
+    """The arms by their last policies and, where known, by how they came there."""
     arms, known = sorted(results.arms, key=lambda arm: arm.valid), any(arm.to_best for arm in results.arms)
     figure = Figure((11.6 if known else 8.4, 1.6 + ROW * len(arms)), layout="constrained")
     if known:

@@ -1,4 +1,4 @@
-"""How well the trial of random configs predicted what training on them gained."""
+"""Rank correlations of the trial of random configs with the gains of training on them."""
 
 from collections.abc import Mapping, Sequence
 
@@ -32,7 +32,7 @@ class Prediction(msgspec.Struct, frozen=True):
 
 
 def prediction_of(trial: Trial, plan: Plan, gains: Mapping[str, float]) -> Prediction | None:
-    """How well the trial predicted the gains of the configs, in points by name; None of fewer than three."""
+    """Rank correlations of the trial with the gains of the configs, in points by name; None of fewer than three."""
     tried = {planned.arm: candidate for planned, candidate in zip(plan.runs, trial.candidates, strict=True)}
     if len(gains) < 3:
         return None

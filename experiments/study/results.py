@@ -175,7 +175,7 @@ def _is_finished(plan: Plan, folder: StudyFolder, planned: Planned) -> bool:
 
 
 def _judge_policy(plan: Plan, folder: StudyFolder, run: RunFolder, policy: Stage | None = None) -> Validation:
-    """How a policy, by default a run's last, did on the final test, or without one on the held-out set."""
+    """The outcomes of a policy, by default a run's last, on the final test, or without one on the held-out set."""
     if plan.spec.test:
         return read_record(folder.test_of(run), Validation)
     return read_record((policy or last_policy(run)).validation, Validation)

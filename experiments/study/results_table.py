@@ -60,7 +60,7 @@ def _list_names(names: Sequence[str]) -> str:
 
 
 def _reward_lines(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
-    """What the proposals of an engineer that may be trained earned before the training after each stage, and after it.
+    """The rewards of an engineer's proposals before the training after each stage, and after it.
 
     Means over seeds, of the stages that all seeds have.
     """
@@ -74,7 +74,7 @@ def _reward_lines(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
 
 
 def _taught_lines(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
-    """How far an engineer does what it was taught, means over seeds, after the stages that all seeds have."""
+    """The share of an engineer's changes that are as taught, means over seeds, after the stages that all seeds have."""
     for arm in arms:
         runs = [run.as_taught for run in results.runs if run.arm == arm.arm]
         if stages := min(map(len, runs), default=0):

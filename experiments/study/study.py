@@ -237,7 +237,7 @@ def _plan_runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: Study
 
 
 def _check_seeds(seeds: Sequence[int]) -> None:
-    """Raises ValueError where there is no seed, or one comes twice: both runs would have one folder."""
+    """Raises ValueError without a seed, or where one comes twice: both runs would have one folder."""
     if not seeds:
         raise ValueError("seeds is empty; name at least one")
     if (twice := first_repeated(seeds)) is not None:

@@ -1,4 +1,4 @@
-"""How often a trial was right: its design and the current one are tried again, on many more problems.
+"""Checks of trials: the designs that a trial compared are tried again, on many more problems.
 
 DIR/trial_checks/RUN.stage_NN.json   one comparison each, so that a command that was killed resumes
 """
@@ -86,7 +86,7 @@ def check_trials(out: Path, count: int, boards: int) -> TrialReliability:
 
 
 def reliability_of(checks: list[TrialCheck]) -> TrialReliability:
-    """How the stated probabilities compare with what the checks found, by fifths of them."""
+    """The stated probabilities beside what the checks found, by fifths of them."""
     stated = np.array([check.stated for check in checks])
     better = np.array([float(check.better) for check in checks])
     places = np.minimum((stated * BINS).astype(int), BINS - 1)

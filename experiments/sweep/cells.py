@@ -46,7 +46,7 @@ QUANTITIES = tuple(
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """How often something happens: `count` of `of` boards, the share, and its 95 % interval (Wilson, 1927)."""
+    """The frequency of an event: `count` of `of` boards, the share, and its 95 % interval (Wilson, 1927)."""
 
     count: int
     of: int
@@ -117,7 +117,7 @@ def summarize_sweep(sweep: SweepFolder) -> list[CellSummary]:
 
 
 def make_rate(count: int, of: int) -> Rate:
-    """How often something happens, with Wilson's interval."""
+    """The share of boards on which something happens, with Wilson's interval."""
     return Rate(count, of, count / of if of else None, *wilson(count, of))
 
 

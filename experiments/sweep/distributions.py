@@ -50,7 +50,7 @@ def draw_optima(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
 
 
 def draw_predictors(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
-    """How well each statistic separates boards with a forced wait from others, on the largest boards."""
+    """The power of each statistic to separate boards with a forced wait from others, on the largest boards."""
     known = (
         *("makespan_bound", "cost_bound", "manhattan", "vertex_conflicts", "target_conflicts", "swap_conflicts"),
         *("cardinal_conflicts", "path_overlap", "mdd_nodes", "mdd_overlap", "components", "largest_component"),

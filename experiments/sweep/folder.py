@@ -72,7 +72,7 @@ class SweepFolder:
                     self._tidy()
 
     def manifest(self) -> SweepManifest:
-        """The manifest. Raises InputError where this is no folder of a sweep."""
+        """The manifest. Raises InputError where this is not the folder of a sweep."""
         return CLAIM.read_work(self.folder)
 
     def finished(self) -> set[str]:

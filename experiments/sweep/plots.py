@@ -105,7 +105,7 @@ def _draw_lines(
 
 
 def _draw_maps(name: str, cells: Group, title: str, unit: str) -> Iterator[tuple[str, Figure]]:
-    """How often a wait is forced, by size and hole ratio."""
+    """The share of boards with a forced wait, by size and hole ratio."""
     if not any("wait_required" in cell.rates for cell in cells):
         return
     figure, panels = panels_of(cells, title, share_y=False)
@@ -136,7 +136,7 @@ def _rate_of(name: str) -> Share:
 
 
 def _complement_of(name: str) -> Share:
-    """How often something does not happen."""
+    """The share of boards on which something does not happen."""
 
     def share(cell: CellSummary) -> Rate | None:
         found = cell.rates.get(name)

@@ -50,7 +50,7 @@ class SweepCell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def config(self) -> EnvConfig:
-        """What the generator draws from; only of strata."""
+        """The config that the generator draws from; only of strata."""
         assert self.wait_ratio is not None
         return EnvConfig.single(self.size, self.agents, self.hole_ratio, self.wait_ratio)
 
@@ -76,7 +76,7 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Without wait ratios boards are free draws: uniform, solvable or not. boards: of each cell, and shard: of each shard,
     both one number or one for each number of agents. columns: those of
-    `lakewright.core_jax.statistics.board_features.COLUMNS` that are kept; none for all.
+    `lakewright.core_jax.statistics.board_features.COLUMNS` that are saved; none for all.
     """
 
     sizes: Sizes
@@ -139,7 +139,7 @@ def read_spec(path: Path) -> SweepSpec:
 
 
 def check_memory(spec: SweepSpec, workers: int) -> None:
-    """Raises InputError where the memory of this machine does not hold the boards of so many workers."""
+    """Raises InputError where the memory of this machine does not hold the boards of all workers."""
     available = psutil.virtual_memory().total
     for cell in spec.cells():
         needed = memory_needed(cell.size, cell.agents)

@@ -27,7 +27,7 @@ class EpisodeBook:
         episodes: how many in a row are on one problem; they are a group. position: how many episodes ended before, of
         a trainer that goes on.
 
-        Raises InputError where there is no engineer, or a number is out of range.
+        Raises InputError without an engineer, or a number is out of range.
         """
         if min(count, episodes) < 1 or not 0 <= index < count or position < 0:
             raise InputError(

@@ -353,7 +353,7 @@ def _resolve_environment(name: str) -> str:
 def _check_teacher(teacher: str, options: Mapping[str, Any], settings: FolderSettings, space: DesignSpace) -> None:
     if teacher in MODELS and teacher not in ("endpoint", "self"):
         raise InputError(
-            f"teacher {teacher} asks a checkpoint of a run of ours; choose self, or serve the checkpoint for endpoint"
+            f"teacher {teacher} asks a checkpoint of a run here; choose self, or serve the checkpoint for endpoint"
         )
     if teacher == "endpoint" and settings.endpoint is None:
         raise InputError("teacher endpoint has no server; give endpoint.url and endpoint.model")

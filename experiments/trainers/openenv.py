@@ -17,7 +17,7 @@ from lakewright.experiments.trainers.episodes import EpisodeBook, make_seed
 
 
 class Result(Protocol):
-    """What OpenEnv's clients answer, its `StepResult`."""
+    """The answer of OpenEnv's clients, its `StepResult`."""
 
     observation: Any
     reward: float | None
@@ -25,7 +25,7 @@ class Result(Protocol):
 
 
 class Client(Protocol):
-    """What is used of OpenEnv's synchronous clients."""
+    """The part of OpenEnv's synchronous clients that is used."""
 
     def reset(self, **arguments: Any) -> Result:
         """Begins an episode."""
@@ -35,7 +35,7 @@ class Client(Protocol):
 
 
 class AsyncClient(Protocol):
-    """What is used of OpenEnv's asynchronous clients."""
+    """The part of OpenEnv's asynchronous clients that is used."""
 
     async def reset(self, **arguments: Any) -> Result:
         """Begins an episode."""

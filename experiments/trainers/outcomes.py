@@ -60,7 +60,7 @@ class Answer(msgspec.Struct, frozen=True):
 
     @property
     def verdict(self) -> Verdict:
-        """What became of the answer."""
+        """The verdict on the answer."""
         line = self.line
         return Verdict(line.valid, line.reward, line.failure, line.grades)
 
@@ -80,7 +80,7 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Read(msgspec.Struct, frozen=True):
-    """What was read of the outcomes. offset: the bytes of all whole lines."""
+    """A reading of the outcomes. offset: the bytes of all whole lines."""
 
     answers: list[Answer]
     faults: list[Fault]
@@ -272,7 +272,7 @@ def tally_held_out(space: DesignSpace, held_out: Sequence[Problem], answers: Seq
 
 
 def count_answers(read: Read, groups: int) -> Counts:
-    """What of a reading is fresh, counted."""
+    """The new outcomes of a reading, counted."""
     fresh = read.fresh()
     return Counts(
         answers=sum(answer.line.split == "train" for answer in fresh),

@@ -1,4 +1,4 @@
-"""The recorder: appends what became of answers to the outcomes of a folder, from as many processes as there are."""
+"""The recorder: appends the verdicts on answers to the outcomes of a folder, from as many processes as there are."""
 
 import math
 import os
@@ -22,7 +22,7 @@ class OutcomeRecorder:
     def __init__(self, path: str | Path, environment: Environment | None = None) -> None:
         """Opens the outcomes of a folder.
 
-        environment: that of the folder, if it is already at hand. Raises InputError where there is no engineer.
+        environment: that of the folder, if it is already at hand. Raises InputError without an engineer.
         """
         files = VersionFiles(path)
         self.path = Path(path)

@@ -1,4 +1,4 @@
-"""What the commands on an engineer's folder answer: a report of what was done, the status, and what decisions cost."""
+"""Answers of the commands on an engineer's folder: a report of what was done, the status, and the cost of decisions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -16,7 +16,7 @@ class Spent(msgspec.Struct, frozen=True):
 
 
 class Report(msgspec.Struct, frozen=True):
-    """What a command left: the version, its design and author, whether it is new, why, and what was read for it.
+    """The result of a command: the version, its design and author, whether it is new, why, and what was read for it.
 
     complaint: one line on outcomes that were left out; empty where there are none. rolled_back: whether validation
     fell, so that a trainer may go back to the weights before, too. spent: tokens that the decision cost.

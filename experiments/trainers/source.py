@@ -37,7 +37,7 @@ class ProblemSource:
     def __init__(self, path: str | Path, seed: int = 0, position: int = 0) -> None:
         """Opens the source of a folder.
 
-        Raises InputError where there is no engineer, or where the seed is that of the held-out problems.
+        Raises InputError without an engineer, or where the seed is that of the held-out problems.
         """
         self.path, self.seed, self.position = Path(path), seed, position
         self._files = VersionFiles(path)

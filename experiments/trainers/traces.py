@@ -31,7 +31,7 @@ class Reward(msgspec.Struct, frozen=True):
 
 
 class Trace(msgspec.Struct, frozen=True):
-    """What one agent did. metrics: `valid`, and `failure/NAME` and `grade/NAME` with 1 for what is so."""
+    """The actions of one agent. metrics: `valid`, and `failure/NAME` and `grade/NAME` with 1 for what is so."""
 
     ok: bool = False
     rewards: dict[str, Reward | None] = {}
@@ -71,7 +71,7 @@ class Episode(msgspec.Struct, frozen=True):
 
 
 class Copied(msgspec.Struct, frozen=True):
-    """What became of the lines: recorded now, recorded before, and left out, by reason."""
+    """The counts of lines: recorded now, recorded before, and left out, by reason."""
 
     recorded: int
     before: int
@@ -86,7 +86,7 @@ class Answers(msgspec.Struct, frozen=True):
 
 
 class LeftOutError(Exception):
-    """An episode that is no outcome, and why."""
+    """An episode that does not count as an outcome, and why."""
 
 
 def record_traces(folder: str | Path, run: str | Path) -> Copied:
@@ -96,7 +96,7 @@ def record_traces(folder: str | Path, run: str | Path) -> Copied:
     that is still being written waits for the next time. Episodes of other tasksets, that failed before they were
     scored, or that cannot be read are left out.
 
-    Raises InputError where there is no engineer or no such run.
+    Raises InputError without an engineer or no such run.
     """
     copier = Copier(folder)
     left_out: Counter[str] = Counter()

@@ -28,7 +28,7 @@ from lakewright.experiments.trainers.trl_policy import Completion, TrainedPolicy
 
 
 class EngineerTasks:
-    """What `GRPOTrainer` needs of a folder.
+    """The parts of a folder that `GRPOTrainer` needs.
 
     train_dataset: has `prompt`, `place` and `split`; a row is made when it is first asked for, from the design of then,
     so shuffling hides no change. eval_dataset: the held-out problems; where the trainer evaluates, they guide the
@@ -44,7 +44,7 @@ class EngineerTasks:
         every: optimizer steps between two decisions. places: rows of the data set. chat: whether a prompt is a message
         to a chat model, or plain text. seed: of the problems.
 
-        Raises InputError where there is no engineer, or a number is below 1.
+        Raises InputError without an engineer, or a number is below 1.
         """
         if min(every, places) < 1:
             raise InputError(f"every is {every}, places {places}; choose at least 1")

@@ -21,7 +21,7 @@ TURNS = 1000  # of a trial, at most: those of another step have other seeds
 
 
 class Request(NamedTuple):
-    """What all processes generate: answers to each prompt, with chance from a seed, of at most so many tokens.
+    """Generation in all processes: answers to each prompt, with chance from a seed, up to a number of tokens.
 
     tokens: None is as many as the trainer allows.
     """
@@ -99,7 +99,7 @@ class TrainedPolicy:
         return _gather_answers(answers)[: many * len(request.prompts)]
 
     def _count_repeats(self, answers: int) -> int:
-        """How often a prompt is repeated: a server that samples for the trainer answers in whole groups of its own."""
+        """Repetitions of a prompt: a server that samples for the trainer answers in whole groups of its own."""
         trainer = self.trainer
         if not (trainer.use_vllm and trainer.vllm_mode == "server"):
             return answers
@@ -136,7 +136,7 @@ def _gather_answers(answers: list[Answer]) -> list[Answer]:
 
 @contextlib.contextmanager
 def _leave_as_it_is(trainer: GRPOTrainer, seed: int) -> Iterator[None]:
-    """Chance from a seed in the block; afterwards the trainer's chance, counts and metrics are those of before it."""
+    """Chance from a seed in the block; afterwards the trainer's chance, counts and metrics are restored."""
     metrics, seen = copy.deepcopy(trainer._metrics), trainer.state.num_input_tokens_seen
     devices = [torch.cuda.current_device()] if torch.cuda.is_available() else []
     try:

@@ -38,7 +38,7 @@ class EngineerDataset(Dataset[dict[str, Any]]):
         `seed` is the seed of the problems, 0 where it is null. max_samples: rows; by default 100,000, or all
         held-out problems.
 
-        Raises InputError where there is no engineer, or there are no held-out problems.
+        Raises InputError without an engineer, or there are no held-out problems.
         """
         path = Path(data_files if isinstance(data_files, str) else next(iter(data_files)))
         self.held_out = path.name == HELD_OUT
@@ -115,7 +115,7 @@ def judge_answer(
 
 
 class OpenedFolder:
-    """What a process needs of a folder."""
+    """The objects of a folder that a process needs."""
 
     def __init__(self, path: str, seed: int) -> None:
         self.source = ProblemSource(path, seed)

@@ -29,7 +29,7 @@ Author = Literal["begin", "engineer", "user", "undo"]
 
 
 class FolderSettings(EngineerSettings, frozen=True, forbid_unknown_fields=True):
-    """How the engineer of a folder works, and how a model behind a server is asked."""
+    """The settings of the engineer of a folder, and of a model behind a server."""
 
     endpoint: EndpointSettings | None = None
     """The server of the teacher `endpoint`."""
@@ -42,7 +42,7 @@ class FolderSettings(EngineerSettings, frozen=True, forbid_unknown_fields=True):
 
 
 class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What an engineer was begun with: `engineer.json`.
+    """The arguments that an engineer was begun with: `engineer.json`.
 
     format: of the folder. environment: its name. space: the signature of its design space. teacher, options, settings,
     rounds, seed: as of `Engineer`. held_out, held_out_seed: how many held-out problems there are, drawn from version 0
@@ -62,7 +62,7 @@ class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
 
 class Counts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What was read of the outcomes: answers that count, their groups and tokens, and lines left out by reason."""
+    """The counts of a reading of outcomes: answers that count, their groups and tokens, lines left out by reason."""
 
     answers: int = 0
     held_out: int = 0
@@ -114,7 +114,7 @@ class VersionFiles:
         self.outcomes_path = self.folder / "outcomes.jsonl"
 
     def read_setup(self) -> Setup:
-        """What the engineer was begun with. Raises InputError where there is none, or of another format."""
+        """The arguments that the engineer was begun with. Raises InputError on none, or another format."""
         refuse_file(self.folder)
         if not self.setup_path.exists():
             raise InputError(f"{self.folder}: holds no engineer; lakewright engineer begin makes one")

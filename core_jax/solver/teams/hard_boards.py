@@ -80,7 +80,7 @@ class HardBoard:
         return self._make_decision(None if cheapest.moves is None else True, cheapest, fastest)
 
     def _find_optimum(self, plan: Plan, flooded: Callable[..., tuple], lower: int, checked: bool) -> Answer | None:
-        """An optimal plan, or a bound where the budget ends; None where there is no plan at all.
+        """An optimal plan, or a bound where the budget ends; None where no plan exists.
 
         Args:
             plan: finds it by formulas.

@@ -1,4 +1,4 @@
-"""A game in words: the board as text, joint moves as words, and what became of each."""
+"""A game in text: the board as text, joint moves as text, and the outcome of each."""
 
 from typing import Any
 

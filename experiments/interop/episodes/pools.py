@@ -44,7 +44,7 @@ class BoardPool(NamedTuple):
 
     @property
     def boards(self) -> int:
-        """How many there are."""
+        """The number of boards."""
         return self.params.pool.holes.shape[0]
 
     @property

@@ -1,4 +1,4 @@
-"""What every format must agree on: where agents may stand, and what moves lead from cell to cell."""
+"""Checks that all formats share: where agents may stand, and what moves lead from cell to cell."""
 
 import itertools
 from collections.abc import Sequence

@@ -86,7 +86,7 @@ def _by_ending(ending: str, path: Path, option: str) -> str:
 
 
 def _files_of(out: Path) -> list[Path]:
-    """What is written for `out`: the file itself, and beside a scenario or a result its map."""
+    """The files that are written for `out`: the file itself, and beside a scenario or a result its map."""
     return [out, out.with_suffix(".map")] if out.suffix in (".scen", ".txt") else [out]
 
 
@@ -121,7 +121,7 @@ def _beside(path: Path, name: str) -> Path:
 
 
 def _each(path: Path, ending: str) -> list[Path]:
-    """The files of that ending in a folder, or the one of a file. Raises InputError where a name is no text."""
+    """The files of that ending in a folder, or the one of a file. Raises InputError where a name is not text."""
     files = sorted(path.glob(f"*{ending}")) if path.is_dir() else [path.with_suffix(ending)]
     for file in files:
         try:

@@ -55,7 +55,7 @@ def read_result(text: str, grid: list[str], name: str, place: str) -> Row:
         name: The id of the row.
         place: The file for the message.
 
-    Raises InputError with the line, the value and the remedy where the file is no result.
+    Raises InputError with the line, the value and the remedy where the file is not a result.
     """
     fields, times = _split_parts(text, place)
     if not times:

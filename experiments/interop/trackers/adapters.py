@@ -23,7 +23,7 @@ class Tracker(Protocol):
         ...
 
     def close(self) -> None:
-        """Returns once everything is kept."""
+        """Returns once everything is stored."""
         ...
 
 
@@ -98,7 +98,7 @@ TRACKERS: dict[str, Callable[[RunFolder], Tracker]] = {
 
 
 def prepare_tracker(name: str, folder: RunFolder) -> None:
-    """Makes TRL's own runs of the stages join the group. Raises InputError where there is no such tracker here."""
+    """Makes TRL's own runs of the stages join the group. Raises InputError without such a tracker here."""
     if name not in TRACKERS:
         raise InputError(f"tracker {name!r:.40} is not known; choose from {', '.join(TRACKERS)}")
     if importlib.util.find_spec(name) is None:

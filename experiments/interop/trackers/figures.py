@@ -1,4 +1,4 @@
-"""What trackers are given of a run: figures and pictures at rising steps, from the files of its finished stages."""
+"""The figures of a run for trackers: numbers and pictures at rising steps, from the files of its finished stages."""
 
 import itertools
 import math
@@ -73,7 +73,7 @@ def _list_design(strata: Mapping[Stratum, DesignRow], *, lake: bool) -> Iterator
 
 
 def _read_redesign(stage: Stage, *, lake: bool) -> dict[str, float]:
-    """What the engineer made of the design for the stage that follows, what the trial found, and what it all cost."""
+    """The engineer's changes for the stage that follows, the result of the trial, and their cost."""
     back, done = stage.rolled_back() is not None, read_record(stage.done, Done)
     figures = {"loop/taken_back": float(back), "loop/seconds": done.seconds}
     figures |= dict(_list_design(stage.read_next().design.strata, lake=lake))

@@ -1,4 +1,4 @@
-"""What has been published of a run, and what is still to be: each finished stage once, however it was interrupted."""
+"""The record of what a tracker has of a run: each finished stage is published once, also after interruptions."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -44,7 +44,7 @@ class Publisher:
         write_record(self._file, Published(self._chapters() | {name: chapters.stop}))
 
     def _finished(self) -> int:
-        """How many chapters are finished, in order from the warm-up."""
+        """The number of finished chapters, in order from the warm-up."""
         return self._folder.warmup.done.exists() + len(self._folder.finished_stages())
 
     def _chapters(self) -> dict[str, int]:

@@ -97,7 +97,7 @@ class Tile(msgspec.Struct, frozen=True):
     """A board of a table. row: None if it is not a board, and `problem` says why.
 
     failure, agent, step, answer: of the first plan that was given for it. success: the share of valid plans among the
-    `completions` that were given. failures: the ways in which they fail. kept: whether they can be shown.
+    `completions` that were given. failures: the ways in which they fail. kept: True if they can be shown.
     """
 
     place: int
@@ -115,7 +115,7 @@ class Tile(msgspec.Struct, frozen=True):
 
     @property
     def valid(self) -> bool | None:
-        """Whether all plans are valid, or none; None where some are, or it is not known."""
+        """True if all plans are valid, False if none is; None where some are, or it is not known."""
         return None if self.success is None or 0 < self.success < 1 else self.success == 1
 
 

@@ -147,7 +147,7 @@ def _find_greedy(stage: Stage, tile: Tile) -> Example | None:
 
 
 def _read_digit(stage: Stage, place: int) -> bool | None:
-    """Whether a policy's plan for a held-out board is valid, from folders of versions that saved no plans."""
+    """The verdict on a policy's plan for a held-out board, from folders of versions that saved no plans."""
     return {"1": True, "0": False}.get(read_record(stage.validation, Validation).valid[place : place + 1])
 
 

@@ -25,7 +25,7 @@ MOST_VERSIONS, MOST_DECISIONS = 500, 20  # that are shown, the newest
 
 
 class Noted(msgspec.Struct, frozen=True):
-    """What of a decision is shown; versions note more."""
+    """The parts of a decision that are shown; versions note more."""
 
     attempts: list[Attempt]
     trial: Trial | None

@@ -4,8 +4,9 @@ Claims, of 1 000 policies from the model's prior, after no group, one group or m
 group or not: an interval of 1.96 deviations holds P(valid) in at least 95 % of cells; the error, root mean square, is
 no larger than the deviation; and a forecast errs toward one half: cells that are expected to fail fail at least as
 often as expected, and those that are expected to succeed succeed at least as often. So the model is cautious, by as
-much as docs/reliability.md says, and never sure of more than it knows. It is not calibrated in the strict sense: it
-counts a group as one observation, however many answers it has, and takes the mode of a skewed posterior for its mean.
+much as docs/lab/stated-probabilities.md says, and never sure of more than it knows. It is not calibrated in the strict
+sense: it counts a group as one observation, however many answers it has, and takes the mode of a skewed posterior for
+its mean.
 """
 
 import numpy as np

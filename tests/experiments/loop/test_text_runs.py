@@ -15,6 +15,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.environment import Problem
+from lakewright.engineer.plugins import load_class
 from lakewright.engineer.steps import Next
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.loop.records.history import read_chapters
@@ -41,11 +42,13 @@ from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.policy.models import load_checkpoint
 from lakewright.policy.training import callbacks
 from tests.support.machines.power_cuts import PowerCutError, cut_power
+from tests.support.processes.commands import HOUSE
 from tests.support.processes.killable import begin, code_of, server
 from tests.support.processes.watching import wait_for
 from tests.support.samples.text_runs import ADDITION, KINDS, ROW, TEXT_FILES, finished_text, text_run, timeless
 from tests.support.samples.tiny_runs import decision, files, run_loop, state
 
+OWN = HOUSE / "docs" / "examples" / "own_parts.py"
 SPACE = make_trainee(text_run()).environment.space
 RECORDS: dict[str, type[msgspec.Struct]] = {
     "env.json": Design,
@@ -196,58 +199,16 @@ def test_a_text_run_that_is_killed_at_random_instants_ends_as_if_it_had_not_been
     assert timeless(run) == timeless(finished_text("rules"))
 
 
-OWN = """
-from lakewright.engineer import Delta, Proposal
-from lakewright.engineer.delta import derive_delta
-from lakewright.engineer.samplers.base import Sampled
+def test_a_teacher_and_a_sampler_of_ones_own_run_and_keep_their_state(tmp_path, monkeypatch):
+    sampler = load_class(f"{OWN}:Twice", {}, "sampler", ("learn",))
+    learn = sampler.learn
 
-
-class Longer:
-    \"\"\"Adds a tenth to the share of the last stratum each round.\"\"\"
-
-    def __init__(self, step: float = 0.1):
-        self.step, self.rounds = step, 0
-
-    def propose(self, evidence, design, space, key):
-        self.rounds += 1
-        first, last = list(design.strata)[0], list(design.strata)[-1]
-        share = design.strata[last]["share"] + self.step
-        rows = {**design.strata, last: {**design.strata[last], "share": share}}
-        rows[first] = {**rows[first], "share": 1 - share}
-        return Proposal("", "longer", derive_delta(design, rows, "longer", space))
-
-    def state_dict(self):
-        return {"rounds": self.rounds}
-
-    def load_state_dict(self, state):
-        self.rounds = state.get("rounds", 0)
-
-
-class Twice:
-    \"\"\"Draws twice as many problems, and trains on those with the longest prompts.\"\"\"
-
-    def __init__(self):
-        self.stages = 0
-
-    def draw(self, count, fresh, score, key):
-        drawn = sorted(fresh(2 * count), key=lambda problem: -len(problem.prompt))
-        return Sampled(drawn[:count], 2 * count)
-
-    def learn(self, rollouts, stage, environment):
+    def learn_and_check(self, rollouts, stage, environment):
         assert all(environment.features(problem) for problem, _ in rollouts)
-        self.stages += 1
+        learn(self, rollouts, stage, environment)
 
-    def state_dict(self):
-        return {"stages": self.stages}
-
-    def load_state_dict(self, state):
-        self.stages = state.get("stages", 0)
-"""
-
-
-def test_a_teacher_and_a_sampler_of_ones_own_run_and_keep_their_state(tmp_path):
-    (tmp_path / "own_parts.py").write_text(OWN)
-    mine = [f"teacher={tmp_path}/own_parts.py:Longer", f"sampler.name={tmp_path}/own_parts.py:Twice"]
+    monkeypatch.setattr(sampler, "learn", learn_and_check)
+    mine = [f"teacher={OWN}:Longer", f"sampler.name={OWN}:Twice"]
     settings = text_run(overrides=[*mine, "teacher_options.step=0.125", "trial.enabled=false"])
     run = RunFolder(tmp_path / "run")
     run_loop(settings, run)

@@ -3,8 +3,8 @@
 Claims, of 1 000 studies each. Tests: arms that do not differ have a p-value of at most p in a share p, exactly where
 differences between seeds are normal; and of a family of nine such pairs, Holm's correction calls any different in at
 most 5 %. Student's t over seeds, in the viewer's curves, holds the mean in 95 %. The bootstrap by seed does not: few
-seeds are resampled too alike. It holds the truth as often as COVERAGE and docs/reliability.md say; with one seed, or
-seeds that are all equal, it is a point.
+seeds are resampled too alike. It holds the truth as often as COVERAGE and docs/lab/stated-probabilities.md say;
+with one seed, or seeds that are all equal, it is a point.
 """
 
 import re
@@ -19,7 +19,7 @@ from lakewright.experiments.view.pages.compare_page import make_seed_point
 from tests.support.tools.calibration import SURE, assert_coverage
 
 CASES = 1000
-RELIABILITY = Path(__file__).parents[3] / "docs" / "reliability.md"
+STATED = Path(__file__).parents[3] / "docs" / "lab" / "stated-probabilities.md"
 # In percent, by seeds: how often the 95 % interval of a mean difference, and of an interquartile mean, holds the truth.
 COVERAGE = {2: (51, 51), 3: (73, 73), 5: (84, 90), 10: (89, 93), 20: (92, 94)}
 
@@ -84,7 +84,7 @@ def test_the_interval_of_an_interquartile_mean_holds_the_truth_as_often_as_is_wr
 
 
 def test_what_is_written_are_these_shares():
-    lines = re.findall(r"^\| (\d+) seeds \| (\d+) % \| (\d+) % \|", RELIABILITY.read_text(), re.MULTILINE)
+    lines = re.findall(r"^\| (\d+) seeds \| (\d+) % \| (\d+) % \|", STATED.read_text(), re.MULTILINE)
     assert {int(seeds): (int(mean), int(middle)) for seeds, mean, middle in lines} == COVERAGE
 
 

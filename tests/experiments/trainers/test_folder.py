@@ -181,7 +181,7 @@ def test_what_cannot_be_begun_or_opened_is_refused(folder, tmp_path):
         begin_engineer(folder.path)
     with pytest.raises(InputError, match="holds no engineer; lakewright engineer begin makes one"):
         EngineerFolder(tmp_path / "elsewhere")
-    with pytest.raises(InputError, match="teacher base asks a checkpoint of a run of ours; choose self, or serve"):
+    with pytest.raises(InputError, match="teacher base asks a checkpoint of a run here; choose self, or serve"):
         begin_engineer(tmp_path / "base", teacher="base")
     with pytest.raises(InputError, match="held_out is -1; choose 0 to 100000"):
         begin_engineer(tmp_path / "few", held_out=-1)

@@ -4,8 +4,8 @@ Each function that writes returns the number of its clauses. It is called twice,
 then with room for all. In all of them:
 
 steps: int64 [N, 5], the cell that each move leads to, -1 for none. starts, goals: int64 [K], cells. at: int64
-[K, T + 1, N], the variables of agents in cells; home: int64 [K, T + 1], those of agents at home for good; 0 for none.
-clauses: int64 [C, L], written here, L literals each.
+[K, T + 1, N], the variables of agents in cells; home: int64 [K, T + 1], those of agents on their goals for good; 0
+for none. clauses: int64 [C, L], written here, L literals each.
 """
 
 from typing import Annotated
@@ -135,7 +135,7 @@ def _write_swap(
     cell: int,
     there: int,
 ) -> int:
-    """Writes the clauses that forbid one swap, for arrivals at home or not.
+    """Writes the clauses that forbid one swap, for arrivals on goals or not.
 
     Args:
         goals, at, home, clauses: as above.

@@ -27,8 +27,9 @@ NO_ROOM = {width: np.zeros((0, width), np.int64) for width in (2, 4, 7)}
 class Formula:
     """The formula of the plans that bring agent k home by step latest[k].
 
-    Variables: `at`[k, t, c], agent k is in cell c at step t and has yet to come home; `home`[k, t], it is on its goal
-    from step t on. Zero is no variable. An agent may be in several cells at once, as no other meets it in any of them.
+    Variables: `at`[k, t, c], agent k is in cell c at step t and has yet to reach its goal for good;
+    `home`[k, t], it is on its goal from step t on. Zero is not a variable. An agent may be in several cells at once, as
+    no other meets it in any of them.
     """
 
     def __init__(self, puzzle: Puzzle, latest: np.ndarray, late: int | None) -> None:

@@ -1,0 +1,173 @@
+"""Plain English: docs, docstrings, error messages and help use no odd words, and sentences and lines end in time."""
+
+import ast
+import functools
+import itertools
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+HOUSE = Path(__file__).parents[1]
+WINGS = ("core_jax", "policy", "engineer", "experiments")
+PAGES = [HOUSE / "README.md", *sorted((HOUSE / "docs").glob("*.md")), *sorted((HOUSE / "docs" / "lab").glob("*.md"))]
+FILES = sorted(file for wing in WINGS for file in (HOUSE / wing).rglob("*.py"))
+PRINTING = re.compile(r"InputError|print\w*")  # calls whose texts a user reads
+HELP = ("help", "help_epilogue", "help_on_error")  # arguments that are such texts
+LONGEST_SENTENCE, LONGEST_LINE = 35, 160  # words; letters of a line of a page, tables apart
+
+# Words that are old, mean several things, or make persons of programs.
+WRONG = re.compile(
+    r"\b(mend(ed|s)?|spoil(t|ed)|robbed|dispos(es|ed)|reckon(ed)?|anew|afresh|whoever|hence|besides|level with"
+    r"|taken back|gone back|has its say|means? harm|do(es)? harm|its like|of ours|of our own|no chance in it"
+    r"|as if alone"
+    r"|(is|are) told|was told|what (became|came) of|came? to nothing|where there is (a|no) way|by chance alone"
+    r"|of before|a stranger|the same again)\b"
+)
+# Words that are often, not always, wrong.
+DOUBTFUL = re.compile(
+    r"\b(so many|where that|is no [a-z]+|are no [a-z]+|that (there )?(is|are) there|as it (is|was)\b|looked at|goes on"
+    r"|made[- ]up|comes? home|at home|in words|kept)\b"
+)
+QUESTION = re.compile(r"(What|Whether|How|Which|Who)\b")  # no first word of a docstring, as it names nothing
+
+# How often each still occurs. A number only falls.
+BUDGETS = {
+    "doubtful words in pages": 25,
+    "doubtful words in the lab": 40,
+    "doubtful words in docstrings": 37,
+    "doubtful words in messages": 21,
+    "docstrings that begin with a question": 0,
+    "long sentences in pages": 26,
+    "long sentences in docstrings": 15,
+    "long lines in pages": 16,
+}
+
+
+class Text(NamedTuple):
+    """A text of the project. kind: page, lab, docstring or message. where: its file and line."""
+
+    kind: str
+    where: str
+    text: str
+    asks: bool = False  # a function that returns a bool
+
+
+@functools.cache
+def texts() -> list[Text]:
+    """All texts that people read."""
+    pages = (text for page in PAGES for text in page_texts(page))
+    return [*pages, *(text for file in FILES for text in code_texts(file))]
+
+
+def page_texts(page: Path) -> Iterator[Text]:
+    """The paragraphs and cells of a page, without code, addresses of links, and tables made by a script."""
+    kind, text = "lab" if page.parent.name == "lab" else "page", page.read_text()
+    for pattern in (r"^( *)```.*?^\1```", r"<!-- made: .*?<!-- end -->", r"<!--.*?-->"):
+        text = re.sub(pattern, blank, text, flags=re.S | re.M)
+    text = re.sub(r"^ {4}\S.*$", "", text, flags=re.M)
+    text = re.sub(r"\]\([^)]*\)", "]", re.sub(r"`[^`\n]*`", "`", text))
+    line = 1
+    for block in re.split(r"(\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )|\n(?=\|)|\|)", text):
+        if block.strip(" |\n"):
+            yield Text(kind, f"{page.name}:{line}", block)
+        line += block.count("\n")
+
+
+def blank(found: re.Match[str]) -> str:
+    """As many empty lines as a match has."""
+    return "\n" * found[0].count("\n")
+
+
+def code_texts(file: Path) -> Iterator[Text]:
+    """The docstrings of a file, and the texts that its calls print."""
+    place = file.relative_to(HOUSE)
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            returns = getattr(node, "returns", None)
+            asks = isinstance(returns, ast.Name) and returns.id == "bool"
+            where = f"{place}:{getattr(node, 'lineno', 1)}"
+            yield Text("docstring", where, strip_code(ast.get_docstring(node) or ""), asks)
+            yield from (Text("message", where, strip_code(text)) for text in name_texts(node.body))
+        elif isinstance(node, ast.Call):
+            for part in printed_parts(node):
+                yield Text("message", f"{place}:{node.lineno}", part)
+
+
+def name_texts(body: list[ast.stmt]) -> Iterator[str]:
+    """The texts below names, such as the settings of a run, of which they are the help."""
+    for name, text in itertools.pairwise(body):
+        below = isinstance(name, ast.Assign | ast.AnnAssign) and isinstance(text, ast.Expr)
+        if below and isinstance(text.value, ast.Constant) and isinstance(text.value.value, str):
+            yield text.value.value
+
+
+def strip_code(docstring: str) -> str:
+    """A docstring without indented formulas and code in backquotes."""
+    return re.sub(r"`[^`]*`", "`", re.sub(r"(?m)^ {4}.*$", "", docstring))
+
+
+def printed_parts(call: ast.Call) -> Iterator[str]:
+    """The literal texts of a call that prints, or of its arguments that are help."""
+    read = list(call.args) if PRINTING.fullmatch(ast.unparse(call.func).rpartition(".")[2]) else []
+    read += [argument.value for argument in call.keywords if argument.arg in HELP]
+    for argument in read:
+        for node in ast.walk(argument):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                yield node.value
+
+
+def sentences(text: str) -> Iterator[str]:
+    """The sentences of a text."""
+    yield from re.split(r"(?<=[.!?:])\s+|\n\n", text)
+
+
+def long_sentences(text: Text) -> Iterator[str]:
+    """Sentences with too many words."""
+    for sentence in sentences(text.text):
+        if len(re.findall(r"[A-Za-z]{2,}|\ba\b", sentence)) > LONGEST_SENTENCE:
+            yield f"{text.where}: {' '.join(sentence.split())[:100]}"
+
+
+def found(pattern: re.Pattern[str], kind: str) -> list[str]:
+    """Each place where a pattern is in a text of a kind."""
+    hits = ((text, hit) for text in texts() if text.kind == kind for hit in pattern.finditer(text.text))
+    return [f"{text.where}: {hit[0]}" for text, hit in hits]
+
+
+def long_lines() -> list[str]:
+    """Lines of prose in pages outside the lab that are too long."""
+    pages = [page for page in PAGES if page.parent.name != "lab"]
+    lines = [(page, *line) for page in pages for line in enumerate(page.read_text().splitlines(), 1)]
+    prose = [(page, number, line) for page, number, line in lines if not line.startswith(("|", "    "))]
+    return [f"{page.name}:{number}" for page, number, line in prose if len(line) > LONGEST_LINE]
+
+
+COUNTED: dict[str, Callable[[], list[str]]] = {
+    "doubtful words in pages": lambda: found(DOUBTFUL, "page"),
+    "doubtful words in the lab": lambda: found(DOUBTFUL, "lab"),
+    "doubtful words in docstrings": lambda: found(DOUBTFUL, "docstring"),
+    "doubtful words in messages": lambda: found(DOUBTFUL, "message"),
+    "docstrings that begin with a question": lambda: [
+        text.where for text in texts() if text.kind == "docstring" and not text.asks and QUESTION.match(text.text)
+    ],
+    "long sentences in pages": lambda: [hit for text in texts() if text.kind == "page" for hit in long_sentences(text)],
+    "long sentences in docstrings": lambda: [
+        hit for text in texts() if text.kind in ("docstring", "message") for hit in long_sentences(text)
+    ],
+    "long lines in pages": long_lines,
+}
+
+
+@pytest.mark.parametrize("kind", ["page", "lab", "docstring", "message"])
+def test_no_text_has_a_wrong_word(kind):
+    wrong = found(WRONG, kind)
+    assert not wrong, "say it in plain words:\n" + "\n".join(wrong)
+
+
+@pytest.mark.parametrize("what", COUNTED)
+def test_prose_does_not_get_worse(what):
+    places = COUNTED[what]()
+    assert len(places) <= BUDGETS[what], f"{len(places)} {what}, at most {BUDGETS[what]}:\n" + "\n".join(places)
