@@ -5,7 +5,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from lakewright.experiments.charts.appearance import COLOURS, INK, LOOK, save_svg
+from lakewright.experiments.charts.frame import COLOURS, INK, LOOK, save_svg
 from lakewright.experiments.study.prediction import Prediction, Rank
 from lakewright.experiments.study.results import ArmResult, Results
 

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from matplotlib.figure import Figure
 
-from lakewright.experiments.charts.appearance import PERCENT, choose_style
+from lakewright.experiments.charts.frame import PERCENT, choose_style
 from lakewright.experiments.sweep.cells import CellSummary
 from lakewright.experiments.sweep.panels import FEWEST, MAP, PANEL, Group, by_kind, by_size, title_of, write_numbers
 

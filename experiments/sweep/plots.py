@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from matplotlib.figure import Figure
 
 from lakewright.core_jax.support import write_atomically
-from lakewright.experiments.charts.appearance import INK, LOOK, PERCENT, choose_style, save_svg
+from lakewright.experiments.charts.frame import INK, LOOK, PERCENT, choose_style, save_svg
 from lakewright.experiments.sweep.cells import CellSummary, Rate, make_rate, summarize_sweep
 from lakewright.experiments.sweep.distributions import draw_optima, draw_predictors
 from lakewright.experiments.sweep.folder import SweepFolder
