@@ -18,10 +18,9 @@ from lakewright.experiments.loop.records.stage_rollouts import read_problems
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.runtime.library_setup import keep_compiled_programs, prepare_training
 from lakewright.experiments.runtime.progress_bars import progress
-from lakewright.experiments.study.curves import curves_svg
 from lakewright.experiments.study.final_evaluation import take_final_test
 from lakewright.experiments.study.halving import RoundOver, choose_survivors, count_stages, stop_after
-from lakewright.experiments.study.plot import study_svg
+from lakewright.experiments.study.plot import curves_svg, study_svg
 from lakewright.experiments.study.results import Results, results_of
 from lakewright.experiments.study.results_table import as_table
 from lakewright.experiments.study.run_results import last_policy
