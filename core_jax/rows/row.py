@@ -1,4 +1,4 @@
-"""The row: one board with its labels, and what makes it a good one."""
+"""The row: one board with its labels, what makes it a good one, and its identity."""
 
 import hashlib
 import math

@@ -1,4 +1,7 @@
-"""Strict decoding of external data into msgspec types, with errors that name field, value and remedy."""
+"""Strict decoding of external data into msgspec types, with errors that name field, value and remedy.
+
+TOML from outside is bounded in size, in the depth of its keys and tables, and in its whole numbers.
+"""
 
 import codecs
 import functools

@@ -1,4 +1,4 @@
-"""The result of a benchmark, for programs and, as Markdown, for people."""
+"""The measurements of a benchmark: how calls are timed, and the result, for programs and, as Markdown, for people."""
 
 import functools
 import statistics

@@ -3,7 +3,11 @@
     OUT/job.json  OUT/answers.jsonl  OUT/verdicts.jsonl  OUT/summary.json
 
 Answers are saved as they come and judged at the end, so that the same command resumes after a kill, and more boards or
-samples may be added later. Rows without labels are solved first: see `labels`.
+samples may be added later. Rows without labels are solved first, part by part, so that a kill loses one part at most:
+
+    OUT/labels.json  OUT/boards.without_labels.jsonl  OUT/boards.jsonl
+
+labels.json claims them for one benchmark.
 """
 
 import contextlib

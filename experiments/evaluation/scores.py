@@ -1,4 +1,7 @@
-"""The scores of an evaluation: counts and rates with intervals, for each kind of board and over all."""
+"""The scores of an evaluation: counts and rates with intervals, for each kind of board and over all.
+
+Beside them stand the published scores on the authors' boards: means over sizes (arXiv 2606.17682).
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Annotated, NamedTuple

@@ -1,4 +1,4 @@
-"""The statistics of a study: interquartile means with bootstrap intervals, and corrected paired tests."""
+"""The statistics of a study: interquartile means with bootstrap intervals, corrected paired tests, ranks."""
 
 from collections.abc import Mapping, Sequence
 

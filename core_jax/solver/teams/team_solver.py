@@ -19,7 +19,7 @@ from lakewright.core_jax.solver.teams.formulas.optimal_plans import Answer
 from lakewright.core_jax.solver.teams.formulas.puzzle import make_puzzle
 from lakewright.core_jax.solver.teams.hard_boards import Decided, HardBoard
 from lakewright.core_jax.solver.teams.host_search.host_search import Searched, search_batch
-from lakewright.core_jax.solver.teams.joint_states.reachability import list_steps
+from lakewright.core_jax.solver.teams.joint_states import list_steps
 from lakewright.core_jax.support.compiled_code import compile_all
 from lakewright.core_jax.support.parallel import on_all_cores
 from lakewright.core_jax.types import PAD, Board, Certificate, Labels, Status

@@ -1,4 +1,7 @@
-"""Discovery of what lies under the given paths. Pages name items found here, never paths of their own."""
+"""Discovery of what lies under the given paths. Pages name items found here, never paths of their own.
+
+Stamps are texts that change whenever a file behind a page does, found by names, times and lengths alone.
+"""
 
 import enum
 import hashlib

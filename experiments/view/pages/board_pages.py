@@ -1,4 +1,4 @@
-"""Boards in a grid with filters, and one board with its plans to be stepped through."""
+"""Boards in a grid with filters, and one board with its plans to be stepped through; problems in text."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,9 +9,9 @@ from markupsafe import Markup
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, board_key
 from lakewright.core_jax.types import FAILURE_NAMES, STATUS_NAMES
-from lakewright.experiments.loop.records.board_answers import Answer, read_answers
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Example, Validation, read_record
+from lakewright.experiments.loop.records.stage_rollouts import Answer, read_answers
 from lakewright.experiments.view.catalogue.board_table import PAGE, VERDICTS, Filters, Tile
 from lakewright.experiments.view.catalogue.board_tables import answers_to, policies_of, table_of
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind

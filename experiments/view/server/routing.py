@@ -1,4 +1,4 @@
-"""The application: pages, what the editor asks, exports and static files."""
+"""The application: pages and their cache, what the editor asks, exports and static files."""
 
 import hashlib
 import logging
