@@ -22,8 +22,7 @@ from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.delta import list_changes, summarize_delta
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell, make_forecast
-from lakewright.engineer.difficulty.model import DifficultySettings, Objective
-from lakewright.engineer.difficulty.observations import Observation, observe_groups
+from lakewright.engineer.difficulty.model import DifficultySettings, Objective, Observation, observe_groups
 from lakewright.engineer.environment import Environment, Group, Problem
 from lakewright.engineer.evidence.evidence import Evidence, Round
 from lakewright.engineer.evidence.modules import EvidenceSettings
