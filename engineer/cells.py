@@ -7,6 +7,7 @@ from typing import ClassVar, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import convert
 
 Stratum: TypeAlias = int | str
 """A part of the problems with a share of its own: a map size, a number of terms, the name of a task."""
@@ -18,6 +19,12 @@ DECIMALS = 6  # values of a design are on this grid, on which sums and differenc
 POINTS = 6  # of a level, of which the difficulty model gives a forecast
 
 RESERVED = ("reason", "stratum", "given")
+
+
+def _check_fields(value: msgspec.Struct, where: str) -> None:
+    """Raises InputError where a field is of another type, which the code of an environment may give."""
+    for field in msgspec.structs.fields(type(value)):
+        convert(getattr(value, field.name), field.type, where, field.name)
 
 
 class Knob(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +57,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         where = f"knob {self.name!r:.60}"
+        _check_fields(self, where)
         if not self.name.isidentifier() or self.name in RESERVED or self.name.startswith("_"):
             raise InputError(f"{where}: its name is a field of an edit; choose an identifier, none of {RESERVED}")
         if not all(map(math.isfinite, (self.low, self.high, self.step, self.reach))):
@@ -114,6 +122,11 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     middle: float = 0.0
     half: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_fields(self, f"given {self.name!r:.60}")
+        if not self.half:
+            raise InputError(f"given {self.name}: half is 0, by which values are divided; choose another number")
 
 
 class Cell(NamedTuple):

@@ -6,8 +6,10 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TypeVar
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import convert
 from lakewright.engineer.cells import DECIMALS, SHARE, Cell, Given, Knob, NamedCell, Stratum, Value, stratum_of
 from lakewright.engineer.design import Design, Row
 from lakewright.engineer.words import Words
@@ -17,6 +19,8 @@ MOST_CELLS = 64  # of a stratum in a forecast; with more, one knob at a time is 
 MOST_BINNED = 4096  # cells of a grid of bins
 
 MOST_TOLD = 16  # cells of a stratum in tokens
+
+T = TypeVar("T")
 
 _STRATUM = re.compile(r"[\w.:/+-]{1,60}")
 
@@ -55,18 +59,19 @@ class DesignSpace:
 
         Raises InputError where a name is missing, twice there, or not usable.
         """
-        self.strata = tuple(strata)
-        self.knobs = tuple(knobs)
+        self.strata = _list_parts("strata", strata, (int, str))
+        self.knobs = _list_parts("knobs", knobs, (Knob,))
         self.share = share
         self.columns = (share, *self.knobs)
-        self.givens = tuple(givens)
-        self.failures = tuple(failures)
-        self.grades = tuple(grades)
+        self.givens = _list_parts("givens", givens, (Given,))
+        self.failures = _list_parts("failures", failures, (str,))
+        self.grades = _list_parts("grades", grades, (str,))
         self.ranked = ranked
         self.words = words or Words()
         self.spoken = self.strata if spoken is None else tuple(spoken)
         self.ranks = {stratum: rank for rank, stratum in enumerate(self.strata)}
         self._scale = scale
+        convert(limits or {}, dict[int | str, dict[str, tuple[float, float]]], "space", "limits")
         self._limits = {stratum: dict(given) for stratum, given in (limits or {}).items()}
         _check_strata(self.strata)
         _check_names("knob", [column.name for column in self.columns] + [given.name for given in self.givens])
@@ -74,6 +79,8 @@ class DesignSpace:
         _check_names("grade", self.grades)
         if not self.failures:
             raise InputError("space: failures is empty; name at least one way in which an answer fails")
+        if not isinstance(share, Knob) or (share.low, share.high, share.trait, share.whole) != (0, 1, False, False):
+            raise InputError("space: share is no part of the problems; give a Knob from 0 to 1, no trait and not whole")
         self._check_limits()
         names = (*(knob.name for knob in self.knobs), *(given.name for given in self.givens))
         self._named = type("NamedCell", (NamedCell,), {"names": names, "__slots__": ()})
@@ -182,8 +189,7 @@ class DesignSpace:
 
     def _trait_values(self, stratum: Stratum, knob: Knob) -> list[Value]:
         low, high = self.limits(stratum, knob)
-        found: list[Value] = []
-        return [*found, *[False] * (low < 1), *[True] * (high > 0)]
+        return [*[False] * (low < 1), *[True] * (high > 0)]
 
     def allows(self, cell: Cell) -> bool:
         """Whether a cell has only traits that its stratum may have."""
@@ -273,6 +279,8 @@ class DesignSpace:
 
         Shares must sum to one. Raises InputError on an unknown stratum or knob, or a value out of range.
         """
+        if not isinstance(rows, Mapping) or not all(isinstance(row, Mapping) for row in rows.values()):
+            raise InputError(f"design: {rows!r:.60} is no table; give a row of share and knobs for each stratum")
         design = Design({stratum: dict(row) for stratum, row in rows.items()}, given=given)
         check_design(design, self)
         return normalize_design(design, self)
@@ -305,12 +313,20 @@ class DesignSpace:
         return ", ".join(map(str, self.strata[:20])) + (", ..." if len(self.strata) > 20 else "")
 
 
+def _list_parts(what: str, values: Iterable[T], kinds: tuple[type, ...]) -> tuple[T, ...]:
+    """The values. Raises InputError where they are a single one, or one is of another type."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"space: {what} is {values!r:.60}; give a tuple of them")
+    found = tuple(values)
+    if wrong := [one for one in found if isinstance(one, bool) or not isinstance(one, kinds)]:
+        raise InputError(f"space: {what} has {wrong[0]!r:.60}; use {' or '.join(kind.__name__ for kind in kinds)}")
+    return found
+
+
 def _check_strata(strata: Sequence[Stratum]) -> None:
     if not strata:
         raise InputError("space: it has no strata; name at least one")
     for stratum in strata:
-        if isinstance(stratum, bool) or not isinstance(stratum, int | str):
-            raise InputError(f"space: stratum {stratum!r:.60} is neither a whole number nor a name; use one of these")
         if isinstance(stratum, str) and (not _STRATUM.fullmatch(stratum) or stratum_of(stratum) != stratum):
             raise InputError(
                 f"space: stratum {stratum!r:.60} is no name; use letters, digits and ._:/+-, or a whole number itself"
@@ -322,7 +338,7 @@ def _check_strata(strata: Sequence[Stratum]) -> None:
 
 def _check_names(kind: str, names: Sequence[str]) -> None:
     for name in names:
-        if not isinstance(name, str) or not name.isidentifier():
+        if not name.isidentifier():
             raise InputError(f"space: {kind} {name!r:.60} is no identifier; choose letters, digits and _")
         if names.count(name) > 1:
             raise InputError(f"space: {kind} {name!r:.60} is there twice; name each once")
@@ -356,6 +372,8 @@ def normalize_design(design: Design, space: DesignSpace) -> Design:
 
 def check_design(design: Design, space: DesignSpace, where: str = "design") -> None:
     """Raises InputError where a design is none of the space: another stratum or knob, or a value out of range."""
+    if not isinstance(design, Design):
+        raise InputError(f"{where}: {design!r:.60} is no Design; make one by space.design")
     path, names = space.words.path, [column.name for column in space.columns]
     if not design.strata:
         raise InputError(f"{where}: {path} is empty; name at least one {space.words.stratum}")
