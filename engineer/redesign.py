@@ -141,6 +141,8 @@ class Engineer:
         self.environment, self.settings, self.rounds, self.seed = environment, settings, rounds, seed
         self.space: DesignSpace = environment.space
         self.held_out = None if held_out is None else list(held_out)
+        if self.held_out == []:
+            raise InputError("engineer: held_out is empty; give problems, or leave it out")
         for problem in self.held_out or ():
             check_cell_of(problem, Problem, self.space, "held_out")
         self.roll_out = roll_out

@@ -6,21 +6,27 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TypeVar
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
-from lakewright.engineer.cells import DECIMALS, SHARE, Cell, Given, Knob, NamedCell, Stratum, Value, stratum_of
+from lakewright.engineer.cells import (
+    DECIMALS,
+    SHARE,
+    Cell,
+    Given,
+    Knob,
+    NamedCell,
+    Stratum,
+    Value,
+    list_parts,
+    stratum_of,
+)
 from lakewright.engineer.design import Design, Row
 from lakewright.engineer.words import Words
 
 MOST_CELLS = 64  # of a stratum in a forecast; with more, one knob at a time is varied
-
 MOST_BINNED = 4096  # cells of a grid of bins
-
 MOST_TOLD = 16  # cells of a stratum in tokens
-
-T = TypeVar("T")
 
 _STRATUM = re.compile(r"[\w.:/+-]{1,60}")
 
@@ -59,13 +65,15 @@ class DesignSpace:
 
         Raises InputError where a name is missing, twice there, or not usable.
         """
-        self.strata = _list_parts("strata", strata, (int, str))
-        self.knobs = _list_parts("knobs", knobs, (Knob,))
+        self.strata = list_parts("strata", strata)
+        self.knobs = list_parts("knobs", knobs, Knob)
+        if not isinstance(share, Knob) or (share.low, share.high, share.trait, share.whole) != (0, 1, False, False):
+            raise InputError("space: share is no part of the problems; give a Knob from 0 to 1, no trait and not whole")
         self.share = share
         self.columns = (share, *self.knobs)
-        self.givens = _list_parts("givens", givens, (Given,))
-        self.failures = _list_parts("failures", failures, (str,))
-        self.grades = _list_parts("grades", grades, (str,))
+        self.givens = list_parts("givens", givens, Given)
+        self.failures = list_parts("failures", failures)
+        self.grades = list_parts("grades", grades)
         self.ranked = ranked
         self.words = words or Words()
         self.spoken = self.strata if spoken is None else tuple(spoken)
@@ -79,8 +87,6 @@ class DesignSpace:
         _check_names("grade", self.grades)
         if not self.failures:
             raise InputError("space: failures is empty; name at least one way in which an answer fails")
-        if not isinstance(share, Knob) or (share.low, share.high, share.trait, share.whole) != (0, 1, False, False):
-            raise InputError("space: share is no part of the problems; give a Knob from 0 to 1, no trait and not whole")
         self._check_limits()
         names = (*(knob.name for knob in self.knobs), *(given.name for given in self.givens))
         self._named = type("NamedCell", (NamedCell,), {"names": names, "__slots__": ()})
@@ -313,20 +319,12 @@ class DesignSpace:
         return ", ".join(map(str, self.strata[:20])) + (", ..." if len(self.strata) > 20 else "")
 
 
-def _list_parts(what: str, values: Iterable[T], kinds: tuple[type, ...]) -> tuple[T, ...]:
-    """The values. Raises InputError where they are a single one, or one is of another type."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InputError(f"space: {what} is {values!r:.60}; give a tuple of them")
-    found = tuple(values)
-    if wrong := [one for one in found if isinstance(one, bool) or not isinstance(one, kinds)]:
-        raise InputError(f"space: {what} has {wrong[0]!r:.60}; use {' or '.join(kind.__name__ for kind in kinds)}")
-    return found
-
-
 def _check_strata(strata: Sequence[Stratum]) -> None:
     if not strata:
         raise InputError("space: it has no strata; name at least one")
     for stratum in strata:
+        if isinstance(stratum, bool) or not isinstance(stratum, int | str):
+            raise InputError(f"space: stratum {stratum!r:.60} is neither a whole number nor a name; use one of these")
         if isinstance(stratum, str) and (not _STRATUM.fullmatch(stratum) or stratum_of(stratum) != stratum):
             raise InputError(
                 f"space: stratum {stratum!r:.60} is no name; use letters, digits and ._:/+-, or a whole number itself"
@@ -338,7 +336,7 @@ def _check_strata(strata: Sequence[Stratum]) -> None:
 
 def _check_names(kind: str, names: Sequence[str]) -> None:
     for name in names:
-        if not name.isidentifier():
+        if not isinstance(name, str) or not name.isidentifier():
             raise InputError(f"space: {kind} {name!r:.60} is no identifier; choose letters, digits and _")
         if names.count(name) > 1:
             raise InputError(f"space: {kind} {name!r:.60} is there twice; name each once")
