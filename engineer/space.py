@@ -348,7 +348,7 @@ NOISE = 1e-3  # tolerance on the sum of the shares
 def normalize_rows(rows: Mapping[Stratum, Mapping[str, float]], space: DesignSpace) -> dict[Stratum, Row]:
     """The rows with shares on the grid of DECIMALS that sum to one, by largest remainder; the others rounded.
 
-    Shares are taken relative to their sum; where that is 0, equal.
+    Shares are taken relative to their sum; if it is 0, they are equal.
     """
     whole, share = 10**DECIMALS, space.share.name
     total = math.fsum(row[share] for row in rows.values())

@@ -59,7 +59,7 @@ class SweepBench(msgspec.Struct, frozen=True):
     local: by workers. ray: with a worker a core, None where it is not installed. first_memory, last_memory: of the
     largest worker when a tenth of `watched` boards was made, and at the end. tiny_shards: shards of a few boards a
     second, one worker; tiny_status, tiny_resume: seconds that `status`, and finding that nothing is left to do, take
-    with so many.
+    with that number.
     """
 
     cores: int

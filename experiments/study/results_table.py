@@ -47,7 +47,7 @@ def as_table(results: Results) -> str:
 
 
 def _stopped_lines(results: Results) -> Iterator[str]:
-    """What successive halving stopped, after how many stages, and the tokens that this saved."""
+    """Lines with the runs that successive halving stopped, their stages, and the tokens that this saved."""
     if results.stopped and results.stopped.stages:
         named = _list_names([f"{name} after {count}" for name, count in results.stopped.stages.items()])
         yield f"stopped early, after how many stages: {named}; about {results.stopped.saved} tokens saved"

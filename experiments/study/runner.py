@@ -112,7 +112,7 @@ def _check_known(option: str, named: Sequence[object], known: Sequence[object]) 
 
 
 def _prepare(plan: Plan, folder: Path, runs: Sequence[Planned]) -> None:
-    """What all runs begin with, made on a machine such as theirs."""
+    """Makes the start that all runs share, on a machine such as theirs."""
     check_machines(runs)
     prepare_training()
     prepare_start(plan, StudyFolder(folder))
@@ -130,7 +130,7 @@ def _run_rounds(plan: Plan, runs: Sequence[Planned], folder: StudyFolder, execut
 def _run_all(
     runs: Sequence[Planned], folder: StudyFolder, executor: Executor, stages: int | None = None
 ) -> dict[str, str]:
-    """Runs what is not finished, or of each run so many stages; why those that failed did."""
+    """Runs what is not finished, or the first `stages` of each run; why those that failed did."""
     failures, ordered = {}, in_order(runs)
     work = partial(_run_one, out=folder.folder.absolute(), stages=stages)
     finishing = as_finished(executor, work, ordered)
@@ -153,7 +153,7 @@ def in_order(runs: Sequence[Planned]) -> list[Planned]:
 
 
 def _run_one(planned: Planned, out: Path, stages: int | None) -> str:
-    """Runs one run to its end, or so many stages of it, in any process; returns why it failed, if it did."""
+    """Runs one run to its end, or its first `stages`, in any process; returns why it failed, if it did."""
     run = StudyFolder(out).run(planned)
     try:
         keep_compiled_programs()
