@@ -12,7 +12,7 @@ from lakewright.core_jax.support import convert
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.forecasting import Forecast
-from lakewright.engineer.difficulty.observations import Observation
+from lakewright.engineer.difficulty.model import Observation
 from lakewright.engineer.evidence.evidence import Round
 from lakewright.engineer.space import DesignSpace, check_design
 
