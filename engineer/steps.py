@@ -181,7 +181,7 @@ def try_rivals(
 ) -> Trial | None:
     """The trial of rivals against the current design; None where there are none.
 
-    work: what is rolled out. rivals, current: the designs. known: the forecast. made: the proposal as it was made.
+    work: what is rolled out. rivals, current: the designs. known: the forecast. made: the original proposal.
     """
     if not rivals:
         return None

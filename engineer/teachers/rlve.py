@@ -33,9 +33,9 @@ class RlveTeacher:
 
         h <- h + 1 where R_h >= threshold,    l <- max(0, h - window + 1),    h = 0 at first.
 
-    The level of a cell of the grid is floor(levels x its difficulty), where that is
-    `DesignSpace.hardness`. A stage that drew nothing of level h does not change it. Strata without an order are
-    environments of their own, as in the source: each has its h, and all get equal shares.
+    The level of a cell of the grid is floor(levels x `DesignSpace.hardness` of the cell). A stage that drew nothing of
+    level h does not change it. Strata without an order are environments of their own, as in the source: each has its h,
+    and all get equal shares.
     """
 
     def __init__(self, threshold: Share = 0.9, window: Levels = 4, levels: Levels = 12, prompts: Count = 8) -> None:

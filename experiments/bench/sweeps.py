@@ -18,8 +18,7 @@ import psutil
 
 from lakewright.core_jax.solver import solve
 from lakewright.core_jax.support import cores
-from lakewright.experiments.bench.measurement import format_markdown
-from lakewright.experiments.bench.timing import wall_and_processor
+from lakewright.experiments.bench.measurement import format_markdown, wall_and_processor
 from lakewright.experiments.executors.executor import Executor
 from lakewright.experiments.executors.local_processes import Local
 from lakewright.experiments.executors.ray_cluster import Ray
@@ -60,7 +59,7 @@ class SweepBench(msgspec.Struct, frozen=True):
     local: by workers. ray: with a worker a core, None where it is not installed. first_memory, last_memory: of the
     largest worker when a tenth of `watched` boards was made, and at the end. tiny_shards: shards of a few boards a
     second, one worker; tiny_status, tiny_resume: seconds that `status`, and finding that nothing is left to do, take
-    with so many.
+    with that number.
     """
 
     cores: int

@@ -45,7 +45,7 @@ class Digits(Environment):
 
 
 class StepCost(msgspec.Struct, frozen=True):
-    """Median milliseconds for a step of so many problems with so many answers each.
+    """Median milliseconds of a step.
 
     outcomes: that the folder had before.
     """

@@ -3,7 +3,7 @@
 lakewright bench --corruption 1000
 
 What is damaged follows from seed and number of a case alone, so that a case can be repeated by its number. Finished
-cases are kept in a journal, so that a campaign that was killed resumes.
+cases are noted in a journal, so that a campaign that was killed resumes.
 """
 
 import contextlib

@@ -1,6 +1,6 @@
 """Small folders of every kind that commands read, made by the commands themselves, each also of another run.
 
-NAME/   a folder      NAME.other/   the same of another seed      NAME.older/   the same as it was before
+NAME/   a folder      NAME.other/   the same of another seed      NAME.older/   an earlier state of it
 """
 
 import contextlib

@@ -29,7 +29,7 @@ class ExecutorChoice:
     def open(self, task: Task, folder: Path | None = None) -> Iterator[Executor]:
         """The executor, which ends with the block.
 
-        task: what each takes. folder: where tasks write, if they do. Raises InputError where there is no such executor.
+        task: what each takes. folder: where tasks write, if they do. Raises InputError for an unknown name.
         """
         if self.name == "ray":
             from lakewright.experiments.executors.ray_cluster import Ray

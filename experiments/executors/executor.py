@@ -82,7 +82,7 @@ def prepare_one_core() -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Task:
-    """What each task of an executor takes.
+    """The resources of each task of an executor.
 
     name: what it is called in messages. cores, gpus, memory: of the one machine that it runs on. Without `cores` it has
     an equal share of this machine's, on a cluster one; without `gpus` all tasks share what there is, and 0.5 is half of
@@ -145,7 +145,7 @@ def in_order(
 
 
 def count_at_once(executor: Executor) -> int:
-    """How many tasks an executor is given at a time."""
+    """The number of tasks that an executor is given at a time."""
     return getattr(executor, "at_once", AT_ONCE)
 
 

@@ -1,4 +1,4 @@
-"""What the nodes of a cluster must have in common with the process that hands out tasks, checked before their first.
+"""Checks, before the first task of a node, that it has the folder and versions of the process that hands out tasks.
 
 A node that has not would fail all tasks that it gets, and as it fails them soon it would get most of them.
 """
@@ -25,7 +25,7 @@ PATIENCE = 30.0  # seconds in which a network disk shows a new file
 
 
 class Home(msgspec.Struct, frozen=True):
-    """What a node is compared with. folder: which it must share, and `token`, which that folder holds; else empty.
+    """The values a node is compared with. folder: which it must share, and `token`, which it holds; else empty.
 
     working: the working directory, in which relative paths begin. versions: on which boards may depend.
     """
@@ -38,7 +38,7 @@ class Home(msgspec.Struct, frozen=True):
 
 @contextlib.contextmanager
 def mark_home(folder: Path | None) -> Iterator[Home]:
-    """What nodes are to find, in the block; the folder is made if it is not there."""
+    """Yields the values that nodes must have; the folder is made if it does not exist."""
     here = os.getcwd(), tuple(_list_versions().items())
     if folder is None:
         yield Home(*here)

@@ -146,7 +146,7 @@ class Ray:
         self._ended.put(LOST)
 
     def _find_cause(self, error: Any) -> Exception:
-        """What the task raised, or why it could not even be loaded on its node."""
+        """The error that the task raised, or why it could not be loaded on its node."""
         if not isinstance(error.cause, self._ray.exceptions.RaySystemError):
             return error.cause
         last = str(error.cause).strip().splitlines()[-1]

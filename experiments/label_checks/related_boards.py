@@ -66,7 +66,7 @@ def _reorder_agents(boards: Board, random: np.random.Generator) -> Board:
 
 
 def _with_a_hole(boards: Board, random: np.random.Generator) -> Board:
-    """A hole in the place of a free cell where no agent starts or ends; a board without such a cell stays as it is."""
+    """A hole in the place of a free cell where no agent starts or ends; a board without such a cell stays unchanged."""
     taken = np.array(boards.holes)
     rows = np.arange(len(taken))[:, None]
     for cells in (boards.starts, boards.goals):

@@ -251,7 +251,7 @@ def work_in_parts(
 
 
 class Taken(NamedTuple):
-    """Chunks of the source that are worked on. errors: of each, by place. rows: good ones, of so many kinds."""
+    """Chunks of the source that are worked on. errors: of each, by place. rows: good ones, by kind."""
 
     chunks: list[Chunk]
     errors: tuple[dict[int, InputError], ...]
@@ -260,7 +260,7 @@ class Taken(NamedTuple):
 
 
 def _time_work(work: Callable[[Any], T], given: Any) -> tuple[T, float]:
-    """What `work` returns, and the seconds that it took."""
+    """The result of `work`, and the seconds that it took."""
     begun = time.monotonic()
     made = work(given)
     return made, time.monotonic() - begun

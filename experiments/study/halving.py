@@ -1,7 +1,7 @@
-"""Successive halving of a search over random configs: after each round the better half goes on.
+"""Successive halving of a search over random configs: after each round the better half continues.
 
 All configs are trained for one stage; those that go on for as many stages again, and so forth (Jamieson and Talwalkar,
-2016). Who goes on follows from files of finished stages alone, so a study that was killed decides as before.
+2016). Which runs continue follows from files of finished stages alone, so a study that was killed decides as before.
 """
 
 import math
@@ -23,7 +23,10 @@ class RoundOver(Exception):  # noqa: N818
 
 
 class Stopped(msgspec.Struct, frozen=True):
-    """What was stopped early. stages: of each run by name. saved: tokens, had each spent what a finished run did."""
+    """The runs that were stopped early. stages: of each run by name. saved: tokens.
+
+    `saved` counts what each would have spent, had it spent as much as a finished run.
+    """
 
     stages: dict[str, int]
     saved: int
@@ -35,7 +38,7 @@ def count_stages(number: int) -> int:
 
 
 def stop_after(run: RunFolder, stages: int) -> None:
-    """Raises RoundOver where a run has finished so many stages."""
+    """Raises RoundOver where a run has finished `stages` stages."""
     if len(run.finished_stages()) >= stages:
         raise RoundOver
 
@@ -55,7 +58,7 @@ def choose_survivors(runs: Sequence[Planned], folder: StudyFolder, number: int) 
 
 
 def find_stopped(plan: Plan, folder: StudyFolder, finished: Sequence[RunResult]) -> Stopped | None:
-    """What was stopped early so far; None in a study without rounds."""
+    """The runs that were stopped early so far; None in a study without rounds."""
     if not plan.spec.configs or plan.spec.configs.rounds == 1:
         return None
     runs, stages = plan.runs, dict[str, int]()

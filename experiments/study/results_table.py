@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from tabulate import tabulate
 
 from lakewright.experiments.environments.lake import lake_space
-from lakewright.experiments.study.inference import PairedTest
+from lakewright.experiments.study.inference import PairedTest, Prediction, Rank
 from lakewright.experiments.study.learning_curves import Reached
-from lakewright.experiments.study.prediction import Prediction, Rank
 from lakewright.experiments.study.results import ArmResult, Results
 from lakewright.experiments.study.run_results import Rates, RunResult
 
@@ -48,7 +47,7 @@ def as_table(results: Results) -> str:
 
 
 def _stopped_lines(results: Results) -> Iterator[str]:
-    """What successive halving stopped, after how many stages, and the tokens that this saved."""
+    """Lines with the runs that successive halving stopped, their stages, and the tokens that this saved."""
     if results.stopped and results.stopped.stages:
         named = _list_names([f"{name} after {count}" for name, count in results.stopped.stages.items()])
         yield f"stopped early, after how many stages: {named}; about {results.stopped.saved} tokens saved"

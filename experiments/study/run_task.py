@@ -28,7 +28,7 @@ PACKAGES = ("lakewright", "jax", "torch", "transformers", "trl")
 
 
 class RunNeeds(msgspec.Struct, frozen=True):
-    """What each run takes, where it is not what follows from its settings: cores, and GPUs, which may be shares."""
+    """The cores of each run, and its GPUs, which may be shares; None is what follows from its settings."""
 
     cores: int | None = None
     gpus: float | None = None
@@ -50,13 +50,13 @@ class RunMachine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunMachines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """machines.json: those that a run was on, in order; a run that goes on where it was has one."""
+    """machines.json: those that a run was on, in order; a run that never moved has one."""
 
     machines: list[RunMachine] = []
 
 
 def describe_task(runs: Sequence[Planned], needs: RunNeeds) -> Task:
-    """What each run of a study takes: of memory what `lakewright estimate` says of the largest, and the libraries.
+    """The resources of each run of a study: memory is the `lakewright estimate` of the largest, and the libraries.
 
     Raises InputError as `estimate_of`.
     """

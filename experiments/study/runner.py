@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError, is_of_the_disk, system_error
 from lakewright.core_jax.support import write_atomically
 from lakewright.experiments.executors.choice import HERE, ExecutorChoice
 from lakewright.experiments.executors.executor import SERIAL, Executor, Task, WorkerDiedError, as_finished, is_elsewhere
@@ -18,11 +18,9 @@ from lakewright.experiments.loop.records.stage_rollouts import read_problems
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.runtime.library_setup import keep_compiled_programs, prepare_training
 from lakewright.experiments.runtime.progress_bars import progress
-from lakewright.experiments.runtime.system_errors import is_of_the_disk, system_error
-from lakewright.experiments.study.curves import curves_svg
 from lakewright.experiments.study.final_evaluation import take_final_test
 from lakewright.experiments.study.halving import RoundOver, choose_survivors, count_stages, stop_after
-from lakewright.experiments.study.plot import study_svg
+from lakewright.experiments.study.plot import curves_svg, study_svg
 from lakewright.experiments.study.results import Results, results_of
 from lakewright.experiments.study.results_table import as_table
 from lakewright.experiments.study.run_results import last_policy
@@ -114,7 +112,7 @@ def _check_known(option: str, named: Sequence[object], known: Sequence[object]) 
 
 
 def _prepare(plan: Plan, folder: Path, runs: Sequence[Planned]) -> None:
-    """What all runs begin with, made on a machine such as theirs."""
+    """Makes the start that all runs share, on a machine such as theirs."""
     check_machines(runs)
     prepare_training()
     prepare_start(plan, StudyFolder(folder))
@@ -132,7 +130,7 @@ def _run_rounds(plan: Plan, runs: Sequence[Planned], folder: StudyFolder, execut
 def _run_all(
     runs: Sequence[Planned], folder: StudyFolder, executor: Executor, stages: int | None = None
 ) -> dict[str, str]:
-    """Runs what is not finished, or of each run so many stages; why those that failed did."""
+    """Runs what is not finished, or the first `stages` of each run; why those that failed did."""
     failures, ordered = {}, in_order(runs)
     work = partial(_run_one, out=folder.folder.absolute(), stages=stages)
     finishing = as_finished(executor, work, ordered)
@@ -155,7 +153,7 @@ def in_order(runs: Sequence[Planned]) -> list[Planned]:
 
 
 def _run_one(planned: Planned, out: Path, stages: int | None) -> str:
-    """Runs one run to its end, or so many stages of it, in any process; returns why it failed, if it did."""
+    """Runs one run to its end, or its first `stages`, in any process; returns why it failed, if it did."""
     run = StudyFolder(out).run(planned)
     try:
         keep_compiled_programs()

@@ -25,7 +25,7 @@ class EpisodeBook:
 
         path: of the folder. seed: of the problems. index, count: which environment of how many this is.
         episodes: how many in a row are on one problem; they are a group. position: how many episodes ended before, of
-        a trainer that goes on.
+        a trainer that resumes.
 
         Raises InputError without an engineer, or a number is out of range.
         """
@@ -53,7 +53,7 @@ class EpisodeBook:
         return self._source[self.place]
 
     def end_episode(self, outcome: str | Verdict, steps: int) -> Verdict:
-        """Records the present episode, and goes on to the next one.
+        """Records the present episode, and begins the next one.
 
         outcome: a text that the environment judges, or a verdict. steps: the length of the episode.
 

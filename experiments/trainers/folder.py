@@ -5,7 +5,7 @@
     ...                                # train, and record
     print(folder.next().line)          # the next version, from what was recorded since the last
 
-Killed at any instant and run again, `next` ends with the same versions: a version is one file that is there or not, and
+Killed at any instant and run again, `next` ends with the same versions: a version is one file that exists or not, and
 holds how far the outcomes were read.
 """
 
@@ -27,8 +27,7 @@ from lakewright.engineer.space import DesignSpace, check_design, normalize_desig
 from lakewright.engineer.teachers import MODELS, Ask, Message, Reply, Tools, check_teacher
 from lakewright.engineer.trial import RollOut
 from lakewright.experiments.environments.registry import load_environment
-from lakewright.experiments.resumable.asked_server import ask_server
-from lakewright.experiments.resumable.spending import Spending
+from lakewright.experiments.resumable.spending import Spending, ask_server
 from lakewright.experiments.trainers.outcomes import (
     OutcomeReader,
     Read,
@@ -117,7 +116,7 @@ class EngineerFolder:
         return self.environment.draw(first, self.setup.held_out, self.setup.held_out_seed)
 
     def next(self, roll_out: RollOut | None = None, ask: Ask | None = None, *, step: int | None = None) -> Report:
-        """Reads the outcomes since the last time, and writes the next version, or leaves the design as it is.
+        """Reads the outcomes since the last time, and writes the next version, or leaves the design unchanged.
 
         A `design.json` that was edited by hand becomes a version by "user" instead. Without new outcomes nothing
         happens.
@@ -173,7 +172,7 @@ class EngineerFolder:
             return self._make_report(following, new=True)
 
     def status(self) -> Status:
-        """The folder as it is; nothing is written."""
+        """The present state of the folder; nothing is written."""
         current = self.files.read_version(self.files.newest())
         read = self._read_outcomes(current)
         counts: dict[str, dict[str, list[int]]] = {}
@@ -307,7 +306,7 @@ class EngineerFolder:
         return normalize_design(design, self.space)
 
     def _make_following(self, current: Version, design: Design, by: Author, line: str) -> Version:
-        """The version after the current one, with what the engineer knows as it is."""
+        """The version after the current one, with what the engineer knows unchanged."""
         number = current.version + 1
         return Version(
             version=number,

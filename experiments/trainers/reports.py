@@ -34,7 +34,7 @@ class Report(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """A folder as it is.
+    """The present state of a folder.
 
     outcomes: by version and stratum, answers and valid ones. pending: answers not read yet. spent: tokens that all
     decisions cost.

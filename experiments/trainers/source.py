@@ -31,7 +31,7 @@ class ProblemSource:
     A place is pinned to the present version when it is first asked for. Asked again, in any process, it gives the same
     problem: so a group never spans two versions, and a trainer that resumes gets the problems it had.
 
-    position: the place that `take` goes on with.
+    position: the place of the next problem of `take`.
     """
 
     def __init__(self, path: str | Path, seed: int = 0, position: int = 0) -> None:

@@ -66,7 +66,7 @@ class EngineerTasks:
         """Has the engineer use the policy under training, by the trainer's own way to generate.
 
         Proposals are tried on it before one becomes a version, as the folder's settings of `trial` say; and where the
-        teacher is `self`, it is the policy that proposes. Training goes on as if nothing had been generated.
+        teacher is `self`, it is the policy that proposes. Training continues as if nothing had been generated.
 
         trainer: that of these tasks. answer_tokens: the most tokens of an answer as the engineer.
 
@@ -141,7 +141,7 @@ class DecideEverySteps(TrainerCallback):
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
-        """Decides; no process goes on before."""
+        """Decides; all processes wait for it."""
         if state.global_step % self.tasks.every == 0:
             self.tasks.decide(state.global_step)
         return control

@@ -149,7 +149,7 @@ def _leave_as_it_is(trainer: GRPOTrainer, seed: int) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _limit_tokens(trainer: GRPOTrainer, tokens: int | None) -> Iterator[None]:
-    """Answers of at most so many tokens in the block; None is as many as ever."""
+    """Limits the tokens of an answer in the block; None leaves the limit of the trainer."""
     owner, name = (
         (trainer.vllm_generation, "max_completion_length")
         if trainer.use_vllm

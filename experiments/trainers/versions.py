@@ -75,7 +75,7 @@ class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """A version of the design: `versions/NNNN.json`.
 
     by: who made it. parent: the version that `undo` goes back to; None of the first. line, reasons: why. decisions:
-    those of the engineer, as JSON: the one that made it, and those that left it as it is. offset: how many bytes of the
+    those of the engineer, as JSON: the one that made it, and those that changed nothing. offset: how many bytes of the
     outcomes the engineer has read. outcomes: the SHA-256 of these bytes, which earlier folders do not have. step: the
     trainer's at the last decision, -1 where it gave none. counts: of what was read for the last decision. state: what
     the engineer knows.

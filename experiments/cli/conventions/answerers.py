@@ -78,7 +78,7 @@ class EndpointOptions:
 def answerer_of(
     who: Answering, model: ModelOptions, endpoint: EndpointOptions, prompt: str, executor: "Executor"
 ) -> Callable[[Path], "Answerer"]:
-    """What makes the answerer for the folder of an evaluation.
+    """A function that makes the answerer for the folder of an evaluation.
 
     who, model, endpoint, prompt: the options of the command. executor: answers, where a server does not. Raises
     InputError on options that do not go together.

@@ -87,7 +87,7 @@ def _make_point(
 ) -> SweepPoint:
     """A point of a curve.
 
-    curve, place: where it is. mean, deviation: of the statistic over so many boards. share: whether it is one.
+    curve, place: where it is. mean, deviation: of the statistic over `boards`. share: whether it is one.
     """
     if share:
         return SweepPoint(curve, place, mean, *wilson(round(mean * boards), boards), boards)
