@@ -1,6 +1,8 @@
-"""A loop of one's own, without any trainer of this project: the example of the docs, interrupted at any round."""
+"""A loop of one's own, without any trainer of this project: the examples of README and docs, interrupted at any round."""
 
 import json
+import re
+import runpy
 from collections.abc import Callable
 from typing import Any
 
