@@ -1,4 +1,10 @@
-"""The one exception for bad input: a single line that names the place, the value and the remedy."""
+"""Errors in a single line that names the place and the remedy: of bad input, and of the system."""
+
+import errno
+
+WRONG_PLACE = (errno.EROFS, errno.ENAMETOOLONG)
+SHOWN, MOST_SHOWN = 60, 4095  # letters of a name that is too long, and of any other
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 class InputError(ValueError):
@@ -15,3 +21,22 @@ class TooRareError(InputError):
 def one_line(text: str) -> str:
     """Text from outside, such as a name in a file, as a terminal may show it: what is not printable is spelled out."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
+def system_error(error: OSError) -> str:
+    """The line of an error of the system, a full disk for example."""
+    place = f"{error.filename!s:.{SHOWN if error.errno == errno.ENAMETOOLONG else MOST_SHOWN}}"
+    return f"{place}: {error.strerror}; {_suggest_remedy(error)}"
+
+
+def is_of_the_disk(error: OSError) -> bool:
+    """Whether another disk would do, or room on this one, so that nothing is wrong with the program."""
+    return error.errno in (*NO_ROOM, *WRONG_PLACE)
+
+
+def _suggest_remedy(error: OSError) -> str:
+    if error.errno in NO_ROOM:
+        return "make room there, and run the same command again: what is finished is kept"
+    if error.errno == errno.ENAMETOOLONG:
+        return "choose a shorter name"
+    return "choose a folder that can be written" if error.errno == errno.EROFS else "check the path and the disk"

@@ -2,22 +2,42 @@
 
 import math
 import re
-from typing import ClassVar, Literal, NamedTuple, TypeAlias
+from collections.abc import Iterable
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import convert
 
 Stratum: TypeAlias = int | str
 """A part of the problems with a share of its own: a map size, a number of terms, the name of a task."""
 
 Value: TypeAlias = int | float | bool
 
+T = TypeVar("T")
+
 DECIMALS = 6  # values of a design are on this grid, on which sums and differences are exact
 
 POINTS = 6  # of a level, of which the difficulty model gives a forecast
 
 RESERVED = ("reason", "stratum", "given")
+
+
+def _check_fields(value: msgspec.Struct, where: str) -> None:
+    """Raises InputError where a field is of another type, which the code of an environment may give."""
+    for field in msgspec.structs.fields(type(value)):
+        convert(getattr(value, field.name), field.type, where, field.name)
+
+
+def list_parts(what: str, values: Iterable[T], kind: type[Any] = object) -> tuple[T, ...]:
+    """The values. Raises InputError where they are a single one, or one is of another type."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InputError(f"space: {what} is {values!r:.60}; give a tuple of them")
+    found = tuple(values)
+    if wrong := [one for one in found if not isinstance(one, kind)]:
+        raise InputError(f"space: {what} has {wrong[0]!r:.60}; give {kind.__name__} objects")
+    return found
 
 
 class Knob(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,10 +70,9 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         where = f"knob {self.name!r:.60}"
+        _check_fields(self, where)
         if not self.name.isidentifier() or self.name in RESERVED or self.name.startswith("_"):
             raise InputError(f"{where}: its name is a field of an edit; choose an identifier, none of {RESERVED}")
-        if not all(map(math.isfinite, (self.low, self.high, self.step, self.reach))):
-            raise InputError(f"{where}: low, high, step and reach must be finite numbers")
         if self.low > self.high:
             raise InputError(f"{where}: low is {self.low:g}, above high {self.high:g}; exchange them")
         if self.step <= 0 or self.reach < 0 or self.bins < 1:
@@ -114,6 +133,11 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     middle: float = 0.0
     half: float = 1.0
+
+    def __post_init__(self) -> None:
+        _check_fields(self, f"given {self.name!r:.60}")
+        if not self.half:
+            raise InputError(f"given {self.name}: half is 0, by which values are divided; choose another number")
 
 
 class Cell(NamedTuple):

@@ -11,11 +11,12 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax import results
-from lakewright.core_jax.errors import InputError, one_line
+from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import assign_shares
+from lakewright.engineer.calls import run_call
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design
-from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.space import DesignSpace, check_design
 from lakewright.engineer.tally import Case, Drawn, Tally
 
 
@@ -132,8 +133,11 @@ class Environment(abc.ABC):
         design: what they are drawn from. count: how many. seed, first: which of them.
 
         Design, seed and index alone determine a problem. In every prefix each cell has its share of the problems,
-        within one. Raises InputError where `make` gives something else than a problem.
+        within one. Raises InputError on a design of another space, and where `make` fails or gives no problem.
         """
+        check_design(design, self.space)
+        if not isinstance(count, int) or count < 0:
+            raise InputError(f"draw: count is {count!r:.20}; give a whole number, at least 0")
         mix = self.cells(design)
         cells, shares = list(mix), list(mix.values())
         places, _ = assign_shares(shares, first, count)
@@ -157,13 +161,8 @@ class Environment(abc.ABC):
         Raises InputError where `make` fails.
         """
         rng = random.Random(f"{seed} {index} {cell}")
-        try:
-            problem = self.make(self.space.name_cell(cell), rng)
-        except InputError:
-            raise
-        except Exception as error:
-            raised = one_line(f"make raised {type(error).__name__}: {error}")
-            raise InputError(f"{type(self).__name__}: cell {cell}: {raised}; correct it") from error
+        where = f"{type(self).__name__}: cell {cell}: make"
+        problem = run_call(where, lambda: self.make(self.space.name_cell(cell), rng))
         if (
             not isinstance(problem, Problem)
             or not isinstance(problem.prompt, str)
@@ -176,12 +175,11 @@ class Environment(abc.ABC):
         return msgspec.structs.replace(problem, cell=Cell(*cell), version=version, key=key)
 
     def check_verdict(self, problem: Problem, answer: str) -> Verdict:
-        """The verdict on an answer, checked. Raises InputError where `judge` raises, or gives no proper verdict."""
+        """The verdict on an answer, checked. Raises InputError where `judge` fails, or gives no proper verdict."""
         where = f"{type(self).__name__}.judge: on {answer!r:.60} to {problem.prompt!r:.60}"
-        try:
-            verdict = self.judge(problem, answer)
-        except Exception as error:
-            raise InputError(f"{where}: {type(error).__name__}: {error}; give a verdict on any text") from error
+        if not isinstance(answer, str):
+            raise InputError(f"{where}: an answer is a text, not {type(answer).__name__}; give one text for it")
+        verdict = run_call(where, lambda: self.judge(problem, answer), remedy="give a verdict on any text")
         if not isinstance(verdict, Verdict):
             raise InputError(f"{where}: gave {verdict!r:.60}; return a Verdict")
         reward = verdict.reward
@@ -195,6 +193,9 @@ class Environment(abc.ABC):
     def groups(self, problems: Sequence[Problem], answers: Sequence[Sequence[str]]) -> list[Group]:
         """A group for each problem from a list of answers to each."""
         _check_lengths(problems, answers)
+        for problem, texts in zip(problems, answers, strict=True):
+            if isinstance(texts, str) or not len(texts):
+                raise InputError(f"answers: {texts!r:.60} to {problem.prompt!r:.60}; give a list of at least one text")
         return [
             Group.from_verdicts(problem, [self.check_verdict(problem, text) for text in texts])
             for problem, texts in zip(problems, answers, strict=True)
@@ -240,6 +241,12 @@ class Environment(abc.ABC):
         means = values.mean(axis=0).tolist()
         knobs = {knob.name: mean for knob, mean in zip(self.space.knobs, means, strict=True)}
         return Drawn(len(problems), knobs, self.measures(problems))
+
+
+def check_environment_type(environment: object, where: str) -> None:
+    """Raises InputError where this is no environment with a space."""
+    if not isinstance(environment, Environment) or not isinstance(getattr(environment, "space", None), DesignSpace):
+        raise InputError(f"{where}: {environment!r:.60} is no Environment with a space; give one")
 
 
 class Outcomes(dict[Stratum, Tally]):

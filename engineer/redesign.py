@@ -9,6 +9,7 @@
 after each, by the functions below.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -16,21 +17,20 @@ from typing import Any
 import msgspec
 
 from lakewright.core_jax import results
-from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import convert
+from lakewright.core_jax.errors import InputError, one_line
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.delta import list_changes, summarize_delta
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell, make_forecast
-from lakewright.engineer.difficulty.model import DifficultySettings, Objective
-from lakewright.engineer.difficulty.observations import Observation, observe_groups
-from lakewright.engineer.environment import Environment, Group, Problem
+from lakewright.engineer.difficulty.model import DifficultySettings, Objective, Observation, observe_groups
+from lakewright.engineer.environment import Environment, Group, Problem, check_environment_type
 from lakewright.engineer.evidence.evidence import Evidence, Round
 from lakewright.engineer.evidence.modules import EvidenceSettings
 from lakewright.engineer.guard import GuardSettings, widen_reach
 from lakewright.engineer.proposal import Proposal, Teacher, check_space
 from lakewright.engineer.random_generators import Key, fold_key, make_key
 from lakewright.engineer.space import DesignSpace, check_design
+from lakewright.engineer.state import STATE, Seen, State, check_cell_of, read_state
 from lakewright.engineer.steps import (
     Attempt,
     Comparison,
@@ -46,11 +46,9 @@ from lakewright.engineer.steps import (
 )
 from lakewright.engineer.tally import Case, Drawn, Tally
 from lakewright.engineer.teachers.models import Tools
-from lakewright.engineer.teachers.registry import make_teacher
+from lakewright.engineer.teachers.registry import METHODS, make_teacher
 from lakewright.engineer.trial.signals import TrialSettings
 from lakewright.engineer.trial.trial import RollOut, Trial, TrialWork
-
-STATE = 1  # the form of `state_dict`
 
 
 class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -102,31 +100,6 @@ class Decision(msgspec.Struct, frozen=True):
         return self.line
 
 
-class Seen(msgspec.Struct, frozen=True):
-    """A group that was observed, without its single rewards."""
-
-    cell: Cell
-    group: results.Group
-
-
-class State(msgspec.Struct, forbid_unknown_fields=True):
-    """All that an engineer knows. standing: the design and the held-out answers of the last round that stands."""
-
-    format: int
-    space: str
-    teacher: dict[str, Any]
-    design: Design
-    round: int = 0
-    drawn: int = 0
-    seen: list[Seen] = []
-    observations: list[Observation] = []
-    history: list[Round] = []
-    forecast: Forecast | None = None
-    summary: str = ""
-    standing: Design | None = None
-    standing_valid: str = ""
-
-
 class Engineer:
     """Redesigns what a policy is trained on, from what its answers earned. `state_dict` is JSON."""
 
@@ -159,12 +132,23 @@ class Engineer:
 
         Raises InputError where teacher, options or design are not usable, or do not suit the space.
         """
+        check_environment_type(environment, "engineer")
+        if not isinstance(settings, EngineerSettings):
+            raise InputError(f"engineer: settings are {settings!r:.60}; give EngineerSettings")
+        if not isinstance(seed, int) or abs(seed) >= 2**63 or (rounds is not None and rounds < 1):
+            raise InputError(f"engineer: seed {seed!r:.30}, rounds {rounds!r:.20}; give whole numbers, rounds from 1")
         self.environment, self.settings, self.rounds, self.seed = environment, settings, rounds, seed
         self.space: DesignSpace = environment.space
         self.held_out = None if held_out is None else list(held_out)
+        if self.held_out == []:
+            raise InputError("engineer: held_out is empty; give problems, or leave it out")
+        for problem in self.held_out or ():
+            check_cell_of(problem, Problem, self.space, "held_out")
         self.roll_out = roll_out
         tools = tools or Tools(settings.evidence, proposals=settings.proposals)
         self.teacher = make_teacher(teacher, tools, options) if isinstance(teacher, str) else teacher
+        if missing := [method for method in METHODS if not hasattr(self.teacher, method)]:
+            raise InputError(f"engineer: teacher {teacher!r:.60} has no {missing[0]}; give a Teacher or its name")
         check_space(self.teacher, self.space)
         begin = environment.start() if design is None else design
         check_design(begin, self.space)
@@ -194,13 +178,15 @@ class Engineer:
     def observe(self, groups: Iterable[Group]) -> None:
         """Notes groups of answers to problems, of this design or of an earlier one.
 
-        Raises InputError on a group of a stratum that the space lacks; none of the groups is noted then.
+        Raises InputError on a group of another space or of a later design; none of the groups is noted then.
         """
         noted = []
         for group in groups:
-            if group.cell.stratum not in self.space.ranks or len(group.cell.values) != len(self.space.knobs):
+            check_cell_of(group, Group, self.space, "group")
+            if group.version > self.design.version or not math.isfinite(group.reward):
                 raise InputError(
-                    f"group {group.board!r:.60}: cell {group.cell} is none of this environment; leave it out"
+                    f"group {group.board!r:.60}: version {group.version}, reward {group.reward:g}; give groups of "
+                    f"designs up to version {self.design.version}, with finite rewards"
                 )
             plain = {name: getattr(group, name) for name in results.Group.__struct_fields__}
             noted.append(Seen(group.cell, results.Group(**plain)))
@@ -224,10 +210,11 @@ class Engineer:
         """
         state, design = self._state, self.design
         groups = [(seen.cell, seen.group) for seen in state.seen]
-        found = dict(outcomes) if outcomes is not None else self._tally_groups(groups)
-        for stratum in found:
-            if stratum not in self.space.ranks:
-                raise InputError(f"outcomes: {stratum!r:.60} is no {self.space.words.stratum} of this environment")
+        found = self._tally_groups(groups) if outcomes is None else outcomes
+        if not isinstance(found, Mapping) or not all(isinstance(tally, Tally) for tally in found.values()):
+            raise InputError(f"outcomes: {found!r:.60} are no tallies; give those of Environment.tallies")
+        if strange := [stratum for stratum in found if stratum not in self.space.ranks]:
+            raise InputError(f"outcomes: {strange[0]!r:.60} is no {self.space.words.stratum} of this environment")
         now = observe_groups(groups)
         older = [msgspec.structs.replace(one, age=one.age + 1) for one in state.observations]
         forecast = make_forecast(
@@ -236,7 +223,7 @@ class Engineer:
         comparison = self._compare_validation(getattr(outcomes, "valid", ""))
         evidence = Evidence(
             design=design,
-            outcomes=found,
+            outcomes=dict(found),
             by_trait={stratum: dict(tally.traits) for stratum, tally in found.items()},
             guideline=self.space.words.guide(),
             history=state.history,
@@ -250,7 +237,12 @@ class Engineer:
             forecast=forecast,
             cases=list(cases),
         )
-        decision = self._make_decision(evidence, forecast, comparison)
+        before = self.teacher.state_dict()
+        try:
+            decision = self._make_decision(evidence, forecast, comparison)
+        except BaseException:
+            self.teacher.load_state_dict(before)  # the round may be tried again, as if it had not begun
+            raise
         self._advance_round(decision, [*now, *older], getattr(outcomes, "valid", ""))
         return decision
 
@@ -364,17 +356,12 @@ class Engineer:
 
         Raises InputError, and changes nothing, where it is of another environment's space or of another form.
         """
-        if not isinstance(state, Mapping) or state.get("format") != STATE:
-            form = state.get("format") if isinstance(state, Mapping) else state
-            raise InputError(
-                f"state: format is {form!r:.20}, this version reads {STATE}; use the version that wrote it"
-            )
-        if state.get("space") != self.space.signature():
-            raise InputError(
-                f"state: is of the space {state.get('space')!r:.80}, this environment has "
-                f"{self.space.signature()!r:.80}; load the state of this environment"
-            )
-        restored = convert(dict(state), State, "state")
-        check_design(restored.design, self.space, "state: design")
-        self.teacher.load_state_dict(restored.teacher)
+        restored = read_state(state, self.space)
+        before = self.teacher.state_dict()
+        try:
+            self.teacher.load_state_dict(restored.teacher)
+        except Exception as error:
+            self.teacher.load_state_dict(before)
+            said = one_line(f"{type(error).__name__}: {error}")
+            raise InputError(f"state: teacher does not fit ({said:.80}); load the state of the same teacher") from error
         self._state = restored

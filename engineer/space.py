@@ -8,14 +8,24 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.cells import DECIMALS, SHARE, Cell, Given, Knob, NamedCell, Stratum, Value, stratum_of
+from lakewright.core_jax.support import convert
+from lakewright.engineer.cells import (
+    DECIMALS,
+    SHARE,
+    Cell,
+    Given,
+    Knob,
+    NamedCell,
+    Stratum,
+    Value,
+    list_parts,
+    stratum_of,
+)
 from lakewright.engineer.design import Design, Row
 from lakewright.engineer.words import Words
 
 MOST_CELLS = 64  # of a stratum in a forecast; with more, one knob at a time is varied
-
 MOST_BINNED = 4096  # cells of a grid of bins
-
 MOST_TOLD = 16  # cells of a stratum in tokens
 
 _STRATUM = re.compile(r"[\w.:/+-]{1,60}")
@@ -55,18 +65,21 @@ class DesignSpace:
 
         Raises InputError where a name is missing, twice there, or not usable.
         """
-        self.strata = tuple(strata)
-        self.knobs = tuple(knobs)
+        self.strata = list_parts("strata", strata)
+        self.knobs = list_parts("knobs", knobs, Knob)
+        if not isinstance(share, Knob) or (share.low, share.high, share.trait, share.whole) != (0, 1, False, False):
+            raise InputError("space: share is no part of the problems; give a Knob from 0 to 1, no trait and not whole")
         self.share = share
         self.columns = (share, *self.knobs)
-        self.givens = tuple(givens)
-        self.failures = tuple(failures)
-        self.grades = tuple(grades)
+        self.givens = list_parts("givens", givens, Given)
+        self.failures = list_parts("failures", failures)
+        self.grades = list_parts("grades", grades)
         self.ranked = ranked
         self.words = words or Words()
         self.spoken = self.strata if spoken is None else tuple(spoken)
         self.ranks = {stratum: rank for rank, stratum in enumerate(self.strata)}
         self._scale = scale
+        convert(limits or {}, dict[int | str, dict[str, tuple[float, float]]], "space", "limits")
         self._limits = {stratum: dict(given) for stratum, given in (limits or {}).items()}
         _check_strata(self.strata)
         _check_names("knob", [column.name for column in self.columns] + [given.name for given in self.givens])
@@ -182,8 +195,7 @@ class DesignSpace:
 
     def _trait_values(self, stratum: Stratum, knob: Knob) -> list[Value]:
         low, high = self.limits(stratum, knob)
-        found: list[Value] = []
-        return [*found, *[False] * (low < 1), *[True] * (high > 0)]
+        return [*[False] * (low < 1), *[True] * (high > 0)]
 
     def allows(self, cell: Cell) -> bool:
         """Whether a cell has only traits that its stratum may have."""
@@ -273,6 +285,8 @@ class DesignSpace:
 
         Shares must sum to one. Raises InputError on an unknown stratum or knob, or a value out of range.
         """
+        if not isinstance(rows, Mapping) or not all(isinstance(row, Mapping) for row in rows.values()):
+            raise InputError(f"design: {rows!r:.60} is no table; give a row of share and knobs for each stratum")
         design = Design({stratum: dict(row) for stratum, row in rows.items()}, given=given)
         check_design(design, self)
         return normalize_design(design, self)
@@ -356,6 +370,8 @@ def normalize_design(design: Design, space: DesignSpace) -> Design:
 
 def check_design(design: Design, space: DesignSpace, where: str = "design") -> None:
     """Raises InputError where a design is none of the space: another stratum or knob, or a value out of range."""
+    if not isinstance(design, Design):
+        raise InputError(f"{where}: {design!r:.60} is no Design; make one by space.design")
     path, names = space.words.path, [column.name for column in space.columns]
     if not design.strata:
         raise InputError(f"{where}: {path} is empty; name at least one {space.words.stratum}")

@@ -10,11 +10,6 @@ from .chunks import row_place as row_place
 from .columns import columns_of as columns_of
 from .columns import places_by_kind as places_by_kind
 from .columns import to_python as to_python
-from .distances import find_distance as find_distance
-from .identity import Fingerprint as Fingerprint
-from .identity import board_key as board_key
-from .identity import fingerprint as fingerprint
-from .identity import symmetric_fingerprint as symmetric_fingerprint
 from .readers import decode as decode
 from .readers import decode_numbered as decode_numbered
 from .readers import read_all as read_all
@@ -24,9 +19,14 @@ from .readers import read_ids as read_ids
 from .readers import read_rows as read_rows
 from .row import BENCHMARK_FIELDS as BENCHMARK_FIELDS
 from .row import SCHEMA as SCHEMA
+from .row import Fingerprint as Fingerprint
 from .row import PlanRow as PlanRow
 from .row import Row as Row
+from .row import board_key as board_key
 from .row import check_plan as check_plan
+from .row import find_distance as find_distance
+from .row import fingerprint as fingerprint
+from .row import symmetric_fingerprint as symmetric_fingerprint
 from .solving import drawn_columns as drawn_columns
 from .solving import rows_in_turn as rows_in_turn
 from .solving import rows_of as rows_of

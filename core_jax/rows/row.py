@@ -1,13 +1,19 @@
-"""The row: one board with its labels, and what makes it a good one."""
+"""The row: one board with its labels, what makes it a good one, and its identity."""
 
+import hashlib
 import math
+from collections import deque
 from collections.abc import Sequence
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import msgspec
+import numpy as np
 import pyarrow as pa
 
-from lakewright.core_jax.terms import CERTIFICATE_NAMES, MOVES, STATUS_NAMES
+from lakewright.core_jax.terms import CERTIFICATE_NAMES, DELTAS, MOVES, STATUS_NAMES
+
+if TYPE_CHECKING:
+    from lakewright.core_jax.types import Board
 
 CERTIFICATES = CERTIFICATE_NAMES[1:]  # of a row without one, null says so
 # What a row of the benchmark has beyond a row: ignored wherever rows are read.
@@ -23,6 +29,7 @@ BENCHMARK_FIELDS = pa.schema(
 )
 BENCHMARK_COLUMNS = frozenset(BENCHMARK_FIELDS.names)
 Cost = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
+Fingerprint: TypeAlias = tuple[tuple[str, ...], tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -130,3 +137,49 @@ def _check_cells(name: str, cells: list[tuple[int, int]], row: Row) -> None:
             raise ValueError(f"{name}[{agent}] is [{line}, {column}], a hole; choose a frozen cell")
     if len(set(cells)) != len(cells):
         raise ValueError(f"{name} are {[list(cell) for cell in cells]}: two agents share a cell; make them distinct")
+
+
+def fingerprint(row: Row) -> Fingerprint:
+    """Grid, starts and goals: what exactly the rows of one board share, whatever their ids and labels."""
+    return tuple(row.grid), tuple(row.starts), tuple(row.goals)
+
+
+def board_key(row: Row) -> str:
+    """The SHA-256 of the fingerprint as compact JSON: what files call a board, whatever its id, place and labels."""
+    return hashlib.sha256(msgspec.json.encode(fingerprint(row))).hexdigest()
+
+
+def symmetric_fingerprint(board: "Board") -> bytes:
+    """A key that is equal for exactly those boards that turns, mirrors and another order of agents make of one.
+
+    Args: board, of numpy arrays.
+    """
+    size = board.holes.shape[0]
+    places, holes = np.arange(size * size).reshape(size, size), np.asarray(board.holes)
+    starts, goals = (np.asarray(ends) for ends in (board.starts, board.goals))
+    forms = []
+    for mirrored in (False, True):
+        for turns in range(4):
+            turned = np.rot90(places.T if mirrored else places, turns)  # the place that each one now shows
+            moved_to = np.argsort(turned, axis=None).reshape(size, size)
+            pairs = np.stack([moved_to[ends[:, 0], ends[:, 1]] for ends in (starts, goals)], 1)
+            pairs = pairs[np.lexsort(pairs.T)].astype(np.uint16)
+            forms.append(holes.reshape(-1)[turned].tobytes() + pairs.tobytes())
+    return min(forms)
+
+
+def find_distance(row: Row, agent: int) -> int | None:
+    """The number of steps of an agent's shortest path as if it were alone; None if its goal cannot be reached."""
+    start, goal = row.starts[agent], row.goals[agent]
+    steps, queue = {start: 0}, deque([start])
+    while queue:
+        here = queue.popleft()
+        if here == goal:
+            return steps[here]
+        for down, right in DELTAS:
+            there = (here[0] + down, here[1] + right)
+            on_board = 0 <= there[0] < row.size and 0 <= there[1] < row.size
+            if on_board and row.grid[there[0]][there[1]] == "." and there not in steps:
+                steps[there] = steps[here] + 1
+                queue.append(there)
+    return None

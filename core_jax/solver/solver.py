@@ -17,7 +17,7 @@ from lakewright.core_jax.lake.label_batches import join_labels, take_rows, with_
 from lakewright.core_jax.solver.memory import check_memory
 from lakewright.core_jax.solver.single_agent.certificate import Certified, certify_boards
 from lakewright.core_jax.solver.single_agent.distances import NO_PATH, measure_distances
-from lakewright.core_jax.solver.teams.solved import BUDGET, Solved, Stage
+from lakewright.core_jax.solver.teams.team_solver import BUDGET, Solved, Stage
 from lakewright.core_jax.solver.two_agents.joint_floods import CostTable, flood_costs, flood_makespans
 from lakewright.core_jax.solver.two_agents.plan_extraction import (
     extract_cheapest_plans,

@@ -11,7 +11,7 @@ import msgspec
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.support import read_config
-from lakewright.experiments.evaluation.published_scores import PUBLISHED
+from lakewright.experiments.evaluation.scores import PUBLISHED
 from lakewright.experiments.study.results import Results
 from lakewright.experiments.study.run_results import RunResult
 

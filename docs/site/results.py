@@ -50,10 +50,9 @@ from result_tables import (
 
 from lakewright.core_jax.support import read_config, write_atomically
 from lakewright.engineer.difficulty import Calibration, pool_calibrations
-from lakewright.experiments.charts.reliability import reliability_chart
+from lakewright.experiments.charts.lines import reliability_chart
 from lakewright.experiments.loop.redesign.engineer_samples import EngineerAnswers, format_counts
-from lakewright.experiments.study.curves import curves_svg
-from lakewright.experiments.study.plot import study_svg
+from lakewright.experiments.study.plot import curves_svg, study_svg
 from lakewright.experiments.study.results import Results
 from lakewright.experiments.study.results_table import as_table
 from lakewright.experiments.study.trial_checks import TrialCheck, reliability_of, reliability_table

@@ -7,8 +7,7 @@ import numpy as np
 
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
-from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings, fit_model
-from lakewright.engineer.difficulty.observations import Observation
+from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings, Observation, fit_model
 from lakewright.engineer.space import DesignSpace
 
 BINS = 10  # of predictions, for the reliability curve

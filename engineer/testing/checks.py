@@ -11,8 +11,7 @@ from typing import Any
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.environment import Environment
-from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.environment import Environment, check_environment_type
 from lakewright.engineer.testing.isolation import CallError, Calls, watch_process
 from lakewright.engineer.testing.properties import EQUAL, EVERY, Properties
 from lakewright.engineer.testing.redraw import draw_elsewhere
@@ -60,8 +59,7 @@ def find_faults(
     Raises InputError where the environment is none, or the machine cannot copy a process.
     """
     name = name or type(environment).__name__
-    if not isinstance(environment, Environment) or not isinstance(getattr(environment, "space", None), DesignSpace):
-        raise InputError(f"check: {environment!r:.60} is no Environment with a space; give one")
+    check_environment_type(environment, "check")
     if not hasattr(os, "fork"):
         raise InputError(f"check: {sys.platform} cannot copy a process; check the environment on Linux or macOS")
     if not (seconds > 0 and limit > 0):

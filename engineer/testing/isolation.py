@@ -9,10 +9,10 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from types import FrameType
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from lakewright.core_jax.errors import InputError
+from lakewright.engineer.calls import run_call
 
 T = TypeVar("T")
 
@@ -25,54 +25,25 @@ class CallError(Exception):
     """The message of a call that did something else than returning."""
 
 
-class _TooLongError(BaseException):
-    """Raised in a call that takes too long; no Exception, so that the code does not catch it."""
-
-
 class Calls:
     """Runs calls of an environment's code, each within `limit` seconds, in the process that `watch_process` started."""
 
     def __init__(self, memory: mmap.mmap, limit: float) -> None:
         self.memory, self.limit = memory, limit
-        self.busy = self.forked = False
-        signal.signal(signal.SIGALRM, self._end_call)
-        sys.addaudithook(self._refuse_fork)
 
     def run_call(self, what: str, case: str, call: Callable[[], T]) -> T:
         """The result of a call. what: the member of the environment. Raises CallError where it does anything else."""
         data = case.encode(errors="backslashreplace")[: ROOM - HEAD.size]
         self.memory[HEAD.size : HEAD.size + len(data)] = data
         HEAD.pack_into(self.memory, 0, time.monotonic(), len(data))
-        self.busy, self.forked = True, False
         try:
-            try:
-                signal.setitimer(signal.ITIMER_REAL, self.limit)
-                found = call()
-            finally:
-                signal.setitimer(signal.ITIMER_REAL, 0)
-                self.busy = False
-                HEAD.pack_into(self.memory, 0, 0.0, len(data))
-        except _TooLongError as error:
-            raise CallError(f"{what} did not return within {self.limit:g} s; make it faster or end its loop") from error
+            return run_call(what, call, limit=self.limit)
         except InputError as error:
             raise CallError(str(error)) from error
-        except SystemExit as error:
-            raise CallError(f"{what} ended the program ({error.code!r:.60}); return instead") from error
         except BaseException as error:
-            if not self.forked:
-                raise CallError(f"{what} raised {type(error).__name__}: {error}; correct it") from error
-        if self.forked:
-            raise CallError(f"{what} started a copy of its process (os.fork); work in one process")
-        return found
-
-    def _end_call(self, number: int, frame: FrameType | None) -> None:
-        if self.busy:
-            raise _TooLongError
-
-    def _refuse_fork(self, event: str, arguments: tuple[Any, ...]) -> None:
-        if self.busy and event in ("os.fork", "os.forkpty"):
-            self.forked = True
-            raise PermissionError("an environment works in one process")
+            raise CallError(f"{what} raised {type(error).__name__}: {error}; correct it") from error
+        finally:
+            HEAD.pack_into(self.memory, 0, 0.0, len(data))
 
 
 def watch_process(

@@ -28,8 +28,7 @@ from lakewright.core_jax.lake import verify
 from lakewright.core_jax.rows import Row, column_writer, drawn_columns, write_rows
 from lakewright.core_jax.solver import solve
 from lakewright.experiments.bench.lake import HOLE_RATIO, describe_machine, random_boards
-from lakewright.experiments.bench.measurement import format_markdown
-from lakewright.experiments.bench.timing import wall_and_processor
+from lakewright.experiments.bench.measurement import format_markdown, wall_and_processor
 from lakewright.experiments.board_files.generating import generate_file
 from lakewright.experiments.board_files.solving import solve_file
 from lakewright.experiments.board_files.verifying import verify_file

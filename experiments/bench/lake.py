@@ -20,14 +20,13 @@ import numpy as np
 
 from lakewright.core_jax.config import EnvConfig, holes_of
 from lakewright.core_jax.generator import draw_free, generate
+from lakewright.core_jax.lake import EnvParams, reset, step, verify
 from lakewright.core_jax.solver import Stage, solve, solve_by_flood, solve_with_stages
 from lakewright.core_jax.support import cores, seconds_by_phase
 from lakewright.core_jax.types import CERTIFICATE_NAMES, Board, Labels, Status
-from lakewright.experiments.bench import timing
-from lakewright.experiments.bench.measurement import Bench, Measurement, Profile
+from lakewright.experiments.bench import measurement
+from lakewright.experiments.bench.measurement import Bench, Measurement, Profile, time_call
 from lakewright.experiments.bench.peers import PEERS, Answers, Crew, Peer, PlainBoard, find_version, start_crew
-from lakewright.experiments.bench.simulator import measure_simulator
-from lakewright.experiments.bench.timing import time_call
 
 CASES = ((5, 2), (8, 2), (10, 2), (8, 3), (10, 3), (8, 4), (10, 5))  # size, agents
 HOLE_RATIO = 0.3
@@ -35,6 +34,9 @@ BOARDS = {2: 16384, 3: 8192, 4: 4096, 5: 1024}  # so many that a call takes long
 DRAWN = {2: 8192, 3: 8192, 4: 4096, 5: 2048}
 WAIT_RATIOS = {2: (0.0, 0.75), 3: (0.5,), 4: (0.5,), 5: (0.5,)}
 PEER_BOARDS, PEER_SECONDS = 4096, 0.5  # boards for a peer, and how long it solves at a time
+PLANS = 1 << 18
+ENVIRONMENTS, STEPS = 4096, 64
+STEP_LIMIT = 50
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,8 +93,8 @@ def _measure_solver(size: int, agents: int) -> tuple[Case, Measurement]:
 def _profile_solver(case: Case) -> Profile:
     """Of as many calls as the rate is a median of; their programs are compiled by now."""
     on_device = jax.tree.map(jnp.asarray, case.boards)
-    seconds = seconds_by_phase(lambda: [solve(on_device) for _ in range(timing.REPEATS)])
-    return Profile(case.size, case.agents, {phase: total / timing.REPEATS for phase, total in seconds.items()})
+    seconds = seconds_by_phase(lambda: [solve(on_device) for _ in range(measurement.REPEATS)])
+    return Profile(case.size, case.agents, {phase: total / measurement.REPEATS for phase, total in seconds.items()})
 
 
 def _measure_floods(case: Case) -> Measurement:
@@ -117,9 +119,10 @@ def _measure_peer(peer: Peer, case: Case, one: Crew, all_cores: Crew) -> Measure
     places = np.flatnonzero((status == Status.SOLVABLE) | peer.decides)[:PEER_BOARDS]
     boards = _plain_boards(case.boards, places)
     runs: list[list[Answers]] = []
-    for _ in range(timing.REPEATS):  # each continues where the one before ended, so that slow peers see many boards too
+    # Each continues where the one before ended, so that slow peers see many boards too.
+    for _ in range(measurement.REPEATS):
         runs.append(all_cores.solve(peer, boards, sum(len(run[0].costs) for run in runs), PEER_SECONDS))
-    alone = [one.solve(peer, boards, 0, PEER_SECONDS)[0].rate for _ in range(timing.REPEATS)]
+    alone = [one.solve(peer, boards, 0, PEER_SECONDS)[0].rate for _ in range(measurement.REPEATS)]
     rates = [sum(answers.rate for answers in run) for run in runs]
     given = [
         (cost, places[(answers.first + i) % len(places)])
@@ -177,3 +180,40 @@ def _read_processor() -> str:
     except OSError:
         names = []
     return names[0] if names else platform.processor() or platform.machine()
+
+
+def measure_simulator(boards: Board, labels: Labels) -> Iterator[Measurement]:
+    """Two questions about two-agent boards of one size, with leading axis B, and their labels.
+
+    verify: numpy plans a second, the boards and their plans from the labels repeated up to PLANS. environment: joint
+    moves a second of random play with automatic resets, observations made, in ENVIRONMENTS vmapped environments.
+    """
+    size, agents = boards.holes.shape[-1], boards.starts.shape[1]
+    rows = np.arange(PLANS) % len(labels.status)
+    many, plans = jax.tree.map(lambda field: np.asarray(field)[rows], (boards, labels.moves))
+    yield time_call("verify", size, agents, PLANS, lambda seed: verify(many, plans), "plans")[0]
+    solvable = np.flatnonzero(labels.solvable)
+    pool = jax.tree.map(lambda field: jnp.asarray(np.asarray(field)[solvable]), boards)
+    params = EnvParams(pool, STEP_LIMIT)
+
+    def play(seed: int) -> None:
+        jax.block_until_ready(random_play(jax.random.key(seed), params))
+
+    yield time_call("environment", size, agents, ENVIRONMENTS * STEPS, play, "joint moves")[0]
+
+
+@jax.jit
+def random_play(key: jax.Array, params: EnvParams) -> tuple[jax.Array, jax.Array]:
+    """The summed reward, and a sum over all observations that keeps the compiler from leaving them out."""
+    reset_key, key = jax.random.split(key)
+    _, state = jax.vmap(reset, (0, None))(jax.random.split(reset_key, ENVIRONMENTS), params)
+
+    def one(state, key):
+        action_key, step_key = jax.random.split(key)
+        action = jax.random.randint(action_key, state.positions.shape[:2], 0, 5)
+        keys = jax.random.split(step_key, ENVIRONMENTS)
+        observation, state, reward, *_ = jax.vmap(step, (0, 0, 0, None))(keys, state, action, params)
+        return state, (jnp.sum(reward), jnp.sum(observation.planes))
+
+    rewards, seen = jax.lax.scan(one, state, jax.random.split(key, STEPS))[1]
+    return jnp.sum(rewards), jnp.sum(seen)

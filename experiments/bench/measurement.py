@@ -1,12 +1,18 @@
-"""The result of a benchmark, for programs and, as Markdown, for people."""
+"""The measurements of a benchmark: how calls are timed, and the result, for programs and, as Markdown, for people."""
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+import functools
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, TypeVar
 
 import msgspec
 from tabulate import tabulate
 
 from lakewright.core_jax.support import REST
+
+REPEATS = 5
+R = TypeVar("R")
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
@@ -111,3 +117,41 @@ def _format_measurement(row: Measurement) -> tuple[str, ...]:
 def format_markdown(head: Sequence[str], rows: Sequence[tuple[str, ...]]) -> list[str]:
     """The lines of a Markdown table."""
     return tabulate(rows, head, tablefmt="github", disable_numparse=True).splitlines()
+
+
+def time_call(
+    work: str, size: int, agents: int, count: int, call: Callable[[int], R], what: str = "boards"
+) -> tuple[Measurement, R]:
+    """The rate of a function, and what its last call returned.
+
+    Args:
+        work: The name of the work in the table.
+        size: Cells on a side of the boards.
+        agents: Agents on a board.
+        count: How many things a call handles.
+        call: Gets a new seed each time.
+        what: The things that are counted.
+    """
+    first, _, result = wall_and_processor(functools.partial(call, 0))
+    later = []
+    for seed in range(1, REPEATS + 1):
+        seconds, _, result = wall_and_processor(functools.partial(call, seed))
+        later.append(seconds)
+    rates = [count / seconds for seconds in later]
+    return Measurement(
+        work=work,
+        size=size,
+        agents=agents,
+        what=what,
+        boards=count,
+        rate=statistics.median(rates),
+        rates=rates,
+        compile_seconds=max(first - statistics.median(later), 0.0),
+    ), result
+
+
+def wall_and_processor(call: Callable[[], R]) -> tuple[float, float, R]:
+    """Seconds of a call on the wall and of the processor, and what it returned."""
+    begun = time.perf_counter(), time.process_time()
+    result = call()
+    return time.perf_counter() - begun[0], time.process_time() - begun[1], result

@@ -18,8 +18,7 @@ import psutil
 
 from lakewright.core_jax.solver import solve
 from lakewright.core_jax.support import cores
-from lakewright.experiments.bench.measurement import format_markdown
-from lakewright.experiments.bench.timing import wall_and_processor
+from lakewright.experiments.bench.measurement import format_markdown, wall_and_processor
 from lakewright.experiments.executors.executor import Executor
 from lakewright.experiments.executors.local_processes import Local
 from lakewright.experiments.executors.ray_cluster import Ray

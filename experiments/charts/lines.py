@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
+from lakewright.engineer.difficulty import Calibration
 from lakewright.experiments.charts.frame import (
     HEIGHT,
     TOP,
@@ -138,3 +139,24 @@ def _draw_mark(x: float, word: str) -> str:
     line = f'<line x1="{x}" x2="{x}" y1="{TOP}" y2="{HEIGHT - 40}" stroke="currentColor" opacity=".3"'
     named = draw_text(x + 3, TOP + 9, word, "start", 'font-size="9.5" opacity=".7"')
     return f'{line} stroke-dasharray="2 3"/>{named}'
+
+
+def reliability_chart(found: Mapping[str, Calibration], answers: str = "plans") -> str:
+    """The share of valid answers over what was expected of groups, in percent; on the diagonal both agree.
+
+    answers: what answers are called.
+    """
+    series = [Series("as expected", [Point(0, 0), Point(100, 100)])]
+    for name, calibration in found.items():
+        bins = calibration.reliability
+        points = [
+            Point(100 * bin.predicted, 100 * bin.observed, words=f"{bin.groups} groups of {name}") for bin in bins
+        ]
+        series.append(Series(name, points))
+    return line_chart(
+        f"Valid {answers}: expected and observed",
+        series,
+        x_label="% expected by the difficulty model",
+        y_label="% observed",
+        y_range=(0.0, 100.0),
+    )

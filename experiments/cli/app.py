@@ -3,28 +3,25 @@
 A new group of commands is one more file here with an `app`, and its name in GROUPS or FLAT below.
 """
 
+import dataclasses
 import errno
 import os
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from cyclopts import App, CycloptsError
 from cyclopts.help import DefaultFormatter, PanelSpec
 
-from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError, is_of_the_disk, system_error
 from lakewright.experiments.cli import bench, benchmark, boards, check, engineer, host, new, run, study, sweep, view
-from lakewright.experiments.cli.conventions.options import PLAIN
-from lakewright.experiments.cli.conventions.output import print_error
-from lakewright.experiments.cli.conventions.overrides import take_overrides
-from lakewright.experiments.cli.conventions.path_arguments import paths_of
-from lakewright.experiments.cli.conventions.usage_errors import usage_error
+from lakewright.experiments.cli.conventions.options import PLAIN, take_overrides
+from lakewright.experiments.cli.conventions.output import print_error, usage_error
 from lakewright.experiments.executors.executor import ClusterLostError, WorkerDiedError
 from lakewright.experiments.resumable.overwriting import refuse_overwriting
 from lakewright.experiments.runtime.library_setup import keep_compiled_programs
-from lakewright.experiments.runtime.system_errors import is_of_the_disk, system_error
 
 FLAT = (boards.app, run.app, host.app, bench.app, check.app)  # commands of the program itself
 GROUPS = (engineer.app, study.app, benchmark.app, sweep.app, view.app, new.app)  # commands that have commands
@@ -32,6 +29,12 @@ LONGEST_NUMBER = 1024  # bits: of shorter ones the commands say themselves what 
 INTERRUPTED = 128 + signal.SIGINT  # the exit code that shells know
 WRONG_PATH = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
 LONGEST_PATH, LONGEST_NAME = 4095, 255  # bytes, of a whole path and of one file or folder in it
+WRITTEN = ("out", "to", "rejects", "journal")  # options; every other path of a command is read
+POSITIONAL = ("rows", "source", "spec", "paths", "benchmark", "folder", "first", "others")
+MODELS = ("model", "models")  # text, since a model may be one on the hub
+SETTINGS = ("start", "exclude")  # of a run, that name a folder or a file
+
+Named = tuple[str, Path]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -132,3 +135,31 @@ def help_style() -> DefaultFormatter:
 
     blank = Box("    \n" * 8)
     return DefaultFormatter(panel_spec=PanelSpec(box=blank, padding=0, title_align="left"))
+
+
+def paths_of(arguments: Mapping[str, Any], overrides: Sequence[str]) -> tuple[list[Named], list[Named]]:
+    """The paths that a command writes and those that it reads, each with its name in messages.
+
+    arguments: the values of a command's parameters, by name. overrides: settings of a run, as `name=value`.
+    """
+    given = list(_list_paths(arguments))
+    settings = [(name, Path(value)) for name, _, value in (override.partition("=") for override in overrides)]
+    outputs = [(f"--{name}", path) for name, path in given if name in WRITTEN]
+    inputs = [(_name_option(name), path) for name, path in given if name not in WRITTEN]
+    return outputs, [*inputs, *((name, path) for name, path in settings if name in SETTINGS)]
+
+
+def _list_paths(arguments: Mapping[str, Any]) -> Iterator[Named]:
+    """Every path among the values, those in lists and in groups of options too."""
+    for name, value in arguments.items():
+        if dataclasses.is_dataclass(value):
+            yield from _list_paths(vars(value))
+        elif name in MODELS and isinstance(value, str):
+            yield from ((name, Path(place)) for place in value.split(","))
+        else:
+            items = value if isinstance(value, list | tuple) else [value]
+            yield from ((name, item) for item in items if isinstance(item, Path))
+
+
+def _name_option(name: str) -> str:
+    return "the input" if name in POSITIONAL else f"--{name.replace('_', '-')}"

@@ -15,7 +15,7 @@ from lakewright.experiments.cli.conventions.output import print_error, print_sum
 
 if TYPE_CHECKING:
     from lakewright.core_jax.config import EnvConfig
-    from lakewright.experiments.board_files.watch import Watch
+    from lakewright.experiments.runtime.progress_bars import Watch
 
 PLANS = at_most_one()
 Rejects: TypeAlias = Annotated[Path | None, Parameter(metavar="FILE")]
@@ -157,8 +157,7 @@ def convert(
 @contextmanager
 def _watch_progress(what: str, total: int | None, unit: str) -> Iterator["Watch"]:
     """Shows the progress of work on a file, on a terminal."""
-    from lakewright.experiments.board_files.watch import Watch
-    from lakewright.experiments.runtime.progress_bars import print_on_terminal, progress
+    from lakewright.experiments.runtime.progress_bars import Watch, print_on_terminal, progress
 
     with progress(what, total, unit) as bar:
 

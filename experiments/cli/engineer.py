@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from lakewright.experiments.cli import engineer_folder
-from lakewright.experiments.cli.conventions.options import TEACHERS, Flag, Json, TeacherName
+from lakewright.experiments.cli.conventions.options import TEACHERS, Flag, Json, Overrides, TeacherName
 from lakewright.experiments.cli.conventions.output import encode_line, print_found
-from lakewright.experiments.cli.conventions.overrides import Overrides
 from lakewright.experiments.runtime.library_setup import prepare_training
 from lakewright.experiments.runtime.progress_bars import progress
 

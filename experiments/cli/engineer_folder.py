@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
-from lakewright.experiments.cli.conventions.options import Json, TeacherName
+from lakewright.experiments.cli.conventions.options import Json, Overrides, TeacherName
 from lakewright.experiments.cli.conventions.output import print_error, print_found
-from lakewright.experiments.cli.conventions.overrides import Overrides
 
 if TYPE_CHECKING:
     from lakewright.experiments.trainers.reports import Report, Status

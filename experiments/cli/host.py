@@ -5,9 +5,8 @@ from typing import Annotated
 
 from cyclopts import App, Parameter
 
-from lakewright.experiments.cli.conventions.options import Json
+from lakewright.experiments.cli.conventions.options import Json, Overrides
 from lakewright.experiments.cli.conventions.output import print_found
-from lakewright.experiments.cli.conventions.overrides import Overrides
 from lakewright.experiments.loop.settings.preset_files import list_presets
 from lakewright.experiments.runtime.library_setup import prepare_training
 

@@ -5,9 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from lakewright.experiments.cli.conventions.options import TRACKERS, Json, TeacherName
+from lakewright.experiments.cli.conventions.options import TRACKERS, Json, Overrides, TeacherName
 from lakewright.experiments.cli.conventions.output import encode_line, print_found, print_summary
-from lakewright.experiments.cli.conventions.overrides import Overrides
 from lakewright.experiments.loop.settings.preset_files import list_presets
 from lakewright.experiments.runtime.library_setup import prepare_training
 

@@ -3,7 +3,11 @@
     OUT/job.json  OUT/answers.jsonl  OUT/verdicts.jsonl  OUT/summary.json
 
 Answers are saved as they come and judged at the end, so that the same command resumes after a kill, and more boards or
-samples may be added later. Rows without labels are solved first: see `labels`.
+samples may be added later. Rows without labels are solved first, part by part, so that a kill loses one part at most:
+
+    OUT/labels.json  OUT/boards.without_labels.jsonl  OUT/boards.jsonl
+
+labels.json claims them for one benchmark.
 """
 
 import contextlib
@@ -13,17 +17,28 @@ from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
+import pyarrow as pa
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import content_hash
-from lakewright.core_jax.rows import Row, VerdictRow, board_of
+from lakewright.core_jax.rows import (
+    SCHEMA,
+    Row,
+    VerdictRow,
+    board_of,
+    fingerprint,
+    read_all,
+    solve_columns,
+    unsolvable_here,
+    write_rows,
+)
 from lakewright.core_jax.support import Count, Natural, Weight, listed, locked, write_atomically, write_json
 from lakewright.experiments.evaluation.answerers import Answerer, AnswerRow, WantedAnswer
 from lakewright.experiments.evaluation.evaluation_set import EvaluationSet, read_set, spread_rows
-from lakewright.experiments.evaluation.labels import label_rows
 from lakewright.experiments.evaluation.scores import Summary, Tokens, hole_scores, judged_scores, score_answers
 from lakewright.experiments.resumable.claims import Claim
 from lakewright.experiments.resumable.journal import Journal
+from lakewright.experiments.resumable.parts import job_of, parts_of, work_in_parts
 from lakewright.policy.codecs import PROMPT, Refusal, Refused, encode_compact_prompt, encode_prompt
 from lakewright.policy.inference import BudgetSpentError
 from lakewright.policy.judging import judge_plans, read_plan
@@ -201,3 +216,66 @@ def _read_answer(row: Row, answer: AnswerRow) -> list[str] | Refused:
     if answer.text is None:
         return answer.plan or Refused(Refusal.NO_PLAN, "the tokens of the answer name no plan")
     return read_plan(answer.text, row.agents)
+
+
+class LabelledSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """labels.json: the hash of the benchmark whose boards are labelled."""
+
+    benchmark: str
+    format: int = 1
+
+
+LABELS_CLAIM = Claim("set of labels", "labels.json", LabelledSet, 1, "lakewright benchmark eval", exclusive=False)
+
+
+def label_rows(found: EvaluationSet, folder: Path, on_progress: Callable[[int], None]) -> EvaluationSet:
+    """The set with certified labels, solved where the benchmark has none.
+
+    Raises InputError where `folder` holds the labels of another benchmark.
+    """
+    if all(row.status for row in found.rows):
+        return found
+    bare, solved = folder / "boards.without_labels.jsonl", folder / "boards.jsonl"
+    there = [path for path in (bare, solved) if path.exists()]
+    # Earlier versions claimed whatever lay there, without the boards that they would have solved.
+    if there and not (LABELS_CLAIM.is_in(folder) and bare.exists()):
+        raise InputError(f"{there[-1]}: was not made by `lakewright benchmark eval`; choose another --out")
+    for path in there:
+        _check_same_boards(found, path)
+    LABELS_CLAIM.take_folder(folder, LabelledSet(found.sha256), replace=not there)
+    if not solved.exists():
+        with listed(solved):
+            _solve_rows(found, bare, solved, on_progress)
+    rows = {row.id: row for row in read_all(solved)}
+    return msgspec.structs.replace(found, rows=[rows[row.id] for row in found.rows])
+
+
+def _check_same_boards(found: EvaluationSet, path: Path) -> None:
+    there = {row.id: fingerprint(row) for row in read_all(path)}
+    for row in found.rows:
+        if there.get(row.id) != fingerprint(row):
+            raise InputError(
+                f"{path}: {row.id!r:.60} is another board than in {found.path}; choose another --out, or remove "
+                "boards*.jsonl and labels.json to solve the boards again"
+            )
+
+
+def _solve_rows(found: EvaluationSet, bare: Path, solved: Path, on_progress: Callable[[int], None]) -> None:
+    if not bare.exists():
+        with listed(bare):
+            write_rows(bare, [_without_labels(row) for row in found.rows])
+
+    def label(rows: pa.RecordBatch) -> tuple[pa.RecordBatch, dict[str, int]]:
+        return solve_columns(rows, on_progress=on_progress), {}
+
+    with parts_of(solved, job_of("benchmark eval", {"input": bare}, {}), SCHEMA) as parts:
+        work_in_parts(bare, parts, unsolvable_here, label, _refuse_file)
+        parts.assemble()
+
+
+def _without_labels(row: Row) -> Row:
+    return Row(row.id, row.size, row.agents, row.grid, row.starts, row.goals, row.hole_ratio)
+
+
+def _refuse_file(problem: str) -> None:
+    raise InputError(problem)

@@ -8,9 +8,8 @@ from matplotlib.figure import Figure
 
 from lakewright.core_jax.results import mean_of_rates
 from lakewright.core_jax.support import replacing
-from lakewright.experiments.charts.appearance import INK, LOOK
-from lakewright.experiments.evaluation.published_scores import PUBLISHED, SIZES
-from lakewright.experiments.evaluation.scores import Summary, TeamScore
+from lakewright.experiments.charts.frame import INK, LOOK
+from lakewright.experiments.evaluation.scores import PUBLISHED, SIZES, Summary, TeamScore
 
 FORMS = ("png", "svg")
 OURS, THEIRS = "#e8a15a", "#c9d1d9"

@@ -1,20 +1,30 @@
-"""Checks that a machine has what a run needs, before anything is spent: one finding per question."""
+"""Checks that a machine has what a run needs, before anything is spent: one finding per question.
 
+The packages that a run needs are the pins of this project, and those of the extras that its settings use.
+"""
+
+import importlib.metadata
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
+from packaging.requirements import Requirement
+from packaging.specifiers import SpecifierSet
 
 from lakewright.experiments.host.estimate import GB, Estimate, estimate_of
 from lakewright.experiments.host.machine import Machine
 from lakewright.experiments.host.memory_arithmetic import HALF, keys_and_values
 from lakewright.experiments.host.model_shape import model_shape
-from lakewright.experiments.host.needed_packages import Versions, misfits
 from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.policy.models import is_gguf
 
 PROGRAMS = 3 * GB  # of Python, torch and JAX with their compiled programs, in a process of a run
 SHARED_EACH = GB  # of shared memory, for each process that speaks to others
 LOST = 1e-4  # learning rates below it vanish in bf16 weights: a weight of 0.02 has steps of 0.00012
+PROJECT = "lakewright"
+# TRL takes this version too, which asks for an older transformers than this project: see docs/gpu-hosts.md.
+LIMITS = {"vllm": SpecifierSet("<0.31")}
+Versions = Callable[[str], str | None]
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -203,3 +213,53 @@ def findings_table(findings: list[Finding]) -> str:
     wrong = sum(bool(one.change) for one in findings)
     end = f"{wrong} thing{'s' * (wrong > 1)} to change before this run" if wrong else "nothing to change"
     return "\n".join([*lines, end])
+
+
+def extras_of(settings: RunSettings) -> list[str]:
+    """The extras that a run needs."""
+    host = settings.grpo.host
+    wanted = {
+        "vllm": host.vllm != "off",
+        "lora": host.lora is not None,
+        "structured": settings.answers_in_json,
+        "gguf": is_gguf(settings.start),
+        "trackers": host.report_to != "none",
+    }
+    return [extra for extra, needed in wanted.items() if needed]
+
+
+def needed_packages(settings: RunSettings) -> list[Requirement]:
+    """The packages that must be installed, with those that extras of other packages need (TRL's own, for vLLM)."""
+    found = [Requirement(PROJECT), *_of(PROJECT, ["", *extras_of(settings)])]
+    nested = [part for asked in found if asked.extras for part in _of(asked.name, list(asked.extras))]
+    if settings.launch.config.startswith("zero"):
+        nested.append(Requirement("deepspeed"))
+    if settings.grpo.host.report_to != "none":
+        found = [part for part in found if part.name not in {"tensorboard", "wandb", "trackio"}]
+        nested.append(Requirement(settings.grpo.host.report_to))
+    for part in nested:
+        part.specifier &= LIMITS.get(part.name, SpecifierSet())
+    return [*found, *nested]
+
+
+def misfits(settings: RunSettings, version_of: Versions) -> Iterator[str]:
+    """One line for each package that is missing or of another version, with the words that install it."""
+    for needed in needed_packages(settings):
+        there = version_of(needed.name)
+        wanted = f"{needed.name}{needed.specifier}"
+        if there is None:
+            yield f"{needed.name} is not installed: pip install '{wanted}'"
+        elif not needed.specifier.contains(there, prereleases=True):
+            yield f"{needed.name} is {there}: pip install '{wanted}'"
+
+
+def _of(package: str, extras: list[str]) -> Iterator[Requirement]:
+    """The requirements of a package with these extras, "" for none; nothing where it is not installed."""
+    try:
+        lines = importlib.metadata.requires(package) or []
+    except importlib.metadata.PackageNotFoundError:
+        return
+    for asked in map(Requirement, lines):
+        marker = asked.marker
+        if "" in extras if marker is None else any(marker.evaluate({"extra": extra}) for extra in extras):
+            yield asked

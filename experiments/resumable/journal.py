@@ -1,19 +1,21 @@
 """A journal: a file of lines of JSON that only grows, so that a kill loses at most the line being written.
 
 Each line ends with a digest of itself and of all before it, so that a changed line is noticed. Lines of earlier
-versions have none.
+versions have none. A log of lines takes its place once it is complete, so that repeated work leaves one log.
 """
 
 import hashlib
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 import msgspec
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import listed, replacing
 
 T = TypeVar("T", bound=msgspec.Struct)
 SEALED = re.compile(rb'(\{.*),"sha256":"([0-9a-f]{16})"\}\n?')
@@ -117,3 +119,29 @@ def _is_json(text: bytes, kind: Any = Any) -> bool:
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
         return False
     return True
+
+
+@contextmanager
+def line_log(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
+    """Yields a function that adds a line; the log is at `path` once the block ends without an error.
+
+    One that a killed process left is removed first, so that the time of the folder is when this one was begun.
+    """
+    _part_file(path).unlink(missing_ok=True)
+    with listed(path), replacing(path) as beside, open(beside, "wb", buffering=0) as lines:
+
+        def add(figures: dict[str, Any]) -> None:
+            lines.write(msgspec.json.encode(figures) + b"\n")
+
+        yield add
+
+
+def lines_so_far(path: Path) -> list[dict[str, Any]]:
+    """The lines of the log for which a block is open, in this process or another."""
+    beside = _part_file(path)
+    return [msgspec.json.decode(line) for line in beside.read_bytes().split(b"\n")[:-1]] if beside.exists() else []
+
+
+def _part_file(path: Path) -> Path:
+    """The path at which `replacing` writes the log while it grows."""
+    return path.with_name(f".{path.name}.part")

@@ -1,4 +1,7 @@
-"""Possible costs of requests to a server, in a file that survives a kill between a request and its answer."""
+"""Possible costs of requests to a server, in a file that survives a kill between a request and its answer.
+
+An engineer behind a server is asked within a cost cap; the possible cost is saved before each try.
+"""
 
 import errno
 import os
@@ -6,8 +9,21 @@ from pathlib import Path
 
 import msgspec
 
+from lakewright.engineer.evidence import token_estimate
+from lakewright.engineer.teachers import Ask, Message, Reply, UnansweredError
 from lakewright.experiments.resumable.journal import Journal
-from lakewright.policy.inference import Charge, sum_charges
+from lakewright.policy.inference import (
+    BudgetSpentError,
+    Charge,
+    Endpoint,
+    EndpointAnswer,
+    EndpointError,
+    EndpointSettings,
+    price_tokens,
+    sum_charges,
+)
+
+REFUSING = (400, 404, 415, 422, 501)  # statuses by which servers refuse structured output
 
 
 class Spending:
@@ -35,3 +51,39 @@ class Spending:
             except OSError:
                 lines.truncate(end)
                 raise
+
+
+def ask_server(settings: EndpointSettings, temperature: float, spending: Spending, *, recorded: bool) -> Ask:
+    """Asks for JSON under the schema; a server that refuses every form of a schema is asked without one.
+
+    settings: of the server. temperature: of the answers. spending: the charges so far. recorded: whether new charges
+    are added to it.
+    """
+    paid, forms = price_tokens(settings, *spending.count_tokens()), list(settings.schemas)
+    endpoint = Endpoint(settings, paid, spending.add) if recorded else Endpoint(settings, paid)
+
+    def answer(messages: list[Message], schema: dict, seed: int) -> EndpointAnswer:
+        how = {"temperature": temperature, "seed": seed}
+        while forms:
+            try:
+                return endpoint.ask(messages, schema=schema, form=forms[0], **how)
+            except EndpointError as error:
+                if error.status not in REFUSING:
+                    raise
+                del forms[0]
+        return endpoint.ask(messages, **how)
+
+    def ask(messages: list[Message], schema: dict, seed: int) -> Reply:
+        before = endpoint.spent
+        try:
+            found = answer(messages, schema, seed)
+        except BudgetSpentError:
+            cap = settings.max_cost
+            raise UnansweredError(f"the cost cap of {cap} dollars leaves no room for a question") from None
+        except EndpointError as error:
+            raise UnansweredError(str(error)) from error
+        # A server that does not count is charged by the length of its answer.
+        counted = token_estimate(found.text) if found.completion_tokens is None else found.completion_tokens
+        return Reply(found.text, min(counted, settings.max_tokens), endpoint.spent - before)
+
+    return ask

@@ -1,7 +1,8 @@
-"""Progress bars with a rate: on a terminal only, quiet in a pipe."""
+"""Progress: bars with a rate, on a terminal only and quiet in a pipe, and reports of work on a file."""
 
+import dataclasses
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
@@ -24,3 +25,17 @@ def print_on_terminal(text: str) -> None:
         from tqdm import tqdm
 
         tqdm.write(text, file=sys.stderr)
+
+
+@dataclasses.dataclass(frozen=True)
+class Watch:
+    """on_resume: gets the rows that an earlier run finished. on_progress: rows as they are done. on_bad_row: what is
+    wrong with a row that is left out.
+    """
+
+    on_resume: Callable[[int], object] = lambda rows: None
+    on_progress: Callable[[int], None] = lambda rows: None
+    on_bad_row: Callable[[str], object] = lambda problem: None
+
+
+UNWATCHED = Watch()

@@ -12,7 +12,14 @@ from lakewright.experiments.loop.records.stage_records import Validation, read_r
 from lakewright.experiments.loop.records.token_budget import Spent
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.study.halving import Stopped, find_stopped
-from lakewright.experiments.study.inference import Estimate, PairedTest, interquartile_mean, paired_tests
+from lakewright.experiments.study.inference import (
+    Estimate,
+    PairedTest,
+    Prediction,
+    interquartile_mean,
+    paired_tests,
+    prediction_of,
+)
 from lakewright.experiments.study.learning_curves import (
     Curve,
     Reached,
@@ -20,7 +27,6 @@ from lakewright.experiments.study.learning_curves import (
     sum_up_reached,
     tokens_to_best,
 )
-from lakewright.experiments.study.prediction import Prediction, prediction_of
 from lakewright.experiments.study.run_results import (
     Rates,
     RunResult,

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterator, Sequence
 from tabulate import tabulate
 
 from lakewright.experiments.environments.lake import lake_space
-from lakewright.experiments.study.inference import PairedTest
+from lakewright.experiments.study.inference import PairedTest, Prediction, Rank
 from lakewright.experiments.study.learning_curves import Reached
-from lakewright.experiments.study.prediction import Prediction, Rank
 from lakewright.experiments.study.results import ArmResult, Results
 from lakewright.experiments.study.run_results import Rates, RunResult
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
-from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError, is_of_the_disk, system_error
 from lakewright.core_jax.support import write_atomically
 from lakewright.experiments.executors.choice import HERE, ExecutorChoice
 from lakewright.experiments.executors.executor import SERIAL, Executor, Task, WorkerDiedError, as_finished, is_elsewhere
@@ -18,11 +18,9 @@ from lakewright.experiments.loop.records.stage_rollouts import read_problems
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.runtime.library_setup import keep_compiled_programs, prepare_training
 from lakewright.experiments.runtime.progress_bars import progress
-from lakewright.experiments.runtime.system_errors import is_of_the_disk, system_error
-from lakewright.experiments.study.curves import curves_svg
 from lakewright.experiments.study.final_evaluation import take_final_test
 from lakewright.experiments.study.halving import RoundOver, choose_survivors, count_stages, stop_after
-from lakewright.experiments.study.plot import study_svg
+from lakewright.experiments.study.plot import curves_svg, study_svg
 from lakewright.experiments.study.results import Results, results_of
 from lakewright.experiments.study.results_table import as_table
 from lakewright.experiments.study.run_results import last_policy

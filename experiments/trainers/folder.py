@@ -27,8 +27,7 @@ from lakewright.engineer.space import DesignSpace, check_design, normalize_desig
 from lakewright.engineer.teachers import MODELS, Ask, Message, Reply, Tools, check_teacher
 from lakewright.engineer.trial import RollOut
 from lakewright.experiments.environments.registry import load_environment
-from lakewright.experiments.resumable.asked_server import ask_server
-from lakewright.experiments.resumable.spending import Spending
+from lakewright.experiments.resumable.spending import Spending, ask_server
 from lakewright.experiments.trainers.outcomes import (
     OutcomeReader,
     Read,

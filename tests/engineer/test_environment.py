@@ -1,8 +1,13 @@
 """An environment draws the same problems in any pieces, counts answers rightly, and hears of a wrong verdict."""
 
+import contextlib
 import itertools
 import math
+import os
 import random
+import signal
+import sys
+import time
 from collections import Counter
 
 import pytest
@@ -10,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
+from lakewright.engineer.calls import run_call
 from lakewright.engineer.cells import Cell, Knob
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, Problem, Verdict
@@ -149,6 +155,60 @@ def test_what_is_no_problem_is_refused_in_one_line(made):
     with pytest.raises(InputError, match=r"Odd\.make: gave .* for cell .*; return a Problem with texts") as caught:
         Odd(problem=made).draw(DESIGN, 1, seed=0)
     assert len(str(caught.value).splitlines()) == 1
+
+
+def fork(*_: object) -> Problem:
+    with contextlib.suppress(OSError):
+        os.fork()
+    return Problem("1 + 1", "2")
+
+
+def hang(*_: object) -> Problem:
+    while True:
+        with contextlib.suppress(Exception):
+            time.sleep(60)
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda *_: sys.exit(0), "make ended the program \\(0\\); return instead"),
+        (fork, "make started a copy of its process"),
+        (hang, "make did not return within 0.05 s; make it faster"),
+        (lambda _, cell, rng: cell.__setitem__("terms", 9), "make raised AttributeError: .*; correct it"),
+    ],
+    ids=["exits", "forks", "never returns", "changes the cell"],
+)
+def test_a_generator_that_does_something_else_is_named_in_one_line(make, problem, monkeypatch):
+    monkeypatch.setitem(run_call.__kwdefaults__, "limit", 0.05)
+    with pytest.raises(InputError, match=rf"Odd: cell 3 4 1: {problem}"):
+        type("Odd", (Sums,), {"make": make})().draw(DESIGN, 1, seed=0)
+    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
+    assert Sums().draw(DESIGN, 1, seed=1) == BOARDS[:1]
+
+
+@pytest.mark.parametrize(
+    ("design", "count", "problem"),
+    [
+        (Design({"long": {"share": 1.0}}), 1, "strata.long is unknown; choose from sums, 3"),
+        (Design({3: row(1.0, 99, 0.5)}), 1, "strata.3.terms is 99; choose 2 to 9"),
+        ("3", 1, "'3' is no Design; make one by space.design"),
+        (DESIGN, -1, "count is -1; give a whole number, at least 0"),
+        (DESIGN, 2.5, "count is 2.5; give a whole number, at least 0"),
+    ],
+)
+def test_a_design_of_another_space_or_a_strange_count_is_refused(design, count, problem):
+    with pytest.raises(InputError, match=problem):
+        Sums().draw(design, count, seed=0)
+
+
+@pytest.mark.parametrize(
+    ("texts", "problem"),
+    [("17", "answers: '17' to"), ([], "give a list of at least one text"), ([17], "an answer is a text, not int")],
+)
+def test_answers_that_are_no_list_of_texts_are_refused(texts, problem):
+    with pytest.raises(InputError, match=problem):
+        Sums().groups(BOARDS[:1], [texts])
 
 
 def test_answers_that_are_too_few_are_refused():

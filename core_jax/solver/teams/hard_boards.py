@@ -19,8 +19,7 @@ from lakewright.core_jax.solver.teams.formulas.optimal_plans import (
     find_fastest_plan,
 )
 from lakewright.core_jax.solver.teams.formulas.puzzle import NO_PATH, Puzzle
-from lakewright.core_jax.solver.teams.joint_states.exhaustive import Flood
-from lakewright.core_jax.solver.teams.joint_states.reachability import find_whether_solvable
+from lakewright.core_jax.solver.teams.joint_states import Flood, find_whether_solvable
 from lakewright.core_jax.support.profiling import in_phase
 
 WINDOW = 3  # bounds that formulas try before all joint states are visited

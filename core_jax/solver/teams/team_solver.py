@@ -6,6 +6,7 @@ always decided; four or more are left undecided where a board has taken its budg
 """
 
 import dataclasses
+import enum
 import functools
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
@@ -18,13 +19,33 @@ from lakewright.core_jax.solver.teams.formulas.optimal_plans import Answer
 from lakewright.core_jax.solver.teams.formulas.puzzle import make_puzzle
 from lakewright.core_jax.solver.teams.hard_boards import Decided, HardBoard
 from lakewright.core_jax.solver.teams.host_search.host_search import Searched, search_batch
-from lakewright.core_jax.solver.teams.joint_states.reachability import list_steps
-from lakewright.core_jax.solver.teams.solved import BUDGET, Solved, Stage
+from lakewright.core_jax.solver.teams.joint_states import list_steps
 from lakewright.core_jax.support.compiled_code import compile_all
 from lakewright.core_jax.support.parallel import on_all_cores
 from lakewright.core_jax.types import PAD, Board, Certificate, Labels, Status
 
+BUDGET = 1 << 18  # conflicts of the satisfiability solver, after which a board of four or more agents stays undecided
 AT_ONCE = 64  # boards that a core takes at a time
+
+
+class Stage(enum.IntEnum):
+    """The stage that decided a board, the last of several. NOTHING: it is undecided."""
+
+    NOTHING = 0
+    CERTIFICATE = 1
+    FLOOD = 2
+    SEARCH = 3
+    FORMULAS = 4
+    JOINT_STATES = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Solved:
+    """Labels of B boards and their cost: stage int [B], a `Stage`; conflicts int [B], of the formulas."""
+
+    labels: Labels
+    stage: np.ndarray
+    conflicts: np.ndarray
 
 
 @functools.cache

@@ -1,6 +1,9 @@
-"""Options that several commands share, and the choices of options."""
+"""Options that several commands share, the choices of options, and settings of a run as `name=value`."""
 
 import dataclasses
+import itertools
+import re
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from cyclopts import Group, Parameter
@@ -10,6 +13,22 @@ from lakewright.experiments.executors.choice import EXECUTORS, ExecutorChoice
 
 if TYPE_CHECKING:
     from cyclopts.argument import ArgumentCollection
+
+OVERRIDE = re.compile(r"(--[a-z_]+(\.\w+)+|[a-z_]+(\.\w+)*)=")
+OPTION = "--option"  # of a teacher, which is name=value as well
+
+Overrides: TypeAlias = Annotated[Sequence[str], Parameter(parse=False)]
+"""The type of the keyword argument `overrides` of a command that takes settings, each as `name=value`."""
+
+
+def take_overrides(arguments: Sequence[str]) -> tuple[list[str], list[str]]:
+    """The settings among the arguments, as `name=value`, and the other words, such as what follows `--option`."""
+    overrides: list[str] = []
+    words: list[str] = []
+    for before, argument in itertools.pairwise(["", *arguments]):
+        (overrides if OVERRIDE.match(argument) and before != OPTION else words).append(argument)
+    return [override.removeprefix("--") for override in overrides], words
+
 
 # No --no-json for --json, no JSON read from words that begin with [ or {; of an option given twice the last counts.
 PLAIN = Parameter(negative=(), json_list=False, json_dict=False, allow_repeating=True)

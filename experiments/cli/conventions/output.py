@@ -2,11 +2,21 @@
 
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args, get_origin
+
+from cyclopts import App, CycloptsError
+from cyclopts.exceptions import (
+    CoercionError,
+    MissingArgumentError,
+    UnknownCommandError,
+    UnusedCliTokensError,
+    ValidationError,
+)
 
 from lakewright.core_jax.errors import one_line
 
 T = TypeVar("T")
+KINDS: dict[Any, str] = {int: "a whole number", float: "a number"}
 
 
 def print_found(found: T, json: bool, as_text: Callable[[T], str]) -> None:
@@ -32,3 +42,34 @@ def print_summary(summary: dict[str, Any], json: bool) -> None:
 def print_error(error: str) -> None:
     """Prints the line of an error."""
     print(f"lakewright: {one_line(error)}", file=sys.stderr)
+
+
+def usage_error(error: CycloptsError) -> str:
+    """One line for a command line that was not understood."""
+    command = " ".join(["lakewright", *(error.command_chain or ())])
+    return f"{command}: {_describe_problem(error)}; see `{command} --help`"
+
+
+def _describe_problem(error: CycloptsError) -> str:
+    match error:
+        case CoercionError(token=token) if token is not None and error.argument is not None:
+            return _wrong_value(token.keyword or error.argument.name, token.value, error.target_type)
+        case MissingArgumentError(argument=argument) if argument is not None:
+            return f"{argument.name} is missing; give it a value"
+        case UnusedCliTokensError(unused_tokens=[first, *_]):
+            return f"{first!r:.60} is not understood; remove it"
+        case UnknownCommandError(unused_tokens=[first, *_]):
+            return f"{first!r:.60} is not a command; choose from {', '.join(_list_commands(error.app))}"
+        case ValidationError(exception_message=message) if message:
+            return message
+    return " ".join(str(error).split()).rstrip(".")
+
+
+def _wrong_value(name: str, value: str, kind: Any) -> str:
+    if get_origin(kind) is Literal:
+        return f"{name} is {value!r:.60}; choose from {', '.join(map(str, get_args(kind)))}"
+    return f"{name} is {value!r:.60}; give {KINDS.get(kind, 'another value')}"
+
+
+def _list_commands(app: App | None) -> list[str]:
+    return [name for name in app.resolved_commands() if not name.startswith("-")] if app else []

@@ -8,7 +8,7 @@ from gymnasium.utils import seeding
 from pettingzoo import ParallelEnv
 
 from lakewright.core_jax.lake import Observation
-from lakewright.experiments.interop.environments.observations import Arrays, as_info
+from lakewright.experiments.interop.environments.team_env import Arrays, as_info
 from lakewright.experiments.interop.episodes.episode import Episode
 from lakewright.experiments.interop.episodes.pictures import MODES
 from lakewright.experiments.interop.episodes.pools import board_pool

@@ -11,7 +11,7 @@ from gymnasium.vector.utils import batch_space
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.lake import EnvState, reset, step
-from lakewright.experiments.interop.environments.observations import Arrays, as_arrays, team_space
+from lakewright.experiments.interop.environments.team_env import Arrays, as_arrays, team_space
 from lakewright.experiments.interop.episodes.pictures import MODES, as_pixels, as_text
 from lakewright.experiments.interop.episodes.pools import board_pool
 

@@ -4,7 +4,7 @@ import numpy as np
 from matplotlib.colors import to_rgb
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.charts.appearance import COLOURS
+from lakewright.experiments.charts.frame import COLOURS
 
 MOST_SIDE = 64  # cells
 CELL = 24  # pixels of a cell's side

@@ -1,15 +1,20 @@
-"""The problems of a run on disk, and the training rollouts of a stage: each group of answers with its problem."""
+"""The problems of a run on disk, and the training rollouts of a stage: each group of answers with its problem.
+
+Of boards some answers are kept too: greedy plans for the held-out ones, and some groups of a training.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
-from lakewright.core_jax.rows import read_all, write_rows
+from lakewright.core_jax.rows import Row, board_key, plan_of, read_all, write_rows
 from lakewright.core_jax.support import check_digest, convert, listed, write_atomically
+from lakewright.core_jax.types import FAILURE_NAMES
 from lakewright.engineer.environment import Problem
 from lakewright.experiments.environments.lake import problem_of, row_of
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
@@ -76,3 +81,52 @@ def _name_boards(lines: list[Any], problems: Sequence[Problem]) -> list[Any]:
         return line
 
     return list(map(name, lines))
+
+
+class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A plan, one string of moves for each agent, and its failure, by the first agent and step; `none` is valid.
+
+    text: the answer of a policy that answers in text.
+    """
+
+    plan: list[str]
+    failure: str
+    agent: int
+    step: int
+    text: str = ""
+
+    @classmethod
+    def from_moves(cls, moves: np.ndarray, failure: int, agent: int, step: int, text: str = "") -> "Answer":
+        """The answer of moves, int8 [K, T], and a verdict: failure, agent, step. text: the answer as text."""
+        return cls(plan_of(moves), FAILURE_NAMES[int(failure)], int(agent), int(step), text)
+
+
+class BoardAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A line of plans.jsonl or rollouts.jsonl: the answers to the board of a key (`core_jax.rows.board_key`).
+
+    Older versions named a board by its place in the file of boards.
+    """
+
+    board: str | int
+    answers: list[Answer]
+
+
+def write_answers(path: Path, answers: Sequence[BoardAnswers]) -> None:
+    """Writes a line for each board, all or none."""
+    with listed(path):
+        write_atomically(path, msgspec.json.Encoder().encode_lines(answers))
+
+
+def read_answers(path: Path, row: Row, place: int) -> list[Answer]:
+    """The answers to the board of a row; none where the file is not there. A line that is being written is ignored.
+
+    place: of the row in the file of boards, by which older versions named it.
+    """
+    if not path.exists():
+        return []
+    check_digest(path)
+    names, lines = (board_key(row), place), map(_LINE.decode, path.read_bytes().split(b"\n")[:-1])
+    return [answer for line in lines if line.board in names for answer in line.answers]
+
+
+_LINE = msgspec.json.Decoder(BoardAnswers)

@@ -15,8 +15,7 @@ from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.redesign.engineer_speech import JsonSpeech, TokenSpeech, speaks_tokens
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import load_engineer
-from lakewright.experiments.resumable.asked_server import ask_server
-from lakewright.experiments.resumable.spending import Spending
+from lakewright.experiments.resumable.spending import Spending, ask_server
 from lakewright.policy.inference import (
     KEYS,
     SchemaSettings,

@@ -21,10 +21,9 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.tally import Drawn
 from lakewright.experiments.environments.lake import Lake, config_of, design_of, problem_of, row_of, tally_of
-from lakewright.experiments.loop.records.board_answers import Answer, BoardAnswers, write_answers
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Example, Excluded, Sampled, Validation, write_record
-from lakewright.experiments.loop.records.stage_rollouts import read_held_out
+from lakewright.experiments.loop.records.stage_rollouts import Answer, BoardAnswers, read_held_out, write_answers
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, check_settings, load_policy
 from lakewright.experiments.runtime.progress_bars import progress

@@ -19,7 +19,7 @@ from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_rollouts import read_problems
 from lakewright.experiments.loop.settings.launch import launch_stage
 from lakewright.experiments.loop.training.trainee import Trainee, load_policy
-from lakewright.experiments.resumable.line_logs import line_log, lines_so_far
+from lakewright.experiments.resumable.journal import line_log, lines_so_far
 from lakewright.experiments.runtime.free_cores import FreeCores
 from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.models import save_checkpoint

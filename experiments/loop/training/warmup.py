@@ -12,7 +12,7 @@ from lakewright.engineer.lessons import examine_engineer, synthetic_examples
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Excluded, write_record
 from lakewright.experiments.loop.training.trainee import Trainee, load_policy
-from lakewright.experiments.resumable.line_logs import line_log
+from lakewright.experiments.resumable.journal import line_log
 from lakewright.experiments.runtime.free_cores import FreeCores
 from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.codecs import token_ids

@@ -1,4 +1,4 @@
-"""Boards in a grid with filters, and one board with its plans to be stepped through."""
+"""Boards in a grid with filters, and one board with its plans to be stepped through; problems in text."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,15 +6,17 @@ from typing import Any
 import msgspec
 from markupsafe import Markup
 
+from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, board_key
 from lakewright.core_jax.types import FAILURE_NAMES, STATUS_NAMES
-from lakewright.experiments.loop.records.board_answers import Answer, read_answers
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Example, Validation, read_record
+from lakewright.experiments.loop.records.stage_rollouts import Answer, read_answers
 from lakewright.experiments.view.catalogue.board_table import PAGE, VERDICTS, Filters, Tile
 from lakewright.experiments.view.catalogue.board_tables import answers_to, policies_of, table_of
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
-from lakewright.experiments.view.catalogue.run_space import LAKE
+from lakewright.experiments.view.catalogue.problem_table import AnsweredProblem, ProblemFilters, read_problem_table
+from lakewright.experiments.view.catalogue.run_space import LAKE, RunSpace, find_space
 from lakewright.experiments.view.pages.rendering import Crumb, Page, asked_for, mark_svg, query_for
 from lakewright.experiments.view.pictures.board_art import MOST_SIDE, is_drawable
 from lakewright.experiments.view.pictures.played_plans import Played, draw_played, still_svg
@@ -156,3 +158,38 @@ def _make_crumbs(item: Item, part: str) -> list[Crumb]:
     if item.kind is Kind.BOARDS:
         return [Crumb("All", ""), Crumb(item.name, here.address)]
     return [Crumb("All", ""), Crumb(item.name, f"{item.kind}/{item.name}"), here]
+
+
+def problems_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]], part: str) -> Page:
+    """A page of problems. Raises InputError if a filter is invalid, the run has boards, or a file is damaged.
+
+    catalogue: of all items, unused. item: the run. query: the filters. part: `held-out` or `stage-N`.
+    """
+    filters, folder = asked_for(ProblemFilters, query), RunFolder(item.path)
+    about = find_space(folder, folder.settings())
+    if about.lake:
+        raise InputError(f"{item.name}: has boards, and no problems in text; look at boards/run/{part}/{item.name}")
+    table = read_problem_table(folder, item.name, part, filters.policy)
+    shown, count = table.page(filters)
+    values = {
+        "about": about,
+        "words": about.space.words,
+        "table": table,
+        "filters": filters,
+        "asked": query_for(msgspec.structs.replace(filters, page=0)),
+        "address": f"problems/{part}/{item.name}",
+        "item": item,
+        "shown": [(one, _name_cell(one, about)) for one in shown],
+        "count": count,
+        "first": filters.page * PAGE,
+        "more": (filters.page + 1) * PAGE < count,
+        "of_site": SITE_PAGES * PAGE,
+        "verdicts": list(VERDICTS),
+        "strata": about.space.sort_strata({one.problem.cell.stratum for one in table.problems}),
+    }
+    crumbs = [Crumb("All", ""), Crumb(item.name, f"run/{item.name}"), Crumb(part.replace("-", " "), "")]
+    return Page(f"{table.title}: {item.name}", "problems.html", values, crumbs)
+
+
+def _name_cell(found: AnsweredProblem, about: RunSpace) -> str:
+    return about.describe_cell(found.problem.cell)

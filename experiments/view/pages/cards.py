@@ -11,10 +11,9 @@ from lakewright.experiments.loop.records.stage_records import Validation, read_r
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.sweep.folder import SweepFolder
 from lakewright.experiments.trainers.versions import VersionFiles
-from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind, stamp_of
 from lakewright.experiments.view.catalogue.run_progress import progress_of
 from lakewright.experiments.view.catalogue.run_space import LAKE
-from lakewright.experiments.view.catalogue.stamps import stamp_of
 from lakewright.experiments.view.pages.rendering import Page
 from lakewright.experiments.view.pages.run_page import agents_of
 

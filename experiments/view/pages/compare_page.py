@@ -15,9 +15,8 @@ from lakewright.experiments.charts.lines import Point, Series, line_chart
 from lakewright.experiments.environments.lake import lake_space
 from lakewright.experiments.loop.records.history import Chapter, read_chapters
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, stamp_of
 from lakewright.experiments.view.catalogue.run_space import VALID, Measure, RunSpace, find_space
-from lakewright.experiments.view.catalogue.stamps import stamp_of
 from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, asked_for, format_percent, mark_svg
 from lakewright.experiments.view.pages.run_charts import curve_of, tokens_after
 

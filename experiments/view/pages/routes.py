@@ -5,13 +5,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
-from lakewright.experiments.view.pages.board_pages import board_page, boards_page
+from lakewright.experiments.view.pages.board_pages import board_page, boards_page, problems_page
 from lakewright.experiments.view.pages.cards import index_page
 from lakewright.experiments.view.pages.compare_page import compare_page
 from lakewright.experiments.view.pages.editor_page import editor_page
 from lakewright.experiments.view.pages.engineer_page import engineer_page
 from lakewright.experiments.view.pages.folder_pages import benchmark_page, evaluation_page
-from lakewright.experiments.view.pages.problem_pages import problems_page
 from lakewright.experiments.view.pages.rendering import Page
 from lakewright.experiments.view.pages.run_page import run_page
 from lakewright.experiments.view.pages.stage_page import stage_page

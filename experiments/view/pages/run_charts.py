@@ -11,8 +11,7 @@ from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.space import DesignSpace
 from lakewright.experiments.charts.bars import stacked_bars
 from lakewright.experiments.charts.heat import heat_map, ratio_labels
-from lakewright.experiments.charts.lines import Point, Series, line_chart
-from lakewright.experiments.charts.reliability import reliability_chart
+from lakewright.experiments.charts.lines import Point, Series, line_chart, reliability_chart
 from lakewright.experiments.loop.records.history import Chapter
 from lakewright.experiments.view.catalogue.run_space import Count, RunSpace
 

@@ -1,10 +1,13 @@
-"""The application: pages, what the editor asks, exports and static files."""
+"""The application: pages and their cache, what the editor asks, exports and static files."""
 
 import hashlib
 import logging
+import threading
 import time
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 from urllib.parse import parse_qs, quote, urlencode
 
 from starlette.applications import Starlette
@@ -15,13 +18,11 @@ from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
-from lakewright.experiments.view.catalogue.stamps import stamp_of_item
+from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError, stamp_of_item
 from lakewright.experiments.view.pages.rendering import Page, render_page, static_files
 from lakewright.experiments.view.pages.routes import page_for
 from lakewright.experiments.view.server.answering import Answering
 from lakewright.experiments.view.server.exports import export_board
-from lakewright.experiments.view.server.page_cache import PageCache
 from lakewright.experiments.view.server.protection import Protection
 
 KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -31,6 +32,7 @@ BEFORE_NAME = {"stage": 1, "problems": 1, "boards": 2, "board": 3} | dict.fromke
 )
 LONGEST_ADDRESS = 16_384
 LOG = logging.getLogger("lakewright.view")
+MOST_LETTERS = 1 << 25  # of all cached pages together
 
 
 def make_application(paths: Sequence[Path]) -> Starlette:
@@ -149,3 +151,36 @@ async def _serve_static(request: Request) -> Response:
         return Response("not here", 404, media_type="text/plain")
     kind = KINDS.get(Path(name).suffix, "text/plain")
     return Response(static_files()[name], media_type=kind, headers={"cache-control": "no-cache"})
+
+
+class _CachedPage(NamedTuple):
+    stamp: str
+    html: str
+
+
+class PageCache:
+    """The pages last asked for, by their address; as many as fit in MOST_LETTERS."""
+
+    def __init__(self) -> None:
+        self._pages: OrderedDict[str, _CachedPage] = OrderedDict()
+        self._lock = threading.Lock()
+        self._letters = 0
+
+    def find_page(self, address: str, stamp: str) -> str | None:
+        """The page, if it was cached under the same stamp."""
+        with self._lock:
+            cached = self._pages.get(address)
+            if cached is None or cached.stamp != stamp:
+                return None
+            self._pages.move_to_end(address)
+            return cached.html
+
+    def keep_page(self, address: str, stamp: str, html: str) -> None:
+        """Caches a page; the least recently used ones are dropped for it."""
+        with self._lock:
+            if before := self._pages.pop(address, None):
+                self._letters -= len(before.html)
+            self._pages[address] = _CachedPage(stamp, html)
+            self._letters += len(html)
+            while self._letters > MOST_LETTERS:
+                self._letters -= len(self._pages.popitem(last=False)[1].html)

@@ -6,7 +6,7 @@ import pytest
 
 from lakewright.core_jax.config import holes_of
 from lakewright.core_jax.support import REST
-from lakewright.experiments.bench import lake, peers, sampling, simulator, timing
+from lakewright.experiments.bench import lake, measurement, peers, sampling
 from lakewright.experiments.bench.measurement import Bench, format_table
 from lakewright.experiments.cli import main
 
@@ -22,10 +22,9 @@ def measured(**settings) -> Bench:
     few = {"CASES": ((3, 2),), "BOARDS": {2: 64}, "DRAWN": {2: 32}, "PEER_SECONDS": 0.02, **settings}
     few_steps = {"PLANS": 128, "ENVIRONMENTS": 16, "STEPS": 4}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(timing, "REPEATS", 2)
-        for module, values in ((lake, few), (simulator, few_steps)):
-            for name, value in values.items():
-                patch.setattr(module, name, value)
+        patch.setattr(measurement, "REPEATS", 2)
+        for name, value in (few | few_steps).items():
+            patch.setattr(lake, name, value)
         return lake.measure_rates()
 
 
@@ -89,7 +88,7 @@ def test_completions_per_second_are_measured_against_transformers(capsys, monkey
     teams = {"TEAM_PROMPTS": 4, "TEAM_SIZE": 6, "TEAM": 2, "TEAM_HORIZON": 8}
     for name, value in (few | teams).items():
         monkeypatch.setattr(sampling, name, value)
-    monkeypatch.setattr(timing, "REPEATS", 2)
+    monkeypatch.setattr(measurement, "REPEATS", 2)
     assert main(["bench", "--sampling"]) == 0
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| sample")]
     assert [" completions " in row for row in rows] == [True] * 6, rows

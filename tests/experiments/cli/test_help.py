@@ -13,9 +13,9 @@ from cyclopts import App
 from lakewright.engineer.teachers import TEACHERS
 from lakewright.experiments.cli import build_app, main
 from lakewright.experiments.cli.conventions import options
-from lakewright.experiments.cli.conventions.overrides import take_overrides
+from lakewright.experiments.cli.conventions.options import take_overrides
 from lakewright.experiments.evaluation.planners import PLANNERS
-from lakewright.experiments.interop.trackers.adapters import TRACKERS
+from lakewright.experiments.interop.trackers.publishing import TRACKERS
 from tests.support.processes.commands import HOUSE, surroundings
 
 HEAVY = ("jax", "numpy", "torch", "transformers", "trl", "pyarrow", "matplotlib", "scipy", "sklearn", "duckdb")

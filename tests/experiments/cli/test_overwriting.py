@@ -9,7 +9,7 @@ from cyclopts import App
 
 from lakewright.core_jax.rows import read_all, write_rows
 from lakewright.experiments.cli import build_app
-from lakewright.experiments.cli.conventions.path_arguments import POSITIONAL, WRITTEN
+from lakewright.experiments.cli.app import POSITIONAL, WRITTEN
 from lakewright.experiments.resumable.overwriting import refuse_overwriting
 from tests.support.boards.generated_rows import small_rows
 from tests.support.processes.commands import assert_refused, lakewright
@@ -133,4 +133,4 @@ def parameters_of(app: App) -> set[str]:
 
 def test_of_every_path_on_a_command_line_it_is_known_whether_it_is_written():
     given = {"config", "design", "plans", "pogema"}  # read, and named as they are on the line
-    assert parameters_of(build_app()) == {*WRITTEN, *POSITIONAL, *given}, "name a new one in path_arguments.py"
+    assert parameters_of(build_app()) == {*WRITTEN, *POSITIONAL, *given}, "name a new one in app.py"

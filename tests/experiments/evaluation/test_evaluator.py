@@ -5,7 +5,7 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import SCHEMA, columns_of, write_rows
-from lakewright.experiments.evaluation import labels
+from lakewright.experiments.evaluation import evaluator
 from lakewright.experiments.evaluation.answerers import AnswerRow
 from lakewright.experiments.evaluation.evaluation_set import read_set, spread_rows
 from lakewright.experiments.evaluation.evaluator import EvaluationSettings, JudgedRow, judged_rows
@@ -104,7 +104,7 @@ def test_a_folder_of_another_evaluation_is_refused(benchmark, tmp_path):
 def test_a_published_copy_is_labelled_and_asked_in_our_words_or_its_own(tmp_path, monkeypatch):
     labelled = {row.id: row for row in ROWS}
     monkeypatch.setattr(
-        labels,
+        evaluator,
         "solve_columns",
         lambda bare, on_progress: columns_of([labelled[name] for name in bare["id"].to_pylist()], SCHEMA),
     )

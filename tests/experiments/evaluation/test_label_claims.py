@@ -5,7 +5,7 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import write_rows
-from lakewright.experiments.evaluation import labels
+from lakewright.experiments.evaluation import evaluator
 from tests.support.boards.generated_rows import unsolved
 from tests.support.samples.evaluations import ROWS, CertifiedAnswers, Unreachable, run_evaluation
 
@@ -24,7 +24,7 @@ def two_sets(tmp_path):
 def test_a_benchmark_is_never_scored_on_the_boards_of_another(two_sets, tmp_path, monkeypatch, cut):
     one, other = two_sets
     if cut == "labelling":
-        monkeypatch.setattr(labels, "solve_columns", lambda rows, on_progress: 1 / 0)
+        monkeypatch.setattr(evaluator, "solve_columns", lambda rows, on_progress: 1 / 0)
     with pytest.raises((InputError, ZeroDivisionError)):
         run_evaluation(one, tmp_path / "out", Unreachable())
     monkeypatch.undo()

@@ -11,7 +11,7 @@ import torch
 from packaging.requirements import Requirement
 
 from lakewright.experiments.cli import main
-from lakewright.experiments.host.doctor import Finding, diagnose, findings_table
+from lakewright.experiments.host.doctor import Finding, diagnose, findings_table, misfits, needed_packages
 from lakewright.experiments.host.estimate import GB
 from lakewright.experiments.host.machine import (
     WEIGHTS_PORT,
@@ -22,7 +22,6 @@ from lakewright.experiments.host.machine import (
     look_at_machine,
     wanted_ports,
 )
-from lakewright.experiments.host.needed_packages import misfits, needed_packages
 from lakewright.experiments.loop.settings.run_settings import RunSettings, load_settings
 from tests.support.processes.commands import HOUSE
 

@@ -119,7 +119,11 @@ def small_tiles(monkeypatch):
 @pytest.mark.usefixtures("small_tiles")
 @pytest.mark.parametrize(
     "changes",
-    [{}, {"optimizer": "muon", "average": 0.9}, pytest.param({"share_prompts": False}, marks=pytest.mark.deep)],
+    [
+        {"optimizer": "muon", "average": 0.9},
+        pytest.param({}, marks=pytest.mark.deep),
+        pytest.param({"share_prompts": False}, marks=pytest.mark.deep),
+    ],
     ids=str,
 )
 def test_the_peak_of_a_step_of_grpo_is_as_estimated(tmp_path, changes):
@@ -192,7 +196,13 @@ def test_the_peak_of_a_language_model_in_training_is_as_estimated(tmp_path, host
     assert_near(max(phases_of(settings)["update"], phases_of(settings)["sampling"]), peak.bytes, str(host))
 
 
-@pytest.mark.parametrize("changes", [{}, {"autocast": True, "freeze_embeddings": True}], ids=["float32", "autocast"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        pytest.param({}, id="float32"),
+        pytest.param({"autocast": True, "freeze_embeddings": True}, id="autocast", marks=pytest.mark.deep),
+    ],
+)
 def test_the_peak_of_a_warm_up_in_words_is_as_estimated(changes):
     warmup = WarmupSettings(steps=2, boards=24, batch=16, optimizer="adamw", extra_share=0.0)  # the second has all
     run = {"codec": "text", "text": WORDS, "start": str(deep_checkpoint())}

@@ -10,9 +10,8 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.steps import Next
 from lakewright.engineer.tally import Tally
 from lakewright.experiments.cli import main
-from lakewright.experiments.interop.trackers.adapters import TRACKERS, prepare_tracker
 from lakewright.experiments.interop.trackers.figures import points_of
-from lakewright.experiments.interop.trackers.publishing import Publisher
+from lakewright.experiments.interop.trackers.publishing import TRACKERS, Publisher, prepare_tracker
 from lakewright.experiments.loop.closed_loop import run
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Done, Validation, write_record

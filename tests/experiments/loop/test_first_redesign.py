@@ -14,6 +14,8 @@ from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.samples.tiny_runs import files, run_loop, state
 
+QUICK = ("difficulty", "self", "fixed")
+MORE = ("rules", "proportional", "thompson", "alp_gmm", "learning_progress", "rlve", "random")
 FIRST = EngineerSettings(asked_first=True)
 
 
@@ -68,7 +70,7 @@ def test_its_tokens_are_of_the_budget_and_the_warm_up_has_no_design_of_its_own(r
     assert warmup.pooled == pool_tallies(read_record(run.warmup.validation, Validation).outcomes.values())
 
 
-@pytest.mark.parametrize("teacher", ["difficulty", "rules", "self", "thompson", "alp_gmm", "random", "fixed"])
+@pytest.mark.parametrize("teacher", [*QUICK, *(pytest.param(name, marks=pytest.mark.deep) for name in MORE)])
 def test_any_teacher_can_be_asked_first(teacher, tmp_path):
     run = RunFolder(tmp_path)
     run_loop(first(teacher, stages=1), run)

@@ -45,7 +45,16 @@ from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.processes.commands import HOUSE
 from tests.support.processes.killable import begin, code_of, server
 from tests.support.processes.watching import wait_for
-from tests.support.samples.text_runs import ADDITION, KINDS, ROW, TEXT_FILES, finished_text, text_run, timeless
+from tests.support.samples.text_runs import (
+    ADDITION,
+    EACH_KIND,
+    KINDS,
+    ROW,
+    TEXT_FILES,
+    finished_text,
+    text_run,
+    timeless,
+)
 from tests.support.samples.tiny_runs import decision, files, run_loop, state
 
 OWN = HOUSE / "docs" / "examples" / "own_parts.py"
@@ -67,7 +76,7 @@ SIGNS = ("config.json", "warmup/train.jsonl", "stage_00/env.json", "stage_00/pro
 LONGEST_MOMENT = 0.2  # seconds
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EACH_KIND)
 def test_a_run_of_each_kind_leaves_every_file_and_no_litter(kind):
     run, tried = finished_text(kind), "untried" not in kind
     left = files(run.folder)
@@ -84,7 +93,7 @@ def test_a_run_of_each_kind_leaves_every_file_and_no_litter(kind):
     assert {decision(run, number).teacher for number in (0, 1)} == {text_run(**KINDS[kind]).teacher}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EACH_KIND)
 def test_every_record_is_read_and_written_again_as_it_was(kind, tmp_path):
     run = finished_text(kind)
     for number in (-1, 0, 1):
@@ -103,7 +112,7 @@ def test_every_record_is_read_and_written_again_as_it_was(kind, tmp_path):
     assert sum(msgspec.structs.astuple(count_run_tokens(run, 2))) == count_run_tokens(run, 2).total > 0
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EACH_KIND)
 def test_problems_are_of_the_design_that_was_decided_before_and_rollouts_are_of_them(kind):
     run = finished_text(kind)
     assert run.stage(0).design() == SPACE.design({1: ROW, 2: ROW})
@@ -160,6 +169,7 @@ def test_problems_of_a_stage_are_lines_that_any_program_reads():
     assert all(isinstance(problem, Problem) and problem.key for problem in read_stage_problems(stage))
 
 
+@pytest.mark.deep
 def test_a_text_run_that_is_cut_off_at_every_few_renamings_ends_as_if_it_had_not_been(tmp_path):
     run, cuts = RunFolder(tmp_path / "run"), 0
     while True:

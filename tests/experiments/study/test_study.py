@@ -17,9 +17,9 @@ from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.study import runner as studying
 from lakewright.experiments.study import study as study_module
-from lakewright.experiments.study.curves import curves_svg
+from lakewright.experiments.study.inference import correlate_ranks
 from lakewright.experiments.study.learning_curves import CurvePoint
-from lakewright.experiments.study.prediction import correlate_ranks
+from lakewright.experiments.study.plot import curves_svg
 from lakewright.experiments.study.results import Results, results_of
 from lakewright.experiments.study.results_table import as_table
 from lakewright.experiments.study.run_results import last_policy

@@ -22,7 +22,7 @@ from lakewright.experiments.sweep.cells import (
     make_rate,
     summarize_sweep,
 )
-from lakewright.experiments.sweep.distributions import measure_area
+from lakewright.experiments.sweep.plots import measure_area
 from tests.support.processes.commands import assert_refused, elsewhere, lakewright
 from tests.support.samples.tiny_sweep import SPEC, make
 

@@ -16,9 +16,9 @@ from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.trial import Signal, Trial, Tried
 from lakewright.experiments.environments.lake import design_of, lake_space, problem_of, tally_of
-from lakewright.experiments.loop.records.board_answers import Answer, BoardAnswers, write_answers
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Decision, Done, Example, Sampled, Validation, write_record
+from lakewright.experiments.loop.records.stage_rollouts import Answer, BoardAnswers, write_answers
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 
 ENV = EnvConfig({3: SizeConfig(0.5, 0.25, 0.5), 4: SizeConfig(0.5, 0.25, 0.5)})

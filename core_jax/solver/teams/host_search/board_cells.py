@@ -76,7 +76,7 @@ def need_distance(work: Work, agent: int, parked: int) -> None:
 def pair_reachable(work: Work, pair: int) -> bool:
     """Return True if the pair has a plan: an exhaustive search over single moves into free cells.
 
-    These suffice: see `lakewright.core_jax.solver.teams.joint_states.reachability`.
+    These suffice: see `lakewright.core_jax.solver.teams.joint_states`.
     """
     cells = np.int64(work.cells)
     first, second = work.first[pair], work.second[pair]

@@ -9,8 +9,7 @@ from lakewright.core_jax.solver import Stage, solve_with_stages
 from lakewright.core_jax.solver.teams import hard_boards, team_solver
 from lakewright.core_jax.solver.teams.formulas.optimal_plans import Answer
 from lakewright.core_jax.solver.teams.host_search import host_search
-from lakewright.core_jax.solver.teams.joint_states.exhaustive import Flood
-from lakewright.core_jax.solver.teams.joint_states.reachability import list_steps
+from lakewright.core_jax.solver.teams.joint_states import Flood, list_steps
 from lakewright.core_jax.types import Board
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.sample_boards import (

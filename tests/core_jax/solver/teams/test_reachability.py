@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from lakewright.core_jax.solver.teams.joint_states.reachability import find_whether_solvable, list_steps
+from lakewright.core_jax.solver.teams.joint_states import find_whether_solvable, list_steps
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.sample_boards import as_lists, drawing, each, mixed_boards, picture, random_boards
 

@@ -9,9 +9,8 @@ from lakewright.core_jax.rows import Row, board_key, read_all, write_rows
 from lakewright.engineer.evidence import CellGroups
 from lakewright.engineer.steps import group_by_cell
 from lakewright.experiments.environments.lake import row_of
-from lakewright.experiments.loop.records.board_answers import BoardAnswers, read_answers
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_rollouts import read_rollouts
+from lakewright.experiments.loop.records.stage_rollouts import BoardAnswers, read_answers, read_rollouts
 from tests.support.boards.generated_rows import small_rows
 from tests.support.samples.finished_run import rollouts
 from tests.support.samples.tiny_runs import finished
