@@ -217,6 +217,16 @@ def test_no_merge_was_left_half_done(page):
     assert not re.search(r"^(<{7}|={7}|>{7})( |$)", page.read_text(), re.M), page
 
 
+@each_page
+def test_every_row_of_a_table_has_as_many_cells_as_its_header(page):
+    prose = re.sub(r"`[^`\n]*`", "", re.sub(r"^```.*?^```", "", page.read_text(), flags=re.M | re.S))
+    for table in re.findall(r"(?:^\|.*\n)+", prose, re.M):
+        header, *rows = table.splitlines()
+        cells = header.replace(r"\|", "").count("|")
+        for row in rows:
+            assert row.replace(r"\|", "").count("|") == cells, f"{page.name}: {row}"
+
+
 def test_the_picture_of_the_house_shows_it_as_it_is():
     script = HOUSE / "docs" / "site" / "rooms.py"
     rooms = runpy.run_path(str(script))

@@ -183,7 +183,7 @@ class EngineerFolder:
                 pair[0] += 1
                 pair[1] += answer.line.valid
         outcomes = {
-            version: {stratum: (total, valid) for stratum, (total, valid) in strata.items()}
+            version: {stratum: tuple(strata[stratum]) for stratum in map(str, self.space.strata) if stratum in strata}
             for version, strata in sorted(counts.items(), key=lambda item: int(item[0]))
         }
         return Status(

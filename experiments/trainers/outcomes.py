@@ -154,7 +154,7 @@ class OutcomeReader:
             raise RefusedError("a wrong field", error) from None
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             odd = b"NaN" in text or b"Infinity" in text
-            shown = text[:SHOWN].decode(errors="backslashreplace")
+            shown = text.rstrip()[:SHOWN].decode(errors="backslashreplace")
             raise RefusedError("a number that is not finite" if odd else "no JSON", shown) from None
         if line.version > self.newest:
             raise RefusedError("an unknown version", line.version)

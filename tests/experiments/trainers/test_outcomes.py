@@ -113,6 +113,16 @@ def test_a_bad_outcome_is_left_out_and_said_in_one_line(folder, reason):
     assert not folder.next().complaint
 
 
+def test_a_line_that_is_no_json_is_shown_without_its_end(folder):
+    (folder.path / "outcomes.jsonl").write_text("garbage\n")
+    assert "with no JSON (line 1: garbage); " in folder.next().complaint
+
+
+def test_the_status_counts_outcomes_in_the_order_of_the_strata(folder):
+    append(folder, *({**GOOD, "stratum": stratum, "group": stratum} for stratum in "4213"))
+    assert list(folder.status().outcomes["0"]) == ["1", "2", "3", "4"]
+
+
 @pytest.mark.parametrize(
     "change",
     [
