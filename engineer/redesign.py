@@ -212,7 +212,7 @@ class Engineer:
         groups = [(seen.cell, seen.group) for seen in state.seen]
         found = self._tally_groups(groups) if outcomes is None else outcomes
         if not isinstance(found, Mapping) or not all(isinstance(tally, Tally) for tally in found.values()):
-            raise InputError(f"outcomes: {found!r:.60} are no tallies; give those of Environment.tallies")
+            raise InputError(f"outcomes: {found!r:.60} is not a dict of tallies; give those of Environment.tallies")
         if strange := [stratum for stratum in found if stratum not in self.space.ranks]:
             raise InputError(f"outcomes: {strange[0]!r:.60} is no {self.space.words.stratum} of this environment")
         now = observe_groups(groups)

@@ -68,7 +68,7 @@ class DesignSpace:
         self.strata = list_parts("strata", strata)
         self.knobs = list_parts("knobs", knobs, Knob)
         if not isinstance(share, Knob) or (share.low, share.high, share.trait, share.whole) != (0, 1, False, False):
-            raise InputError("space: share is no part of the problems; give a Knob from 0 to 1, no trait and not whole")
+            raise InputError("space: share is not a part; give a Knob from 0 to 1, no trait and not whole")
         self.share = share
         self.columns = (share, *self.knobs)
         self.givens = list_parts("givens", givens, Given)
@@ -337,7 +337,7 @@ def _check_strata(strata: Sequence[Stratum]) -> None:
 def _check_names(kind: str, names: Sequence[str]) -> None:
     for name in names:
         if not isinstance(name, str) or not name.isidentifier():
-            raise InputError(f"space: {kind} {name!r:.60} is no identifier; choose letters, digits and _")
+            raise InputError(f"space: {kind} {name!r:.60} is not an identifier; choose letters, digits and _")
         if names.count(name) > 1:
             raise InputError(f"space: {kind} {name!r:.60} is there twice; name each once")
 

@@ -68,7 +68,7 @@ def commands(text: str) -> Iterator[list[str]]:
 
 def command_of(words: list[str]) -> tuple[str, ...]:
     """The command, with its group where it has one; `sweep SPEC` is `sweep run SPEC`."""
-    if words[0] == "sweep" and "." in words[1]:
+    if words[0] == "sweep" and "." in "".join(words[1:2]):
         return "sweep", "run"
     two = words[0] in GROUPS or words[:2] in DEEPER
     return tuple(words[:2] if two else words[:1])

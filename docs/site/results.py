@@ -15,7 +15,8 @@ docs/data/printed tables of figures of which no more is left.
 In these pages the lines between `<!-- made: NAME -->` and `<!-- end -->` are the table of NAME, and
 docs/images/NAME.svg and NAME-curves.svg are the pictures of a study. The table `forecasts` and
 docs/images/forecasts.svg say how well the difficulty model predicted what was drawn next, over all studies. Tables
-that are not made are listed in tests/test_docs.py, with the reason.
+that are not made are listed in tests/test_docs.py, with the reason. docs/images/redesign.svg is the first redesign of
+the demo's seed 0.
 """
 
 import json
@@ -28,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+from redesign_picture import draw_redesign
 from result_tables import (
     arms_again,
     before_and_since,
@@ -159,6 +161,7 @@ def made() -> dict[Path, str]:
     tables["forecasts"] = _forecast_table(calibrations)
     drawn = {name: pooled for name in FORECASTS if (pooled := pool_calibrations(calibrations.get(name, [])))}
     pictures[DOCS / "images" / "forecasts.svg"] = reliability_chart(drawn)
+    pictures[DOCS / "images" / "redesign.svg"] = draw_redesign(*_reports("demo")["0"]["stages"][1:3])
     tables["engineers"] = format_counts(msgspec.json.decode(ENGINEERS.read_bytes(), type=list[EngineerAnswers]))
     for path in (DOCS / "data" / "trial_checks").glob("*.json"):
         checks = msgspec.json.decode(path.read_bytes(), type=list[TrialCheck])

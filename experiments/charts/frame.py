@@ -55,6 +55,7 @@ WIDTH, HEIGHT = 460, 260  # of the whole picture without its legend, in its own 
 LEFT, RIGHT, TOP, BOTTOM = 46, 14, 44, 40  # margins around what is plotted
 LEGEND_LINE = 18
 LETTER = 6.8  # the mean width of a letter of the legend
+INK = "#2b3440"  # of pictures on white
 FONT = "font-family=\"system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif\""
 MOST_NAMES = 12  # along an axis
 
@@ -123,6 +124,17 @@ def wrap_picture(title: str, parts: str, height: int = HEIGHT, width: int = WIDT
     return (
         f'{opening} aria-label="{escape_text(title)}" {FONT} font-size="11.5" fill="currentColor">{named}{parts}</svg>'
     )
+
+
+def join_pictures(pictures: Sequence[str], width: int, height: int) -> str:
+    """Pictures side by side on white, as one SVG. width, height: the place of each."""
+    placed = [
+        picture.replace("<svg ", f'<svg x="{12 + n * (width + 16)}" y="8" width="{width}" height="{height}" ', 1)
+        for n, picture in enumerate(pictures)
+    ]
+    wide, high = len(pictures) * (width + 16) + 8, height + 16
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" color="{INK}">'
+    return f'{opening}<rect width="{wide}" height="{high}" fill="#fff"/>{"".join(placed)}</svg>'
 
 
 def draw_text(x: float, y: float, words: str, anchor: str, look: str = "") -> str:

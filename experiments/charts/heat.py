@@ -19,6 +19,7 @@ def heat_map(
     said: str = "",
     form: str = "{:.0f}",
     top: float | None = None,
+    least: int = WIDTH,
 ) -> str:
     """A shaded table as SVG.
 
@@ -30,6 +31,7 @@ def heat_map(
         said: What the numbers are.
         form: How a number is written.
         top: The darkest value, by default the largest of `values`.
+        least: The least width of the picture.
     """
     there = [value for line in values for value in line if value is not None]
     top = top or max(there, default=1) or 1
@@ -43,7 +45,7 @@ def heat_map(
             words = f"{name}, {columns[n]}: {form.format(value) if value is not None else 'nothing'}"
             parts.append(_draw_field(left + wide * n, y, wide, _Shade(value, top), form, words))
     width = left + wide * len(columns) + 8
-    return wrap_picture(title, "".join(parts), TOP + 24 + LINE * len(rows), max(width, WIDTH))
+    return wrap_picture(title, "".join(parts), TOP + 24 + LINE * len(rows), max(width, least))
 
 
 def ratio_labels(ratios: Sequence[float]) -> list[str]:

@@ -183,7 +183,9 @@ class EngineerFolder:
                 pair[0] += 1
                 pair[1] += answer.line.valid
         outcomes = {
-            version: {stratum: tuple(strata[stratum]) for stratum in map(str, self.space.strata) if stratum in strata}
+            version: {
+                name: (strata[name][0], strata[name][1]) for name in map(str, self.space.strata) if name in strata
+            }
             for version, strata in sorted(counts.items(), key=lambda item: int(item[0]))
         }
         return Status(

@@ -62,7 +62,7 @@ def test_a_group_of_another_design_is_refused_and_none_is_noted(change, problem)
 
 @pytest.mark.parametrize("outcomes", [[1], {"sums": 1}])
 def test_outcomes_that_are_no_tallies_are_refused(outcomes):
-    with pytest.raises(InputError, match="are no tallies; give those of Environment"):
+    with pytest.raises(InputError, match="is not a dict of tallies; give those of Environment"):
         Engineer(Sums()).redesign(outcomes)
 
 

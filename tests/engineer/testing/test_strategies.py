@@ -65,7 +65,7 @@ def test_designs_within_bounds_ask_only_for_what_can_be_drawn(data):
         def drawable(self, cell: Cell) -> bool:
             return cell.values[0] % 2 == 0 and not cell.values[1]
 
-    space = DesignSpace("ab", (Knob(name="level", high=5, whole=True), Knob(name="trait", trait=True)))
+    space = DesignSpace(("a", "b"), (Knob(name="level", high=5, whole=True), Knob(name="trait", trait=True)))
     design = data.draw(designs(space, Even(space)))
     assert all(map(Even(space).drawable, space.cells(design)))
 
@@ -77,28 +77,31 @@ def test_answers_are_texts(answer):
 
 @given(st.data())
 def test_values_of_givens_are_those_that_are_asked_for(data):
-    space = DesignSpace("a", (), givens=[Given(name="agents", middle=2.0)])
+    space = DesignSpace(("a",), (), givens=[Given(name="agents", middle=2.0)])
     assert data.draw(designs(space, agents=3)).given == {"agents": 3}
     assert data.draw(designs(space)).given == {"agents": 2.0}
 
 
 def test_bounds_within_which_nothing_can_be_drawn_are_refused():
     with pytest.raises(InputError, match="none at the bounds and bins of the knobs can be drawn"):
-        cells(DesignSpace("a", ()), lambda cell: False)
+        cells(DesignSpace(("a",), ()), lambda cell: False)
 
 
 BAD_SPACES = {
     "no strata": (lambda: DesignSpace((), ()), "it has no strata; name at least one"),
-    "a stratum twice": (lambda: DesignSpace("aa", ()), "stratum 'a' is there twice; name each once"),
+    "a stratum twice": (lambda: DesignSpace(("a", "a"), ()), "stratum 'a' is there twice; name each once"),
     "no name": (lambda: DesignSpace(["a b"], ()), "stratum 'a b' is no name; use letters"),
-    "a knob twice": (lambda: DesignSpace("a", [Knob(name="k")] * 2), "knob 'k' is there twice; name each once"),
+    "a knob twice": (lambda: DesignSpace(("a",), [Knob(name="k")] * 2), "knob 'k' is there twice; name each once"),
     "no identifier": (lambda: Knob(name="a-b"), "knob 'a-b': its name is a field of an edit; choose an identifier"),
-    "no failure": (lambda: DesignSpace("a", (), failures=()), "failures is empty; name at least one"),
-    "a failure in words": (lambda: DesignSpace("a", (), failures=["too long"]), "failure 'too long' is no identifier"),
+    "no failure": (lambda: DesignSpace(("a",), (), failures=()), "failures is empty; name at least one"),
+    "a failure in words": (
+        lambda: DesignSpace(("a",), (), failures=["too long"]),
+        "failure 'too long' is not an identifier",
+    ),
     "low above high": (lambda: Knob(name="k", low=2, high=1), "low is 2, above high 1; exchange them"),
     "no step": (lambda: Knob(name="k", step=0), "step is 0, reach 0.25, bins 5; choose more"),
-    "a share redefined": (lambda: DesignSpace("a", [Knob(name="share")]), "knob 'share' is there twice"),
-    "an infinite range": (lambda: Knob(name="k", high=float("inf")), "must be finite numbers"),
+    "a share redefined": (lambda: DesignSpace(("a",), [Knob(name="share")]), "knob 'share' is there twice"),
+    "an infinite range": (lambda: Knob(name="k", high=float("inf")), "high: inf is not a finite number"),
     "a trait beyond one": (lambda: Knob(name="k", high=2, trait=True), "a trait is a share of the problems"),
     "half a whole": (lambda: Knob(name="k", high=1.5, whole=True), "choose whole numbers"),
 }

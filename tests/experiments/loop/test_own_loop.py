@@ -1,6 +1,8 @@
-"""A loop of one's own, without any trainer of this project: the example of the docs, interrupted at any round."""
+"""A loop of one's own, without any trainer of this project: the examples of README and docs."""
 
 import json
+import re
+import runpy
 from collections.abc import Callable
 from typing import Any
 
@@ -36,3 +38,15 @@ def test_a_loop_that_is_interrupted_and_restored_makes_the_same_designs(loop, st
     after, state = loop(ROUNDS, json.loads(json.dumps(kept)))
     assert [*before, *after] == whole
     assert state == end
+
+
+def test_the_example_of_the_readme_runs_as_it_stands(tmp_path, capsys):
+    block = re.search(r"^```python\n(.*?)^```", (HOUSE / "README.md").read_text(), re.M | re.S)
+    assert block
+    train = (
+        "def train(found):\n    return designer.environment.groups(found, [[one.answer, ''] for one in found])\n\n\n"
+    )
+    (tmp_path / "example.py").write_text(train + block[1])
+    found = runpy.run_path(str(tmp_path / "example.py"))
+    assert len(capsys.readouterr().out.splitlines()) >= 10
+    assert found["designer"].design.version > 0

@@ -19,7 +19,7 @@ from lakewright.experiments.environments.lake import design_of, lake_space
 from lakewright.experiments.loop.records.history import read_chapters
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Decision, Rollback, write_record
-from lakewright.experiments.view.readme_pictures import write_pictures
+from lakewright.experiments.view.demo_pictures import write_pictures
 from lakewright.experiments.view.site import write_report
 from tests.support.samples.finished_run import ENV, begin, validate
 from tests.support.samples.tiny_runs import finished

@@ -30,6 +30,12 @@ def work(note: str) -> None:
     time.sleep(SECONDS)
 
 
+def submit_work(note: str) -> None:
+    """Hands the work to a worker, and waits for it."""
+    with Local(1) as executor:
+        executor.submit(work, note).result()
+
+
 def program(note: str) -> list[str]:
     """The command of a started program."""
     return [sys.executable, "-m", "tests.support.processes.child_processes", "sleep", note]
@@ -41,7 +47,7 @@ STARTED = {
     "by a program": lambda note: subprocess.Popen(
         ["sh", "-c", '"$@"; true', "sh", *program(note)], env=os.environ | starter()
     ),
-    "as a worker of a sweep": lambda note: Local(1).submit(work, note).result(),
+    "as a worker of a sweep": submit_work,
 }
 
 

@@ -5,7 +5,7 @@ import re
 
 import pytest
 
-from lakewright.core_jax.support import write_json
+from lakewright.core_jax.support import listed, write_json
 from lakewright.engineer.teachers import Reply
 from lakewright.engineer.trial import TrialSettings
 from lakewright.experiments.trainers.source import ProblemSource
@@ -82,7 +82,8 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_shown(folder):
     found = read_page(folder)
     assert "sum to 0.5, not 1" in found
     setup = json.loads((folder.path / "engineer.json").read_text())
-    write_json(folder.path / "engineer.json", {**setup, "environment": "/nowhere/gone.py:Gone"})
+    with listed(folder.path / "engineer.json"):
+        write_json(folder.path / "engineer.json", {**setup, "environment": "/nowhere/gone.py:Gone"})
     found = read_page(folder)
     assert "/nowhere/gone.py" in found
     assert "Shown is what the versions hold." in found

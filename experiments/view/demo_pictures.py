@@ -1,6 +1,6 @@
-"""The pictures of the README, made from a run:
+"""Two pictures of the docs, made from a run of the demo:
 
-python -m lakewright.experiments.view.readme_pictures runs/demo docs/images
+python -m lakewright.experiments.view.demo_pictures runs/demo docs/images
 """
 
 import sys
@@ -10,6 +10,7 @@ import cyclopts
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import write_atomically
+from lakewright.experiments.charts.frame import WIDTH, join_pictures
 from lakewright.experiments.loop.records.history import Chapter, read_chapters
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Example
@@ -18,7 +19,7 @@ from lakewright.experiments.view.pages.run_charts import rates_chart, strata_cha
 from lakewright.experiments.view.pictures.board_pictures import strip_svg
 from lakewright.experiments.view.pictures.replay import describe_ending
 
-INK, WIDE, HIGH = "#2b3440", 460, 292  # of the curves: two pictures side by side
+HIGH = 292  # of the curves
 
 
 def write_pictures(folder: RunFolder, out: Path) -> None:
@@ -33,13 +34,7 @@ def write_pictures(folder: RunFolder, out: Path) -> None:
 
 def curves_svg(history: list[Chapter], about: RunSpace) -> str:
     """The curves over the tokens as one picture on white."""
-    placed = [
-        svg.replace("<svg ", f'<svg x="{12 + n * (WIDE + 16)}" y="8" width="{WIDE}" height="{HIGH}" ', 1)
-        for n, svg in enumerate((rates_chart(history, about), strata_chart(history, about)))
-    ]
-    width, height = 2 * WIDE + 40, HIGH + 16
-    opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" color="{INK}">'
-    return f'{opening}<rect width="{width}" height="{height}" fill="#fff"/>{"".join(placed)}</svg>'
+    return join_pictures([rates_chart(history, about), strata_chart(history, about)], WIDTH, HIGH)
 
 
 def _choose_example(folder: RunFolder, history: list[Chapter]) -> Example:
@@ -51,7 +46,7 @@ def _choose_example(folder: RunFolder, history: list[Chapter]) -> Example:
 
 
 def main(run_folder: Path, out: Path, /) -> None:
-    """Writes the pictures of the README.
+    """Writes the pictures of the docs.
 
     Args:
         run_folder: The folder of a finished run.
