@@ -36,8 +36,8 @@ WRITTEN_TABLES = {  # of docs/results.md and of the studies in docs/lab, by firs
     "| prompt | answer | |": "answers of the small language model with what they mean: examples, no results",
     "| warm-up | GRPO | `fixed` | `difficulty`, no trial |": "pilots of a regime, whose results were not saved",
 }
-# Pages of the lab that copy what commands printed.
-LOGS = ("benchmarks-log", "reliability-log", "stated-probabilities", "corruption-campaign")
+# Pages of the lab that copy what commands printed, or what was noted by hand.
+LOGS = ("benchmarks-log", "reliability-log", "stated-probabilities", "corruption-campaign", "six-tasks")
 LONGEST = 200  # lines of a page, except in the lab
 DEEPER = (["study", "check-trials"], ["view", "bundle"])
 

@@ -33,7 +33,7 @@ from lakewright.policy.training.settings import HostSettings, LoraSettings
 from tests.support.boards.generated_rows import SMALL, rows, small_rows
 from tests.support.models.small_language_model import language, language_checkpoint, language_model
 from tests.support.models.tiny_policy import SHORT, tasks, tiny_run, weights
-from tests.support.processes.commands import assert_refused, surroundings
+from tests.support.processes.commands import assert_refused, lakewright, surroundings
 from tests.support.tools.own_environments import installed_here, own_environment, run_there
 
 WORDS = TextSettings(max_tokens=12)
@@ -264,6 +264,15 @@ PRESETS = {
 def test_the_large_preset_says_what_a_small_machine_lacks(tmp_path, capsys, name):
     overrides, parts = PRESETS[name]
     assert_refused(capsys, ("run", "--preset", "qwen3-4b", "--out", tmp_path / "run", *overrides), *parts)
+    assert not (tmp_path / "run").exists()
+
+
+def test_the_plan_of_the_large_preset_is_shown_on_a_machine_without_gpus(tmp_path, capsys):
+    words = ("--dry-run", "device=auto", "grpo.host.vllm=off")
+    code, out, lines = lakewright(capsys, "run", "--preset", "qwen3-4b", "--out", tmp_path / "run", *words)
+    assert (code, lines) == (0, [])
+    assert "nothing is started" in out
+    assert "stages: 3, with 125, 125, 125 steps" in out
     assert not (tmp_path / "run").exists()
 
 

@@ -1,5 +1,6 @@
 """The specs of studies: wrong ones are refused in a line, ours are found by name, and what runs first."""
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from lakewright.engineer.teachers import TEACHERS, ProportionalTeacher
 from lakewright.experiments.cli import main
 from lakewright.experiments.study import runner as studying
 from lakewright.experiments.study.study import StudySpec, plan_of
+from tests.support.processes.commands import HOUSE
 
 SPEC = Path(__file__).with_name("study.toml")
 CLOSED = sorted((Path(__file__).parents[3] / "docs" / "data" / "studies").glob("*/spec.toml"))
@@ -123,3 +125,15 @@ def test_the_spec_of_a_closed_study_can_be_read(path):
 @each_closed
 def test_a_closed_study_can_still_be_run(path):
     assert plan_of(path).runs
+
+
+def test_the_spec_of_the_page_on_own_teachers_is_the_file_that_it_names(monkeypatch):
+    monkeypatch.chdir(HOUSE)
+    spec = Path("docs/examples/own_teacher.toml")
+    page = Path("docs/own-teacher.md").read_text()
+    assert [line.split("#")[0].strip() for line in re.search(r"```toml\n(.*?)```", page, re.S)[1].splitlines()] == [
+        line.strip() for line in spec.read_text().splitlines() if not line.startswith("#")
+    ]
+    assert {(run.arm, run.seed) for run in plan_of(spec).runs} == {
+        (arm, seed) for arm in ("fixed", "longer") for seed in range(3)
+    }
