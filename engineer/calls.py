@@ -1,13 +1,14 @@
 """Calls of an environment's code: one that raises, never returns, ends the program or forks gives an InputError."""
 
 import functools
+import os
 import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from lakewright.core_jax.errors import InputError, one_line
 
@@ -32,6 +33,7 @@ def run_call(where: str, call: Callable[[], T], *, limit: float = LIMIT, remedy:
     limit, in the main thread of Linux or macOS; a call in a call, or beside an alarm of someone else, has no limit.
     """
     _refuse_forks()
+    _refuse_exits()
     thread = threading.get_ident()
     outer = thread not in _running
     _running.add(thread)
@@ -83,6 +85,19 @@ def _end_call(number: int, frame: FrameType | None) -> None:
 def _refuse_forks() -> None:
     """From now on, code in a call cannot copy the process."""
     sys.addaudithook(_refuse_fork)
+
+
+@functools.cache
+def _refuse_exits() -> None:
+    """From now on, code in a call cannot end the process at once, without a line and without what is to be written."""
+    end_process = os._exit
+
+    def end_unless_in_call(status: int) -> NoReturn:
+        if threading.get_ident() in _running:
+            raise SystemExit(status)
+        end_process(status)
+
+    os._exit = end_unless_in_call
 
 
 def _refuse_fork(event: str, arguments: tuple[Any, ...]) -> None:

@@ -173,11 +173,12 @@ def hang(*_: object) -> Problem:
     ("make", "problem"),
     [
         (lambda *_: sys.exit(0), "make ended the program \\(0\\); return instead"),
+        (lambda *_: os._exit(3), "make ended the program \\(3\\); return instead"),
         (fork, "make started a copy of its process"),
         (hang, "make did not return within 0.05 s; make it faster"),
         (lambda _, cell, rng: cell.__setitem__("terms", 9), "make raised AttributeError: .*; correct it"),
     ],
-    ids=["exits", "forks", "never returns", "changes the cell"],
+    ids=["exits", "ends at once", "forks", "never returns", "changes the cell"],
 )
 def test_a_generator_that_does_something_else_is_named_in_one_line(make, problem, monkeypatch):
     monkeypatch.setitem(run_call.__kwdefaults__, "limit", 0.05)

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import random
+import signal
 import sys
 import time
 
@@ -87,6 +88,12 @@ def end_process(self, cell, rng):
     return good(self, cell, rng)
 
 
+def kill_process(self, cell, rng):
+    if cell["odd"]:
+        os.kill(os.getpid(), signal.SIGKILL)
+    return good(self, cell, rng)
+
+
 def fork(self, cell, rng):
     with contextlib.suppress(OSError):
         os.fork()
@@ -115,7 +122,8 @@ GENERATORS = {
     "endless": (never_return, EVERY, "did not return within 0.3 s", "cell small 2 0, seed 0, index 0"),
     "stubborn": (hold_on, "the code returns", "no return within 0.3 s", "cell small 3 0, seed 0, index 0"),
     "exit": (exit_program, EVERY, "make ended the program (0)", "cell small 1 0, seed 0, index 0"),
-    "end": (end_process, "the code returns", "the process ended (exit code 0)", "cell small 1 1, seed 0, index 0"),
+    "end": (end_process, EVERY, "make ended the program (0)", "cell small 1 1, seed 0, index 0"),
+    "kill": (kill_process, "the code returns", "the process ended (signal 9)", "cell small 1 1, seed 0, index 0"),
     "fork": (fork, EVERY, "os.fork", "cell small 1 0, seed 0, index 0"),
     "wrong type": (lambda *_: "text", EVERY, "gave 'text'", "cell small 1 0, seed 0, index 0"),
     "no text": (lambda *_: Problem(3), EVERY, "return a Problem with texts", "cell small 1 0, seed 0, index 0"),
