@@ -173,7 +173,7 @@ def test_a_name_that_python_cannot_import_is_refused(tmp_path, monkeypatch, name
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("teams", [(), (2, 3)])
+@pytest.mark.parametrize("teams", [(), pytest.param((2, 3), marks=pytest.mark.deep)])
 def test_the_lake_draws_the_cells_of_its_largest_hole_ratio_as_they_are_counted(teams):
     lake = Lake(teams=teams)
     design = design_of(EnvConfig({size: SizeConfig(0.25, MAX_HOLE_RATIO, 0.5) for size in (3, 4, 5, 6)}, 2))

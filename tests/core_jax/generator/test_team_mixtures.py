@@ -82,6 +82,7 @@ def test_one_config_has_every_turn():
         assert np.array_equal(alone[size].boards.holes, batch.boards.holes), f"{size}x{size}"
 
 
+@pytest.mark.deep
 def test_a_stream_of_boards_has_teams_in_turn_within_its_chunks():
     with BoardStream([ROOMY], SEED, first=3, chunk=8, teams=TEAMS) as stream:
         taken = stream.take(9)

@@ -205,6 +205,7 @@ def test_a_build_that_is_killed_resumes_and_ends_with_the_same_bytes(whole, tmp_
     assert not (tmp_path / "cells").exists()
 
 
+@pytest.mark.deep
 def test_a_killed_process_leaves_whole_cells_only(whole, tmp_path):
     with server("endless builds") as builds:
         child = begin(builds, tmp_path)

@@ -167,7 +167,7 @@ MORE_HOSTS = {
     "an adapter": HostSettings(lora=LoraSettings(rank=4)),
 }
 each_host = [
-    *(pytest.param(host, id=name) for name, host in HOSTS.items()),
+    *(pytest.param(host, id=name, marks=() if host.bf16 else pytest.mark.deep) for name, host in HOSTS.items()),
     *(pytest.param(host, id=name, marks=pytest.mark.deep) for name, host in MORE_HOSTS.items()),
 ]
 

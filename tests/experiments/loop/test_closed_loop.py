@@ -100,6 +100,7 @@ def test_training_is_logged_step_by_step():
         assert all(set(line) >= figures for line in lines)
 
 
+@pytest.mark.deep
 def test_stages_may_begin_short_and_double(tmp_path):
     grpo = GrpoSettings(steps=3, first_steps=1, prompts=2, group=2)
     assert [grpo.of_stage(number).steps for number in (0, 1, 2, 3, 10**9)] == [1, 2, 3, 3, 3]

@@ -111,6 +111,7 @@ def test_after_a_first_stage_that_was_rolled_back_the_teacher_is_asked_for_other
     assert run.stage(1).read_evidence().history[0].undone
 
 
+@pytest.mark.deep
 def test_a_teacher_with_a_state_is_asked_after_a_first_stage_that_was_rolled_back(tmp_path, monkeypatch):
     results = iter([FELL, Comparison(3, 0, 1.0)])
     monkeypatch.setattr(setbacks, "compare_answers", lambda before, after: next(results))
@@ -159,6 +160,7 @@ def test_weights_stay_where_only_the_config_is_to_go_back(tmp_path, monkeypatch)
     assert setbacks.find_design_before(run, 1, found) == FIRST
 
 
+@pytest.mark.deep
 def test_after_two_falls_the_config_is_that_of_before_the_first_though_the_weights_stay(tmp_path, monkeypatch):
     monkeypatch.setattr(setbacks, "compare_answers", lambda before, after: FELL)
     run = RunFolder(tmp_path / "run")

@@ -36,6 +36,8 @@ FAILING = {
     ),
     "a file that is broken": (("import", "import import"), ("cannot be imported (SyntaxError", "correct it")),
 }
+QUICK = ("a judge that raises", "a generator that raises")
+EACH = [pytest.param(name, marks=() if name in QUICK else pytest.mark.deep) for name in FAILING]
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +56,7 @@ def rewrite(file: Path, text: str) -> None:
     sys.modules.pop("lakewright_plugin_sums", None)
 
 
-@pytest.mark.parametrize("name", FAILING)
+@pytest.mark.parametrize("name", EACH)
 def test_an_environment_that_fails_ends_a_run_in_one_line_and_it_goes_on_once_corrected(whole, tmp_path, capsys, name):
     (right, wrong), parts = FAILING[name]
     file, run = whole.folder.parent / "sums.py", RunFolder(tmp_path / "run")

@@ -77,6 +77,7 @@ def test_any_teacher_can_be_asked_first(teacher, tmp_path):
     assert run.stage(0).design() == run.warmup.next_design()
 
 
+@pytest.mark.deep
 def test_a_run_that_is_cut_off_there_ends_the_same(run, tmp_path):
     cut, cuts = RunFolder(tmp_path / "run"), 0
     while not cut.stage(0).env.exists():

@@ -1,6 +1,7 @@
 """The closed loop with samplers: they choose the boards, and their rollouts are charged."""
 
 import msgspec
+import pytest
 
 from lakewright.core_jax.rows import read_all
 from lakewright.engineer.samplers import SamplerSettings
@@ -32,6 +33,7 @@ def test_learnable_boards_are_chosen_by_rollouts_that_are_charged(tmp_path):
     assert len(read_all(run.stage(0).boards)) == 8
 
 
+@pytest.mark.deep
 def test_scoring_takes_no_more_than_half_of_the_budget_that_is_left(tmp_path, monkeypatch):
     monkeypatch.setattr(stage_problems, "SCORED", 3)
     run, sampler = RunFolder(tmp_path / "run"), SamplerSettings("dapo", plans=2)

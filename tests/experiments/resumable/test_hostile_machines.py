@@ -109,7 +109,8 @@ def undisturbed(folder: Path, case: Case, servers: Sequence[subprocess.Popen]) -
     return case.state(folder / case.out)
 
 
-@pytest.mark.parametrize("name", DEEP)
+@pytest.mark.deep
+@pytest.mark.parametrize("name", CASES)
 def test_on_a_disk_that_is_full_again_and_again_nothing_is_lost_and_the_end_is_the_same(bench):
     expected, kept = bench.undisturbed(), {}
     for full in range(FULL_DISKS):

@@ -78,6 +78,7 @@ def test_without_rounds_the_plan_of_a_search_is_as_before(tmp_path, spec):
         plan_of(spec)
 
 
+@pytest.mark.deep
 def test_a_config_that_failed_is_neither_stopped_nor_goes_on(tmp_path, spec, monkeypatch):
     def fails(settings, run, *rest):
         if run.folder.name == "config-01-s0":

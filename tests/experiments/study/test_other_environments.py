@@ -136,6 +136,7 @@ def test_all_arms_of_a_seed_begin_with_its_random_design(tmp_path):
     assert first["fixed-s0"] != first["fixed-s1"]
 
 
+@pytest.mark.deep
 def test_random_designs_can_be_arms_of_a_study(tmp_path):
     text = spec_of(tmp_path).read_text().partition("[first_configs]")[0]
     text = text.replace('baseline = "fixed"', "").replace('family = [["proportional", "fixed"]]', "")

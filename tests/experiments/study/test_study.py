@@ -330,6 +330,7 @@ def test_a_study_from_before_a_setting_existed_resumes(tmp_path):
     assert folder.plan.read_bytes() == before, "the study's own file stays as it is"
 
 
+@pytest.mark.deep
 def test_random_configs_are_tried_once_and_ranked_by_what_training_on_them_gains(tmp_path, study):
     text = SPEC.read_text().partition("[arms]")[0].replace('baseline = "fixed"', "")
     path = tmp_path / "spec.toml"

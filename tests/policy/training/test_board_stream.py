@@ -107,6 +107,7 @@ def test_boards_that_cannot_be_drawn_are_reported(tmp_path):
         BoardStream([impossible], 0, chunk=CHUNK)
 
 
+@pytest.mark.deep
 def test_a_generator_that_was_killed_is_reported_and_not_waited_for(taken):
     with BoardStream(CONFIGS[:1], SEED, chunk=CHUNK) as other:
         other._process.kill()

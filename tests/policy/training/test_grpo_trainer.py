@@ -58,6 +58,7 @@ def test_prompts_that_are_shared_give_the_same_scores_and_gradients(temperature,
         assert torch.allclose(parameter.grad, expected.grad, atol=1e-4), name
 
 
+@pytest.mark.deep
 def test_training_goes_the_same_way_whether_prompts_are_shared_or_not(tmp_path):
     """Guards against a TRL that asks its trainer for something else."""
 
@@ -130,6 +131,7 @@ def test_rates_fall_by_the_clock_where_minutes_end_the_training():
     assert rates == pytest.approx([rate_scale(1000, done) for done in (0, 0.25, 0.5, 0.75, 1.0, 1.0)], abs=1e-3)
 
 
+@pytest.mark.deep
 def test_averaged_weights_are_kept_in_place_of_the_last(tmp_path):
     last, logs, before = trained(tmp_path)
     found, same, _ = trained(tmp_path, average=0.9)

@@ -50,7 +50,9 @@ def learn(scratch, way, kept=None, until=STEPS + 1, model=None):
     return weights(trained), steps, boards
 
 
-@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, id=name, marks=() if way is MUON else pytest.mark.deep) for name, way in WAYS.items()]
+)
 def test_a_stage_that_is_interrupted_ends_with_the_same_weights_figures_and_boards(tmp_path, way):
     kept = tmp_path / "training.safetensors"
     wanted, steps, boards = learn(tmp_path / "whole", way)

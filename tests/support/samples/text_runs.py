@@ -32,7 +32,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "fresh": {"grpo": GrpoSettings(steps=1, prompts=4, group=2, fresh=True)},
     "guided": {"grpo": GrpoSettings(steps=1, prompts=4, group=2, guided=True)},
 }
-QUICK = ("difficulty", "self", "self_trained", "rules, untried", "plr", "dapo", "fresh", "guided")
+QUICK = ("rules", "self_trained", "rules, untried", "plr", "fresh")
 EACH_KIND = [pytest.param(kind, marks=() if kind in QUICK else pytest.mark.deep) for kind in KINDS]
 TRAINED = {"train.jsonl", "plans.jsonl", "validation.json", "done.json", *(f"checkpoint/{name}" for name in CHECKPOINT)}
 STAGE = TRAINED | {"env.json", "sampled.json", "groups.jsonl", "rollouts.jsonl", "problems.jsonl", "rollback.json"}

@@ -4,6 +4,7 @@ import functools
 import shutil
 
 import msgspec
+import pytest
 import torch
 from safetensors.torch import load_file
 
@@ -87,6 +88,7 @@ def test_the_next_stage_continues_from_the_trained_weights():
     assert finished().stage(1).done.exists()
 
 
+@pytest.mark.deep
 def test_a_training_in_words_that_was_cut_off_ends_the_same(tmp_path):
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished().folder, run.folder)
@@ -99,6 +101,7 @@ def test_a_training_in_words_that_was_cut_off_ends_the_same(tmp_path):
     assert stage.engineer.read_bytes() == record
 
 
+@pytest.mark.deep
 def test_activations_that_are_computed_again_change_nothing(tmp_path):
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished().folder, run.folder)
@@ -110,6 +113,7 @@ def test_activations_that_are_computed_again_change_nothing(tmp_path):
     assert all(torch.allclose(before[name], after[name], atol=1e-5) for name in before)
 
 
+@pytest.mark.deep
 def test_with_an_adapter_the_engineer_is_trained_in_it_and_it_is_merged(tmp_path):
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished().folder, run.folder)
@@ -132,6 +136,7 @@ def test_without_a_trial_the_next_stage_may_be_drawn_from_what_it_answers_after_
     assert decide_next_stage(make_trainee(settings), run, 0).reasons[0].startswith("asked again after its training: ")
 
 
+@pytest.mark.deep
 def test_an_answer_that_is_cut_off_is_refused_and_earns_the_least(tmp_path):
     run = RunFolder(tmp_path / "run")
     run_loop(in_words(engineer=msgspec.structs.replace(ENGINEER, answer=5)), run)
