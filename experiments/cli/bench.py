@@ -101,9 +101,7 @@ def _check_labels(
     return int(any(total.wrong for total in found))
 
 
-def _corrupt_files(
-    count: int, case: int | None, commands: str, seed: int, journal: Path | None, json: bool
-) -> int:
+def _corrupt_files(count: int, case: int | None, commands: str, seed: int, journal: Path | None, json: bool) -> int:
     """The exit code is 1 where a result is silently different, or a command ends in a traceback or not at all.
 
     The arguments are the options of the command.

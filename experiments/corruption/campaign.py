@@ -101,7 +101,9 @@ def corrupt_files(
     """
     commands = [command for command in COMMANDS if named in command.name]
     if not commands:
-        raise InputError(f"--commands is {named!r:.60}, of which the campaign has none; run it without, to see their names")
+        raise InputError(
+            f"--commands is {named!r:.60}, of which the campaign has none; run it without, to see their names"
+        )
     with contextlib.ExitStack() as stack:
         place = Path(f"{journal}.folders") if journal else Path(stack.enter_context(tempfile.TemporaryDirectory()))
         trials = Trials(main, make_fixtures(place.absolute(), main), commands, seed)

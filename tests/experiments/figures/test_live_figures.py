@@ -22,6 +22,7 @@ from lakewright.policy.training import GrpoSettings
 from tests.support.samples.finished_text_run import WRONG, redesign_text
 from tests.support.samples.recorded_run import environment, record_run, settings
 from tests.support.servers.viewer_client import client, page
+from tests.support.tools.raw_run import record, tokens_until
 
 STAGES, STEPS, MINUTES = 4, 40, 10.0
 SECONDS = 80.0  # that the training of stage 1 has gone on
@@ -64,13 +65,7 @@ def seconds(words: str) -> float:
 
 def tokens_before(run: RunFolder) -> int:
     """What was generated in stage 0, and to draw the problems of stage 1."""
-    stage, total = run.folder / "stage_00", 0
-    total += sum(round(json.loads(line)["sampled/tokens"]) for line in (stage / "train.jsonl").read_text().splitlines())
-    total += json.loads((stage / "trial.json").read_text())["tokens"]
-    total += json.loads((stage / "proposal.json").read_text())["proposal"]["tokens"]
-    for number in (0, 1):
-        total += json.loads((run.folder / f"stage_0{number}" / "sampled.json").read_text())["figures"]["tokens"]
-    return total
+    return tokens_until(run, "stage_00") + record(run, "stage_01", "sampled")["figures"]["tokens"]
 
 
 LIMITS = {
@@ -89,7 +84,7 @@ def test_rates_and_what_is_left_follow_from_the_log_the_clock_and_the_limit_that
         "tokens": sum(TOKENS) / (2000 - tokens_before(run)),
     }[by]
     left = SECONDS * (1 - share) / share
-    [earlier] = [json.loads((run.folder / "stage_00" / "done.json").read_text())["seconds"]]
+    earlier = record(run, "stage_00", "done")["seconds"]
     found = shown(run)
     assert float(found["Steps a second"]) == pytest.approx(len(TOKENS) / SECONDS, rel=0.01)
     assert float(found["Tokens a second"]) == pytest.approx(sum(TOKENS) / SECONDS, rel=0.01)
@@ -123,22 +118,10 @@ def test_a_training_that_was_resumed_is_as_fast_as_since_then(tmp_path, by):
 
 def test_a_budget_that_is_spent_ends_the_run(tmp_path):
     run = record_run(RunFolder(tmp_path / "run"), settings(), (12, 47))
-    spent = tokens_of_the_first_stage(run)
+    spent = tokens_until(run, "stage_00")
     for budget, state in ((spent, "finished"), (spent + 1, "running")):
         how = msgspec.structs.replace(run.settings(), budget=budget)
         assert state in shown_state(run, how)
-
-
-def tokens_of_the_first_stage(run: RunFolder) -> int:
-    total = 0
-    for name, read in {
-        "sampled.json": lambda found: found["figures"]["tokens"],
-        "trial.json": lambda found: found["tokens"],
-        "proposal.json": lambda found: found["proposal"]["tokens"],
-    }.items():
-        total += read(json.loads((run.folder / "stage_00" / name).read_text()))
-    log = (run.folder / "stage_00" / "train.jsonl").read_text().splitlines()
-    return total + sum(round(json.loads(line)["sampled/tokens"]) for line in log)
 
 
 def shown_state(run: RunFolder, how: RunSettings) -> str:
