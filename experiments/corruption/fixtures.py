@@ -302,10 +302,14 @@ def _interrupted_after(times: int, folder: Path) -> Iterator[None]:
 
 
 def _make_asked(run: Run, seed: int, suffix: str) -> None:
-    """Folders of commands that ask a server."""
+    """An evaluation of a server, which a cap on its cost ended."""
     asked = ("benchmark", "eval", f"boards{suffix}/in.jsonl", "--endpoint", URL, "--model-name", "m", *SERVED)
     run(*asked, "--max-cost", 0.0215, "--out", f"asked{suffix}", code=1)
     _make_older(Path(f"asked{suffix}"), "answers.jsonl", "spending.jsonl")
+
+
+def _make_told(run: Run, seed: int, suffix: str) -> None:
+    """A run whose engineer is a server, before its second stage was decided."""
     told = Path(f"told{suffix}")
     run("run", "--out", told, *ASKED, "--seed", seed)
     for file in AFTER_TRAINING[2:]:
@@ -350,7 +354,8 @@ STEPS: dict[Step, frozenset[str]] = {
     _make_runs: frozenset({"run", "trained", "validated", "tracked"}),
     _make_study: frozenset({"study", "study.toml"}),
     _make_interrupted: frozenset({"warming", "training"}),
-    _make_asked: frozenset({"asked", "told"}),
+    _make_asked: frozenset({"asked"}),
+    _make_told: frozenset({"told"}),
     _make_samples: frozenset({"llm", "samples"}),
     _make_tried: frozenset({"tried"}),
 }
