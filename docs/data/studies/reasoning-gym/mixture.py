@@ -53,10 +53,13 @@ def config_of(task: str, terms: int, rung: int) -> dict[str, Any]:
 
 
 class Mixture(Environment):
-    """Arithmetic of six tasks: how many numbers a question has, and how large they are."""
+    """Arithmetic of six tasks: how many numbers a question may have, and how large they may be.
 
-    terms = Knob(name="terms", meaning="the numbers in a question", low=2, high=3, step=1, reach=1, whole=True)
-    rung = Knob(name="rung", meaning="how large the numbers are", low=0, high=3, step=1, reach=1, whole=True)
+    A cell contains the easier ones of its task, as the levels of reasoning-gym's own curricula do.
+    """
+
+    terms = Knob(name="terms", meaning="the most numbers in a question", low=2, high=3, step=1, reach=1, whole=True)
+    rung = Knob(name="rung", meaning="how large the numbers may be", low=0, high=3, step=1, reach=1, whole=True)
     space = DesignSpace(
         tuple(LETTERS),
         (terms, rung),
@@ -73,7 +76,7 @@ class Mixture(Environment):
     def make(self, cell: Cell, rng: random.Random) -> Problem:
         """A question of a task, in short."""
         task = str(cell.stratum)
-        config = config_of(task, cell["terms"], cell["rung"])
+        config = config_of(task, rng.randint(2, cell["terms"]), rng.randint(0, cell["rung"]))
         entry = reasoning_gym.create_dataset(task, seed=rng.getrandbits(31), size=1, **config)[0]
         return Problem(LETTERS[task] + shorten_question(task, entry) + "=", shorten(entry["answer"]))
 
