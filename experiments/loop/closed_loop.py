@@ -36,7 +36,7 @@ from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.stage_problems import make_problems
 from lakewright.experiments.loop.training.stage_training import train_stage
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
-from lakewright.experiments.loop.training.warmup import warm_up
+from lakewright.experiments.loop.training.warmup import read_recorded_evidence, warm_up
 from lakewright.experiments.runtime.progress_bars import print_on_terminal
 
 RECORDED_VERSIONS = ("lakewright", "jax", "torch", "transformers", "trl")
@@ -49,6 +49,8 @@ def run(settings: RunSettings, folder: RunFolder, on_stage: Callable[[], object]
     """
     check_askable(settings)
     trainee = make_trainee(settings)
+    if not folder.warmup.done.exists():
+        read_recorded_evidence(trainee)  # what is missing is refused before a file is written
     folder.open(settings)
     held_out = prepare_run(trainee, folder)
     if settings.engineer.asked_first:

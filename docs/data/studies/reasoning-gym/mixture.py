@@ -1,9 +1,9 @@
 """Six tasks of reasoning-gym as strata, with finer rungs than its ladders: the environment of the study reasoning-gym.
 
-Each kind of problem has at least 5 000 distinct questions (`python docs/data/studies/reasoning-gym/count.py`). Questions
-and answers are short, as the policy reads bytes: the words around the numbers, the same in all questions of a task,
-become a letter, and numbers have no `.0`. An answer is valid if it is the text of the reference; the tasks' own scorers
-give parts to texts that contain it.
+Each kind of problem has at least 5 000 distinct questions (count.py beside this file). Questions and answers are short,
+as the policy reads bytes: the words around the numbers, the same in all questions of a task, become a letter, and
+numbers have no `.0`. An answer is valid if it is the text of the reference; the tasks' own scorers give parts to texts
+that contain it.
 """
 
 import random
@@ -11,6 +11,7 @@ import re
 from typing import Any
 
 import reasoning_gym
+
 from lakewright.engineer import Cell, DesignSpace, Environment, Knob, Problem, Verdict
 
 DIGITS = ((1, 2), (2, 2), (2, 3), (3, 3))
