@@ -158,6 +158,13 @@ class EngineerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return sum(len(answer) for group in self.groups[1:] for answer in group.answers)
 
 
+class Resumed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """resumed.json, of a training: its steps and seconds when its present process began; 0 unless it resumed."""
+
+    steps: int
+    seconds: float
+
+
 class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """done.json: how long the work of this attempt took, and the versions of the libraries.
 

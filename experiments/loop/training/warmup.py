@@ -13,7 +13,7 @@ from lakewright.engineer.environment import Problem
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.lessons import examine_engineer, synthetic_examples
 from lakewright.experiments.loop.records.run_folder import Stage
-from lakewright.experiments.loop.records.stage_records import Excluded, write_record
+from lakewright.experiments.loop.records.stage_records import Excluded, Resumed, write_record
 from lakewright.experiments.loop.training.trainee import Trainee, load_policy
 from lakewright.experiments.resumable.journal import line_log
 from lakewright.experiments.runtime.free_cores import FreeCores
@@ -55,6 +55,7 @@ def _learn_answers(
     extra = [(token_ids(tokenizer, prompt), token_ids(tokenizer, answer)) for prompt, answer in taught]
     cores, kept = FreeCores(), warmup.scratch / "training.safetensors"
     place = kept_place(kept)
+    write_record(warmup.resumed, Resumed(place.step, place.seconds))
     with (
         trainee.stream_references(warmup, place.boards) as tasks,
         progress("warm-up", settings.warmup.steps, "steps") as bar,
