@@ -20,7 +20,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert, locked
 from lakewright.engineer.delta import list_changes
 from lakewright.engineer.design import Design
-from lakewright.engineer.environment import Problem
+from lakewright.engineer.environment import Problem, check_design_draws
 from lakewright.engineer.guard import can_draw, check_floor
 from lakewright.engineer.redesign import Decision, Engineer
 from lakewright.engineer.space import DesignSpace, check_design, normalize_design
@@ -77,7 +77,8 @@ class EngineerFolder:
         settings: how the engineer works, and how a server is asked.
         held_out: how many held-out problems there are, drawn from version 0.
 
-        Raises InputError where something is not usable, or an engineer is there already.
+        Raises InputError where something is not usable, no problem of a stratum can be drawn, or an engineer is there
+        already.
         """
         files, name = VersionFiles(path), _resolve_environment(environment)
         loaded = load_environment(name)
@@ -97,6 +98,7 @@ class EngineerFolder:
             held_out=held_out,
         )
         check_floor(settings.guard.floor, len(start.strata), loaded.space)
+        check_design_draws(loaded, start)
         setup = convert(msgspec.to_builtins(setup, str_keys=True), Setup, "engineer")  # which checks the numbers
         with locked(files.folder):
             # A kill may have come between version 0 and design.json: then nothing was drawn yet.
