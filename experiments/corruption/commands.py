@@ -91,7 +91,8 @@ IN_A_STUDY = {
     "records of runs": "runs/*/stage_00/*.json",
     "records of the start": "start/warmup/*.json",
 }
-ENGINEER = {"engineer.json": "engineer.json", "versions": "versions/*.json", "outcomes.jsonl": "outcomes.jsonl"}
+ENGINEER = {"engineer.json": "engineer.json", "versions": "versions/*.json", "outcomes.jsonl": "outcomes.jsonl",
+            "outcomes.index": "outcomes.index"}  # fmt: skip
 EDITED = {**ENGINEER, "design.json": "design.json"}
 MINE = ("design.json", "outcomes.jsonl")
 RESUMED = ("{0}/stage_01/*.json", "{0}/stage_01/*.jsonl", "{0}/stage_01/checkpoint/*", "{0}/config.json")
