@@ -65,7 +65,7 @@ def test_a_group_of_another_design_is_refused_and_none_is_noted(change, problem)
 
 @pytest.mark.parametrize("groups", [None, 3, "ab"])
 def test_groups_that_are_no_list_are_refused(groups):
-    with pytest.raises(InputError, match="observe: groups is .*; give a tuple of them"):
+    with pytest.raises(InputError, match=r"observe: groups is .*; give a tuple of them"):
         Engineer(Sums()).observe(groups)
 
 
