@@ -19,7 +19,7 @@ from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError, one_line
 from lakewright.core_jax.support import convert
 from lakewright.engineer.cells import Stratum, list_parts
-from lakewright.engineer.delta import list_changes, summarize_delta
+from lakewright.engineer.delta import describe_delta, list_changes
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell, make_forecast
 from lakewright.engineer.difficulty.model import DifficultySettings, Objective, Observation, observe_groups
@@ -290,9 +290,11 @@ class Engineer:
             following, design=msgspec.structs.replace(following.design, version=version)
         )
         delta = attempts[-1].proposal.delta if attempts else None
-        proposed = summarize_delta(delta, self.space) if delta else attempts[-1].proposal.error if attempts else ""
-        changes = list_changes(self.design, following.design, self.space)
-        line = "; ".join(part for part in (proposed, *following.reasons, f"applied: {changes}") if part)
+        proposed = describe_delta(delta, self.space) if delta else attempts[-1].proposal.error if attempts else ""
+        # What an accepted proposal changes has been said; of all others it may differ from what was proposed.
+        accepted = following.source == "proposal" and attempts[-1].verdict.status == "accepted"
+        changes = "" if accepted else f"applied: {list_changes(self.design, following.design, self.space)}"
+        line = "; ".join(part for part in (proposed, *following.reasons, changes) if part)
         return Decision(following, self.design, evidence, forecast, attempts, trial, comparison, line)
 
     def _advance_round(self, decision: Decision, observations: list[Observation], valid: str) -> None:
