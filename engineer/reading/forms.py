@@ -13,7 +13,6 @@ from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.model import value_of
 from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.evidence.modules import EvidenceSettings
-from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally, subtract_tally
 from lakewright.engineer.teachers.llm import Message, ask_about, object_schema, parse_answer
@@ -107,16 +106,16 @@ def ask_in_form(
     design: Design,
     space: DesignSpace,
     solved: Sequence[Solved] = (),
-    key: "Key | None" = None,
+    columns: Sequence[str] = (),
 ) -> Answer:
     """The answer of a reader to the question what of `design` to change, asked in a form.
 
     form: of the question. reader: the model. evidence: outcomes or a forecast. design: the current one. space: of the
-    design. solved: from which examples are taken. key: of chance in the view of the evidence, where a form needs one.
+    design. solved: from which examples are taken. columns: of which a form of one decision asks; without any all.
     """
     if form.asks == "one":
-        return _ask_one_by_one(form, reader, evidence, design, space, solved)
-    messages, schema = write_question(form, evidence, design, space, key)
+        return _ask_one_by_one(form, reader, evidence, design, space, solved, columns)
+    messages, schema = write_question(form, evidence, design, space)
     text = reader.write(messages, schema)
     try:
         delta = parse_answer(text, space)[0] if form.asks == "delta" else _read_changes(text, form, design, space)
@@ -126,17 +125,17 @@ def ask_in_form(
 
 
 def write_question(
-    form: Form, evidence: Evidence, design: Design, space: DesignSpace, key: "Key | None" = None
+    form: Form, evidence: Evidence, design: Design, space: DesignSpace
 ) -> tuple[list[Message], dict[str, Any]]:
     """The question of a form that asks for all changes at once, and the schema of its answer.
 
-    form: of the question. evidence, design, space: what it is about. key: as for `ask_in_form`.
+    form: of the question. evidence, design, space: what it is about.
     """
     if form.asks == "delta":
         import jax
 
         shown = EvidenceSettings("forecast" if evidence.forecast else "v6")
-        asked = ask_about(evidence, design, space, shown, jax.random.key(0) if key is None else key)
+        asked = ask_about(evidence, design, space, shown, jax.random.key(0))
         return asked.messages, asked.schema
     changes = {column.name: {"enum": [MORE, SAME, LESS]} for column in space.columns}
     named = space.sort_strata(design.strata)
@@ -185,12 +184,13 @@ def _ask_one_by_one(
     design: Design,
     space: DesignSpace,
     solved: Sequence[Solved],
+    columns: Sequence[str],
 ) -> Answer:
     before = _write_examples(form, solved, space)
     odds: dict[str, float] = {}
     signs: dict[Stratum, dict[str, int]] = {}
     for stratum in space.sort_strata(design.strata):
-        for column in space.columns:
+        for column in (column for column in space.columns if not columns or column.name in columns):
             messages = write_decision(form, evidence, (stratum, column), design, space, before)
             more, less = reader.weigh(messages, BEGUN, [f'{MORE}"}}', f'{LESS}"}}'])
             odds[name_place(stratum, column.name)] = more - less

@@ -24,6 +24,7 @@ def read(
     environment: str,
     out: Path,
     forms: Annotated[str | None, Parameter(metavar="NAME,...")] = None,
+    columns: Annotated[str | None, Parameter(metavar="NAME,...")] = None,
     pairs: int = 20,
     strata: int = 3,
     seed: int = 0,
@@ -40,6 +41,7 @@ def read(
         environment: lake, reasoning_gym:TASK[,TASK...], FILE.py:CLASS, module:CLASS, or an entry point.
         out: A folder that saves the answers, and in which models and forms may be added later.
         forms: Forms of the question, separated by commas; without it all.
+        columns: The share and the knobs of which forms of one decision ask, separated by commas; without it all.
         pairs: How many pairs of evidence.
         strata: How many strata a design has, at most.
         seed: Of the evidence.
@@ -53,11 +55,12 @@ def read(
     from lakewright.experiments.environments.registry import load_environment
     from lakewright.experiments.reading.language_readers import load_reader, use_threads
     from lakewright.experiments.reading.reading_table import format_results
-    from lakewright.experiments.reading.reading_test import CLAIM, ReadingWork, run_reading_test
+    from lakewright.experiments.reading.reading_test import CLAIM, ReadingWork, choose_columns, run_reading_test
 
     chosen = choose_forms(forms.split(",") if forms else list(FORMS))
     loaded = load_environment(environment)
-    work = ReadingWork(CLAIM.format, environment, loaded.space.signature(), pairs, seed, strata)
+    asked = choose_columns(columns.split(",") if columns else [], loaded.space)
+    work = ReadingWork(CLAIM.format, environment, loaded.space.signature(), pairs, seed, strata, asked)
     use_threads(threads)
     with progress("reading", 2 * pairs * len(chosen) * len(places), "answers") as bar:
         found = run_reading_test(out, work, loaded, places, chosen, load_reader, bar.update)

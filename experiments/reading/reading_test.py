@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import listed, write_atomically, write_json
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.reading import (
@@ -25,6 +26,7 @@ from lakewright.engineer.reading import (
     draw_pairs,
     score_reader,
 )
+from lakewright.engineer.space import DesignSpace
 from lakewright.experiments.resumable.claims import Claim
 from lakewright.experiments.resumable.journal import Journal
 
@@ -36,7 +38,7 @@ SOLVED_SEED = 1_000_003  # they are others than those of the test
 class ReadingWork(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """reading.json: the questions. Models and forms may be added to a folder.
 
-    environment: its name. space: its signature. pairs, seed, strata: as for `draw_pairs`.
+    environment: its name. space: its signature. pairs, seed, strata: as for `draw_pairs`. columns: as for `ask_in_form`.
     """
 
     format: int
@@ -45,6 +47,7 @@ class ReadingWork(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pairs: int
     seed: int
     strata: int
+    columns: list[str] = []
 
 
 class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -67,6 +70,14 @@ class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 CLAIM = Claim("reading test", "reading.json", ReadingWork, 1, "lakewright engineer read")
 ANSWERS, RESULTS, TABLE, PICTURE = "answers.jsonl", "results.json", "results.md", "reading.svg"
+
+
+def choose_columns(names: Sequence[str], space: DesignSpace) -> list[str]:
+    """The columns of these names. Raises InputError on one that the space lacks."""
+    known = [column.name for column in space.columns]
+    if unknown := [name for name in names if name not in known]:
+        raise InputError(f"--columns: {unknown[0]!r:.60} is unknown; choose from {', '.join(known)}")
+    return list(names)
 
 
 def run_reading_test(
@@ -104,7 +115,9 @@ def run_reading_test(
                 assert reader
                 pair = pairs[place]
                 known = [question for kind, question in solved if kind == pair.kind]
-                answer = ask_in_form(form, reader, pair.evidence[side], pair.design, environment.space, known)
+                answer = ask_in_form(
+                    form, reader, pair.evidence[side], pair.design, environment.space, known, work.columns
+                )
                 journal.add(Line(model, form.name, place, side, answer))
                 found[model, form.name, place, side] = answer
                 on_progress(1)

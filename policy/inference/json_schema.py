@@ -22,6 +22,7 @@ from lakewright.policy.models.building import set_mode, use_precision
 
 Message = dict[str, str]  # role and content, as chat templates and servers take them
 ANSWER = "\nANSWER:\n"  # between reasoning and JSON
+MISSING = "llguidance is missing; install lakewright[structured]"
 THOUGHT = "</think>"  # where the reasoning of models that reason ends
 
 
@@ -136,7 +137,7 @@ def sample_json_ids(
 
 def schema_grammar(tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any]) -> Grammar:
     """Return the grammar of JSON of a schema. Raises InputError as `answer_in_json`."""
-    words, grammar = build_grammar(tokenizer, schema)
+    words, grammar = read_words(tokenizer), compile_schema(schema)
 
     def open_to(answer: Sequence[int]) -> Iterator[np.ndarray]:
         matcher = Matcher(words, grammar)
@@ -158,7 +159,7 @@ class SchemaMask(LogitsProcessor):
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any], prompt: int, rows: int = 1) -> None:
-        words, grammar = build_grammar(tokenizer, schema)
+        words, grammar = read_words(tokenizer), compile_schema(schema)
         self._matchers = [Matcher(words, grammar) for _ in range(rows)]
         self._seen = prompt
 
@@ -209,15 +210,22 @@ class Matcher:
             raise InputError(f"schema: {self._matcher.get_error().splitlines()[0]:.200}; simplify it")
 
 
-def build_grammar(tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any]) -> tuple[Any, str]:
-    """Return a vocabulary and a grammar as llguidance reads them. Raises InputError if it is missing."""
+def read_words(tokenizer: PreTrainedTokenizerFast) -> Any:
+    """Return a vocabulary as llguidance reads it. Raises InputError if that is missing."""
     try:
-        from llguidance import LLMatcher
         from llguidance.hf import from_tokenizer
     except ImportError as error:
-        raise InputError("llguidance is missing; install lakewright[structured]") from error
-    grammar = LLMatcher.grammar_from_json_schema(json.dumps(schema), defaults={"whitespace_flexible": False})
-    return from_tokenizer(tokenizer), grammar
+        raise InputError(MISSING) from error
+    return from_tokenizer(tokenizer)
+
+
+def compile_schema(schema: dict[str, Any]) -> str:
+    """Return the grammar of JSON of a schema. Raises InputError if llguidance is missing."""
+    try:
+        from llguidance import LLMatcher
+    except ImportError as error:
+        raise InputError(MISSING) from error
+    return LLMatcher.grammar_from_json_schema(json.dumps(schema), defaults={"whitespace_flexible": False})
 
 
 def _build_bridge(tokenizer: PreTrainedTokenizerFast, before: list[int]) -> str:

@@ -1,6 +1,7 @@
 """Greedy answers of one model to many questions that begin alike: what a question shares with the last is not read
 again."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -8,7 +9,7 @@ import torch
 from transformers import DynamicCache, PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.policy.inference.decoders import common_prefix
-from lakewright.policy.inference.json_schema import Matcher, Message, build_grammar, json_prompt
+from lakewright.policy.inference.json_schema import Matcher, Message, compile_schema, json_prompt, read_words
 from lakewright.policy.inference.sampling import end_tokens
 from lakewright.policy.models.building import set_mode, use_precision
 
@@ -26,6 +27,11 @@ class PrefixCache:
         self._ids: list[int] = []
         self._cache = DynamicCache()  # of all tokens, also where a layer attends to the last ones alone
         self._ends = end_tokens(model, tokenizer)
+
+    @functools.cached_property
+    def _words(self) -> Any:
+        """The vocabulary of the mask; a large one takes seconds to read."""
+        return read_words(self._tokenizer)
 
     def weigh(self, messages: Sequence[Message], begun: str, choices: Sequence[str]) -> list[float]:
         """Return the log-probability of each choice as what follows the beginning of an answer.
@@ -53,8 +59,7 @@ class PrefixCache:
         Raises InputError if llguidance is missing or does not know the schema.
         """
         prompt = json_prompt(self._tokenizer, messages)
-        words, grammar = build_grammar(self._tokenizer, schema)
-        matcher, answer = Matcher(words, grammar), list[int]()
+        matcher, answer = Matcher(self._words, compile_schema(schema)), list[int]()
         while len(answer) < self._answer and not matcher.ended:
             chosen = matcher.forced_tokens() or [self._choose(prompt + answer, matcher)]
             if chosen[0] in self._ends:

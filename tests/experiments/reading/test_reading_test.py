@@ -90,6 +90,7 @@ def test_the_command_asks_a_language_model_and_prints_a_table(tmp_path, capsys):
     ("given", "said"),
     [
         (["--forms", "rhyme"], "form 'rhyme' is unknown; choose from delta"),
+        (["--columns", "speed"], "--columns: 'speed' is unknown; choose from share, terms, carry"),
         (["--pairs", "0"], "--pairs is 0; choose 1 to 10000"),
         (["--threads", "0"], "--threads is 0; choose at least 1"),
         (["--environment", "nowhere"], "environment 'nowhere': is unknown"),
