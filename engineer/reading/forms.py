@@ -165,16 +165,20 @@ def encode_changes(delta: Delta, design: Design, space: DesignSpace) -> str:
 
     delta: the changes. design: gives the strata. space: that of the design.
     """
-    words = {sign: word for word, sign in SIGNS.items()}
     found = {
         str(stratum): {
-            column.name: words[int(np.sign(edit.changes.get(column.name, 0.0)))] if edit else SAME
+            column.name: choose_word(int(np.sign(edit.changes.get(column.name, 0.0)))) if edit else SAME
             for column in space.columns
         }
         for stratum in space.sort_strata(design.strata)
         for edit in [delta.edits.get(stratum)]
     }
     return msgspec.json.encode(found).decode()
+
+
+def choose_word(sign: int) -> str:
+    """The word of a sign."""
+    return next(word for word, known in SIGNS.items() if known == sign)
 
 
 def _ask_one_by_one(

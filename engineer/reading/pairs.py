@@ -82,25 +82,39 @@ def _draw_deciding_pair(kind: Kind, environment: Environment, strata: int, rng: 
 
 def _draw_pair(kind: Kind, environment: Environment, strata: int, rng: np.random.Generator) -> Pair:
     space = environment.space
-    design = draw_even_design(environment, strata, rng)
-    truth = draw_forecast(design, space, rng, FITTED)
+    design, truth, true = _draw_question(kind, environment, strata, rng)
     named = space.sort_strata(design.strata)
     if kind == "outcomes":
         one, two = rng.choice(len(named), 2, replace=False)
         other = {named[one]: named[two], named[two]: named[one]}
     else:
         other = dict(zip(named, reversed(named), strict=True))
-    true = draw_evidence(kind, design, truth, space, rng)
     evidence = true, exchange_strata(true, other)
     deltas = [RULES[kind].make_delta(shown, design, space) for shown in evidence]
     return Pair(kind, design, evidence, other, truth, _list_deciding(deltas, design, space))
 
 
-def draw_even_design(environment: Environment, strata: int, rng: np.random.Generator) -> Design:
-    """A design of some strata with equal shares and middle values, so that only the evidence tells them apart.
+def draw_question(
+    kind: Kind, environment: Environment, strata: int, rng: np.random.Generator
+) -> tuple[Design, Evidence]:
+    """An even design of some strata and evidence about it, as those of pairs.
 
-    environment: its first design names the strata. strata: how many, at most. rng: consumed.
+    kind: what is shown. environment, strata: as for `draw_pairs`. rng: consumed.
     """
+    design, _, evidence = _draw_question(kind, environment, strata, rng)
+    return design, evidence
+
+
+def _draw_question(
+    kind: Kind, environment: Environment, strata: int, rng: np.random.Generator
+) -> tuple[Design, Forecast, Evidence]:
+    design = _draw_even_design(environment, strata, rng)
+    truth = draw_forecast(design, environment.space, rng, FITTED)
+    return design, truth, _draw_evidence(kind, design, truth, environment.space, rng)
+
+
+def _draw_even_design(environment: Environment, strata: int, rng: np.random.Generator) -> Design:
+    """A design of some strata with equal shares and middle values, so that only the evidence tells them apart."""
     space, start = environment.space, environment.start()
     named = space.sort_strata(start.strata)
     places = sorted(rng.choice(len(named), min(strata, len(named)), replace=False).tolist())
@@ -109,13 +123,10 @@ def draw_even_design(environment: Environment, strata: int, rng: np.random.Gener
     return normalize_design(even, space)
 
 
-def draw_evidence(
+def _draw_evidence(
     kind: Kind, design: Design, truth: Forecast, space: DesignSpace, rng: np.random.Generator
 ) -> Evidence:
-    """The evidence of a policy whose P(valid) is that of `truth`: outcomes on held-out problems, or the forecast alone.
-
-    kind: what is shown. design: the current one. truth: the forecast. space: that of the design. rng: consumed.
-    """
+    """Outcomes on held-out problems of a policy whose P(valid) is that of `truth`, or `truth` itself."""
     shown = Evidence(design=design, outcomes={}, guideline=space.words.guide(), round=None, rounds=None)
     if kind == "forecast":
         return msgspec.structs.replace(shown, forecast=truth)

@@ -3,6 +3,7 @@
 from typing import Any, Literal
 
 import msgspec
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.design import Design
@@ -18,11 +19,16 @@ TEXT = "text"
 
 
 def load_reader(place: str) -> Reader:
-    """The model of a place as a reader. Raises InputError as `load_model`, and where the model knows no text."""
+    """The model of a place as a reader. Raises InputError as `load_language_model`."""
+    return PrefixCache(*load_language_model(place))
+
+
+def load_language_model(place: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """The model of a place with its tokenizer. Raises InputError as `load_model`, and where it knows no text."""
     model, tokenizer = load_model(place)
     if answers_only_plans(model) or get_codec(model) != TEXT:
         raise InputError(f"{place}: its codec is {get_codec(model)!r:.40}, which has no words; give a language model")
-    return PrefixCache(model, tokenizer)
+    return model, tokenizer
 
 
 def use_threads(threads: int | None) -> None:

@@ -38,7 +38,8 @@ SOLVED_SEED = 1_000_003  # they are others than those of the test
 class ReadingWork(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """reading.json: the questions. Models and forms may be added to a folder.
 
-    environment: its name. space: its signature. pairs, seed, strata: as for `draw_pairs`. columns: as for `ask_in_form`.
+    environment: its name. space: its signature. pairs, seed, strata: as for `draw_pairs`. columns: as for
+    `ask_in_form`.
     """
 
     format: int
