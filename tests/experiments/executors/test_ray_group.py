@@ -60,9 +60,7 @@ def spec(tmp_path) -> Path:
 
 
 @pytest.mark.deep
-def test_two_processes_on_two_nodes_write_the_files_of_one_machine_though_a_node_is_killed(
-    tmp_path, spec, monkeypatch
-):
+def test_two_processes_on_two_nodes_write_the_files_of_one_machine_though_a_node_is_killed(tmp_path, spec, monkeypatch):
     here, there = tmp_path / "here", tmp_path / "there"
     ended = lakewright_process("study", spec, "--out", here, "--seeds", "0")
     assert ended.returncode == 0, ended.stderr
