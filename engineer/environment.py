@@ -14,7 +14,7 @@ from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import assign_shares
 from lakewright.engineer.calls import run_call
-from lakewright.engineer.cells import Cell, Stratum
+from lakewright.engineer.cells import Cell, Stratum, list_parts
 from lakewright.engineer.design import Design
 from lakewright.engineer.space import DesignSpace, check_design
 from lakewright.engineer.tally import Case, Drawn, Tally
@@ -136,8 +136,9 @@ class Environment(abc.ABC):
         within one. Raises InputError on a design of another space, and where `make` fails or gives no problem.
         """
         check_design(design, self.space)
-        if not isinstance(count, int) or count < 0:
-            raise InputError(f"draw: count is {count!r:.20}; give a whole number, at least 0")
+        for name, number in (("count", count), ("first", first)):
+            if not isinstance(number, int) or number < 0:
+                raise InputError(f"draw: {name} is {number!r:.20}; give a whole number, at least 0")
         mix = self.cells(design)
         cells, shares = list(mix), list(mix.values())
         places, _ = assign_shares(shares, first, count)
@@ -249,6 +250,14 @@ def check_environment_type(environment: object, where: str) -> None:
         raise InputError(f"{where}: {environment!r:.60} is not an Environment with a space; give one")
 
 
+def check_design_draws(environment: Environment, design: Design) -> None:
+    """Draws one problem of each stratum that a design has a share of. Raises InputError where one cannot be drawn."""
+    share = environment.space.share.name
+    for stratum, row in design.strata.items():
+        if row[share]:
+            environment.draw(design.replace({stratum: {**row, share: 1.0}}), 1, seed=0)
+
+
 class Outcomes(dict[Stratum, Tally]):
     """Tallies by stratum. valid: a digit for each problem in their order, 1 where the answer is valid."""
 
@@ -282,5 +291,6 @@ def _count_outcomes(space: DesignSpace, pairs: Sequence[tuple[Problem, Verdict]]
 
 
 def _check_lengths(problems: Sequence[Any], answers: Sequence[Any]) -> None:
+    problems, answers = list_parts("problems", problems, Problem), list_parts("answers", answers)
     if len(problems) != len(answers):
         raise InputError(f"answers: {len(answers)} for {len(problems)} problems; give one entry for each problem")

@@ -76,7 +76,7 @@ def checked_options(where: str, name: str, make: Callable[..., Any], options: Ma
 
     Raises InputError where one is not an argument of `make` with a default, or of another type, or outside its range.
     """
-    kind = _options_of(make)
+    kind, options = _options_of(make), convert(options, dict[str, Any], where)
     for option in options:
         if option not in kind.__struct_fields__:
             choices = ", ".join(kind.__struct_fields__) or "none"

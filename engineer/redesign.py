@@ -18,7 +18,8 @@ import msgspec
 
 from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError, one_line
-from lakewright.engineer.cells import Cell, Stratum
+from lakewright.core_jax.support import convert
+from lakewright.engineer.cells import Cell, Stratum, list_parts
 from lakewright.engineer.delta import describe_delta, list_changes
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell, make_forecast
@@ -135,11 +136,12 @@ class Engineer:
         check_environment_type(environment, "engineer")
         if not isinstance(settings, EngineerSettings):
             raise InputError(f"engineer: settings are {settings!r:.60}; give EngineerSettings")
-        if not isinstance(seed, int) or abs(seed) >= 2**63 or (rounds is not None and rounds < 1):
+        whole = isinstance(seed, int) and (rounds is None or isinstance(rounds, int))
+        if not whole or abs(seed) >= 2**63 or (rounds is not None and rounds < 1):
             raise InputError(f"engineer: seed {seed!r:.30}, rounds {rounds!r:.20}; give whole numbers, rounds from 1")
         self.environment, self.settings, self.rounds, self.seed = environment, settings, rounds, seed
         self.space: DesignSpace = environment.space
-        self.held_out = None if held_out is None else list(held_out)
+        self.held_out = None if held_out is None else list(list_parts("engineer: held_out", held_out))
         if self.held_out == []:
             raise InputError("engineer: held_out is empty; give problems, or leave it out")
         for problem in self.held_out or ():
@@ -181,7 +183,7 @@ class Engineer:
         Raises InputError on a group of another space or of a later design; none of the groups is noted then.
         """
         noted = []
-        for group in groups:
+        for group in list_parts("observe: groups", groups):
             check_cell_of(group, Group, self.space, "group")
             if group.version > self.design.version or not math.isfinite(group.reward):
                 raise InputError(
@@ -211,8 +213,9 @@ class Engineer:
         state, design = self._state, self.design
         groups = [(seen.cell, seen.group) for seen in state.seen]
         found = self._tally_groups(groups) if outcomes is None else outcomes
-        if not isinstance(found, Mapping) or not all(isinstance(tally, Tally) for tally in found.values()):
-            raise InputError(f"outcomes: {found!r:.60} is not a dict of tallies; give those of Environment.tallies")
+        for name, table, kind in (("tallies", found, Tally), ("statistics", statistics or {}, Drawn)):
+            if not isinstance(table, Mapping) or not all(isinstance(part, kind) for part in table.values()):
+                raise InputError(f"redesign: {table!r:.60} is not a dict of {name}; give those of Environment.{name}")
         if strange := [stratum for stratum in found if stratum not in self.space.ranks]:
             raise InputError(f"outcomes: {strange[0]!r:.60} is no {self.space.words.stratum} of this environment")
         now = observe_groups(groups)
@@ -232,10 +235,10 @@ class Engineer:
             rounds=self.rounds or state.round + 1,
             problems=len(groups),
             groups=group_by_cell(groups),
-            training=dict(training or {}),
+            training=convert(training or {}, dict[str, float | str], "redesign: training"),
             statistics=dict(statistics or {}),
             forecast=forecast,
-            cases=list(cases),
+            cases=list(list_parts("redesign: cases", cases, Case)),
         )
         before = self.teacher.state_dict()
         try:

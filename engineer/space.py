@@ -65,23 +65,25 @@ class DesignSpace:
 
         Raises InputError where a name is missing, twice there, or not usable.
         """
-        self.strata = list_parts("strata", strata)
-        self.knobs = list_parts("knobs", knobs, Knob)
+        self.strata = list_parts("space: strata", strata)
+        self.knobs = list_parts("space: knobs", knobs, Knob)
         if not isinstance(share, Knob) or (share.low, share.high, share.trait, share.whole) != (0, 1, False, False):
             raise InputError("space: share is not a part; give a Knob from 0 to 1, no trait and not whole")
         self.share = share
         self.columns = (share, *self.knobs)
-        self.givens = list_parts("givens", givens, Given)
-        self.failures = list_parts("failures", failures)
-        self.grades = list_parts("grades", grades)
+        self.givens = list_parts("space: givens", givens, Given)
+        self.failures = list_parts("space: failures", failures)
+        self.grades = list_parts("space: grades", grades)
         self.ranked = ranked
         self.words = words or Words()
-        self.spoken = self.strata if spoken is None else tuple(spoken)
+        if not isinstance(self.words, Words) or not (scale is None or callable(scale)):
+            raise InputError(f"space: words are {words!r:.60}, scale {scale!r:.60}; give Words and a function")
+        self.spoken = self.strata if spoken is None else list_parts("space: spoken", spoken)
+        _check_strata(self.strata)
         self.ranks = {stratum: rank for rank, stratum in enumerate(self.strata)}
         self._scale = scale
         convert(limits or {}, dict[int | str, dict[str, tuple[float, float]]], "space", "limits")
         self._limits = {stratum: dict(given) for stratum, given in (limits or {}).items()}
-        _check_strata(self.strata)
         _check_names("knob", [column.name for column in self.columns] + [given.name for given in self.givens])
         _check_names("failure", self.failures)
         _check_names("grade", self.grades)
@@ -127,7 +129,7 @@ class DesignSpace:
 
     def cell(self, stratum: Stratum, *given: Value, **values: Value) -> Cell:
         """A cell by the names of its knobs. Raises InputError on an unknown stratum, knob or value."""
-        if stratum not in self.ranks:
+        if not isinstance(stratum, int | str) or stratum not in self.ranks:
             raise InputError(
                 f"cell: {self.words.stratum} {stratum!r:.60} is unknown; choose from {self._list_strata()}"
             )
@@ -135,9 +137,13 @@ class DesignSpace:
         if set(values) != set(names):
             raise InputError(f"cell: knobs are {', '.join(values) or 'missing'}; give {', '.join(names)}")
         for knob in self.knobs:
-            low, high = (0, 1) if knob.trait else self.limits(stratum, knob)
-            if not low <= values[knob.name] <= high:
-                raise InputError(f"cell: {knob.name} is {values[knob.name]!r:.20}; choose {low:g} to {high:g}")
+            value = values[knob.name]
+            if knob.trait and not isinstance(value, bool) and value not in (0, 1):
+                raise InputError(f"cell: {knob.name} is {value!r:.20}; choose True or False")
+            if not knob.trait:
+                knob.check_value(value, self.limits(stratum, knob), f"cell: {knob.name}")
+        if wrong := [value for value in given if not isinstance(value, int | float)]:
+            raise InputError(f"cell: given is {wrong[0]!r:.20}; give numbers")
         return self.name_cell(Cell(stratum, tuple(knob.convert_value(values[knob.name]) for knob in self.knobs), given))
 
     def name_cell(self, cell: Cell) -> Cell:
@@ -384,16 +390,12 @@ def check_design(design: Design, space: DesignSpace, where: str = "design") -> N
         if missing := [name for name in names if name not in row]:
             raise InputError(f"{where}: {path}.{stratum}.{missing[0]} is missing; add it")
         for column in space.columns:
-            low, high = space.limits(stratum, column)
-            value = row[column.name]
-            if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-                raise InputError(
-                    f"{where}: {path}.{stratum}.{column.name} is {value!r:.20}; choose {low:g} to {high:g}"
-                )
-            if column.whole and value != int(value):
-                raise InputError(f"{where}: {path}.{stratum}.{column.name} is {value:g}; choose a whole number")
+            at = f"{where}: {path}.{stratum}.{column.name}"
+            column.check_value(row[column.name], space.limits(stratum, column), at)
     total = math.fsum(row[space.share.name] for row in design.strata.values())
     if abs(total - 1) > NOISE:
         raise InputError(f"{where}: the {space.share.name} of all {path} sum to {total:.4g}, not 1; divide each by it")
     if missing := [given.name for given in space.givens if given.name not in design.given]:
         raise InputError(f"{where}: given.{missing[0]} is missing; add it")
+    if wrong := [name for name, value in design.given.items() if not isinstance(value, int | float)]:
+        raise InputError(f"{where}: given.{wrong[0]} is {design.given[wrong[0]]!r:.20}; give a number")

@@ -1,4 +1,4 @@
-"""An environment of one's own, cell by cell: marimo edit docs/examples/environment_tutorial.py, or run it by python.
+"""An environment of one's own, cell by cell: `marimo edit docs/examples/environment_tutorial.py`, or run by Python.
 
 It defines an environment, checks it, and trains a small network on it in a plain loop while an engineer redesigns the
 problems: a minute on two cores. `python docs/examples/environment_tutorial.py -- --rounds 2` trains for less time.

@@ -31,6 +31,7 @@ def bench(
     campaign: Annotated[int | None, INSTEAD] = None,
     corruption: Annotated[int | None, INSTEAD] = None,
     case: int | None = None,
+    commands: str = "",
     seed: int = 0,
     journal: Path | None = None,
     where: Annotated[ExecutorOptions, Parameter(name="*")] = ExecutorOptions(),  # noqa: B008
@@ -49,6 +50,7 @@ def bench(
         campaign: Check the labels of this many fresh boards of teams against another solver instead.
         corruption: Damage so many files that commands read, one at a time, and judge what the commands do instead.
         case: Only the case of this number of a corruption campaign.
+        commands: Only commands of a corruption campaign whose name holds this text, such as `server`.
         seed: The same seed gives the same boards or damages of a campaign.
         journal: Keep what a campaign has finished in this file, and resume from there.
     """
@@ -66,7 +68,7 @@ def bench(
     if where.chosen() != HERE:
         raise InputError("--executor and --workers are for --campaign; rates are measured in this process")
     if corruption is not None:
-        return _corrupt_files(corruption, case, seed, journal, json)
+        return _corrupt_files(corruption, case, commands, seed, journal, json)
     from lakewright.experiments.bench import lake
     from lakewright.experiments.bench.measurement import format_table
 
@@ -99,8 +101,11 @@ def _check_labels(
     return int(any(total.wrong for total in found))
 
 
-def _corrupt_files(count: int, case: int | None, seed: int, journal: Path | None, json: bool) -> int:
-    """The exit code is 1 where a result is silently different, or a command ends in a traceback or not at all."""
+def _corrupt_files(count: int, case: int | None, commands: str, seed: int, journal: Path | None, json: bool) -> int:
+    """The exit code is 1 where a result is silently different, or a command ends in a traceback or not at all.
+
+    The arguments are the options of the command.
+    """
     if count < 1:
         raise InputError(f"--corruption is {count}; give at least 1")
     for name, value in (("--seed", seed), ("--case", case or 0)):
@@ -111,6 +116,6 @@ def _corrupt_files(count: int, case: int | None, seed: int, journal: Path | None
     from lakewright.experiments.corruption.campaign import corrupt_files, format_totals, has_faults
 
     with progress("corruption", count, "cases") as bar:
-        found = corrupt_files(main, count, seed, journal, case, bar.update)
+        found = corrupt_files(main, count, seed, journal, case, bar.update, commands)
     print_found(found, json, format_totals)
     return int(has_faults(found))

@@ -12,12 +12,13 @@ import shutil
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from unittest import mock
 
 import msgspec
 
 from lakewright.experiments.benchmark import builder, tiers
+from lakewright.experiments.corruption.outside import TRACKER, URL, outside_alike, save_language_model
 from lakewright.experiments.executors.executor import Serial
 from lakewright.experiments.loop.settings import preset_files
 from lakewright.experiments.resumable import parts
@@ -59,6 +60,36 @@ teacher = "fixed"
 [arms.rules]
 teacher = "rules"
 """
+TRIED = """budget = 4000
+baseline = "rules"
+[settings]
+start = "pretrained"
+teacher = "rules"
+stages = 3
+horizon = 16
+warmup.steps = 0
+grpo = {{ steps = 1, prompts = 4, group = 2 }}
+validation = {{ hole_ratios = [0.2], wait_ratios = [0.5], boards = 2 }}
+trial = {{ boards = 8, samples = 2 }}
+[test]
+hole_ratios = [0.2]
+wait_ratios = [0.5]
+boards = 2
+seed = {seed}
+[arms.rules]
+teacher = "rules"
+"""
+SERVED = ("--price-in", 10, "--price-out", 20, "--max-tokens", 60, "--concurrency", 1, "--retries", 0)
+AS_ENGINEER = tuple(
+    f"{name}={value}"
+    for name, value in {"url": URL, "model": "m", "price_in": 10, "price_out": 20, "max_cost": 5, "retries": 0}.items()
+)
+ASKED = ("--teacher", "endpoint", *MODEL, "stages=2", "trial.enabled=false", "engineer.key=false",
+         *(f"engineer.endpoint.{setting}" for setting in AS_ENGINEER))  # fmt: skip
+TINY = ("model.hidden=16", "model.layers=1", "model.heads=2", "model.mlp=16")
+WARMING = (*RUN, "stages=1", "start=", "warmup.steps=24", "warmup.batch=4", *TINY)
+TRAINING = (*RUN, "stages=1", "grpo.steps=2")
+SAMPLED = ("--stage", 0, "--answers", 2, "engineer.answer=24")
 SWEEP = "sizes = [3]\nagents = [2]\nhole_ratios = [0.0, 0.4]\nboards = 16\nshard = 8\nseed = {seed}\n"
 SIZE = b'{"data_ratio":0.5,"hole_ratio":0.2,"wait_ratio":0.5}'
 CONFIG = b'{"sizes":{"3":%s,"4":%s}}' % (SIZE, SIZE)
@@ -72,11 +103,13 @@ def make_fixtures(place: Path, main: Main) -> Path:
     if not done.exists():
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
-        with working_in(work), tiny_tier():
+        with working_in(work), tiny_tier(), outside_alike():
             for seed, suffix in enumerate(("", ".other")):
                 _make_boards(run, seed, suffix)
                 _make_folders(run, seed, suffix)
                 _make_runs(run, seed, suffix)
+                _make_interrupted(run, seed, suffix)
+                _make_asked(run, seed, suffix)
         os.rename(work, done)
     return done
 
@@ -154,20 +187,27 @@ def _make_folders(run: Run, seed: int, suffix: str) -> None:
     run(*built, f"benchmark{suffix}")
     asked = ("benchmark", "eval", f"benchmark{suffix}", "--solver", "prioritized", "--seed", seed)
     run(*asked, "--out", f"evaluation{suffix}")
-    older = Path(shutil.copytree(f"evaluation{suffix}", f"evaluation{suffix}.older"), "answers.jsonl")
-    older.write_bytes(b"".join(older.read_bytes().splitlines(keepends=True)[:2]))
+    _make_older(Path(f"evaluation{suffix}"), "answers.jsonl")
     _make_engineer(run, Path(f"engineer{suffix}"), seed)
 
 
-def _make_engineer(run: Run, path: Path, seed: int) -> None:
-    """The folder of an engineer of words, two decisions on."""
+def _make_older(folder: Path, *logs: str) -> None:
+    """A copy of a folder in which logs have their first two lines only."""
+    older = Path(shutil.copytree(folder, f"{folder}.older", symlinks=True))
+    for log in logs:
+        (older / log).write_bytes(b"".join((older / log).read_bytes().splitlines(keepends=True)[:2]))
+
+
+def _make_engineer(run: Run, path: Path, seed: int, *teacher: object) -> None:
+    """The folder of an engineer of words, two decisions on. teacher: by default one with rules."""
     from lakewright.experiments.trainers.folder import EngineerFolder
     from lakewright.experiments.trainers.recorder import OutcomeRecorder
     from lakewright.experiments.trainers.source import ProblemSource
 
     if not Path("starter.py").exists():
         run("new", "environment", "starter")
-    run("engineer", "begin", path, "--environment", "starter.py:Starter", "--teacher", "rules", "--seed", seed)
+    asked = teacher or ("--teacher", "rules")
+    run("engineer", "begin", path, "--environment", "starter.py:Starter", *asked, "--seed", seed)
     folder, chance = EngineerFolder(path), random.Random(seed)
     recorder, source = OutcomeRecorder(path, folder.environment), ProblemSource(path)
     for step in range(3):
@@ -190,3 +230,70 @@ def _make_runs(run: Run, seed: int, suffix: str) -> None:
             (Path(f"{name}{suffix}") / "stage_01" / file).unlink(missing_ok=True)
     Path(f"study{suffix}.toml").write_text(STUDY.format(seed=7 + seed))
     run("study", f"study{suffix}.toml", "--out", f"study{suffix}")
+
+
+def _make_interrupted(run: Run, seed: int, suffix: str) -> None:
+    """Runs that are interrupted in their warm-up and in the training of a stage, when their state is saved again."""
+    for name, words, times in (("warming", WARMING, 2), ("training", TRAINING, 1)):
+        folder = Path(f"{name}{suffix}")
+        with _interrupted_after(times, folder):
+            run("run", "--out", folder, *words, "--seed", seed, code=INTERRUPTED)
+
+
+@contextlib.contextmanager
+def _interrupted_after(times: int, folder: Path) -> Iterator[None]:
+    """Saves trainings in the folder of a run after every step, and interrupts them once that is done some times."""
+    from lakewright.policy.training import callbacks, warmup
+    from lakewright.policy.training.training_state import TrainingState
+
+    save, saved = TrainingState.save, 0
+
+    def save_and_stop(self: TrainingState, *given: Any) -> None:
+        nonlocal saved
+        save(self, *given)
+        saved += 1
+        if saved == times:
+            raise KeyboardInterrupt
+        shutil.copytree(folder, f"{folder}.older", symlinks=True, dirs_exist_ok=True)
+
+    with (
+        mock.patch.object(TrainingState, "save", save_and_stop),
+        mock.patch.object(callbacks, "SECONDS", -1.0),
+        mock.patch.object(warmup, "SECONDS", -1.0),
+        mock.patch.object(warmup, "RARELY", 0),
+    ):
+        yield
+
+
+def _make_asked(run: Run, seed: int, suffix: str) -> None:
+    """Folders of commands that ask a server, a language model or a tracker, and of a study whose trials are checked."""
+    asked = ("benchmark", "eval", f"boards{suffix}/in.jsonl", "--endpoint", URL, "--model-name", "m", *SERVED)
+    run(*asked, "--max-cost", 0.0215, "--out", f"asked{suffix}", code=1)
+    _make_older(Path(f"asked{suffix}"), "answers.jsonl", "spending.jsonl")
+    told = Path(f"told{suffix}")
+    run("run", "--out", told, *ASKED, "--seed", seed)
+    for file in AFTER_TRAINING[2:]:
+        (told / "stage_01" / file).unlink(missing_ok=True)
+    _make_older(told, "spending.jsonl")
+    served = ("--teacher", "endpoint", *(f"endpoint.{setting}" for setting in AS_ENGINEER))
+    _make_engineer(run, Path(f"served{suffix}"), seed, *served)
+    save_language_model(Path(f"llm{suffix}"), seed)
+    run("engineer", "sample", f"run{suffix}", *SAMPLED, "--models", f"llm{suffix}", "--out", f"samples{suffix}")
+    Path(f"samples{suffix}", "answers-1.json").unlink()
+    _make_tracked(run, suffix)
+    Path(f"tried{suffix}.toml").write_text(TRIED.format(seed=7 + seed))
+    run("study", f"tried{suffix}.toml", "--out", f"tried{suffix}")
+    run("study", "check-trials", f"tried{suffix}", "--count", 1, "--boards", 8 + seed)
+
+
+def _make_tracked(run: Run, suffix: str) -> None:
+    """A finished run of which a tracker has the warm-up, then the first stage too."""
+    tracked, later = Path(shutil.copytree(f"run{suffix}", f"tracked{suffix}", symlinks=True)), []
+    for number in (1, 0):
+        done = tracked / f"stage_{number:02d}" / "done.json"
+        later.append(done.rename(done.with_name("later.json")))
+    for done in reversed(later):
+        run("track", tracked, "--to", TRACKER)
+        if not (older := Path(f"{tracked}.older")).exists():
+            shutil.copytree(tracked, older, symlinks=True)
+        done.rename(done.with_name("done.json"))

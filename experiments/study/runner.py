@@ -10,7 +10,15 @@ from pathlib import Path
 from lakewright.core_jax.errors import InputError, is_of_the_disk, system_error
 from lakewright.core_jax.support import write_atomically
 from lakewright.experiments.executors.choice import HERE, ExecutorChoice
-from lakewright.experiments.executors.executor import SERIAL, Executor, Task, WorkerDiedError, as_finished, is_elsewhere
+from lakewright.experiments.executors.executor import (
+    SERIAL,
+    Executor,
+    NodeLostError,
+    Task,
+    WorkerDiedError,
+    as_finished,
+    is_elsewhere,
+)
 from lakewright.experiments.loop.closed_loop import run as run_loop
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import write_record
@@ -166,6 +174,8 @@ def _run_one(planned: Planned, out: Path, stages: int | None) -> str:
             _take_test(planned, run, StudyFolder(out))
     except RoundOver:
         return ""
+    except NodeLostError:  # the run begins again elsewhere
+        raise
     except InputError as error:
         return str(error)
     except Exception as error:  # whatever it is, it concerns this run only, and the others continue

@@ -132,7 +132,8 @@ def test_what_is_no_space_is_refused_in_one_line(given, problem):
         ({"told": 0.5}, "told: 0.5 does not fit"),
         ({"low": 2.0}, "low is 2, above high 1"),
         ({"step": 0.0}, "choose more"),
-        ({"bins": 0}, "choose more"),
+        ({"bins": 0}, "bins: 0 does not fit: expected `int` >= 1"),
+        ({"bins": "3"}, "bins: .3. does not fit: expected `int`"),
         ({"trait": True, "high": 2.0}, "a trait is a share"),
         ({"whole": True, "high": 1.5}, "choose whole numbers"),
         ({"told": (3.0,)}, "told has 3, which is not 0 to 1"),
@@ -150,6 +151,10 @@ def test_what_is_no_knob_is_refused_in_one_line(given, problem):
         ("quotients", {"terms": 3, "noise": True}, "stratum 'quotients' is unknown; choose from sums, products"),
         ("sums", {"terms": 3}, "knobs are terms; give terms, noise"),
         ("sums", {"terms": 30, "noise": True}, "terms is 30; choose 2 to 9"),
+        ("sums", {"terms": "3", "noise": True}, "terms is '3'; choose 2 to 9"),
+        ("sums", {"terms": 2.5, "noise": True}, "terms is 2.5; choose a whole number"),
+        ("sums", {"terms": 3, "noise": "yes"}, "noise is 'yes'; choose True or False"),
+        (["sums"], {"terms": 3, "noise": True}, "stratum \\['sums'\\] is unknown"),
     ],
 )
 def test_what_is_no_cell_is_refused_in_one_line(stratum, values, problem):

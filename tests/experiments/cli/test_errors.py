@@ -233,6 +233,13 @@ def test_a_sweep_of_more_shards_than_can_be_listed_is_refused(tmp_path, capsys):
     assert_refused(capsys, ("sweep", spec, "--out", tmp_path / "out"), *parts)
 
 
+def test_lessons_of_a_folder_without_runs_are_refused_before_anything_is_saved(tmp_path, capsys):
+    given = ("run", "--out", tmp_path / "run", f"lessons.recorded={tmp_path}/none")
+    parts = [f"lessons.recorded: {tmp_path}/none has no stage with evidence.json", "give a folder of runs"]
+    assert_refused(capsys, given, *parts)
+    assert not (tmp_path / "run" / "config.json").exists()
+
+
 def test_settings_are_only_of_runs(tmp_path, capsys):
     given = ("generate", *ONE, "--out", tmp_path / "out.jsonl", "grpo.steps=3")
     assert_refused(capsys, given, "'grpo.steps=3'", "takes no settings", "remove it")
