@@ -142,7 +142,7 @@ def synthetic_examples(
 def _answer_as_taught(
     evidence: Evidence, modules: Modules, space: DesignSpace, rule: Rule
 ) -> tuple[list[str], list[str]]:
-    """What is shown of some evidence, and the answer of the rule to it, in tokens."""
+    """The shown part of some evidence, and the answer of the rule to it, in tokens."""
     import jax  # settings are read without it
 
     # Shuffled evidence looks like any other.

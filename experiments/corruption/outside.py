@@ -1,4 +1,4 @@
-"""What the commands of a campaign find outside their files, the same each time: a server, a tracker, a language model.
+"""The surroundings of the commands of a campaign, the same each time: a server, a tracker, a language model.
 
 No request leaves the process, and nothing is installed for it.
 """
@@ -46,7 +46,7 @@ class Lines:
 
 
 async def answer_question(question: Question, settings: EndpointSettings, *_: Any) -> EndpointAnswer:
-    """What the server says: a change where it is asked for JSON, else a plan; 100 tokens in, 50 out."""
+    """The reply of the server: a change where it is asked for JSON, else a plan; 100 tokens in, 50 out."""
     return EndpointAnswer(CHANGE if question.schema else PLAN, 100, 50, "stop")
 
 

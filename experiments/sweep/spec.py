@@ -99,7 +99,7 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if isinstance(given, dict) and (differing := set(given) ^ set(self.agents)):
                 raise ValueError(f"{name} and agents must be of the same numbers; {min(differing)} is in one only")
         if unknown := [name for name in self.columns if name not in COLUMNS]:
-            raise ValueError(f"columns: {unknown[0]!r:.60} is no statistic; choose from {', '.join(COLUMNS)}")
+            raise ValueError(f"columns: {unknown[0]!r:.60} is not a statistic; choose from {', '.join(COLUMNS)}")
         cells = self.cells()
         for cell in cells:
             _check_cell(cell)

@@ -32,7 +32,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Work(msgspec.Struct, frozen=True):
-    """What a training has done, and the seconds it took. tokens: generated; none in a warm-up."""
+    """The progress of a training, and the seconds it took. tokens: generated; none in a warm-up."""
 
     steps: int = 0
     tokens: float = 0.0
