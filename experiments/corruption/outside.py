@@ -72,6 +72,7 @@ def save_language_model(folder: Path, seed: int) -> None:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
+    from lakewright.core_jax.support import convert
     from lakewright.policy.model_settings import ModelSettings
     from lakewright.policy.models import TEXT, build_model, save_checkpoint
 
@@ -81,6 +82,6 @@ def save_language_model(folder: Path, seed: int) -> None:
     core.decoder = decoders.ByteLevel()
     end, pad = WORDS
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, eos_token=end, pad_token=pad, chat_template=CHAT)
-    model = build_model(ModelSettings(**SHAPE), tokenizer, seed)
+    model = build_model(convert(SHAPE, ModelSettings, "model"), tokenizer, seed)
     model.config.codec = TEXT
     save_checkpoint(folder, model, tokenizer)
