@@ -106,7 +106,8 @@ def corrupt_files(
         )
     with contextlib.ExitStack() as stack:
         place = Path(f"{journal}.folders") if journal else Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        trials = Trials(main, make_fixtures(place.absolute(), main), commands, seed)
+        needed = {folder for command in commands for folder in command.folders}
+        trials = Trials(main, make_fixtures(place.absolute(), main, needed), commands, seed)
         if only is not None:
             return sum_up([trials.run(only)])
         kept = stack.enter_context(Journal(journal, Case)) if journal else None

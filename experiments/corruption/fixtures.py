@@ -11,7 +11,7 @@ import os
 import random
 import shutil
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 from unittest import mock
@@ -30,6 +30,7 @@ from lakewright.experiments.sweep.spec import read_spec
 Main: TypeAlias = Callable[[Sequence[str]], int]
 """The program: runs the command that some words say, and returns its exit code."""
 Run: TypeAlias = Callable[..., None]
+Step: TypeAlias = Callable[[Run, int, str], None]
 MADE = ".made.json"  # what each step has made
 INTERRUPTED = 128 + signal.SIGINT  # the exit code
 TIER = tiers.Tier(teams=((2, 3),), hole_ratios=(0.0, 0.2), wait_ratios=(0.5,), boards=2)
@@ -99,25 +100,27 @@ CONFIG = b'{"sizes":{"3":%s,"4":%s}}' % (SIZE, SIZE)
 ALIKE = ("--size", 3, "--agents", 2, "--hole-ratio", 0.2, "--wait-ratio", 0.5)
 
 
-def make_fixtures(place: Path, main: Main) -> Path:
-    """The folder of all small folders, made in `place`/work, where commands then run in copies, unless it is there.
+def make_fixtures(place: Path, main: Main, needed: Collection[str]) -> Path:
+    """The folder of the small folders, those with the names `needed` at least.
 
-    A process that was killed goes on with the step that it was at.
+    They are made in `place`/work, where commands then run in copies, since some records hold paths; those that an
+    earlier process made are not made again.
     """
     run = functools.partial(run_quietly, main)
     done, work = place / "fixtures", place / "work"
-    if not done.exists():
-        work.mkdir(parents=True, exist_ok=True)
-        with working_in(work), tiny_tier(), outside_alike():
-            for seed, suffix in enumerate(("", ".other")):
-                for step in STEPS:
-                    _make_once(step, run, seed, suffix)
-        (work / MADE).unlink()
-        os.rename(work, done)
+    if done.exists():
+        shutil.rmtree(work, ignore_errors=True)
+        os.rename(done, work)
+    work.mkdir(parents=True, exist_ok=True)
+    with working_in(work), tiny_tier(), outside_alike():
+        for (step, makes), (seed, suffix) in itertools.product(STEPS.items(), enumerate(("", ".other"))):
+            if not makes.isdisjoint(needed):
+                _make_once(step, run, seed, suffix)
+    os.rename(work, done)
     return done
 
 
-def _make_once(step: Callable[[Run, int, str], None], run: Run, seed: int, suffix: str) -> None:
+def _make_once(step: Step, run: Run, seed: int, suffix: str) -> None:
     """Makes what a step makes in this folder, unless it is made; what a kill left of it is removed before."""
     made, name = Path(MADE), f"{step.__name__}{suffix}"
     steps: dict[str, list[str]] = msgspec.json.decode(made.read_bytes()) if made.exists() else {}
@@ -193,11 +196,14 @@ def _make_parts(run: Run, boards: Path, out: Path) -> None:
             run(*words, "--out", out / f"{command}.jsonl", code=INTERRUPTED)
 
 
-def _make_folders(run: Run, seed: int, suffix: str) -> None:
-    """Sweeps, benchmarks, evaluations, and engineers' folders."""
+def _make_sweeps(run: Run, seed: int, suffix: str) -> None:
     Path(f"sweep{suffix}.toml").write_text(SWEEP.format(seed=seed))
     for _ in sweep(read_spec(Path(f"sweep{suffix}.toml")), Serial(), Path(f"sweep{suffix}")):
         pass
+
+
+def _make_benchmarks(run: Run, seed: int, suffix: str) -> None:
+    """A benchmark, the same before its files were written, and an evaluation on it."""
     built = ("benchmark", "build", "--tier", "paper", "--seed", seed, "--out")
     with mock.patch.object(builder, "_write_parts", side_effect=KeyboardInterrupt):
         run(*built, f"cells{suffix}", code=INTERRUPTED)
@@ -205,7 +211,17 @@ def _make_folders(run: Run, seed: int, suffix: str) -> None:
     asked = ("benchmark", "eval", f"benchmark{suffix}", "--solver", "prioritized", "--seed", seed)
     run(*asked, "--out", f"evaluation{suffix}")
     _make_older(Path(f"evaluation{suffix}"), "answers.jsonl")
-    _make_engineer(run, Path(f"engineer{suffix}"), seed)
+
+
+def _make_rules(run: Run, seed: int, suffix: str) -> None:
+    """The folder of an engineer with rules."""
+    _make_engineer(run, Path(f"engineer{suffix}"), seed, "--teacher", "rules")
+
+
+def _make_served(run: Run, seed: int, suffix: str) -> None:
+    """The folder of an engineer that asks a server."""
+    served = ("--teacher", "endpoint", *(f"endpoint.{setting}" for setting in AS_ENGINEER))
+    _make_engineer(run, Path(f"served{suffix}"), seed, *served)
 
 
 def _make_older(folder: Path, *logs: str) -> None:
@@ -216,15 +232,14 @@ def _make_older(folder: Path, *logs: str) -> None:
 
 
 def _make_engineer(run: Run, path: Path, seed: int, *teacher: object) -> None:
-    """The folder of an engineer of words, two decisions on. teacher: by default one with rules."""
+    """The folder of an engineer of words, two decisions on. teacher: the options that choose it."""
     from lakewright.experiments.trainers.folder import EngineerFolder
     from lakewright.experiments.trainers.recorder import OutcomeRecorder
     from lakewright.experiments.trainers.source import ProblemSource
 
     if not Path("starter.py").exists():
         run("new", "environment", "starter")
-    asked = teacher or ("--teacher", "rules")
-    run("engineer", "begin", path, "--environment", "starter.py:Starter", *asked, "--seed", seed)
+    run("engineer", "begin", path, "--environment", "starter.py:Starter", *teacher, "--seed", seed)
     folder, chance = EngineerFolder(path), random.Random(seed)
     recorder, source = OutcomeRecorder(path, folder.environment), ProblemSource(path)
     for step in range(3):
@@ -238,13 +253,14 @@ def _make_engineer(run: Run, path: Path, seed: int, *teacher: object) -> None:
 
 
 def _make_runs(run: Run, seed: int, suffix: str) -> None:
-    """A finished run, and the same before its second stage was validated and before it was decided."""
+    """A finished run, the same before its second stage was validated and before it was decided, and in a tracker."""
     finished = f"run{suffix}"
     run("run", "--out", finished, *RUN, "--seed", seed)
     for name, gone in {"trained": AFTER_TRAINING, "validated": AFTER_TRAINING[2:]}.items():
         shutil.copytree(finished, f"{name}{suffix}", symlinks=True)
         for file in gone:
             (Path(f"{name}{suffix}") / "stage_01" / file).unlink(missing_ok=True)
+    _make_tracked(run, suffix)
 
 
 def _make_study(run: Run, seed: int, suffix: str) -> None:
@@ -286,17 +302,19 @@ def _interrupted_after(times: int, folder: Path) -> Iterator[None]:
 
 
 def _make_asked(run: Run, seed: int, suffix: str) -> None:
-    """Folders of commands that ask a server."""
+    """An evaluation of a server, which a cap on its cost ended."""
     asked = ("benchmark", "eval", f"boards{suffix}/in.jsonl", "--endpoint", URL, "--model-name", "m", *SERVED)
     run(*asked, "--max-cost", 0.0215, "--out", f"asked{suffix}", code=1)
     _make_older(Path(f"asked{suffix}"), "answers.jsonl", "spending.jsonl")
+
+
+def _make_told(run: Run, seed: int, suffix: str) -> None:
+    """A run whose engineer is a server, before its second stage was decided."""
     told = Path(f"told{suffix}")
     run("run", "--out", told, *ASKED, "--seed", seed)
     for file in AFTER_TRAINING[2:]:
         (told / "stage_01" / file).unlink(missing_ok=True)
     _make_older(told, "spending.jsonl")
-    served = ("--teacher", "endpoint", *(f"endpoint.{setting}" for setting in AS_ENGINEER))
-    _make_engineer(run, Path(f"served{suffix}"), seed, *served)
 
 
 def _make_samples(run: Run, seed: int, suffix: str) -> None:
@@ -313,7 +331,7 @@ def _make_tried(run: Run, seed: int, suffix: str) -> None:
     run("study", "check-trials", f"tried{suffix}", "--count", 1, "--boards", 8 + seed)
 
 
-def _make_tracked(run: Run, seed: int, suffix: str) -> None:
+def _make_tracked(run: Run, suffix: str) -> None:
     """A finished run of which a tracker has the warm-up, then the first stage too."""
     tracked, later = Path(shutil.copytree(f"run{suffix}", f"tracked{suffix}", symlinks=True)), []
     for number in (1, 0):
@@ -326,7 +344,18 @@ def _make_tracked(run: Run, seed: int, suffix: str) -> None:
         done.rename(done.with_name("done.json"))
 
 
-STEPS = (
-    *(_make_boards, _make_folders, _make_runs, _make_study, _make_interrupted, _make_asked, _make_samples),
-    *(_make_tracked, _make_tried),
-)
+# What makes folders, and the names of those that commands use.
+STEPS: dict[Step, frozenset[str]] = {
+    _make_boards: frozenset({"boards", "parts", "presets"}),
+    _make_sweeps: frozenset({"sweep", "sweep.toml"}),
+    _make_benchmarks: frozenset({"cells", "benchmark", "evaluation"}),
+    _make_rules: frozenset({"engineer"}),
+    _make_served: frozenset({"served"}),
+    _make_runs: frozenset({"run", "trained", "validated", "tracked"}),
+    _make_study: frozenset({"study", "study.toml"}),
+    _make_interrupted: frozenset({"warming", "training"}),
+    _make_asked: frozenset({"asked"}),
+    _make_told: frozenset({"told"}),
+    _make_samples: frozenset({"llm", "samples"}),
+    _make_tried: frozenset({"tried"}),
+}

@@ -7,7 +7,7 @@ journal, so that a changed charge is noticed, and listed in SHA256SUMS while nob
 import contextlib
 from pathlib import Path
 
-from lakewright.core_jax.support import check_digest, listed
+from lakewright.core_jax.support import check_digest, unlisted
 from lakewright.engineer.evidence import token_estimate
 from lakewright.engineer.teachers import Ask, Message, Reply, UnansweredError
 from lakewright.experiments.resumable.journal import Journal
@@ -51,7 +51,7 @@ class Spending:
     def add(self, charge: Charge) -> None:
         """Saves a charge, whole or not at all; once this returns it survives a kill."""
         if self._journal is None:
-            self._opened.enter_context(listed(self._path))
+            self._opened.enter_context(unlisted(self._path))
             self._journal = self._opened.enter_context(Journal(self._path, Charge))
         self._journal.add(charge)
 

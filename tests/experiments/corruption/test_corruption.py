@@ -24,13 +24,8 @@ CASES = int(os.environ.get("LAKEWRIGHT_CORRUPTIONS", "1000"))  # of the deep tes
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Only the commands of an engineer's folder, and only such folders."""
+    """Only the commands of an engineer's folder, so that only such folders are made."""
     monkeypatch.setattr(campaign, "COMMANDS", QUICK)
-    monkeypatch.setattr(fixtures, "STEPS", (make_engineer,))
-
-
-def make_engineer(run, seed, suffix):
-    fixtures._make_engineer(run, fixtures.Path(f"engineer{suffix}"), seed)
 
 
 def one_of_each(folder):
@@ -157,7 +152,7 @@ def test_no_command_is_silently_wrong_about_a_damaged_file():
 
 def test_outcomes_that_were_changed_after_they_were_read_are_refused(tmp_path):
     with fixtures.working_in(tmp_path):
-        fixtures._make_engineer(functools.partial(fixtures.run_quietly, main), fixtures.Path("engineer"), 0)
+        fixtures._make_rules(functools.partial(fixtures.run_quietly, main), 0, "")
         path = tmp_path / "engineer" / "outcomes.jsonl"
         whole = path.read_bytes()
         path.write_bytes(whole.replace(b'"valid":false', b'"valid":true ', 1))

@@ -8,6 +8,7 @@ import pytest
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.resumable.spending import Spending
 from lakewright.policy.inference import Charge
+from tests.support.machines.kills import cut_off
 
 
 def spend(path, *charges):
@@ -22,8 +23,7 @@ def test_the_last_charge_of_a_try_counts_also_after_a_line_was_cut_off(tmp_path)
     for charge in (Charge("a", 10, 100), Charge("b", 20, 200), Charge("a", 9, 50)):
         spend(path, charge)
     assert Spending(path).count_tokens() == (29, 250)
-    Spending(path).add(Charge("c", 9, 9))  # and not the end of the block: as a killed process leaves it
-    path.write_bytes(path.read_bytes()[:-60])  # killed here, before it was sent
+    cut_off(path, then=b'{"attempt":"c","tok')  # killed here, before it was sent
     assert Spending(path).count_tokens() == (29, 250)
     spend(path, Charge("c", 1, 1))
     assert Spending(path).count_tokens() == (30, 251)
@@ -54,8 +54,8 @@ CHARGES = (Charge("a", 10, 100), Charge("a", 9, 50), Charge("b", 20, 200))
 
 def test_a_charge_that_was_changed_is_refused_also_where_a_kill_came_before_the_file_was_listed(tmp_path):
     path = tmp_path / "spending.jsonl"
-    spend(path, *CHARGES[:2])
-    Spending(path).add(CHARGES[2])
+    spend(path, *CHARGES)
+    cut_off(path)
     path.write_bytes(path.read_bytes().replace(b'"tokens_out":50', b'"tokens_out":10'))
     with pytest.raises(InputError, match=r"spending.jsonl:2: this line, or one before it, was changed"):
         Spending(path).count_tokens()
