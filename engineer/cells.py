@@ -181,7 +181,7 @@ class NamedCell(Cell):
         if not isinstance(name, str):
             return tuple.__getitem__(self, name)
         if name not in self.names:
-            raise KeyError(f"{name!r} is no knob; choose from {', '.join(self.names)}")
+            raise KeyError(f"{name!r} is not a knob; choose from {', '.join(self.names)}")
         return (*self.values, *self.given)[self.names.index(name)]
 
 

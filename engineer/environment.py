@@ -245,9 +245,9 @@ class Environment(abc.ABC):
 
 
 def check_environment_type(environment: object, where: str) -> None:
-    """Raises InputError where this is no environment with a space."""
+    """Raises InputError where this is not an environment with a space."""
     if not isinstance(environment, Environment) or not isinstance(getattr(environment, "space", None), DesignSpace):
-        raise InputError(f"{where}: {environment!r:.60} is no Environment with a space; give one")
+        raise InputError(f"{where}: {environment!r:.60} is not an Environment with a space; give one")
 
 
 def check_design_draws(environment: Environment, design: Design) -> None:

@@ -37,7 +37,7 @@ def load_class(name: str, registry: Mapping[str, str], kind: str, methods: Seque
     if isinstance(found, type) and (missing := [method for method in methods if not hasattr(found, method)]):
         raise InputError(f"{kind} {name!r:.80}: it has no {missing[0]}; a {kind} has {', '.join(methods)}")
     if not callable(found):
-        raise InputError(f"{kind} {name!r:.80}: {attribute} is no class; name a class")
+        raise InputError(f"{kind} {name!r:.80}: {attribute} is not a class; name a class")
     return found
 
 
@@ -48,7 +48,7 @@ def _import_module(where: str, what: str) -> ModuleType:
             return importlib.import_module(where)
         path = Path(where).resolve()
         if not path.is_file():
-            raise InputError(f"{what}: {where} is no file; check the path")
+            raise InputError(f"{what}: {where} is not a file; check the path")
         name = f"lakewright_plugin_{path.stem}"
         if (known := sys.modules.get(name)) and getattr(known, "__file__", None) == str(path):
             return known

@@ -97,10 +97,10 @@ class DesignSpace:
         known = {knob.name: knob for knob in self.knobs}
         for stratum, given in self._limits.items():
             if stratum not in self.ranks:
-                raise InputError(f"space: limits name {stratum!r:.60}, which is no stratum; leave it out")
+                raise InputError(f"space: limits name {stratum!r:.60}, which is not a stratum; leave it out")
             for name, (low, high) in given.items():
                 if name not in known:
-                    raise InputError(f"space: limits.{stratum} name {name!r:.60}, which is no knob; leave it out")
+                    raise InputError(f"space: limits.{stratum} name {name!r:.60}, which is not a knob; leave it out")
                 if not known[name].low <= low <= high <= known[name].high:
                     raise InputError(
                         f"space: limits.{stratum}.{name} is {low:g} to {high:g}; choose a part of "
@@ -292,7 +292,7 @@ class DesignSpace:
         Shares must sum to one. Raises InputError on an unknown stratum or knob, or a value out of range.
         """
         if not isinstance(rows, Mapping) or not all(isinstance(row, Mapping) for row in rows.values()):
-            raise InputError(f"design: {rows!r:.60} is no table; give a row of share and knobs for each stratum")
+            raise InputError(f"design: {rows!r:.60} is not a table; give a row of share and knobs for each stratum")
         design = Design({stratum: dict(row) for stratum, row in rows.items()}, given=given)
         check_design(design, self)
         return normalize_design(design, self)
@@ -333,7 +333,7 @@ def _check_strata(strata: Sequence[Stratum]) -> None:
             raise InputError(f"space: stratum {stratum!r:.60} is neither a whole number nor a name; use one of these")
         if isinstance(stratum, str) and (not _STRATUM.fullmatch(stratum) or stratum_of(stratum) != stratum):
             raise InputError(
-                f"space: stratum {stratum!r:.60} is no name; use letters, digits and ._:/+-, or a whole number itself"
+                f"space: stratum {stratum!r:.60} is not a name; use letters, digits, ._:/+- or a whole number itself"
             )
     if len(set(strata)) < len(strata):
         twice = next(stratum for stratum in strata if strata.count(stratum) > 1)
@@ -377,7 +377,7 @@ def normalize_design(design: Design, space: DesignSpace) -> Design:
 def check_design(design: Design, space: DesignSpace, where: str = "design") -> None:
     """Raises InputError where a design is none of the space: another stratum or knob, or a value out of range."""
     if not isinstance(design, Design):
-        raise InputError(f"{where}: {design!r:.60} is no Design; make one by space.design")
+        raise InputError(f"{where}: {design!r:.60} is not a Design; make one by space.design")
     path, names = space.words.path, [column.name for column in space.columns]
     if not design.strata:
         raise InputError(f"{where}: {path} is empty; name at least one {space.words.stratum}")

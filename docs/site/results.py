@@ -130,7 +130,7 @@ GATES = {"arena": (0, 1, 2), "arena-second": (0, 1)}  # seeds of the table NAME-
 PRINTED = ("unseen-waits-forced", "best-config", "zero-shot", "learning-curve", "half-hour", "half-hour-seeds")
 TEAMS = {  # docs/data/benchmark by row
     "after the warm-up": "board-network-62-minutes",
-    "after GRPO: [`pretrained`](../training.md#the-policy-called-pretrained)": "pretrained",
+    "after GRPO: [`pretrained`](../policies.md#the-policy-called-pretrained)": "pretrained",
 }
 MADE = re.compile(r"^( *)(<!-- made: ([\w-]+) -->\n).*?(<!-- end -->)", re.S | re.M)
 

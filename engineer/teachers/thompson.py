@@ -35,7 +35,8 @@ class ThompsonTeacher(CellTeacher):
         cells, rng = space.grid(design.strata), numpy_rng(key)
         counts = np.array([self.counts.get(cell, (0.0, 0.0)) for cell in cells])
         drawn = rng.beta(1 + counts[:, 0], 1 + counts[:, 1], size=(self.draws, len(cells)))
-        return Counter(cells[place] for place in drawn.argmax(axis=1))
+        slots = Counter(cells[place] for place in drawn.argmax(axis=1))
+        return {cell: float(count) for cell, count in slots.items()}
 
     def _update_counts(self, evidence: Evidence, design: Design, space: DesignSpace) -> None:
         self.counts = {cell: (self.decay * s, self.decay * f) for cell, (s, f) in self.counts.items()}

@@ -22,7 +22,7 @@ def as_table(results: Results) -> str:
     IQM: the interquartile mean over seeds, of valid %, with its bootstrap interval. along: the mean valid % on the
     held-out set over the tokens of a run. k to best: thousand tokens until the baseline's best on that set, and their
     share of the baseline's own. k trials: thousand tokens of trials and of samplers that score problems, per run. kept:
-    trials that kept the current design. back: stages rolled back. p %: the mean probability of the reference answer.
+    trials after which the design stayed. back: stages rolled back. p %: the mean probability of the reference answer.
     equal time %: valid % on the held-out set after the processor time of the shortest run.
     """
     if results.prediction:
@@ -41,7 +41,11 @@ def as_table(results: Results) -> str:
         f"budget {results.budget} tokens per run{equal}"
     )
     missing = [f"not finished: {_list_names(results.missing)}"] * bool(results.missing)
-    tests = [*map(_test_line, results.tests), *(f"along: {_test_line(found)}" for found in results.along)]
+    tests = [
+        *map(_test_line, results.tests),
+        *(f"along: {_test_line(found)}" for found in results.along),
+        *(f"p: {_test_line(found)}" for found in results.likely),
+    ]
     return "\n".join(
         [
             *(arms, setting, *tests, *_reward_lines(results, ordered), *_taught_lines(results, ordered)),

@@ -32,7 +32,7 @@ Rates = dict[int | str, float]
 class RunResult(msgspec.Struct, frozen=True):
     """A finished run: shares of valid answers in percent, of its last policy.
 
-    gain: over the warm-up. sizes: by stratum. tried: trials. kept: those of them that kept the current design.
+    gain: over the warm-up. sizes: by stratum. tried: trials. kept: those after which the design stayed.
     taken_back: stages rolled back. refused: answers that the guard refused. Of the lake alone, forced: on boards that
     force a wait; optimal: by sum of costs; forced_sizes: as `sizes`, on boards that force a wait. Of other
     environments, rates: by name, on problems that have a trait, and of answers that have a grade; traits: by trait and

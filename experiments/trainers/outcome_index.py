@@ -22,7 +22,7 @@ Strata = dict[str, tuple[int, int]]
 
 
 class Index(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the first lines of the outcomes came to.
+    """A summary of the first lines of the outcomes.
 
     format: changes with the meaning of a field, and with which lines count. offset, lines: how many bytes and how many
     lines there were. digest: the SHA-256 of these bytes. counts: by version and stratum, answers and valid ones.
@@ -67,7 +67,7 @@ def read_index(path: Path) -> Index:
 
 
 def digest_name(text: bytes) -> bytes:
-    """What an answer is known by, of a text that no other has."""
+    """The name of an answer, from a text that no other answer has."""
     return hashlib.blake2b(text, digest_size=NAME).digest()
 
 

@@ -104,7 +104,7 @@ class Read(msgspec.Struct, frozen=True):
         return found
 
     def held_out(self) -> int:
-        """How many answers to held-out problems there are in all lines."""
+        """The number of answers to held-out problems in all lines."""
         return self.index.held_out + sum(answer.line.split == "held_out" for answer in self.answers)
 
     def make_index(self, digest: str) -> Index:

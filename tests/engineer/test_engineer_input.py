@@ -18,9 +18,9 @@ STRANGE = Problem("?", cell=OTHER.cell("long", words=0.5))
 @pytest.mark.parametrize(
     ("parts", "problem"),
     [
-        ({"environment": Sums}, "is no Environment with a space"),
+        ({"environment": Sums}, "is not an Environment with a space"),
         ({"design": OTHER.uniform()}, "strata.long is unknown; choose from sums, 3"),
-        ({"design": {"sums": {}}}, "is no Design; make one by space.design"),
+        ({"design": {"sums": {}}}, "is not a Design; make one by space.design"),
         ({"held_out": [STRANGE]}, r"held_out: cell \('long', .* is none of this environment"),
         ({"held_out": []}, "held_out is empty"),
         ({"held_out": 3}, "held_out is 3; give a tuple of them"),

@@ -78,7 +78,7 @@ def test_a_cell_is_read_by_the_names_of_its_knobs():
     cell = SUMS.cell("sums", terms=3, noise=True)
     assert (cell["terms"], cell["noise"], cell.stratum) == (3, True, "sums")
     assert cell == Cell("sums", (3, True))
-    with pytest.raises(KeyError, match="'digits' is no knob; choose from terms, noise"):
+    with pytest.raises(KeyError, match="'digits' is not a knob; choose from terms, noise"):
         cell["digits"]
 
 
@@ -92,8 +92,8 @@ def test_a_name_that_is_a_whole_number_is_that_number(name):
     [
         ({"strata": []}, "it has no strata; name at least one"),
         ({"strata": [3, 3]}, "stratum 3 is there twice"),
-        ({"strata": ["3"]}, "stratum '3' is no name"),
-        ({"strata": ["a b"]}, "stratum 'a b' is no name"),
+        ({"strata": ["3"]}, "stratum '3' is not a name"),
+        ({"strata": ["a b"]}, "stratum 'a b' is not a name"),
         ({"strata": [True]}, "stratum True is neither"),
         ({"strata": [1.5]}, "stratum 1.5 is neither"),
         ({"knobs": [TERMS, TERMS]}, "knob 'terms' is there twice"),
@@ -109,8 +109,8 @@ def test_a_name_that_is_a_whole_number_is_that_number(name):
         ({"limits": {3: {"terms": 4}}}, "limits.3.terms: 4 does not fit"),
         ({"failures": []}, "failures is empty"),
         ({"failures": ["not right"]}, "failure 'not right' is not an identifier"),
-        ({"limits": {4: {}}}, "limits name 4, which is no stratum"),
-        ({"limits": {3: {"digits": (0, 1)}}}, "limits.3 name 'digits', which is no knob"),
+        ({"limits": {4: {}}}, "limits name 4, which is not a stratum"),
+        ({"limits": {3: {"digits": (0, 1)}}}, "limits.3 name 'digits', which is not a knob"),
         ({"limits": {3: {"terms": (1, 5)}}}, "limits.3.terms is 1 to 5; choose a part of 2 to 9"),
     ],
 )

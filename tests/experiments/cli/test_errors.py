@@ -89,8 +89,8 @@ def test_a_wrong_option_is_reported(tmp_path, capsys, name):
 @pytest.mark.parametrize(
     ("out", "parts"),
     [
-        ("out.csv", ["out.csv", "ending .csv is no known format", "use .jsonl or .parquet"]),
-        ("out", ["ending (none) is no known format", "use .jsonl or .parquet"]),
+        ("out.csv", ["out.csv", "ending .csv is not a known format", "use .jsonl or .parquet"]),
+        ("out", ["ending (none) is not a known format", "use .jsonl or .parquet"]),
         ("file/out.jsonl", ["file"]),
         ("folder.jsonl", ["folder.jsonl"]),
         ("x" * 300 + ".jsonl", ["File name too long", "choose a shorter name"]),
