@@ -51,7 +51,7 @@ from result_tables import (
 from lakewright.core_jax.support import read_config, write_atomically
 from lakewright.engineer.difficulty import Calibration, pool_calibrations
 from lakewright.experiments.charts.lines import reliability_chart
-from lakewright.experiments.loop.redesign.engineer_samples import EngineerAnswers, format_counts
+from lakewright.experiments.study.engineer_samples import EngineerAnswers, format_counts
 from lakewright.experiments.study.plot import curves_svg, study_svg
 from lakewright.experiments.study.results import Results
 from lakewright.experiments.study.results_table import as_table
