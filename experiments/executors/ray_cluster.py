@@ -119,7 +119,8 @@ class Ray:
     def _begin(self, given: Given) -> None:
         call = self._call
         if len(self._bundles) > 1:
-            given = given._replace(group=self._ray.util.placement_group(self._bundles, strategy="PACK"))
+            bundles = [{name: need for name, need in one.items() if need} for one in self._bundles]
+            given = given._replace(group=self._ray.util.placement_group(bundles, strategy="PACK"))
             call = call.options(scheduling_strategy=place_in(given.group, 0))
         reference = call.remote(self._home, self._prepare, given.function, given.item)
         self._running[reference] = given
@@ -132,8 +133,10 @@ class Ray:
                 while self._running:
                     self._running.popitem()[1].future.set_exception(_describe_loss(LOST))
             elif given := self._running.pop(ended[0], None):
-                if given.group:  # with what is left in it
-                    self._ray.util.remove_placement_group(given.group)
+                if given.group:  # in a thread, as the head may not answer
+                    threading.Thread(
+                        target=self._ray.util.remove_placement_group, args=(given.group,), daemon=True
+                    ).start()
                 self._settle(given, ended[1])
 
     def _settle(self, given: Given, done: Future[Any]) -> None:
@@ -141,13 +144,13 @@ class Ray:
         errors, error = self._ray.exceptions, done.exception()
         if error is None:
             given.future.set_result(done.result())
-        elif isinstance(error, errors.RayTaskError) and not isinstance(error.cause, NodeLostError):
+        elif isinstance(error, errors.RayTaskError) and not isinstance(error.cause, NodeLostError | WorkerDiedError):
             given.future.set_exception(self._find_cause(error))
         elif self._closing:
             given.future.cancel()
-        elif isinstance(error, errors.NodeDiedError | errors.RayTaskError):
+        elif isinstance(error, errors.NodeDiedError) or isinstance(getattr(error, "cause", None), NodeLostError):
             self._begin(given)
-        elif not isinstance(error, errors.WorkerCrashedError | errors.OutOfMemoryError):
+        elif not isinstance(error, errors.WorkerCrashedError | errors.OutOfMemoryError | errors.RayTaskError):
             given.future.set_exception(_describe_loss(_take_first_line(error)))
         elif given.deaths + 1 < ATTEMPTS:
             self._begin(given._replace(deaths=given.deaths + 1))

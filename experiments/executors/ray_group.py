@@ -6,12 +6,13 @@ The task runs in the first bundle. From there it calls functions in the others, 
         references = [group.submit(place, function) for place in range(1, group.count)]
 """
 
+import math
 import socket
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from lakewright.experiments.executors.executor import NodeLostError, Task
+from lakewright.experiments.executors.executor import DIED, NodeLostError, Task, WorkerDiedError
 from lakewright.experiments.executors.node import Home, enter_node, entered
 
 PATIENCE = 30.0  # seconds in which Ray notices that a node is lost
@@ -40,15 +41,18 @@ class Group:
     def results(self, references: Sequence[Any], patience: float | None = None) -> list[Any]:
         """The results that are there, in any order. patience: seconds to wait for all of them; None: until all are.
 
-        Raises what a function raised, and NodeLostError where its node is gone.
+        Raises what a function raised, NodeLostError where its node is gone, and WorkerDiedError.
         """
+        errors = self._ray.exceptions
         done, _ = self._ray.wait(list(references), num_returns=len(references), timeout=patience)
         try:
             return self._ray.get(done)
-        except self._ray.exceptions.RayTaskError as error:
+        except errors.RayTaskError as error:
             raise error.cause from error
-        except self._ray.exceptions.RayError as error:
+        except errors.NodeDiedError as error:
             raise NodeLostError("a node is lost that had a process of this task") from error
+        except errors.RayError as error:
+            raise WorkerDiedError(DIED) from error
 
     def cancel(self, references: Sequence[Any]) -> None:
         """Ends what is not finished."""
@@ -86,8 +90,12 @@ def place_in(group: Any, place: int) -> Any:
 
 def divide_task(task: Task) -> dict[str, float]:
     """The part of a task's resources that each of its processes takes: all take the same."""
-    cores = -(-(task.cores or 1) // task.processes)
-    return {"CPU": cores, "GPU": (task.gpus or 0) / task.processes, "memory": task.memory // task.processes}
+    cores, gpus = -(-(task.cores or 1) // task.processes), (task.gpus or 0) / task.processes
+    return {
+        "CPU": cores,
+        "GPU": math.ceil(gpus) if gpus > 1 else gpus,  # more than one cannot be shared
+        "memory": task.memory // task.processes,
+    }
 
 
 def count_room(nodes: Sequence[Mapping[str, float]], part: Mapping[str, float]) -> int:

@@ -191,7 +191,7 @@ def _run_one(planned: Planned, out: Path, copy_to: str, stages: int | None = Non
                 Copies(copy_to, StudyFolder(out).plan).add(list_results(run.folder), out)
     except RoundOver:
         return ""
-    except NodeLostError:  # the run begins again elsewhere
+    except (NodeLostError, WorkerDiedError):  # of a part elsewhere: the run begins again
         raise
     except InputError as error:
         return str(error)

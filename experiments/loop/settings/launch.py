@@ -92,7 +92,7 @@ def _run_command(
         finally:
             process.terminate()
     code = process.wait()
-    check_others(NOTICED if code else 0.0)  # a node that is lost may have been the reason
+    check_others(NOTICED)  # they end now too; where this one failed, a node that is lost may have been the reason
     return code
 
 

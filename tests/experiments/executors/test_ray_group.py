@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.executors import Task
+from lakewright.experiments.executors import Ray, Task, WorkerDiedError
 from lakewright.experiments.executors.ray_cluster import _plan_bundles
 from lakewright.experiments.executors.ray_group import count_room, divide_task, find_group
 from tests.support.processes.commands import lakewright_process, surroundings
+from tests.support.processes.group_work import ask_nodes, die_always, die_once
 from tests.support.processes.long_commands import CASES, STUDY
 from tests.support.processes.ray_nodes import Nodes
 
@@ -49,6 +50,20 @@ def test_a_node_has_room_for_as_many_parts_as_its_scarcest_resource():
 
 def test_a_process_outside_of_a_cluster_has_no_group():
     assert find_group() is None
+
+
+@pytest.mark.deep
+def test_functions_are_called_in_every_bundle_and_a_part_that_dies_is_tried_again(tmp_path, monkeypatch):
+    for name, value in surroundings().items():
+        monkeypatch.setenv(name, value)
+    with Nodes(2, seed=0) as nodes:
+        monkeypatch.setenv("RAY_ADDRESS", nodes.address)
+        with Ray(task=Task("run", cores=2, prepare=int, processes=2), folder=tmp_path) as executor:
+            here, there = executor.submit(ask_nodes, 0).result(timeout=PATIENCE)
+            assert here != there, "each bundle fills a node"
+            assert executor.submit(die_once, tmp_path / "died").result(timeout=PATIENCE) == "alive"
+            with pytest.raises(WorkerDiedError):
+                executor.submit(die_always, tmp_path).result(timeout=PATIENCE)
 
 
 @pytest.fixture
