@@ -17,7 +17,7 @@ from lakewright.engineer.calls import run_call
 from lakewright.engineer.cells import Cell, Stratum, list_parts
 from lakewright.engineer.design import Design
 from lakewright.engineer.space import DesignSpace, check_design
-from lakewright.engineer.tally import Case, Drawn, Tally
+from lakewright.engineer.tally import Case, Drawn, Tally, tally_by_stratum
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -267,27 +267,16 @@ class Outcomes(dict[Stratum, Tally]):
     def of(cls, space: DesignSpace, problems: Iterable[Problem], verdicts: Iterable[Verdict]) -> "Outcomes":
         """The outcomes of problems with these verdicts on their answers."""
         pairs = list(zip(problems, verdicts, strict=True))
-        found: dict[Stratum, list[tuple[Problem, Verdict]]] = defaultdict(list)
-        for pair in pairs:
-            found[pair[0].cell.stratum].append(pair)
-        outcomes = cls({stratum: _count_outcomes(space, found[stratum]) for stratum in space.sort_strata(found)})
+        parts = ((problem.cell, _count_verdict(verdict, space)) for problem, verdict in pairs)
+        outcomes = cls(tally_by_stratum(parts, space))
         outcomes.valid = "".join("01"[verdict.valid] for _, verdict in pairs)
         return outcomes
 
 
-def _count_outcomes(space: DesignSpace, pairs: Sequence[tuple[Problem, Verdict]], *, by_trait: bool = True) -> Tally:
-    verdicts = [verdict for _, verdict in pairs]
-    traits = {}
-    for place in space.traits if by_trait else ():
-        having = [pair for pair in pairs if pair[0].cell.values[place]]
-        traits[space.knobs[place].name] = _count_outcomes(space, having, by_trait=False)
-    return Tally(
-        problems=len(pairs),
-        valid=sum(verdict.valid for verdict in verdicts),
-        failures={name: sum(not one.valid and one.failure == name for one in verdicts) for name in space.failures},
-        grades={name: sum(one.valid and name in one.grades for one in verdicts) for name in space.grades},
-        traits=traits,
-    )
+def _count_verdict(verdict: Verdict, space: DesignSpace) -> Tally:
+    failures = {name: int(not verdict.valid and verdict.failure == name) for name in space.failures}
+    grades = {name: int(verdict.valid and name in verdict.grades) for name in space.grades}
+    return Tally(1, int(verdict.valid), failures, grades)
 
 
 def _check_lengths(problems: Sequence[Any], answers: Sequence[Any]) -> None:

@@ -175,7 +175,7 @@ def _draw_evidence(
         refusals=["refused"] * int(rng.integers(1, 3)) if _draw_seldom(rng) else [],
     )
     if modules.difficulty:
-        forecast = _draw_forecast(now.design, space, rng, lessons.difficulty)
+        forecast = draw_forecast(now.design, space, rng, lessons.difficulty)
         evidence = msgspec.structs.replace(evidence, forecast=forecast)
     return evidence
 
@@ -184,9 +184,14 @@ def _draw_seldom(rng: np.random.Generator) -> bool:
     return bool(rng.random() < SELDOM)
 
 
-def _draw_forecast(design: Design, space: DesignSpace, rng: np.random.Generator, how: DifficultySettings) -> Forecast:
-    """Of a model whose weights are drawn: from their prior, or nearer to 0 where strata have effects of their own, as
-    nearly all P(valid) would be 0 or 1 otherwise."""
+def draw_forecast(design: Design, space: DesignSpace, rng: np.random.Generator, how: DifficultySettings) -> Forecast:
+    """The forecast of a model whose weights are drawn.
+
+    design: gives the strata. space: that of the design. rng: consumed. how: how forecasts are fitted.
+
+    Weights are drawn from their prior, or nearer to 0 where strata have effects of their own, as nearly all P(valid)
+    would be 0 or 1 otherwise.
+    """
     weights = rng.normal(size=count_features(space, how.by_size))
     if how.by_size or not space.ranked:
         weights = weights * rng.uniform(0.1, 0.6)

@@ -10,7 +10,6 @@ after each, by the functions below.
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -19,7 +18,7 @@ import msgspec
 from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError, one_line
 from lakewright.core_jax.support import convert
-from lakewright.engineer.cells import Cell, Stratum, list_parts
+from lakewright.engineer.cells import Stratum, list_parts
 from lakewright.engineer.delta import describe_delta, list_changes
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell, make_forecast
@@ -45,7 +44,7 @@ from lakewright.engineer.steps import (
     negotiate,
     try_rivals,
 )
-from lakewright.engineer.tally import Case, Drawn, Tally
+from lakewright.engineer.tally import Case, Drawn, Tally, tally_by_stratum
 from lakewright.engineer.teachers.models import Tools
 from lakewright.engineer.teachers.registry import METHODS, make_teacher
 from lakewright.engineer.trial.signals import TrialSettings
@@ -212,7 +211,9 @@ class Engineer:
         """
         state, design = self._state, self.design
         groups = [(seen.cell, seen.group) for seen in state.seen]
-        found = self._tally_groups(groups) if outcomes is None else outcomes
+        found = outcomes
+        if found is None:
+            found = tally_by_stratum(((cell, self._count_answers(group)) for cell, group in groups), self.space)
         for name, table, kind in (("tallies", found, Tally), ("statistics", statistics or {}, Drawn)):
             if not isinstance(table, Mapping) or not all(isinstance(part, kind) for part in table.values()):
                 raise InputError(f"redesign: {table!r:.60} is not a dict of {name}; give those of Environment.{name}")
@@ -315,26 +316,10 @@ class Engineer:
             return None
         return compare_answers([one == "1" for one in before], [one == "1" for one in valid])
 
-    def _tally_groups(self, groups: Sequence[tuple[Cell, results.Group]]) -> dict[Stratum, Tally]:
-        """The tallies of training groups, each answer counting as a problem."""
-        strata: dict[Stratum, list[tuple[Cell, results.Group]]] = defaultdict(list)
-        for cell, group in groups:
-            strata[cell.stratum].append((cell, group))
-        return {stratum: self._count_answers(strata[stratum]) for stratum in self.space.sort_strata(strata)}
-
-    def _count_answers(self, members: Sequence[tuple[Cell, results.Group]], *, by_trait: bool = True) -> Tally:
-        traits = {}
-        for place in self.space.traits if by_trait else ():
-            having = [(cell, group) for cell, group in members if cell.values[place]]
-            traits[self.space.knobs[place].name] = self._count_answers(having, by_trait=False)
-        groups = [group for _, group in members]
-        failures = {name: sum(group.failures.get(name, 0) for group in groups) for name in self.space.failures}
-        return Tally(
-            problems=sum(group.completions for group in groups),
-            valid=sum(group.valid for group in groups),
-            failures=failures,
-            traits=traits,
-        )
+    def _count_answers(self, group: results.Group) -> Tally:
+        """The tally of a training group, each answer counting as a problem."""
+        failures = {name: group.failures.get(name, 0) for name in self.space.failures}
+        return Tally(group.completions, group.valid, failures)
 
     def _held_out_cells(self) -> list[HeldOutCell]:
         if self.held_out is not None:

@@ -1,5 +1,6 @@
 """`lakewright bench`: how fast this machine does the work."""
 
+import importlib
 import importlib.util
 from pathlib import Path
 from typing import Annotated, Literal
@@ -27,6 +28,7 @@ def bench(
     files: Annotated[bool, INSTEAD] = False,
     environments: Annotated[bool, INSTEAD] = False,
     trainers: Annotated[bool, INSTEAD] = False,
+    digests: Annotated[bool, INSTEAD] = False,
     pogema: Path | None = None,
     campaign: Annotated[int | None, INSTEAD] = None,
     corruption: Annotated[int | None, INSTEAD] = None,
@@ -46,21 +48,18 @@ def bench(
         files: Measure commands on files instead, and the core's own rates.
         environments: Measure the Gymnasium environments instead: joint moves of random play.
         trainers: Measure what an engineer's folder costs a step of a trainer instead.
+        digests: Measure what share of commands lists and checks the SHA-256 of files instead.
         pogema: A Python that has POGEMA, which is measured with them.
         campaign: Check the labels of this many fresh boards of teams against another solver instead.
         corruption: Damage so many files that commands read, one at a time, and judge what the commands do instead.
         case: Only the case of this number of a corruption campaign.
-        commands: Only commands of a corruption campaign whose name holds this text, such as `server`.
+        commands: Only commands of a corruption campaign whose name holds one of these texts, with commas between them.
         seed: The same seed gives the same boards or damages of a campaign.
         journal: Keep what a campaign has finished in this file, and resume from there.
     """
-    if sweeps or sampling or files or trainers:
-        from lakewright.experiments.bench import files as of_files
-        from lakewright.experiments.bench import sampling as of_sampling
-        from lakewright.experiments.bench import sweeps as of_sweeps
-        from lakewright.experiments.bench import trainers as of_trainers
-
-        other = of_sweeps if sweeps else of_sampling if sampling else of_files if files else of_trainers
+    others = {"sweeps": sweeps, "sampling": sampling, "files": files, "trainers": trainers, "digests": digests}
+    if chosen := [name for name, wanted in others.items() if wanted]:
+        other = importlib.import_module(f"lakewright.experiments.bench.{chosen[0]}")
         print_found(other.measure_rates(), json, other.format_table)
         return 0
     if campaign is not None:

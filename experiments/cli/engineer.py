@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from lakewright.experiments.cli import engineer_folder
+from lakewright.experiments.cli import engineer_folder, engineer_reading
 from lakewright.experiments.cli.conventions.options import TEACHERS, Flag, Json, Overrides, TeacherName
 from lakewright.experiments.cli.conventions.output import encode_line, print_found
 from lakewright.experiments.runtime.library_setup import prepare_training
@@ -19,6 +19,7 @@ EXAMPLE = "example: lakewright engineer show runs/demo --stage 0"
 
 app = App(name="engineer", help="Show the work of the engineer, or ask other teachers.", help_epilogue=EXAMPLE)
 app.command(engineer_folder.app, name="*")
+app.command(engineer_reading.app, name="*")
 
 
 @app.command(help_epilogue=EXAMPLE)

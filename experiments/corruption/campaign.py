@@ -95,11 +95,11 @@ def corrupt_files(
 
     main: the program. seed: gives other cases. journal: keeps each finished case; those that it holds are not run
     again. The small folders that are damaged lie beside it. on_progress: gets how many more are done. named: only
-    commands whose name holds this text.
+    commands whose name holds one of these texts, with commas between them.
 
     Raises InputError where the journal is of another campaign, and where no command has such a name.
     """
-    commands = [command for command in COMMANDS if named in command.name]
+    commands = [command for command in COMMANDS if any(text.strip() in command.name for text in named.split(","))]
     if not commands:
         raise InputError(
             f"--commands is {named!r:.60}, of which the campaign has none; run it without, to see their names"

@@ -6,6 +6,7 @@ NAME/   a folder      NAME.other/   the same of another seed      NAME.older/   
 import contextlib
 import functools
 import io
+import itertools
 import os
 import random
 import shutil
@@ -17,6 +18,7 @@ from unittest import mock
 
 import msgspec
 
+from lakewright.core_jax.support import write_json
 from lakewright.experiments.benchmark import builder, tiers
 from lakewright.experiments.corruption.outside import TRACKER, URL, outside_alike, save_language_model
 from lakewright.experiments.executors.executor import Serial
@@ -28,6 +30,7 @@ from lakewright.experiments.sweep.spec import read_spec
 Main: TypeAlias = Callable[[Sequence[str]], int]
 """The program: runs the command that some words say, and returns its exit code."""
 Run: TypeAlias = Callable[..., None]
+MADE = ".made.json"  # what each step has made
 INTERRUPTED = 128 + signal.SIGINT  # the exit code
 TIER = tiers.Tier(teams=((2, 3),), hole_ratios=(0.0, 0.2), wait_ratios=(0.5,), boards=2)
 MODEL = (
@@ -97,21 +100,35 @@ ALIKE = ("--size", 3, "--agents", 2, "--hole-ratio", 0.2, "--wait-ratio", 0.5)
 
 
 def make_fixtures(place: Path, main: Main) -> Path:
-    """The folder of all small folders, made in `place`/work, where commands then run in copies, unless it is there."""
+    """The folder of all small folders, made in `place`/work, where commands then run in copies, unless it is there.
+
+    A process that was killed goes on with the step that it was at.
+    """
     run = functools.partial(run_quietly, main)
     done, work = place / "fixtures", place / "work"
     if not done.exists():
-        shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
+        work.mkdir(parents=True, exist_ok=True)
         with working_in(work), tiny_tier(), outside_alike():
             for seed, suffix in enumerate(("", ".other")):
-                _make_boards(run, seed, suffix)
-                _make_folders(run, seed, suffix)
-                _make_runs(run, seed, suffix)
-                _make_interrupted(run, seed, suffix)
-                _make_asked(run, seed, suffix)
+                for step in STEPS:
+                    _make_once(step, run, seed, suffix)
+        (work / MADE).unlink()
         os.rename(work, done)
     return done
+
+
+def _make_once(step: Callable[[Run, int, str], None], run: Run, seed: int, suffix: str) -> None:
+    """Makes what a step makes in this folder, unless it is made; what a kill left of it is removed before."""
+    made, name = Path(MADE), f"{step.__name__}{suffix}"
+    steps: dict[str, list[str]] = msgspec.json.decode(made.read_bytes()) if made.exists() else {}
+    if name in steps:
+        return
+    for left in {path.name for path in Path().iterdir()} - {MADE, *itertools.chain(*steps.values())}:
+        shutil.rmtree(left) if Path(left).is_dir() else Path(left).unlink()
+    before = {path.name for path in Path().iterdir()}
+    step(run, seed, suffix)
+    steps[name] = sorted({path.name for path in Path().iterdir()} - before - {MADE})
+    write_json(made, steps)
 
 
 @contextlib.contextmanager
@@ -221,13 +238,16 @@ def _make_engineer(run: Run, path: Path, seed: int, *teacher: object) -> None:
 
 
 def _make_runs(run: Run, seed: int, suffix: str) -> None:
-    """A finished run, the same before its second stage was validated and before it was decided, and a study."""
+    """A finished run, and the same before its second stage was validated and before it was decided."""
     finished = f"run{suffix}"
     run("run", "--out", finished, *RUN, "--seed", seed)
     for name, gone in {"trained": AFTER_TRAINING, "validated": AFTER_TRAINING[2:]}.items():
         shutil.copytree(finished, f"{name}{suffix}", symlinks=True)
         for file in gone:
             (Path(f"{name}{suffix}") / "stage_01" / file).unlink(missing_ok=True)
+
+
+def _make_study(run: Run, seed: int, suffix: str) -> None:
     Path(f"study{suffix}.toml").write_text(STUDY.format(seed=7 + seed))
     run("study", f"study{suffix}.toml", "--out", f"study{suffix}")
 
@@ -266,7 +286,7 @@ def _interrupted_after(times: int, folder: Path) -> Iterator[None]:
 
 
 def _make_asked(run: Run, seed: int, suffix: str) -> None:
-    """Folders of commands that ask a server, a language model or a tracker, and of a study whose trials are checked."""
+    """Folders of commands that ask a server."""
     asked = ("benchmark", "eval", f"boards{suffix}/in.jsonl", "--endpoint", URL, "--model-name", "m", *SERVED)
     run(*asked, "--max-cost", 0.0215, "--out", f"asked{suffix}", code=1)
     _make_older(Path(f"asked{suffix}"), "answers.jsonl", "spending.jsonl")
@@ -277,16 +297,23 @@ def _make_asked(run: Run, seed: int, suffix: str) -> None:
     _make_older(told, "spending.jsonl")
     served = ("--teacher", "endpoint", *(f"endpoint.{setting}" for setting in AS_ENGINEER))
     _make_engineer(run, Path(f"served{suffix}"), seed, *served)
+
+
+def _make_samples(run: Run, seed: int, suffix: str) -> None:
+    """A language model, and a folder of its answers as engineer, of which half are there."""
     save_language_model(Path(f"llm{suffix}"), seed)
     run("engineer", "sample", f"run{suffix}", *SAMPLED, "--models", f"llm{suffix}", "--out", f"samples{suffix}")
     Path(f"samples{suffix}", "answers-1.json").unlink()
-    _make_tracked(run, suffix)
+
+
+def _make_tried(run: Run, seed: int, suffix: str) -> None:
+    """A study of which one trial is checked."""
     Path(f"tried{suffix}.toml").write_text(TRIED.format(seed=7 + seed))
     run("study", f"tried{suffix}.toml", "--out", f"tried{suffix}")
     run("study", "check-trials", f"tried{suffix}", "--count", 1, "--boards", 8 + seed)
 
 
-def _make_tracked(run: Run, suffix: str) -> None:
+def _make_tracked(run: Run, seed: int, suffix: str) -> None:
     """A finished run of which a tracker has the warm-up, then the first stage too."""
     tracked, later = Path(shutil.copytree(f"run{suffix}", f"tracked{suffix}", symlinks=True)), []
     for number in (1, 0):
@@ -297,3 +324,9 @@ def _make_tracked(run: Run, suffix: str) -> None:
         if not (older := Path(f"{tracked}.older")).exists():
             shutil.copytree(tracked, older, symlinks=True)
         done.rename(done.with_name("done.json"))
+
+
+STEPS = (
+    *(_make_boards, _make_folders, _make_runs, _make_study, _make_interrupted, _make_asked, _make_samples),
+    *(_make_tracked, _make_tried),
+)

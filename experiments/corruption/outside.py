@@ -5,15 +5,17 @@ No request leaves the process, and nothing is installed for it.
 
 import contextlib
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import torch
+
 from lakewright.experiments.interop.trackers import publishing
 from lakewright.experiments.interop.trackers.figures import Point
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.runtime.free_cores import FreeCores
 from lakewright.policy.inference import EndpointAnswer, EndpointSettings, Question
 
 URL = "http://127.0.0.1:9/v1"  # where nothing listens
@@ -50,14 +52,19 @@ async def answer_question(question: Question, settings: EndpointSettings, *_: An
 
 @contextlib.contextmanager
 def outside_alike() -> Iterator[None]:
-    """Lets commands find the server, the tracker, and the same number of threads whatever else the machine does."""
-    with (
-        mock.patch("lakewright.policy.inference.endpoint.ask_once", answer_question),
-        mock.patch.dict(publishing.TRACKERS, {TRACKER: Lines}),
-        mock.patch.object(publishing, "prepare_tracker"),
-        mock.patch.object(FreeCores, "adapt"),
-    ):
-        yield
+    """Lets commands find the server, the tracker, and one thread for torch, whatever else the machine does."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with (
+            mock.patch("lakewright.policy.inference.endpoint.ask_once", answer_question),
+            mock.patch.dict(publishing.TRACKERS, {TRACKER: Lines}),
+            mock.patch.object(publishing, "prepare_tracker"),
+            mock.patch.dict(os.environ, {"OMP_NUM_THREADS": "1"}),  # which FreeCores respects
+        ):
+            yield
+    finally:
+        torch.set_num_threads(threads)
 
 
 def save_language_model(folder: Path, seed: int) -> None:
@@ -65,6 +72,7 @@ def save_language_model(folder: Path, seed: int) -> None:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
+    from lakewright.core_jax.support import convert
     from lakewright.policy.model_settings import ModelSettings
     from lakewright.policy.models import TEXT, build_model, save_checkpoint
 
@@ -74,6 +82,6 @@ def save_language_model(folder: Path, seed: int) -> None:
     core.decoder = decoders.ByteLevel()
     end, pad = WORDS
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, eos_token=end, pad_token=pad, chat_template=CHAT)
-    model = build_model(ModelSettings(**SHAPE), tokenizer, seed)
+    model = build_model(convert(SHAPE, ModelSettings, "model"), tokenizer, seed)
     model.config.codec = TEXT
     save_checkpoint(folder, model, tokenizer)

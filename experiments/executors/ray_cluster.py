@@ -233,7 +233,7 @@ def _take_first_line(error: BaseException) -> str:
 
 
 def _plan_bundles(ray: Any, task: Task) -> list[dict[str, float]]:
-    """The resources of a task on each of its nodes: all of one, else a part of several for each of its processes.
+    """The resources of a task on each node: all of them on one, else a part for each process on several.
 
     Raises InputError where the nodes do not have that.
     """

@@ -85,7 +85,7 @@ def place_in(group: Any, place: int) -> Any:
 
 
 def divide_task(task: Task) -> dict[str, float]:
-    """The resources that each process of a task takes of its node: an equal part of what the task takes."""
+    """The part of a task's resources that each of its processes takes: all take the same."""
     cores = -(-(task.cores or 1) // task.processes)
     return {"CPU": cores, "GPU": (task.gpus or 0) / task.processes, "memory": task.memory // task.processes}
 

@@ -98,10 +98,11 @@ class Results(msgspec.Struct, frozen=True):
     """results.json; valid: of the warm-up, in percent. held_out: the problems of the final test or held-out set.
 
     missing: unfinished runs, but for those that were stopped early, which are in `stopped`. tests: of the family, in
-    valid %; along: of the same pairs, in what arms have `along`. sizes, forced_sizes, traits: of the warm-up, as in
-    `RunResult`. environment: that of the runs. probability: of the reference answers by the warm-up's policy, in
-    percent. constant: the valid % on each stratum of the one answer that is right most often there, for problems in
-    text. equal_time: the processor seconds of the shortest run, at which `at_equal_time` is read.
+    valid %; along: of the same pairs, in what arms have `along`; likely: in the probability of the reference answer,
+    where it is known. sizes, forced_sizes, traits: of the warm-up, as in `RunResult`. environment: that of the runs.
+    probability: of the reference answers by the warm-up's policy, in percent. constant: the valid % on each stratum of
+    the one answer that is right most often there, for problems in text. equal_time: the processor seconds of the
+    shortest run, at which `at_equal_time` is read.
     """
 
     budget: int
@@ -114,6 +115,7 @@ class Results(msgspec.Struct, frozen=True):
     prediction: Prediction | None
     tests: list[PairedTest] = []
     along: list[PairedTest] = []
+    likely: list[PairedTest] = []
     sizes: Rates = {}
     forced_sizes: Rates = {}
     traits: dict[str, Rates] = {}
@@ -158,6 +160,9 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
         else None,
         tests=paired_tests(_by_seed(runs, lambda run: run.valid), plan.spec.family),
         along=paired_tests(_by_seed(runs, lambda run: average_curve(run.curve, plan.spec.budget)), plan.spec.family),
+        likely=paired_tests(_by_seed(runs, lambda run: run.probability or 0.0), plan.spec.family)
+        if after_warmup.probability
+        else [],
         sizes=valid_by_stratum(begun),
         forced_sizes=valid_with_trait(begun, WAIT) if lake else {},
         traits={} if lake else valid_by_trait(begun),

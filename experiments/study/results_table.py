@@ -41,7 +41,11 @@ def as_table(results: Results) -> str:
         f"budget {results.budget} tokens per run{equal}"
     )
     missing = [f"not finished: {_list_names(results.missing)}"] * bool(results.missing)
-    tests = [*map(_test_line, results.tests), *(f"along: {_test_line(found)}" for found in results.along)]
+    tests = [
+        *map(_test_line, results.tests),
+        *(f"along: {_test_line(found)}" for found in results.along),
+        *(f"p: {_test_line(found)}" for found in results.likely),
+    ]
     return "\n".join(
         [
             *(arms, setting, *tests, *_reward_lines(results, ordered), *_taught_lines(results, ordered)),

@@ -26,13 +26,11 @@ CASES = int(os.environ.get("LAKEWRIGHT_CORRUPTIONS", "1000"))  # of the deep tes
 def quick(monkeypatch):
     """Only the commands of an engineer's folder, and only such folders."""
     monkeypatch.setattr(campaign, "COMMANDS", QUICK)
-    for name in ("_make_boards", "_make_runs"):
-        monkeypatch.setattr(fixtures, name, lambda run, seed, suffix: None)
-    monkeypatch.setattr(
-        fixtures,
-        "_make_folders",
-        lambda run, seed, suffix: fixtures._make_engineer(run, fixtures.Path(f"engineer{suffix}"), seed),
-    )
+    monkeypatch.setattr(fixtures, "STEPS", (make_engineer,))
+
+
+def make_engineer(run, seed, suffix):
+    fixtures._make_engineer(run, fixtures.Path(f"engineer{suffix}"), seed)
 
 
 def one_of_each(folder):
@@ -114,6 +112,8 @@ def test_a_campaign_finds_nothing_and_resumes_and_repeats_any_case(tmp_path):
     assert (again.command, again.what) == (cases[7]["command"], cases[7]["what"])
     with pytest.raises(InputError, match=r"journal.jsonl:1: is case 0 of seed 3, not 0 of seed 4; repeat that seed"):
         corrupt_files(main, 40, 4, journal)
+    with pytest.raises(InputError, match=r"journal.jsonl: holds cases of 'engineer log'; repeat the same --commands"):
+        corrupt_files(main, 40, 3, journal, named="engineer undo")
 
 
 @pytest.mark.usefixtures("quick")
@@ -135,9 +135,18 @@ def _change_a_reason(trials, number):
 
 
 def test_wrong_numbers_are_refused(capsys):
-    for given, problem in ((("0",), "--corruption is 0"), (("1", "--case", "-1"), "--case is -1")):
+    for given, problem in (
+        (("0",), "--corruption is 0"),
+        (("1", "--case", "-1"), "--case is -1"),
+        (("1", "--commands", "no such"), "--commands is 'no such', of which the campaign has none"),
+    ):
         assert main(["bench", "--corruption", *given]) == 2
         assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("named", ["server", "track", "sample", "trials", "resumed in"])
+def test_commands_that_ask_others_and_trainings_that_were_interrupted_are_in_the_campaign(named):
+    assert [command.name for command in COMMANDS if named in command.name]
 
 
 @pytest.mark.deep

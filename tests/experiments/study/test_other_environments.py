@@ -115,6 +115,17 @@ def probability_one_by_one(model, prompt: list[int], answer: list[int]) -> float
     return found
 
 
+def test_the_pairs_of_the_family_are_compared_by_the_probability_of_the_reference_answer_too(study):
+    folder, results = study
+    known = {(run.arm, run.seed): run.probability for run in results.runs}
+    assert [(found.arm, found.other) for found in results.likely] == [(one.arm, one.other) for one in results.tests]
+    for found in results.likely:
+        seeds = [seed for arm, seed in known if arm == found.arm and (found.other, seed) in known]
+        changes = [known[found.arm, seed] - known[found.other, seed] for seed in seeds]
+        assert found.difference.mean == pytest.approx(fmean(changes))
+    assert sum(line.startswith("p: ") for line in folder.table.read_text().splitlines()) == len(results.likely)
+
+
 def test_a_constant_answer_earns_what_the_most_frequent_reference_answer_does(study):
     folder, results = study
     for stratum, share in results.constant.items():
