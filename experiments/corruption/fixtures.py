@@ -102,7 +102,7 @@ ALIKE = ("--size", 3, "--agents", 2, "--hole-ratio", 0.2, "--wait-ratio", 0.5)
 def make_fixtures(place: Path, main: Main) -> Path:
     """The folder of all small folders, made in `place`/work, where commands then run in copies, unless it is there.
 
-    A process that was killed goes on with the step that it was at.
+    A process that was killed resumes with the step that it was at.
     """
     run = functools.partial(run_quietly, main)
     done, work = place / "fixtures", place / "work"
