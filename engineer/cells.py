@@ -95,7 +95,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
         return self.high - self.low
 
     def check_value(self, value: Any, limits: tuple[float, float], where: str) -> None:
-        """Raises InputError where this is no value of a design within these limits."""
+        """Raises InputError where this is not a value of a design within these limits."""
         low, high = limits
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
             raise InputError(f"{where} is {value!r:.20}; choose {low:g} to {high:g}")

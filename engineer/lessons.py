@@ -47,7 +47,7 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of the lessons that the warm-up gives a token model as the engineer."""
 
     rule: Literal["proportional", "rules", "forecast"] = "proportional"
-    """The teacher whose answers are taught, as it is where it seeks what boards are worth in this run."""
+    """The teacher whose answers are taught, where it seeks what boards are worth in this run."""
     power: Power = 1.0
     """The power of that teacher, where it is proportional or forecast."""
     presets: tuple[Annotated[str, one_of(PRESETS)], ...] = ()

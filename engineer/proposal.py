@@ -71,7 +71,7 @@ def check_space(teacher: Teacher, space: DesignSpace) -> None:
 
 @dataclasses.dataclass
 class Stateful:
-    """A teacher or a sampler whose state are the fields that are no options, `dataclasses.field(init=False)`, if any.
+    """A teacher or a sampler whose state are the fields that are not options, `dataclasses.field(init=False)`, if any.
 
     Their types say how they are read. Tables by cell are written by the names of the cells.
     """

@@ -22,7 +22,7 @@ class PclSampler(Stateful):
     `target`.
 
     Nothing is rolled out for it: V is a logistic regression (scikit-learn, C = `strength`) on the features that the
-    environment gives a problem, fitted to the success of the last `window` problems that were trained on; the paper's V
+    environment gives a problem, fitted to the success of the last `window` problems that were trained on. The paper's V
     is a language model with a head. Before anything was trained on, all problems are fresh.
     """
 

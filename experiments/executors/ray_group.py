@@ -39,7 +39,7 @@ class Group:
         return call.options(scheduling_strategy=place_in(self._group, place)).remote(entered(), function, items)
 
     def results(self, references: Sequence[Any], patience: float | None = None) -> list[Any]:
-        """The results that are there, in any order. patience: seconds to wait for all of them; None: until all are.
+        """The results so far, in any order. patience: seconds to wait for all of them; None: until all are.
 
         Raises what a function raised, NodeLostError where its node is gone, and WorkerDiedError.
         """

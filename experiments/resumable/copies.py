@@ -2,7 +2,7 @@
 
 Work itself stays in a folder, as it resumes by locks and by renaming, which object stores do not have. A copy is there
 whole or not at all: it is written in a transaction of fsspec, so an object is seen once all of it was sent, and a file
-on a disk is written beside and moved. A file that is there with the same size is not copied again.
+on a disk is written beside and moved. A file is not copied again where one of the same size exists.
 """
 
 import functools
@@ -47,7 +47,7 @@ class Copies:
         self.add([claim], claim.parent)
 
     def add(self, files: Sequence[Path], folder: Path, *, again: bool = False) -> None:
-        """Copies files, the last one last, to their places in `folder`. again: also those that are there.
+        """Copies files, the last one last, to their places in `folder`. again: also those that exist.
 
         Raises InputError where the address cannot be written.
         """
@@ -89,7 +89,7 @@ def _is_left_out(parts: tuple[str, ...]) -> bool:
 
 
 def check_address(address: str) -> None:
-    """Writes a file at an address and removes it. Raises InputError where that cannot be done."""
+    """Writes a file at an address and removes it. Raises InputError where it cannot."""
     system, root = _open_address(address)
     probe = f"{root}/.{secrets.token_hex(8)}"
     try:
