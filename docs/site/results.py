@@ -51,7 +51,7 @@ from result_tables import (
 from lakewright.core_jax.support import read_config, write_atomically
 from lakewright.engineer.difficulty import Calibration, pool_calibrations
 from lakewright.experiments.charts.lines import reliability_chart
-from lakewright.experiments.loop.redesign.engineer_samples import EngineerAnswers, format_counts
+from lakewright.experiments.study.engineer_samples import EngineerAnswers, format_counts
 from lakewright.experiments.study.plot import curves_svg, study_svg
 from lakewright.experiments.study.results import Results
 from lakewright.experiments.study.results_table import as_table
@@ -130,7 +130,7 @@ GATES = {"arena": (0, 1, 2), "arena-second": (0, 1)}  # seeds of the table NAME-
 PRINTED = ("unseen-waits-forced", "best-config", "zero-shot", "learning-curve", "half-hour", "half-hour-seeds")
 TEAMS = {  # docs/data/benchmark by row
     "after the warm-up": "board-network-62-minutes",
-    "after GRPO: [`pretrained`](../training.md#the-policy-called-pretrained)": "pretrained",
+    "after GRPO: [`pretrained`](../policies.md#the-policy-called-pretrained)": "pretrained",
 }
 MADE = re.compile(r"^( *)(<!-- made: ([\w-]+) -->\n).*?(<!-- end -->)", re.S | re.M)
 

@@ -126,7 +126,14 @@ def _shuffle_strata(evidence: Evidence, key: Key) -> Evidence:
     if len(strata) < 2:
         raise InputError(f"evidence: only {strata[0]}, nothing to shuffle; take a design of two strata or more")
     shift = int(numpy_rng(key).integers(1, len(strata)))
-    other = dict(zip(strata, strata[shift:] + strata[:shift], strict=True))
+    return exchange_strata(evidence, dict(zip(strata, strata[shift:] + strata[:shift], strict=True)))
+
+
+def exchange_strata(evidence: Evidence, other: Mapping[Stratum, Stratum]) -> Evidence:
+    """The evidence in which all figures of a stratum, in all rounds, stand as those of `other[stratum]`.
+
+    other: a permutation of some strata. Designs stay, and cases are left out, as a problem shows its own stratum.
+    """
 
     def move_strata(of: Mapping[Stratum, Any]) -> dict[Stratum, Any]:
         return {other.get(stratum, stratum): value for stratum, value in of.items()}
@@ -143,6 +150,6 @@ def _shuffle_strata(evidence: Evidence, key: Key) -> Evidence:
         history=[msgspec.structs.replace(old, outcomes=move_strata(old.outcomes)) for old in evidence.history],
         groups=[move_record(cell) for cell in evidence.groups],
         statistics=move_strata(evidence.statistics),
-        cases=[],  # a problem shows its own stratum
+        cases=[],
         forecast=forecast and msgspec.structs.replace(forecast, grid=[move_record(found) for found in forecast.grid]),
     )

@@ -14,7 +14,7 @@ from lakewright.engineer.evidence.evidence import Evidence, show_evidence
 from lakewright.engineer.evidence.modules import EvidenceSettings, fit_to_budget
 from lakewright.engineer.evidence.text_form import evidence_text, token_estimate
 from lakewright.engineer.evidence.vocabulary import STRIDES
-from lakewright.engineer.proposal import Proposal, Stateless
+from lakewright.engineer.proposal import Proposal, Stateful
 from lakewright.engineer.random_generators import Key, numpy_rng, split_key
 from lakewright.engineer.space import DesignSpace
 
@@ -59,7 +59,7 @@ Ask = Callable[[list[Message], dict[str, Any], int], Reply]
 """Asks a model: messages, the JSON schema of the answer, and a seed. Raises UnansweredError."""
 
 
-class LlmTeacher(Stateless):
+class LlmTeacher(Stateful):
     """Asks `ask` for `proposals` answers; the first that can be used is the delta, the others are tried with it.
 
     inline: whether the reasoning is a part of the JSON, for servers that let a model write nothing else.
@@ -122,10 +122,10 @@ def answer_schema(strata: Sequence[Stratum], space: DesignSpace, *, inline: bool
     All fields are required and no others allowed, as strict servers demand; `parse_answer` is more lenient.
     """
     changes = {column.name: {"enum": _list_steps(column)} for column in space.columns}
-    edit = _object_schema({"reason": _line_schema(REASON), **changes})
-    edits = _object_schema({str(stratum): edit for stratum in strata})
+    edit = object_schema({"reason": _line_schema(REASON), **changes})
+    edits = object_schema({str(stratum): edit for stratum in strata})
     before = {"reasoning": _line_schema(REASONING, placeholders="")} if inline else {}
-    return _object_schema({**before, "edits": edits, **({"summary": _line_schema(REASON)} if summary else {})})
+    return object_schema({**before, "edits": edits, **({"summary": _line_schema(REASON)} if summary else {})})
 
 
 def parse_answer(text: str, space: DesignSpace) -> tuple[Delta, str]:
@@ -206,7 +206,7 @@ def _explain_column(column: Knob, space: DesignSpace) -> str:
 
 
 def _write_form(strata: Sequence[Stratum], space: DesignSpace, *, summary: bool) -> str:
-    """The form of an answer. It is no JSON itself, as small models copy an example to the letter."""
+    """The form of an answer. It is not JSON itself, as small models copy an example to the letter."""
     edit = ",".join(['"reason":"<why>"', *(f'"{column.name}":<change>' for column in space.columns)])
     edits = ",".join(f'"{stratum}":{{{edit}}}' for stratum in strata)
     last = ',"summary":"<summary>"' if summary else ""
@@ -217,7 +217,8 @@ def _list_steps(column: Knob) -> list[float]:
     return sorted(round(stride * column.step, 6) for stride in (0, *STRIDES))
 
 
-def _object_schema(properties: dict[str, Any]) -> dict[str, Any]:
+def object_schema(properties: dict[str, Any]) -> dict[str, Any]:
+    """The JSON schema of an object that has all of these fields and no others."""
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
-from lakewright.experiments.cli import engineer_folder
+from lakewright.experiments.cli import engineer_folder, engineer_reading
 from lakewright.experiments.cli.conventions.options import TEACHERS, Flag, Json, Overrides, TeacherName
 from lakewright.experiments.cli.conventions.output import encode_line, print_found
 from lakewright.experiments.runtime.library_setup import prepare_training
@@ -19,6 +19,7 @@ EXAMPLE = "example: lakewright engineer show runs/demo --stage 0"
 
 app = App(name="engineer", help="Show the work of the engineer, or ask other teachers.", help_epilogue=EXAMPLE)
 app.command(engineer_folder.app, name="*")
+app.command(engineer_reading.app, name="*")
 
 
 @app.command(help_epilogue=EXAMPLE)
@@ -102,9 +103,9 @@ def sample(
     places = models.split(",")
     prepare_training(next((place for place in places if place.count("/") == 1), ""))
     from lakewright.experiments.loop.records.run_folder import RunFolder
-    from lakewright.experiments.loop.redesign.engineer_samples import format_samples, sample_engineers
     from lakewright.experiments.loop.settings.run_settings import replace_teacher
     from lakewright.experiments.loop.training.trainee import make_trainee
+    from lakewright.experiments.study.engineer_samples import format_samples, sample_engineers
 
     run = RunFolder(folder)
     settings = replace_teacher(run.settings(), run.settings().teacher, list(overrides))

@@ -92,7 +92,8 @@ IN_A_STUDY = {
     "records of runs": "runs/*/stage_00/*.json",
     "records of the start": "start/warmup/*.json",
 }
-ENGINEER = {"engineer.json": "engineer.json", "versions": "versions/*.json", "outcomes.jsonl": "outcomes.jsonl"}
+ENGINEER = {"engineer.json": "engineer.json", "versions": "versions/*.json", "outcomes.jsonl": "outcomes.jsonl",
+            "outcomes.index": "outcomes.index"}  # fmt: skip
 EDITED = {**ENGINEER, "design.json": "design.json"}
 MINE = ("design.json", "outcomes.jsonl")
 SPENT = {"spending.jsonl": "spending.jsonl"}

@@ -1,4 +1,4 @@
-"""What the commands of a campaign find outside their files, the same each time: a server, a tracker, a language model.
+"""The surroundings of the commands of a campaign, the same each time: a server, a tracker, a language model.
 
 No request leaves the process, and nothing is installed for it.
 """
@@ -46,7 +46,7 @@ class Lines:
 
 
 async def answer_question(question: Question, settings: EndpointSettings, *_: Any) -> EndpointAnswer:
-    """What the server says: a change where it is asked for JSON, else a plan; 100 tokens in, 50 out."""
+    """The reply of the server: a change where it is asked for JSON, else a plan; 100 tokens in, 50 out."""
     return EndpointAnswer(CHANGE if question.schema else PLAN, 100, 50, "stop")
 
 
@@ -72,6 +72,7 @@ def save_language_model(folder: Path, seed: int) -> None:
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
+    from lakewright.core_jax.support import convert
     from lakewright.policy.model_settings import ModelSettings
     from lakewright.policy.models import TEXT, build_model, save_checkpoint
 
@@ -81,6 +82,6 @@ def save_language_model(folder: Path, seed: int) -> None:
     core.decoder = decoders.ByteLevel()
     end, pad = WORDS
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, eos_token=end, pad_token=pad, chat_template=CHAT)
-    model = build_model(ModelSettings(**SHAPE), tokenizer, seed)
+    model = build_model(convert(SHAPE, ModelSettings, "model"), tokenizer, seed)
     model.config.codec = TEXT
     save_checkpoint(folder, model, tokenizer)

@@ -17,12 +17,14 @@ from .grammar import answer_under_grammar as answer_under_grammar
 from .grammar import grammar_of as grammar_of
 from .grammar import log_probs_under_grammar as log_probs_under_grammar
 from .grammar import sample_under_grammar as sample_under_grammar
+from .json_schema import Message as Message
 from .json_schema import SchemaSettings as SchemaSettings
 from .json_schema import answer_in_json as answer_in_json
 from .json_schema import json_prompt as json_prompt
 from .json_schema import sample_in_json as sample_in_json
 from .json_schema import sample_json_ids as sample_json_ids
 from .json_schema import schema_grammar as schema_grammar
+from .prefix_cache import PrefixCache as PrefixCache
 from .sampling import Samples as Samples
 from .sampling import answer_tasks as answer_tasks
 from .sampling import end_tokens as end_tokens

@@ -22,6 +22,7 @@ from lakewright.policy.models.building import set_mode, use_precision
 
 Message = dict[str, str]  # role and content, as chat templates and servers take them
 ANSWER = "\nANSWER:\n"  # between reasoning and JSON
+MISSING = "llguidance is missing; install lakewright[structured]"
 THOUGHT = "</think>"  # where the reasoning of models that reason ends
 
 
@@ -136,10 +137,10 @@ def sample_json_ids(
 
 def schema_grammar(tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any]) -> Grammar:
     """Return the grammar of JSON of a schema. Raises InputError as `answer_in_json`."""
-    words, grammar = _build_grammar(tokenizer, schema)
+    words, grammar = read_words(tokenizer), compile_schema(schema)
 
     def open_to(answer: Sequence[int]) -> Iterator[np.ndarray]:
-        matcher = _Matcher(words, grammar)
+        matcher = Matcher(words, grammar)
         for token in answer:
             yield np.flatnonzero(matcher.allowed_tokens())
             matcher.take_token(token)
@@ -158,8 +159,8 @@ class SchemaMask(LogitsProcessor):
     """
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any], prompt: int, rows: int = 1) -> None:
-        words, grammar = _build_grammar(tokenizer, schema)
-        self._matchers = [_Matcher(words, grammar) for _ in range(rows)]
+        words, grammar = read_words(tokenizer), compile_schema(schema)
+        self._matchers = [Matcher(words, grammar) for _ in range(rows)]
         self._seen = prompt
 
     def __call__(self, input_ids: torch.Tensor, scores: torch.Tensor) -> torch.Tensor:
@@ -175,7 +176,7 @@ class SchemaMask(LogitsProcessor):
         return scores.masked_fill(~torch.from_numpy(allowed).to(scores.device), -torch.inf)
 
 
-class _Matcher:
+class Matcher:
     """The state of JSON that is being decoded. Raises InputError if llguidance does not know the schema."""
 
     def __init__(self, words: Any, grammar: str) -> None:
@@ -189,6 +190,15 @@ class _Matcher:
         if not self._matcher.is_stopped():
             self._matcher.consume_token(token)
 
+    def forced_tokens(self) -> list[int]:
+        """Return the tokens that must follow, as nothing else is allowed; empty where there is a choice."""
+        return list(self._matcher.compute_ff_tokens())
+
+    @property
+    def ended(self) -> bool:
+        """True if nothing may follow."""
+        return bool(self._matcher.is_stopped())
+
     def allowed_tokens(self) -> np.ndarray:
         """Return the tokens that may follow: bool [V], V a multiple of 32 that is at least the vocabulary."""
         bits = np.unpackbits(np.frombuffer(self._matcher.compute_bitmask(), np.uint8), bitorder="little")
@@ -200,15 +210,22 @@ class _Matcher:
             raise InputError(f"schema: {self._matcher.get_error().splitlines()[0]:.200}; simplify it")
 
 
-def _build_grammar(tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any]) -> tuple[Any, str]:
-    """Return a vocabulary and a grammar as llguidance reads them. Raises InputError if it is missing."""
+def read_words(tokenizer: PreTrainedTokenizerFast) -> Any:
+    """Return a vocabulary as llguidance reads it. Raises InputError if that is missing."""
     try:
-        from llguidance import LLMatcher
         from llguidance.hf import from_tokenizer
     except ImportError as error:
-        raise InputError("llguidance is missing; install lakewright[structured]") from error
-    grammar = LLMatcher.grammar_from_json_schema(json.dumps(schema), defaults={"whitespace_flexible": False})
-    return from_tokenizer(tokenizer), grammar
+        raise InputError(MISSING) from error
+    return from_tokenizer(tokenizer)
+
+
+def compile_schema(schema: dict[str, Any]) -> str:
+    """Return the grammar of JSON of a schema. Raises InputError if llguidance is missing."""
+    try:
+        from llguidance import LLMatcher
+    except ImportError as error:
+        raise InputError(MISSING) from error
+    return LLMatcher.grammar_from_json_schema(json.dumps(schema), defaults={"whitespace_flexible": False})
 
 
 def _build_bridge(tokenizer: PreTrainedTokenizerFast, before: list[int]) -> str:
@@ -226,7 +243,13 @@ def _encode_prompt(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Messag
     if tokenizer.chat_template:
         text = tokenizer.apply_chat_template(list(messages), add_generation_prompt=True, tokenize=False)
         return _encode_text(tokenizer, cast(str, text))
-    return _encode_text(tokenizer, "\n\n".join(message["content"] for message in messages) + "\n\n")
+    begin = [tokenizer.bos_token_id] if _begins_texts(tokenizer) else []  # a template has its own
+    return [*begin, *_encode_text(tokenizer, "\n\n".join(message["content"] for message in messages) + "\n\n")]
+
+
+def _begins_texts(tokenizer: PreTrainedTokenizerFast) -> bool:
+    """Return True if a tokenizer begins texts with a token of its own, without which its model is lost."""
+    return tokenizer.bos_token_id is not None and tokenizer("a")["input_ids"][0] == tokenizer.bos_token_id
 
 
 def _decode_text(tokenizer: PreTrainedTokenizerFast, ids: list[int]) -> str:

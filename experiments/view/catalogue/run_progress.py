@@ -2,7 +2,6 @@
 
 import math
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +16,11 @@ from lakewright.experiments.loop.records.token_budget import (
     count_stage_tokens,
 )
 from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.resumable.driver import ALIVE, read_clock
 from lakewright.experiments.view.catalogue.discovery import files_of
 from lakewright.experiments.view.catalogue.run_space import LAKE
 
 LINE = msgspec.json.Decoder(dict[str, Any])
-ALIVE = 120.0  # seconds without a write after which a run that no process here holds counts as stopped
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -33,7 +32,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Work(msgspec.Struct, frozen=True):
-    """What a training has done, and the seconds it took. tokens: generated; none in a warm-up."""
+    """The progress of a training, and the seconds it took. tokens: generated; none in a warm-up."""
 
     steps: int = 0
     tokens: float = 0.0
@@ -155,7 +154,7 @@ def progress_of(folder: RunFolder, settings: RunSettings) -> Progress:
     later = "the budget was spent before" if over else "to come"
     stages += [StageProgress(name, number, "waiting", later) for name, number, _ in parts[len(stages) :]]
     written = find_newest(folder.folder)
-    running = is_locked(folder.folder) or time.time() - written < ALIVE
+    running = over or is_locked(folder.folder) or read_clock(folder.folder) - written < ALIVE
     state = "finished" if over else "running" if running else "stopped"
     return Progress(state, written, stages, _estimate_left(folder, stages))
 

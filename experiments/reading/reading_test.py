@@ -1,0 +1,170 @@
+"""The reading test of language models as engineers, on any environment and without training a policy.
+
+A folder holds reading.json, which questions they are; answers.jsonl, which grows by a line an answer; and results.json,
+results.md and reading.svg, made again from all answers of the folder.
+"""
+
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+import msgspec
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import listed, write_atomically, write_json
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.reading import (
+    RULES,
+    Answer,
+    Form,
+    Pair,
+    Reader,
+    Score,
+    Solved,
+    answer_by_rule,
+    ask_in_form,
+    draw_pairs,
+    score_reader,
+)
+from lakewright.engineer.space import DesignSpace
+from lakewright.experiments.resumable.claims import Claim
+from lakewright.experiments.resumable.journal import Journal
+
+RULE = "the rule"
+SOLVED = 32  # pairs from which examples are taken
+SOLVED_SEED = 1_000_003  # they are others than those of the test
+
+
+class ReadingWork(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """reading.json: the questions. Models and forms may be added to a folder.
+
+    environment: its name. space: its signature. pairs, seed, strata: as for `draw_pairs`. columns: as for
+    `ask_in_form`.
+    """
+
+    format: int
+    environment: str
+    space: str
+    pairs: int
+    seed: int
+    strata: int
+    columns: list[str] = []
+
+
+class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A line of answers.jsonl: an answer to the true (0) or exchanged (1) evidence of a pair."""
+
+    model: str
+    form: str
+    pair: int
+    side: int
+    answer: Answer
+
+
+class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The score of a model asked in a form."""
+
+    model: str
+    form: str
+    score: Score
+
+
+CLAIM = Claim("reading test", "reading.json", ReadingWork, 1, "lakewright engineer read")
+ANSWERS, RESULTS, TABLE, PICTURE = "answers.jsonl", "results.json", "results.md", "reading.svg"
+
+
+def choose_columns(names: Sequence[str], space: DesignSpace) -> list[str]:
+    """The columns of these names. Raises InputError on one that the space lacks."""
+    known = [column.name for column in space.columns]
+    if unknown := [name for name in names if name not in known]:
+        raise InputError(f"--columns: {unknown[0]!r:.60} is unknown; choose from {', '.join(known)}")
+    return list(names)
+
+
+def run_reading_test(
+    folder: Path,
+    work: ReadingWork,
+    environment: Environment,
+    models: Sequence[str],
+    forms: Sequence[Form],
+    load: Callable[[str], Reader],
+    on_progress: Callable[[int], object] = lambda answers: None,
+) -> list[Result]:
+    """Asks each model in each form, and returns the scores of all answers in the folder, the rule's first.
+
+    folder: of the test. work: its questions. environment: theirs. models: names, of which `load` makes readers when
+    they are asked. forms: of the questions. on_progress: gets how many more answers there are.
+
+    Answers that the folder holds are not asked for again. Raises InputError where it holds another test, or another
+    process works there.
+    """
+    pairs = draw_pairs(environment, work.pairs, work.seed, work.strata)
+    with CLAIM.hold_folder(folder, work), _open_answers(folder, work) as journal:
+        found = {(line.model, line.form, line.pair, line.side): line.answer for line in journal}
+        for model in models:
+            missing = [
+                (form, pair, side)
+                for form in forms
+                for pair in range(len(pairs))
+                for side in (0, 1)
+                if (model, form.name, pair, side) not in found
+            ]
+            on_progress(2 * len(pairs) * len(forms) - len(missing))
+            reader = load(model) if missing else None
+            solved = solve_questions(environment, work.strata) if missing else []
+            for form, place, side in missing:
+                assert reader
+                pair = pairs[place]
+                known = [question for kind, question in solved if kind == pair.kind]
+                answer = ask_in_form(
+                    form, reader, pair.evidence[side], pair.design, environment.space, known, work.columns
+                )
+                journal.add(Line(model, form.name, place, side, answer))
+                found[model, form.name, place, side] = answer
+                on_progress(1)
+        results = _score_answers(pairs, found, environment)
+        _write_results(folder, results)
+    return results
+
+
+def solve_questions(environment: Environment, strata: int) -> list[tuple[str, Solved]]:
+    """Questions with the rule's answers, and what they show, from which examples are taken."""
+    pairs = draw_pairs(environment, SOLVED, SOLVED_SEED, strata)
+    return [
+        (pair.kind, Solved(shown, pair.design, RULES[pair.kind].make_delta(shown, pair.design, environment.space)))
+        for pair in pairs
+        for shown in pair.evidence
+    ]
+
+
+@contextlib.contextmanager
+def _open_answers(folder: Path, work: ReadingWork) -> Iterator[Journal[Line]]:
+    of = msgspec.json.encode(work).decode()
+    with Journal(folder / ANSWERS, Line, of) as journal:
+        yield journal
+
+
+def _score_answers(
+    pairs: Sequence[Pair], found: dict[tuple[str, str, int, int], Answer], environment: Environment
+) -> list[Result]:
+    """The scores of the models and forms of which all answers are there."""
+    results = [
+        Result(RULE, "", score_reader(pairs, [answer_by_rule(pair, environment) for pair in pairs], environment))
+    ]
+    for model, form in dict.fromkeys((model, form) for model, form, _, _ in found):
+        both = [(found.get((model, form, place, 0)), found.get((model, form, place, 1))) for place in range(len(pairs))]
+        whole = [(true, other) for true, other in both if true is not None and other is not None]
+        if len(whole) == len(pairs):
+            results.append(Result(model, form, score_reader(pairs, whole, environment)))
+    return results
+
+
+def _write_results(folder: Path, results: Sequence[Result]) -> None:
+    from lakewright.experiments.reading.reading_table import draw_results, format_results
+
+    texts = {TABLE: format_results(results) + "\n", PICTURE: draw_results(results)}
+    for name, text in texts.items():
+        with listed(folder / name):
+            write_atomically(folder / name, text.encode())
+    with listed(folder / RESULTS):
+        write_json(folder / RESULTS, results)

@@ -1,0 +1,116 @@
+"""Lessons of the reading test: what they teach, their training and its resumption, and the teacher that asks."""
+
+import functools
+import json
+
+import jax
+import msgspec
+import pytest
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.reading import FORMS, draw_pairs
+from lakewright.experiments.cli import main
+from lakewright.experiments.environments.registry import load_environment
+from lakewright.experiments.reading.language_readers import ReadingTeacher, load_language_model
+from lakewright.experiments.reading.lessons import CLAIM, Teaching, check_teachable, teach_reader, write_lessons
+from tests.support.models.small_language_model import language, language_checkpoint
+
+ADDITION = "docs/examples/addition.py:Addition"
+
+
+@functools.cache
+def addition():
+    return load_environment(ADDITION)
+
+
+def teaching(form="words-one", **changes):
+    drawn = {"columns": [], "strata": 3, "lessons": 40, "steps": 24, "batch": 8, "rate": 3e-3, "bf16": False, "seed": 0}
+    names = ("tiny", form, ADDITION, addition().space.signature())
+    return Teaching(CLAIM.format, *names, **(drawn | changes))
+
+
+@pytest.mark.parametrize("form", ["words", "numbers-one", "words-alone"])
+def test_lessons_are_questions_of_the_form_with_answers_of_the_rule_in_balance(form):
+    found = write_lessons(teaching(form, lessons=60), addition(), language())
+    assert len(found) == 60
+    answers = [language().decode(answer, skip_special_tokens=True) for _, answer in found]
+    assert all(answer[-1] == language().eos_token_id for _, answer in found)
+    if form == "words":
+        assert all(set(json.loads(answer)) <= {"1", "2", "3", "4"} for answer in answers)
+    else:
+        assert set(answers) == {'more"}', 'less"}'}
+        assert 15 < sum(answer == 'more"}' for answer in answers) < 45
+        assert all(language().decode(prompt).endswith('{"change":"') for prompt, _ in found)
+
+
+def test_a_column_alone_may_be_taught():
+    prompts = [
+        language().decode(prompt) for prompt, _ in write_lessons(teaching(columns=["share"]), addition(), language())
+    ]
+    assert all("the share of the problems: more or less?" in prompt for prompt in prompts)
+
+
+class KilledError(Exception):
+    """The test's own."""
+
+
+def test_the_training_lowers_the_loss_and_its_checkpoint_is_not_trained_twice(tmp_path):
+    place, losses = str(language_checkpoint()), []
+    checkpoint = teach_reader(
+        tmp_path / "a", teaching(), addition(), *load_language_model(place), lambda *one: losses.append(one)
+    )
+    assert len(losses) == 24
+    assert sum(loss for _, loss in losses[-4:]) < sum(loss for _, loss in losses[:4])
+    before = (checkpoint / "model.safetensors").stat().st_mtime_ns
+    assert teach_reader(tmp_path / "a", teaching(), addition(), *load_language_model(place)) == checkpoint
+    assert (checkpoint / "model.safetensors").stat().st_mtime_ns == before
+    with pytest.raises(InputError, match="holds another taught engineer: seed is 0 there and 1 now"):
+        teach_reader(tmp_path / "a", teaching(seed=1), addition(), *load_language_model(place))
+
+
+def test_the_commands_teach_a_model_and_read_with_it(tmp_path, capsys):
+    words = ["engineer", "teach", str(language_checkpoint()), "--environment", ADDITION, "--out", str(tmp_path / "t")]
+    words += ["--steps", "2", "--batch", "2", "--lessons", "4", "--threads", "1", "--json"]
+    assert main(words) == 0
+    checkpoint = json.loads(capsys.readouterr().out)["checkpoint"]
+    asked = ["engineer", "read", checkpoint, "--environment", ADDITION, "--out", str(tmp_path / "r"), "--pairs", "2"]
+    assert main([*asked, "--forms", "words-one"]) == 0
+    assert "words-one" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["--form", "delta"], "--form delta has no lessons; choose from numbers, words"),
+        (["--form", "rhyme"], "form 'rhyme' is unknown"),
+        (["--steps", "0"], "--steps is 0; choose 1 or more"),
+        (["--rate", "0"], "--rate is 0; choose more than 0"),
+        (["--columns", "speed"], "--columns: 'speed' is unknown"),
+    ],
+)
+def test_bad_lessons_are_refused_in_one_line(tmp_path, capsys, given, said):
+    out = tmp_path / "out"
+    assert main(["engineer", "teach", "some-model", "--environment", ADDITION, "--out", str(out), *given]) == 2
+    assert said in capsys.readouterr().err
+    assert not out.exists()
+    with pytest.raises(InputError):
+        check_teachable(FORMS["words-alone-examples"])
+
+
+@pytest.mark.parametrize("form", ["words", "words-one"])
+def test_the_teacher_asks_the_model_about_a_round(form):
+    true, forecast = (draw_pairs(addition(), 2, seed=0)[place] for place in (0, 1))
+    teacher = ReadingTeacher(str(language_checkpoint()), form)
+    found = teacher.propose(true.evidence[0], true.design, addition().space, jax.random.key(0))
+    assert found.delta is not None or found.error
+    assert found.answer
+    other = ReadingTeacher(str(language_checkpoint()), form, shuffled=True)
+    exchanged = other.propose(true.evidence[0], true.design, addition().space, jax.random.key(0))
+    assert form == "words" or exchanged.answer != found.answer, "the odds follow the figures that are shown"
+    by_forecast = ReadingTeacher(str(language_checkpoint()), form, "forecast")
+    both = msgspec.structs.replace(true.evidence[0], forecast=forecast.truth)
+    assert by_forecast.propose(both, forecast.design, addition().space, jax.random.key(0)).answer
+    lacking = by_forecast.propose(true.evidence[0], true.design, addition().space, jax.random.key(0))
+    assert (lacking.delta, lacking.error) == (None, "the evidence has no forecast")
+    with pytest.raises(InputError, match="form 'rhyme' is unknown"):
+        ReadingTeacher(form="rhyme")
