@@ -286,7 +286,7 @@ class Engineer:
             following, design=msgspec.structs.replace(following.design, version=version)
         )
         delta = attempts[-1].proposal.delta if attempts else None
-        proposed = summarize_delta(delta, self.space) if delta else attempts[-1].proposal.error if attempts else ""
+        proposed = summarize_delta(delta, self.space) if delta else ""  # what is wrong with an answer is a reason
         changes = list_changes(self.design, following.design, self.space)
         line = "; ".join(part for part in (proposed, *following.reasons, f"now {changes}") if part)
         return Decision(following, self.design, evidence, forecast, attempts, trial, comparison, line)
