@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import convert
+from lakewright.core_jax.support import Count, convert
 
 Stratum: TypeAlias = int | str
 """A part of the problems with a share of its own: a map size, a number of terms, the name of a task."""
@@ -33,10 +33,10 @@ def _check_fields(value: msgspec.Struct, where: str) -> None:
 def list_parts(what: str, values: Iterable[T], kind: type[Any] = object) -> tuple[T, ...]:
     """The values. Raises InputError where they are a single one, or one is of another type."""
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InputError(f"space: {what} is {values!r:.60}; give a tuple of them")
+        raise InputError(f"{what} is {values!r:.60}; give a tuple of them")
     found = tuple(values)
     if wrong := [one for one in found if not isinstance(one, kind)]:
-        raise InputError(f"space: {what} has {wrong[0]!r:.60}; give {kind.__name__} objects")
+        raise InputError(f"{what} has {wrong[0]!r:.60}; give {kind.__name__} objects")
     return found
 
 
@@ -64,7 +64,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
     harder: Literal[-1, 0, 1] = 1
     trait: bool = False
     whole: bool = False
-    bins: int = 5
+    bins: Count = 5
     told: tuple[float, ...] = ()
     word: str = ""
 
@@ -75,8 +75,8 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError(f"{where}: its name is a field of an edit; choose an identifier, none of {RESERVED}")
         if self.low > self.high:
             raise InputError(f"{where}: low is {self.low:g}, above high {self.high:g}; exchange them")
-        if self.step <= 0 or self.reach < 0 or self.bins < 1:
-            raise InputError(f"{where}: step is {self.step:g}, reach {self.reach:g}, bins {self.bins}; choose more")
+        if self.step <= 0 or self.reach < 0:
+            raise InputError(f"{where}: step is {self.step:g}, reach {self.reach:g}; choose more")
         if self.trait and (self.whole or not 0 <= self.low <= self.high <= 1):
             raise InputError(f"{where}: a trait is a share of the problems; leave out whole, and choose 0 to 1")
         if self.whole and any(value != int(value) for value in (self.low, self.high, *self.told)):
@@ -93,6 +93,14 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
     def span(self) -> float:
         """high - low."""
         return self.high - self.low
+
+    def check_value(self, value: Any, limits: tuple[float, float], where: str) -> None:
+        """Raises InputError where this is not a value of a design within these limits."""
+        low, high = limits
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
+            raise InputError(f"{where} is {value!r:.20}; choose {low:g} to {high:g}")
+        if self.whole and value != int(value):
+            raise InputError(f"{where} is {value:g}; choose a whole number")
 
     def round_value(self, value: float) -> Value:
         """The nearest value that a design can have, the range aside."""
@@ -173,7 +181,7 @@ class NamedCell(Cell):
         if not isinstance(name, str):
             return tuple.__getitem__(self, name)
         if name not in self.names:
-            raise KeyError(f"{name!r} is no knob; choose from {', '.join(self.names)}")
+            raise KeyError(f"{name!r} is not a knob; choose from {', '.join(self.names)}")
         return (*self.values, *self.given)[self.names.index(name)]
 
 

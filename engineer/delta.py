@@ -80,6 +80,15 @@ def summarize_delta(delta: Delta, space: DesignSpace) -> str:
     return "; ".join(_edit_line(stratum, edit, space) for stratum, edit in edits) or "no edits"
 
 
+def describe_delta(delta: Delta, space: DesignSpace) -> str:
+    """As `summarize_delta`, but a reason that all edits share is given once, at the end."""
+    reasons = {edit.reason for edit in delta.edits.values()}
+    if len(reasons) != 1:
+        return summarize_delta(delta, space)
+    changes = "; ".join(_list_edit(stratum, delta.edits[stratum], space) for stratum in space.sort_strata(delta.edits))
+    return f"{changes} ({make_printable(reasons.pop())})"
+
+
 def list_changes(old: Design, new: Design, space: DesignSpace) -> str:
     """The differences between two designs, such as `5x5 data +0.05 hole -0.1`."""
     parts = []
@@ -186,9 +195,13 @@ def _add_edit(row: Row, edit: Edit | None) -> Row:
 
 
 def _edit_line(stratum: Stratum, edit: Edit, space: DesignSpace) -> str:
+    return f"{_list_edit(stratum, edit, space)} ({make_printable(edit.reason)})"
+
+
+def _list_edit(stratum: Stratum, edit: Edit, space: DesignSpace) -> str:
     changes = [(column.short, edit.changes.get(column.name, 0.0)) for column in space.columns]
     named = ", ".join(f"{name} {change:+.3g}" for name, change in changes if change) or "unchanged"
-    return f"{space.words.label(stratum)} {named} ({make_printable(edit.reason)})"
+    return f"{space.words.label(stratum)} {named}"
 
 
 def make_printable(text: str) -> str:

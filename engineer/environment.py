@@ -14,10 +14,10 @@ from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import assign_shares
 from lakewright.engineer.calls import run_call
-from lakewright.engineer.cells import Cell, Stratum
+from lakewright.engineer.cells import Cell, Stratum, list_parts
 from lakewright.engineer.design import Design
 from lakewright.engineer.space import DesignSpace, check_design
-from lakewright.engineer.tally import Case, Drawn, Tally
+from lakewright.engineer.tally import Case, Drawn, Tally, tally_by_stratum
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -136,8 +136,9 @@ class Environment(abc.ABC):
         within one. Raises InputError on a design of another space, and where `make` fails or gives no problem.
         """
         check_design(design, self.space)
-        if not isinstance(count, int) or count < 0:
-            raise InputError(f"draw: count is {count!r:.20}; give a whole number, at least 0")
+        for name, number in (("count", count), ("first", first)):
+            if not isinstance(number, int) or number < 0:
+                raise InputError(f"draw: {name} is {number!r:.20}; give a whole number, at least 0")
         mix = self.cells(design)
         cells, shares = list(mix), list(mix.values())
         places, _ = assign_shares(shares, first, count)
@@ -244,9 +245,17 @@ class Environment(abc.ABC):
 
 
 def check_environment_type(environment: object, where: str) -> None:
-    """Raises InputError where this is no environment with a space."""
+    """Raises InputError where this is not an environment with a space."""
     if not isinstance(environment, Environment) or not isinstance(getattr(environment, "space", None), DesignSpace):
-        raise InputError(f"{where}: {environment!r:.60} is no Environment with a space; give one")
+        raise InputError(f"{where}: {environment!r:.60} is not an Environment with a space; give one")
+
+
+def check_design_draws(environment: Environment, design: Design) -> None:
+    """Draws one problem of each stratum that a design has a share of. Raises InputError where one cannot be drawn."""
+    share = environment.space.share.name
+    for stratum, row in design.strata.items():
+        if row[share]:
+            environment.draw(design.replace({stratum: {**row, share: 1.0}}), 1, seed=0)
 
 
 class Outcomes(dict[Stratum, Tally]):
@@ -258,29 +267,19 @@ class Outcomes(dict[Stratum, Tally]):
     def of(cls, space: DesignSpace, problems: Iterable[Problem], verdicts: Iterable[Verdict]) -> "Outcomes":
         """The outcomes of problems with these verdicts on their answers."""
         pairs = list(zip(problems, verdicts, strict=True))
-        found: dict[Stratum, list[tuple[Problem, Verdict]]] = defaultdict(list)
-        for pair in pairs:
-            found[pair[0].cell.stratum].append(pair)
-        outcomes = cls({stratum: _count_outcomes(space, found[stratum]) for stratum in space.sort_strata(found)})
+        parts = ((problem.cell, _count_verdict(verdict, space)) for problem, verdict in pairs)
+        outcomes = cls(tally_by_stratum(parts, space))
         outcomes.valid = "".join("01"[verdict.valid] for _, verdict in pairs)
         return outcomes
 
 
-def _count_outcomes(space: DesignSpace, pairs: Sequence[tuple[Problem, Verdict]], *, by_trait: bool = True) -> Tally:
-    verdicts = [verdict for _, verdict in pairs]
-    traits = {}
-    for place in space.traits if by_trait else ():
-        having = [pair for pair in pairs if pair[0].cell.values[place]]
-        traits[space.knobs[place].name] = _count_outcomes(space, having, by_trait=False)
-    return Tally(
-        problems=len(pairs),
-        valid=sum(verdict.valid for verdict in verdicts),
-        failures={name: sum(not one.valid and one.failure == name for one in verdicts) for name in space.failures},
-        grades={name: sum(one.valid and name in one.grades for one in verdicts) for name in space.grades},
-        traits=traits,
-    )
+def _count_verdict(verdict: Verdict, space: DesignSpace) -> Tally:
+    failures = {name: int(not verdict.valid and verdict.failure == name) for name in space.failures}
+    grades = {name: int(verdict.valid and name in verdict.grades) for name in space.grades}
+    return Tally(1, int(verdict.valid), failures, grades)
 
 
 def _check_lengths(problems: Sequence[Any], answers: Sequence[Any]) -> None:
+    problems, answers = list_parts("problems", problems, Problem), list_parts("answers", answers)
     if len(problems) != len(answers):
         raise InputError(f"answers: {len(answers)} for {len(problems)} problems; give one entry for each problem")

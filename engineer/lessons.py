@@ -47,11 +47,14 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of the lessons that the warm-up gives a token model as the engineer."""
 
     rule: Literal["proportional", "rules", "forecast"] = "proportional"
-    """The teacher whose answers are taught, as it is where it seeks what boards are worth in this run."""
+    """The teacher whose answers are taught, where it seeks what boards are worth in this run."""
     power: Power = 1.0
     """The power of that teacher, where it is proportional or forecast."""
     presets: tuple[Annotated[str, one_of(PRESETS)], ...] = ()
     """The evidence presets that it learns to read; without any, the evidence of this run, which it learns sooner."""
+    recorded: str = ""
+    """A folder of runs, such as a study: half of the lessons are evidence that their stages recorded; the rest is drawn
+    at random, as all of it is without a folder."""
 
     def __post_init__(self) -> None:
         self._list_kinds()
@@ -105,12 +108,19 @@ SELDOM = 0.1  # the share of examples with a refused answer, and of earlier roun
 
 
 def synthetic_examples(
-    count: int, design: Design, space: DesignSpace, rounds: int, rng: np.random.Generator, lessons: Lessons
+    count: int,
+    design: Design,
+    space: DesignSpace,
+    rounds: int,
+    rng: np.random.Generator,
+    lessons: Lessons,
+    recorded: Sequence[Evidence] = (),
 ) -> list[tuple[list[str], list[str]]]:
     """`count` pairs (prompt tokens, answer tokens) over the strata of `design`, at a random round of `rounds`.
 
     count: how many examples. design: gives the strata. space: that of the design. rounds: of a run, at least 1. rng: a
-    generator, consumed. lessons: the rule and the evidence.
+    generator, consumed. lessons: the rule and the evidence. recorded: evidence of runs over the same strata, of which
+    every other example is made.
 
     Each round's design is drawn from the step grid and its outcomes at random; which modules show it is drawn from
     the kinds of `lessons`, and sometimes an earlier answer was refused. The answer is that of their rule, applied to
@@ -118,13 +128,36 @@ def synthetic_examples(
     """
     if rounds < 1:
         raise InputError(f"rounds is {rounds}; choose at least 1")
-    return [_draw_example(design, space, rounds, rng, lessons) for _ in range(count)]
+    examples = []
+    for number in range(count):
+        modules = lessons.kinds[int(rng.integers(len(lessons.kinds)))]
+        if recorded and number % 2:
+            evidence = recorded[int(rng.integers(len(recorded)))]
+        else:
+            evidence = _draw_evidence(design, space, rounds, rng, modules, lessons)
+        examples.append(_answer_as_taught(evidence, modules, space, lessons.rule))
+    return examples
 
 
-def _draw_example(
-    design: Design, space: DesignSpace, rounds: int, rng: np.random.Generator, lessons: Lessons
+def _answer_as_taught(
+    evidence: Evidence, modules: Modules, space: DesignSpace, rule: Rule
 ) -> tuple[list[str], list[str]]:
-    modules = lessons.kinds[int(rng.integers(len(lessons.kinds)))]
+    """The shown part of some evidence, and the answer of the rule to it, in tokens."""
+    import jax  # settings are read without it
+
+    # Shuffled evidence looks like any other.
+    view = show_evidence(evidence, msgspec.structs.replace(modules, shuffled=False), jax.random.key(0))
+    return evidence_tokens(view, space), delta_tokens(rule.make_delta(view, evidence.design, space), space)
+
+
+def _draw_evidence(
+    design: Design, space: DesignSpace, rounds: int, rng: np.random.Generator, modules: Modules, lessons: Lessons
+) -> Evidence:
+    """Evidence of a random round.
+
+    design: gives the strata. space: that of the design. rounds: of a run. rng: a generator, consumed. modules: what
+    will be shown. lessons: the rule and how forecasts are fitted.
+    """
     place = int(rng.integers(0, rounds))
     *past, now = [_draw_round(design, space, rng) for _ in range(min(place + 1, MOST_ROUNDS))]
     rows = now.design.strata
@@ -144,11 +177,7 @@ def _draw_example(
     if modules.difficulty:
         forecast = draw_forecast(now.design, space, rng, lessons.difficulty)
         evidence = msgspec.structs.replace(evidence, forecast=forecast)
-    import jax  # settings are read without it
-
-    # Shuffled evidence looks like any other.
-    view = show_evidence(evidence, msgspec.structs.replace(modules, shuffled=False), jax.random.key(0))
-    return evidence_tokens(view, space), delta_tokens(lessons.rule.make_delta(view, now.design, space), space)
+    return evidence
 
 
 def _draw_seldom(rng: np.random.Generator) -> bool:

@@ -37,7 +37,7 @@ def load_class(name: str, registry: Mapping[str, str], kind: str, methods: Seque
     if isinstance(found, type) and (missing := [method for method in methods if not hasattr(found, method)]):
         raise InputError(f"{kind} {name!r:.80}: it has no {missing[0]}; a {kind} has {', '.join(methods)}")
     if not callable(found):
-        raise InputError(f"{kind} {name!r:.80}: {attribute} is no class; name a class")
+        raise InputError(f"{kind} {name!r:.80}: {attribute} is not a class; name a class")
     return found
 
 
@@ -48,7 +48,7 @@ def _import_module(where: str, what: str) -> ModuleType:
             return importlib.import_module(where)
         path = Path(where).resolve()
         if not path.is_file():
-            raise InputError(f"{what}: {where} is no file; check the path")
+            raise InputError(f"{what}: {where} is not a file; check the path")
         name = f"lakewright_plugin_{path.stem}"
         if (known := sys.modules.get(name)) and getattr(known, "__file__", None) == str(path):
             return known
@@ -76,7 +76,7 @@ def checked_options(where: str, name: str, make: Callable[..., Any], options: Ma
 
     Raises InputError where one is not an argument of `make` with a default, or of another type, or outside its range.
     """
-    kind = _options_of(make)
+    kind, options = _options_of(make), convert(options, dict[str, Any], where)
     for option in options:
         if option not in kind.__struct_fields__:
             choices = ", ".join(kind.__struct_fields__) or "none"

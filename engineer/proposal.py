@@ -1,12 +1,15 @@
 """The `Teacher` protocol and its `Proposal`."""
 
+import abc
+import dataclasses
 from collections.abc import Mapping
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol, get_args
 
 import msgspec
 
-from lakewright.engineer.cells import Stratum
-from lakewright.engineer.delta import derive_delta, encode_delta
+from lakewright.core_jax.support import convert
+from lakewright.engineer.cells import Cell, Stratum
+from lakewright.engineer.delta import derive_delta, encode_delta, weigh_cells
 from lakewright.engineer.design import Delta, Design, Row
 from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.random_generators import Key
@@ -66,15 +69,38 @@ def check_space(teacher: Teacher, space: DesignSpace) -> None:
         check(space)
 
 
-class Stateless:
-    """The state of a teacher or a sampler that has none."""
+@dataclasses.dataclass
+class Stateful:
+    """A teacher or a sampler whose state are the fields that are not options, `dataclasses.field(init=False)`, if any.
+
+    Their types say how they are read. Tables by cell are written by the names of the cells.
+    """
+
+    @classmethod
+    def list_state(cls) -> list[dataclasses.Field]:
+        """The fields of the state."""
+        return [field for field in dataclasses.fields(cls) if not field.init]
 
     def state_dict(self) -> dict[str, Any]:
-        """Nothing."""
-        return {}
+        """The state, as JSON values."""
+        return {field.name: _write_state(getattr(self, field.name)) for field in self.list_state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Nothing to restore."""
+        """Restores what `state_dict` gave. Raises InputError where it is of another form."""
+        for field in self.list_state():
+            setattr(self, field.name, _read_state(state[field.name], field.type, f"state: {field.name}"))
+
+
+def _write_state(value: Any) -> Any:
+    table = {str(name): part for name, part in value.items()} if isinstance(value, dict) else value
+    return msgspec.to_builtins(table, str_keys=True)
+
+
+def _read_state(raw: Any, kind: Any, where: str) -> Any:
+    if get_args(kind)[:1] != (Cell,):
+        return convert(raw, kind, where)
+    table = convert(raw, dict[str, Any], where)
+    return {Cell.from_name(name): convert(part, get_args(kind)[1], where, name) for name, part in table.items()}
 
 
 def propose_delta(delta: Delta) -> Proposal:
@@ -85,6 +111,42 @@ def propose_delta(delta: Delta) -> Proposal:
 def propose_nothing() -> Proposal:
     """The proposal that keeps the design."""
     return propose_delta(Delta({}))
+
+
+def success_by_bin(evidence: Evidence, design: Design, space: DesignSpace) -> dict[Cell, float]:
+    """The share of valid answers of a stage's rollouts by cell of the grid.
+
+    evidence, design, space: as of `Teacher.propose`.
+    """
+    totals: dict[Cell, list[int]] = {}
+    for seen in evidence.groups:
+        counts = totals.setdefault(space.bin_cell(seen.cell, design.strata), [0, 0])
+        counts[0] += seen.groups.valid
+        counts[1] += seen.groups.completions
+    return {cell: valid / answers for cell, (valid, answers) in totals.items() if answers}
+
+
+class CellTeacher(Stateful, abc.ABC):
+    """A teacher that weighs cells: after each stage the weights become a design by `weigh_cells`.
+
+    reason: of its edits.
+    """
+
+    reason: ClassVar[str]
+
+    @abc.abstractmethod
+    def weigh(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Mapping[Cell, float]:
+        """The weights of cells, not negative, after a stage with rollouts; without any above 0, the design stays.
+
+        evidence, design, space, key: as of `Teacher.propose`.
+        """
+
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """The design of the weights. Without rollouts, no edits."""
+        weights = self.weigh(evidence, design, space, key) if evidence.groups else {}
+        if not any(weights.values()):
+            return propose_nothing()
+        return propose_rows(design, weigh_cells(weights, design, space), self.reason, space)
 
 
 def propose_rows(design: Design, rows: Mapping[Stratum, Row], reason: str, space: DesignSpace) -> Proposal:

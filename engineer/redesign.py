@@ -10,7 +10,6 @@ after each, by the functions below.
 """
 
 import math
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -18,8 +17,9 @@ import msgspec
 
 from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError, one_line
-from lakewright.engineer.cells import Cell, Stratum
-from lakewright.engineer.delta import list_changes, summarize_delta
+from lakewright.core_jax.support import convert
+from lakewright.engineer.cells import Stratum, list_parts
+from lakewright.engineer.delta import describe_delta, list_changes
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell, make_forecast
 from lakewright.engineer.difficulty.model import DifficultySettings, Objective, Observation, observe_groups
@@ -44,7 +44,7 @@ from lakewright.engineer.steps import (
     negotiate,
     try_rivals,
 )
-from lakewright.engineer.tally import Case, Drawn, Tally
+from lakewright.engineer.tally import Case, Drawn, Tally, tally_by_stratum
 from lakewright.engineer.teachers.models import Tools
 from lakewright.engineer.teachers.registry import METHODS, make_teacher
 from lakewright.engineer.trial.signals import TrialSettings
@@ -135,11 +135,12 @@ class Engineer:
         check_environment_type(environment, "engineer")
         if not isinstance(settings, EngineerSettings):
             raise InputError(f"engineer: settings are {settings!r:.60}; give EngineerSettings")
-        if not isinstance(seed, int) or abs(seed) >= 2**63 or (rounds is not None and rounds < 1):
+        whole = isinstance(seed, int) and (rounds is None or isinstance(rounds, int))
+        if not whole or abs(seed) >= 2**63 or (rounds is not None and rounds < 1):
             raise InputError(f"engineer: seed {seed!r:.30}, rounds {rounds!r:.20}; give whole numbers, rounds from 1")
         self.environment, self.settings, self.rounds, self.seed = environment, settings, rounds, seed
         self.space: DesignSpace = environment.space
-        self.held_out = None if held_out is None else list(held_out)
+        self.held_out = None if held_out is None else list(list_parts("engineer: held_out", held_out))
         if self.held_out == []:
             raise InputError("engineer: held_out is empty; give problems, or leave it out")
         for problem in self.held_out or ():
@@ -181,7 +182,7 @@ class Engineer:
         Raises InputError on a group of another space or of a later design; none of the groups is noted then.
         """
         noted = []
-        for group in groups:
+        for group in list_parts("observe: groups", groups):
             check_cell_of(group, Group, self.space, "group")
             if group.version > self.design.version or not math.isfinite(group.reward):
                 raise InputError(
@@ -210,9 +211,12 @@ class Engineer:
         """
         state, design = self._state, self.design
         groups = [(seen.cell, seen.group) for seen in state.seen]
-        found = self._tally_groups(groups) if outcomes is None else outcomes
-        if not isinstance(found, Mapping) or not all(isinstance(tally, Tally) for tally in found.values()):
-            raise InputError(f"outcomes: {found!r:.60} is not a dict of tallies; give those of Environment.tallies")
+        found = outcomes
+        if found is None:
+            found = tally_by_stratum(((cell, self._count_answers(group)) for cell, group in groups), self.space)
+        for name, table, kind in (("tallies", found, Tally), ("statistics", statistics or {}, Drawn)):
+            if not isinstance(table, Mapping) or not all(isinstance(part, kind) for part in table.values()):
+                raise InputError(f"redesign: {table!r:.60} is not a dict of {name}; give those of Environment.{name}")
         if strange := [stratum for stratum in found if stratum not in self.space.ranks]:
             raise InputError(f"outcomes: {strange[0]!r:.60} is no {self.space.words.stratum} of this environment")
         now = observe_groups(groups)
@@ -232,10 +236,10 @@ class Engineer:
             rounds=self.rounds or state.round + 1,
             problems=len(groups),
             groups=group_by_cell(groups),
-            training=dict(training or {}),
+            training=convert(training or {}, dict[str, float | str], "redesign: training"),
             statistics=dict(statistics or {}),
             forecast=forecast,
-            cases=list(cases),
+            cases=list(list_parts("redesign: cases", cases, Case)),
         )
         before = self.teacher.state_dict()
         try:
@@ -286,9 +290,11 @@ class Engineer:
             following, design=msgspec.structs.replace(following.design, version=version)
         )
         delta = attempts[-1].proposal.delta if attempts else None
-        proposed = summarize_delta(delta, self.space) if delta else attempts[-1].proposal.error if attempts else ""
-        changes = list_changes(self.design, following.design, self.space)
-        line = "; ".join(part for part in (proposed, *following.reasons, f"now {changes}") if part)
+        proposed = describe_delta(delta, self.space) if delta else ""  # what is wrong with an answer is a reason
+        # What an accepted proposal changes has been said; of all others it may differ from what was proposed.
+        accepted = following.source == "proposal" and attempts[-1].verdict.status == "accepted"
+        changes = "" if accepted else f"applied: {list_changes(self.design, following.design, self.space)}"
+        line = "; ".join(part for part in (proposed, *following.reasons, changes) if part)
         return Decision(following, self.design, evidence, forecast, attempts, trial, comparison, line)
 
     def _advance_round(self, decision: Decision, observations: list[Observation], valid: str) -> None:
@@ -310,26 +316,10 @@ class Engineer:
             return None
         return compare_answers([one == "1" for one in before], [one == "1" for one in valid])
 
-    def _tally_groups(self, groups: Sequence[tuple[Cell, results.Group]]) -> dict[Stratum, Tally]:
-        """The tallies of training groups, each answer counting as a problem."""
-        strata: dict[Stratum, list[tuple[Cell, results.Group]]] = defaultdict(list)
-        for cell, group in groups:
-            strata[cell.stratum].append((cell, group))
-        return {stratum: self._count_answers(strata[stratum]) for stratum in self.space.sort_strata(strata)}
-
-    def _count_answers(self, members: Sequence[tuple[Cell, results.Group]], *, by_trait: bool = True) -> Tally:
-        traits = {}
-        for place in self.space.traits if by_trait else ():
-            having = [(cell, group) for cell, group in members if cell.values[place]]
-            traits[self.space.knobs[place].name] = self._count_answers(having, by_trait=False)
-        groups = [group for _, group in members]
-        failures = {name: sum(group.failures.get(name, 0) for group in groups) for name in self.space.failures}
-        return Tally(
-            problems=sum(group.completions for group in groups),
-            valid=sum(group.valid for group in groups),
-            failures=failures,
-            traits=traits,
-        )
+    def _count_answers(self, group: results.Group) -> Tally:
+        """The tally of a training group, each answer counting as a problem."""
+        failures = {name: group.failures.get(name, 0) for name in self.space.failures}
+        return Tally(group.completions, group.valid, failures)
 
     def _held_out_cells(self) -> list[HeldOutCell]:
         if self.held_out is not None:

@@ -65,23 +65,25 @@ class DesignSpace:
 
         Raises InputError where a name is missing, twice there, or not usable.
         """
-        self.strata = list_parts("strata", strata)
-        self.knobs = list_parts("knobs", knobs, Knob)
+        self.strata = list_parts("space: strata", strata)
+        self.knobs = list_parts("space: knobs", knobs, Knob)
         if not isinstance(share, Knob) or (share.low, share.high, share.trait, share.whole) != (0, 1, False, False):
             raise InputError("space: share is not a part; give a Knob from 0 to 1, no trait and not whole")
         self.share = share
         self.columns = (share, *self.knobs)
-        self.givens = list_parts("givens", givens, Given)
-        self.failures = list_parts("failures", failures)
-        self.grades = list_parts("grades", grades)
+        self.givens = list_parts("space: givens", givens, Given)
+        self.failures = list_parts("space: failures", failures)
+        self.grades = list_parts("space: grades", grades)
         self.ranked = ranked
         self.words = words or Words()
-        self.spoken = self.strata if spoken is None else tuple(spoken)
+        if not isinstance(self.words, Words) or not (scale is None or callable(scale)):
+            raise InputError(f"space: words are {words!r:.60}, scale {scale!r:.60}; give Words and a function")
+        self.spoken = self.strata if spoken is None else list_parts("space: spoken", spoken)
+        _check_strata(self.strata)
         self.ranks = {stratum: rank for rank, stratum in enumerate(self.strata)}
         self._scale = scale
         convert(limits or {}, dict[int | str, dict[str, tuple[float, float]]], "space", "limits")
         self._limits = {stratum: dict(given) for stratum, given in (limits or {}).items()}
-        _check_strata(self.strata)
         _check_names("knob", [column.name for column in self.columns] + [given.name for given in self.givens])
         _check_names("failure", self.failures)
         _check_names("grade", self.grades)
@@ -95,10 +97,10 @@ class DesignSpace:
         known = {knob.name: knob for knob in self.knobs}
         for stratum, given in self._limits.items():
             if stratum not in self.ranks:
-                raise InputError(f"space: limits name {stratum!r:.60}, which is no stratum; leave it out")
+                raise InputError(f"space: limits name {stratum!r:.60}, which is not a stratum; leave it out")
             for name, (low, high) in given.items():
                 if name not in known:
-                    raise InputError(f"space: limits.{stratum} name {name!r:.60}, which is no knob; leave it out")
+                    raise InputError(f"space: limits.{stratum} name {name!r:.60}, which is not a knob; leave it out")
                 if not known[name].low <= low <= high <= known[name].high:
                     raise InputError(
                         f"space: limits.{stratum}.{name} is {low:g} to {high:g}; choose a part of "
@@ -127,7 +129,7 @@ class DesignSpace:
 
     def cell(self, stratum: Stratum, *given: Value, **values: Value) -> Cell:
         """A cell by the names of its knobs. Raises InputError on an unknown stratum, knob or value."""
-        if stratum not in self.ranks:
+        if not isinstance(stratum, int | str) or stratum not in self.ranks:
             raise InputError(
                 f"cell: {self.words.stratum} {stratum!r:.60} is unknown; choose from {self._list_strata()}"
             )
@@ -135,9 +137,13 @@ class DesignSpace:
         if set(values) != set(names):
             raise InputError(f"cell: knobs are {', '.join(values) or 'missing'}; give {', '.join(names)}")
         for knob in self.knobs:
-            low, high = (0, 1) if knob.trait else self.limits(stratum, knob)
-            if not low <= values[knob.name] <= high:
-                raise InputError(f"cell: {knob.name} is {values[knob.name]!r:.20}; choose {low:g} to {high:g}")
+            value = values[knob.name]
+            if knob.trait and not isinstance(value, bool) and value not in (0, 1):
+                raise InputError(f"cell: {knob.name} is {value!r:.20}; choose True or False")
+            if not knob.trait:
+                knob.check_value(value, self.limits(stratum, knob), f"cell: {knob.name}")
+        if wrong := [value for value in given if not isinstance(value, int | float)]:
+            raise InputError(f"cell: given is {wrong[0]!r:.20}; give numbers")
         return self.name_cell(Cell(stratum, tuple(knob.convert_value(values[knob.name]) for knob in self.knobs), given))
 
     def name_cell(self, cell: Cell) -> Cell:
@@ -286,7 +292,7 @@ class DesignSpace:
         Shares must sum to one. Raises InputError on an unknown stratum or knob, or a value out of range.
         """
         if not isinstance(rows, Mapping) or not all(isinstance(row, Mapping) for row in rows.values()):
-            raise InputError(f"design: {rows!r:.60} is no table; give a row of share and knobs for each stratum")
+            raise InputError(f"design: {rows!r:.60} is not a table; give a row of share and knobs for each stratum")
         design = Design({stratum: dict(row) for stratum, row in rows.items()}, given=given)
         check_design(design, self)
         return normalize_design(design, self)
@@ -327,7 +333,7 @@ def _check_strata(strata: Sequence[Stratum]) -> None:
             raise InputError(f"space: stratum {stratum!r:.60} is neither a whole number nor a name; use one of these")
         if isinstance(stratum, str) and (not _STRATUM.fullmatch(stratum) or stratum_of(stratum) != stratum):
             raise InputError(
-                f"space: stratum {stratum!r:.60} is no name; use letters, digits and ._:/+-, or a whole number itself"
+                f"space: stratum {stratum!r:.60} is not a name; use letters, digits, ._:/+- or a whole number itself"
             )
     if len(set(strata)) < len(strata):
         twice = next(stratum for stratum in strata if strata.count(stratum) > 1)
@@ -371,7 +377,7 @@ def normalize_design(design: Design, space: DesignSpace) -> Design:
 def check_design(design: Design, space: DesignSpace, where: str = "design") -> None:
     """Raises InputError where a design is none of the space: another stratum or knob, or a value out of range."""
     if not isinstance(design, Design):
-        raise InputError(f"{where}: {design!r:.60} is no Design; make one by space.design")
+        raise InputError(f"{where}: {design!r:.60} is not a Design; make one by space.design")
     path, names = space.words.path, [column.name for column in space.columns]
     if not design.strata:
         raise InputError(f"{where}: {path} is empty; name at least one {space.words.stratum}")
@@ -384,16 +390,12 @@ def check_design(design: Design, space: DesignSpace, where: str = "design") -> N
         if missing := [name for name in names if name not in row]:
             raise InputError(f"{where}: {path}.{stratum}.{missing[0]} is missing; add it")
         for column in space.columns:
-            low, high = space.limits(stratum, column)
-            value = row[column.name]
-            if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
-                raise InputError(
-                    f"{where}: {path}.{stratum}.{column.name} is {value!r:.20}; choose {low:g} to {high:g}"
-                )
-            if column.whole and value != int(value):
-                raise InputError(f"{where}: {path}.{stratum}.{column.name} is {value:g}; choose a whole number")
+            at = f"{where}: {path}.{stratum}.{column.name}"
+            column.check_value(row[column.name], space.limits(stratum, column), at)
     total = math.fsum(row[space.share.name] for row in design.strata.values())
     if abs(total - 1) > NOISE:
         raise InputError(f"{where}: the {space.share.name} of all {path} sum to {total:.4g}, not 1; divide each by it")
     if missing := [given.name for given in space.givens if given.name not in design.given]:
         raise InputError(f"{where}: given.{missing[0]} is missing; add it")
+    if wrong := [name for name, value in design.given.items() if not isinstance(value, int | float)]:
+        raise InputError(f"{where}: given.{wrong[0]} is {design.given[wrong[0]]!r:.20}; give a number")

@@ -87,7 +87,7 @@ def add_rivals(
     key: Key,
     count: int,
 ) -> Proposal:
-    """The proposal with candidates, `count` deltas in all where there are so many.
+    """The proposal with candidates, `count` deltas in all where there are as many.
 
     teacher: is asked. proposal: its first one. evidence, design, space: as in `Teacher.propose`. key: consumed.
     count: of deltas.

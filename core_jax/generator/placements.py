@@ -22,6 +22,7 @@ def draw_board(size: int, agents: int, key: jax.Array, holes: jax.Array | int) -
     """
     hole_key, agent_key = jax.random.split(key)
     drawn = make_lots(jax.random.bits(hole_key, (size * size,)))
+    # Holes are the cells of the smallest lots.
     free = (drawn >= jnp.sort(drawn)[holes]).reshape(size, size)
     starts, goals, fits = place_agents(agents, free, agent_key)
     return Board(~free, starts, goals), fits
@@ -33,6 +34,7 @@ def place_agents(agents: int, free: jax.Array, key: jax.Array) -> tuple[jax.Arra
     A placement has distinct cells, and each start is connected to its goal. A connected pair is drawn for each agent,
     and all pairs are drawn again until no two share a cell: so all placements are equally likely. The key is consumed.
     """
+    # A start has as many lots as cells that it may go to; which of its lots is drawn decides the goal.
     labels, number = label_components(free), jnp.arange(free.size).reshape(free.shape)
     members = jnp.sum(labels.reshape(-1) == labels[..., None], axis=-1) * free
     others = jnp.maximum(members - 1, 0)
@@ -107,6 +109,7 @@ def label_components(free: jax.Array) -> jax.Array:
         smaller = jnp.where(free, jnp.minimum(jnp.minimum(vertical, horizontal), label), count)
         return smaller, jnp.any(smaller != label)
 
+    # Each round every free cell takes the smallest label around it, until none changes.
     own = jnp.where(free, jnp.arange(count).reshape(free.shape), count)
     return jax.lax.while_loop(lambda carry: carry[1], spread, (own, jnp.array(True)))[0]
 

@@ -104,6 +104,7 @@ def by_word(field: jax.Array) -> jax.Array:
 
 def count_cells(cells: jax.Array) -> jax.Array:
     """The number of cells that are set on each board: uint32 [..., N, W] to int32 [..., 32 W], N at most 510."""
+    # Two halves, as a byte counts to 255.
     upper, lower = jnp.array_split(cells, 2, axis=-2)
     return _count_bytes(upper) + _count_bytes(lower)
 
@@ -133,6 +134,7 @@ def by_board(words: jax.Array) -> jax.Array:
 def at_least(sets: Sequence[jax.Array] | jax.Array, most: int) -> list[jax.Array]:
     """The cells that are in at least 1, 2, .. `most` of the sets."""
     found = [jnp.zeros_like(sets[0])] * most
+    # found[k] holds the cells that are in more than k of the sets so far.
     for cells in sets:
         found = [found[0] | cells, *(more | (less & cells) for less, more in itertools.pairwise(found))]
     return found

@@ -77,6 +77,7 @@ def step(
     Args: key, a random key, which is consumed; state, action, params as for `step_env`.
     """
     last, ended, reward, done, info = step_env(state, action, params)
+    # Both are computed and one is taken, as compiled code has no branches by element.
     following = reset(key, params)
     observation, state = jax.tree.map(lambda new, old: jnp.where(done, new, old), following, (last, ended))
     return observation, state, reward, done, info | {"final_observation": last}
@@ -96,6 +97,7 @@ def step_env(
     chex.assert_shape(action, state.positions.shape[:1])
     chex.assert_type(action, int)
     moved, failure, agent = dynamics.step(state.board.holes, state.positions, action.astype(jnp.int32))
+    # An episode that is over stays as it is, whatever the action.
     failure = jnp.where(state.done, Failure.NONE, failure)
     legal = ~state.done & (failure == Failure.NONE)
     positions = jnp.where(legal, moved, state.positions)

@@ -62,7 +62,7 @@ def ending(path: str | Path) -> str:
     """`.jsonl` or `.parquet`; raises InputError on any other ending."""
     form = Path(path).suffix
     if form not in (".jsonl", ".parquet"):
-        raise InputError(f"{path}: the ending {form or '(none)'} is no known format; use .jsonl or .parquet")
+        raise InputError(f"{path}: the ending {form or '(none)'} is not a known format; use .jsonl or .parquet")
     return form
 
 

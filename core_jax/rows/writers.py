@@ -49,7 +49,7 @@ class RowGroups:
         self._rows = 0
 
     def add(self, batch: pa.RecordBatch) -> None:
-        """Writes a row group as soon as it is full."""
+        """Writes each row group when it is full."""
         while self._rows + len(batch) >= ROW_GROUP:
             missing = ROW_GROUP - self._rows
             self._waiting.append(batch.slice(0, missing))

@@ -47,7 +47,7 @@ COLUMNS: dict[str, tuple[pa.DataType, str]] = {
     "path_overlap": (pa.int16(), "cells on the first shortest paths of two or more agents"),
     "mdd_nodes": (pa.int16(), "cells on any shortest path, summed over the agents: the nodes of their MDDs"),
     "mdd_overlap": (pa.int16(), "cells where two agents can be at one time on shortest paths"),
-    "free_cells": (pa.int16(), "cells that are no hole"),
+    "free_cells": (pa.int16(), "cells that are not holes"),
     "density": (pa.float32(), "agents / free cells"),
     "components": (pa.int16(), "connected components of the free cells"),
     "largest_component": (pa.int16(), "cells of the largest of them"),

@@ -34,6 +34,7 @@ from .digests import digest_of as digest_of
 from .digests import list_again as list_again
 from .digests import list_folder as list_folder
 from .digests import listed as listed
+from .digests import unlisted as unlisted
 from .parallel import on_all_cores as on_all_cores
 from .profiling import REST as REST
 from .profiling import in_phase as in_phase

@@ -88,7 +88,7 @@ def refuse_pipe(path: Path) -> None:
 def repeated_key(text: bytes) -> str | None:
     """The first key that an object in a text of JSON has twice, of which readers see only the last; None without one.
 
-    Raises ValueError or RecursionError where it is no JSON, or too deep.
+    Raises ValueError or RecursionError where it is not JSON, or too deep.
     """
     found: list[str] = []
 
@@ -180,7 +180,7 @@ def toml_table(text: str, where: str) -> dict[str, Any]:
     """The table of a TOML text; `where` names its source.
 
     Raises InputError on what no settings need and what is slow to read or cannot be printed: a text that is too long or
-    nested too deeply, or a whole number beyond 64 bits. Raises TOMLDecodeError where the text is no TOML.
+    nested too deeply, or a whole number beyond 64 bits. Raises TOMLDecodeError where the text is not TOML.
     """
     if len(text) > MOST_LETTERS:
         raise InputError(f"{where}: {len(text)} characters of TOML; give at most {MOST_LETTERS}")

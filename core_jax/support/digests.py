@@ -35,6 +35,20 @@ def listed(*paths: Path, writer: str = "") -> Iterator[None]:
     _write_listing(folder, {**_read_listing(folder), **written}, writer)
 
 
+@contextlib.contextmanager
+def unlisted(path: Path) -> Iterator[None]:
+    """Takes a file off the list while the block adds to it; it is listed at the end, also of a block that fails.
+
+    So what is added has to be whole at any moment. A kill leaves the file unlisted.
+    """
+    with contextlib.ExitStack() as listing:
+        listing.enter_context(listed(path))
+        try:
+            yield
+        finally:
+            listing.close()
+
+
 def list_again(path: Path) -> None:
     """Lists a file that is whole but unlisted in a folder with a list, as a kill just after it was written leaves it.
 

@@ -5,8 +5,11 @@ doors. MkDocs calls `on_config` and `on_files`. A door is a room's `__init__.pyi
 """
 
 import ast
+import re
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from mkdocs.config.defaults import MkDocsConfig
 from mkdocs.structure.files import File, Files
@@ -43,10 +46,11 @@ def on_config(config: MkDocsConfig) -> MkDocsConfig:
     named = {page for entry in config.nav for section in entry.values() for page in _pages(section)}
     sections = {name: section for entry in config.nav for name, section in entry.items()}
     sections["Guide"] += sorted(page.name for page in Path(config.docs_dir).glob("*.md") if page.name not in named)
-    studies = sorted(f"lab/{page.name}" for page in Path(config.docs_dir).glob("lab/*.md") if page.stem != "index")
-    sections["Results"].append({"Lab notebook": ["lab/index.md", *studies]})
+    sections["Results"].append({"Lab notebook": ["lab/index.md", *_studies(Path(config.docs_dir) / "lab")]})
     sections["Reference"] += make_pages()
-    sections["Reference"] += [{wing: [_address(name) for name in (wing, *_rooms(wing))]} for wing in WINGS]
+    sections["Reference"] += [
+        {wing: [_address(name) for name in dict.fromkeys((wing, *_rooms(wing)))]} for wing in WINGS
+    ]
     return config
 
 
@@ -57,17 +61,31 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
     for address, content in make_pages().items():
         files.append(File.generated(config, address, content=content))
     for wing in WINGS:
-        files.append(File.generated(config, _address(wing), content=_of_wing(wing)))
-        for room in _rooms(wing):
+        rooms = _rooms(wing)
+        if wing not in rooms:
+            files.append(File.generated(config, _address(wing), content=_of_wing(wing)))
+        for room in rooms:
             files.append(File.generated(config, _address(room), content=_of_room(room)))
     return files
 
 
-def _pages(section: str | list[str]) -> list[str]:
-    return [section] if isinstance(section, str) else section
+def _pages(section: Any) -> Iterator[str]:
+    """The pages of a section of the navigation, and of the sections in it."""
+    if isinstance(section, str):
+        yield section
+    else:
+        for part in section.values() if isinstance(section, dict) else section:
+            yield from _pages(part)
+
+
+def _studies(lab: Path) -> list[str]:
+    """The pages of the notebook, in the order of its index."""
+    named = dict.fromkeys(re.findall(r"^\| \[.*?\]\(([\w-]+\.md)\) \|", (lab / "index.md").read_text(), re.M))
+    return [f"lab/{name}" for name in named]
 
 
 def _rooms(wing: str) -> list[str]:
+    """The rooms of a wing that have a door, the wing itself among them if it has one."""
     doors = sorted((ROOT / wing).rglob("__init__.pyi"))
     return [".".join(door.parent.relative_to(ROOT).parts) for door in doors]
 

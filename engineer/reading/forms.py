@@ -221,7 +221,7 @@ def make_steps(signs: Mapping[Stratum, Mapping[str, int]], asked: str, space: De
 
 
 def _read_changes(text: str, form: Form, design: Design, space: DesignSpace) -> Delta:
-    """The delta of an answer in words. Raises InputError where it is no JSON of the schema."""
+    """The delta of an answer in text. Raises InputError where it is not JSON of the schema."""
     words = dict[str, dict[str, Literal["more", "same", "less"]]]
     try:
         found = msgspec.json.decode(text.rpartition("ANSWER:")[2].strip(), type=words)

@@ -22,7 +22,10 @@ from lakewright.engineer.teachers.proportional import ProportionalTeacher
 
 Kind = Literal["outcomes", "forecast"]
 KINDS: tuple[Kind, ...] = ("outcomes", "forecast")
-RULES = {"outcomes": ProportionalTeacher(), "forecast": ForecastTeacher()}
+RULES: dict[Kind, ProportionalTeacher | ForecastTeacher] = {
+    "outcomes": ProportionalTeacher(),
+    "forecast": ForecastTeacher(),
+}
 """The rule whose changes say what evidence decides, by what is shown."""
 STRATA = 3  # of a design
 PROBLEMS = 25  # held-out ones of each combination of traits of a stratum

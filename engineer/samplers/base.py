@@ -8,7 +8,7 @@ import msgspec
 from lakewright.core_jax.results import Group
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, Problem
-from lakewright.engineer.proposal import Stateless
+from lakewright.engineer.proposal import Stateful
 from lakewright.engineer.random_generators import Key
 
 Rollout: TypeAlias = tuple[Problem, Group]
@@ -58,7 +58,7 @@ class Sampler(Protocol):
         """Restores what `state_dict` gave."""
 
 
-class MemorylessSampler(Stateless):
+class MemorylessSampler(Stateful):
     """A sampler that learns nothing from a stage's rollouts."""
 
     def learn(self, rollouts: Sequence[Rollout], stage: int, environment: Environment) -> None:

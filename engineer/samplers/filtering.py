@@ -14,9 +14,9 @@ Pool = Annotated[float, msgspec.Meta(gt=0, le=100)]
 
 
 class SflSampler(MemorylessSampler):
-    """Of `pool` x count fresh problems that are rolled out, those of the largest p (1 - p) are `mix` of the stage's;
-    the rest are fresh problems that were not rolled out, as in the paper, also if the budget allows no larger pool.
-    They come in an order of their own chance.
+    """Of `pool` x count fresh problems that are rolled out, those of the largest p (1 - p) are `mix` of the stage's.
+    The rest are fresh problems that were not rolled out, as in the paper, also if the budget allows no larger pool.
+    They come in a random order.
     """
 
     def __init__(self, pool: Pool = 2.0, mix: Share = 0.5) -> None:
@@ -39,7 +39,7 @@ class SflSampler(MemorylessSampler):
 
 class DapoSampler(MemorylessSampler):
     """Fresh problems are rolled out, and those with 0 < correct < G selected, until there are enough, or `rounds` x
-    count have been rolled out, or the budget allows no more; the rest is filled with the first of those that were
+    count have been rolled out, or the budget allows no more. The rest is filled with the first of those that were
     rejected, and with problems that were not rolled out.
     """
 

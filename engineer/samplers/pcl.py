@@ -1,34 +1,36 @@
 """PCL, prompt curriculum learning: Gao et al. 2025, arXiv 2510.01135."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from dataclasses import dataclass, field
+from typing import Annotated
 
 import msgspec
 import numpy as np
 
 from lakewright.core_jax.support import Count, Positive, Share
 from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.proposal import Stateful
 from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.samplers.base import Fresh, Rollout, Sampled, Score
 
 Pool = Annotated[float, msgspec.Meta(ge=1, le=100)]
 
 
-class PclSampler:
+@dataclass
+class PclSampler(Stateful):
     """Of `pool` x count fresh problems those are trained on whose predicted rate of valid answers V is nearest to
     `target`.
 
     Nothing is rolled out for it: V is a logistic regression (scikit-learn, C = `strength`) on the features that the
-    environment gives a problem, fitted to the success of the last `window` problems that were trained on; the paper's V
+    environment gives a problem, fitted to the success of the last `window` problems that were trained on. The paper's V
     is a language model with a head. Before anything was trained on, all problems are fresh.
     """
 
-    def __init__(self, pool: Pool = 4.0, target: Share = 0.5, strength: Positive = 1.0, window: Count = 2048) -> None:
-        self.pool = pool
-        self.target = target
-        self.strength = strength
-        self.window = window
-        self.seen: list[list[float]] = []  # rows of features, and the success
+    pool: Pool = 4.0
+    target: Share = 0.5
+    strength: Positive = 1.0
+    window: Count = 2048
+    seen: list[list[float]] = field(default_factory=list, init=False)  # rows of features, and the success
 
     def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
         """The problems of intermediate predicted difficulty, in an order of their own chance."""
@@ -60,11 +62,3 @@ class PclSampler:
         """Notes the success on the problems of a stage."""
         self.seen += [[*environment.features(problem), group.success] for problem, group in rollouts]
         self.seen = self.seen[-self.window :]
-
-    def state_dict(self) -> dict[str, Any]:
-        """Features and success of the latest problems."""
-        return {"seen": self.seen}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Features and success of the latest problems."""
-        self.seen = list(state["seen"])

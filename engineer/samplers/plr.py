@@ -1,13 +1,15 @@
 """PLR, prioritised level replay: Jiang et al. 2021, arXiv 2010.03934; scores as in SFL, without a critic."""
 
 from collections.abc import Sequence
-from typing import Annotated, Any
+from dataclasses import dataclass, field
+from typing import Annotated
 
 import msgspec
 import numpy as np
 
-from lakewright.core_jax.support import Count, Share, convert
+from lakewright.core_jax.support import Count, Share
 from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.proposal import Stateful
 from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.samplers.base import Fresh, Rollout, Sampled, Score
 
@@ -22,7 +24,8 @@ class Level(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     stage: int
 
 
-class PlrSampler:
+@dataclass
+class PlrSampler(Stateful):
     """`replay` of a stage's problems, or as many as there are, are of earlier stages, drawn without replacement by
 
         P_i = (1 - staleness) h_i / sum(h) + staleness (c - C_i) / sum(c - C),    h_i = rank_i^(-1 / beta),
@@ -31,13 +34,12 @@ class PlrSampler:
     The `capacity` levels of the largest scores are stored. A replayed problem is scored again by the stage's rollouts.
     """
 
-    def __init__(self, replay: Share = 0.5, staleness: Share = 0.3, beta: Beta = 0.1, capacity: Count = 1024) -> None:
-        self.replay = replay
-        self.staleness = staleness
-        self.beta = beta
-        self.capacity = capacity
-        self.levels: list[Level] = []
-        self.stage = 0
+    replay: Share = 0.5
+    staleness: Share = 0.3
+    beta: Beta = 0.1
+    capacity: Count = 1024
+    stage: int = field(default=0, init=False)  # the one to come
+    levels: list[Level] = field(default_factory=list, init=False)
 
     def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
         """Old problems by rank and staleness, and fresh ones; nothing is rolled out for it."""
@@ -65,12 +67,3 @@ class PlrSampler:
             levels[problem.key] = Level(problem, group.learnability, stage)
         self.levels = sorted(levels.values(), key=lambda level: -level.score)[: self.capacity]
         self.stage = stage + 1
-
-    def state_dict(self) -> dict[str, Any]:
-        """The levels and the stage to come."""
-        return {"stage": self.stage, "levels": msgspec.to_builtins(self.levels)}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The levels and the stage to come."""
-        self.stage = state["stage"]
-        self.levels = [convert(level, Level, "sampler state") for level in state["levels"]]

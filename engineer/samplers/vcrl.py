@@ -1,13 +1,14 @@
 """VCRL, variance-based curriculum: Jiang et al. 2025, arXiv 2509.19803."""
 
 from collections.abc import Sequence
-from typing import Any
+from dataclasses import dataclass, field
 
 import msgspec
 
 from lakewright.core_jax.results import Group
-from lakewright.core_jax.support import Count, Share, convert
+from lakewright.core_jax.support import Count, Share
 from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.proposal import Stateful
 from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.samplers.base import Fresh, Rollout, Sampled, Score
 
@@ -19,7 +20,8 @@ class Remembered(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     priority: float
 
 
-class VcrlSampler:
+@dataclass
+class VcrlSampler(Stateful):
     """Fresh problems are rolled out, and those with p >= threshold trained on, where p is the variance of a group's
     verdicts k (G - k) / (G (G - 1)) over the most that it can be. The places of the others are filled from a memory of
     problems that once had as much, the largest priority first, and then with the best of the others.
@@ -29,13 +31,12 @@ class VcrlSampler:
     it: in the paper 0.3 for 20 steps, then 0.8.
     """
 
-    def __init__(self, first: Share = 0.3, later: Share = 0.8, momentum: Share = 0.9, capacity: Count = 1024) -> None:
-        self.first = first
-        self.later = later
-        self.momentum = momentum
-        self.capacity = capacity
-        self.memory: list[Remembered] = []
-        self.stage = 0
+    first: Share = 0.3
+    later: Share = 0.8
+    momentum: Share = 0.9
+    capacity: Count = 1024
+    stage: int = field(default=0, init=False)  # the one to come
+    memory: list[Remembered] = field(default_factory=list, init=False)
 
     def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
         """The problems above the threshold, then the memory's, then the best of the rest."""
@@ -61,15 +62,6 @@ class VcrlSampler:
         useful = (known for known in memory.values() if known.priority >= self.later)
         self.memory = sorted(useful, key=lambda known: -known.priority)[: self.capacity]
         self.stage = stage + 1
-
-    def state_dict(self) -> dict[str, Any]:
-        """The memory and the stage to come."""
-        return {"stage": self.stage, "memory": msgspec.to_builtins(self.memory)}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The memory and the stage to come."""
-        self.stage = state["stage"]
-        self.memory = [convert(known, Remembered, "sampler state") for known in state["memory"]]
 
 
 def spread_of(group: Group) -> float:

@@ -1,21 +1,19 @@
 """AdaRFT: a target difficulty that follows the success rate. Shi et al. 2025, arXiv 2504.05520."""
 
 import math
-from typing import Any
+from dataclasses import dataclass, field
 
 from lakewright.core_jax.support import Count, Share, Weight
 from lakewright.engineer.cells import Cell
-from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence.evidence import Evidence
-from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
+from lakewright.engineer.proposal import CellTeacher
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
 
-REASON = "the cells nearest to the target difficulty"
 
-
-class AdaRFTTeacher:
+@dataclass
+class AdaRFTTeacher(CellTeacher):
     """d <- clip(d + eta tanh(alpha (R - beta)), 0, 1), with R the success rate of the stage's training rollouts.
 
     The next stage draws from the `nearest` cells of the grid, those whose difficulty is nearest to d, all alike. The
@@ -23,38 +21,27 @@ class AdaRFTTeacher:
     paper's scale is 0 .. 100 with eta = 50, alpha = 2, beta = 0.5.
     """
 
-    def __init__(self, eta: Weight = 0.5, alpha: Weight = 2.0, beta: Share = 0.5, nearest: Count = 10) -> None:
-        self.eta = eta
-        self.alpha = alpha
-        self.beta = beta
-        self.nearest = nearest
-        self.target: float | None = None
+    reason = "the cells nearest to the target difficulty"
+    eta: Weight = 0.5
+    alpha: Weight = 2.0
+    beta: Share = 0.5
+    nearest: Count = 10
+    target: float | None = field(default=None, init=False)
 
-    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
-        """The cells about the moved target. Deterministic. Without rollouts, no edits."""
+    def weigh(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> dict[Cell, float]:
+        """The cells about the moved target, all alike. Deterministic."""
         completions = sum(cell.groups.completions for cell in evidence.groups)
-        if not completions:
-            return propose_nothing()
         success = sum(cell.groups.valid for cell in evidence.groups) / completions
         if self.target is None:
             self.target = sum(
                 space.hardness(cell, design.strata) * share for cell, share in space.cells(design).items()
             )
         self.target = self.move_target(self.target, success)
-        weights = dict.fromkeys(self._list_near(design, space), 1.0)
-        return propose_rows(design, weigh_cells(weights, design, space), REASON, space)
+        return dict.fromkeys(self._list_near(design, space), 1.0)
 
     def move_target(self, target: float, success: float) -> float:
         """The target after a success rate."""
         return min(1.0, max(0.0, target + self.eta * math.tanh(self.alpha * (success - self.beta))))
-
-    def state_dict(self) -> dict[str, Any]:
-        """The target difficulty."""
-        return {"target": self.target}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The target difficulty."""
-        self.target = state["target"]
 
     def _list_near(self, design: Design, space: DesignSpace) -> list[Cell]:
         def measure_distance(cell: Cell) -> float:

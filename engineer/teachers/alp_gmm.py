@@ -1,7 +1,8 @@
 """ALP-GMM: absolute learning progress and a Gaussian mixture. Portelas et al. 2019, arXiv 1910.07224."""
 
 import warnings
-from typing import Annotated, Any
+from dataclasses import dataclass, field
+from typing import Annotated
 
 import msgspec
 import numpy as np
@@ -12,7 +13,7 @@ from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design, Row
 from lakewright.engineer.evidence.evidence import CellGroups, Evidence
 from lakewright.engineer.plugins import Draws
-from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
+from lakewright.engineer.proposal import Proposal, Stateful, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.space import DesignSpace, normalize_rows
 
@@ -22,7 +23,8 @@ Components = Annotated[int, msgspec.Meta(ge=FEWEST)]
 First = Annotated[int, msgspec.Meta(ge=2 * FEWEST)]
 
 
-class AlpGmmTeacher:
+@dataclass
+class AlpGmmTeacher(Stateful):
     """Tasks theta = (rank of the stratum, levels, traits), each 0 .. 1; a stage gives the success rate R of each cell.
 
     ALP(theta) = abs(R - R'), where R' belongs to the nearest task of earlier stages. A Gaussian mixture is fitted to
@@ -32,21 +34,20 @@ class AlpGmmTeacher:
     design.
     """
 
-    def __init__(
-        self, random: Share = 0.2, components: Components = 6, first: First = 8, window: Count = 128, draws: Draws = 128
-    ) -> None:
-        if window < first:
+    random: Share = 0.2
+    components: Components = 6
+    first: First = 8
+    window: Count = 128
+    draws: Draws = 128
+    seen: list[list[float]] = field(default_factory=list, init=False)  # rows of theta and R
+    points: list[list[float]] = field(default_factory=list, init=False)  # rows of theta and ALP
+
+    def __post_init__(self) -> None:
+        if self.window < self.first:
             raise InputError(
-                f"teacher_options: window is {window}, less than first {first}, so that no mixture is ever fitted; "
-                f"choose at least {first}"
+                f"teacher_options: window is {self.window}, less than first {self.first}, so that no mixture is ever "
+                f"fitted; choose at least {self.first}"
             )
-        self.random = random
-        self.components = components
-        self.first = first
-        self.window = window
-        self.draws = draws
-        self.seen: list[list[float]] = []  # rows of theta and R
-        self.points: list[list[float]] = []  # rows of theta and ALP
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The design of the drawn tasks. Without rollouts, no edits."""
@@ -65,14 +66,6 @@ class AlpGmmTeacher:
                 self.points.append([*row[:-1], abs(row[-1] - float(old[nearest, -1]))])
         self.seen = [*self.seen, *rows][-self.window :]
         self.points = self.points[-self.window :]
-
-    def state_dict(self) -> dict[str, Any]:
-        """Tasks with their success rates, and with their learning progress."""
-        return {"seen": list(self.seen), "points": list(self.points)}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Tasks with their success rates, and with their learning progress."""
-        self.seen, self.points = list(state["seen"]), list(state["points"])
 
     def _draw_tasks(self, rng: np.random.Generator, axes: int) -> np.ndarray:
         """float [draws, axes]"""

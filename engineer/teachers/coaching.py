@@ -3,7 +3,7 @@
 Stojanovski et al. 2025, arXiv 2505.24760, and its training example (`training/trainers/ray_grpo_trainer.py`).
 """
 
-from typing import Any
+from dataclasses import dataclass, field
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Natural, Share
@@ -12,12 +12,13 @@ from lakewright.engineer.delta import make_edit
 from lakewright.engineer.design import Delta, Design, Edit
 from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.evidence.vocabulary import TOO_EASY, TOO_HARD, vocabulary_of
-from lakewright.engineer.proposal import Proposal, propose_delta
+from lakewright.engineer.proposal import Proposal, Stateful, propose_delta
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
 
 
-class CoachingTeacher:
+@dataclass
+class CoachingTeacher(Stateful):
     """Per stratum, with R the share of valid answers among its training rollouts since its last decision:
 
     R > success: every knob one step harder. R < failure: every knob one step easier. Else, or with at most `last`
@@ -27,13 +28,16 @@ class CoachingTeacher:
     the value that problems have, and stops at the ends of its range.
     """
 
-    def __init__(self, success: Share = 0.7, failure: Share = 0.3, last: Natural = 0) -> None:
-        if failure > success:
-            raise InputError(f"teacher_options: failure is {failure:g}, more than success {success:g}; choose less")
-        self.success = success
-        self.failure = failure
-        self.last = last
-        self.counts: dict[str, list[int]] = {}  # answers and valid ones by stratum
+    success: Share = 0.7
+    failure: Share = 0.3
+    last: Natural = 0
+    counts: dict[str, list[int]] = field(default_factory=dict, init=False)  # answers and valid ones by stratum
+
+    def __post_init__(self) -> None:
+        if self.failure > self.success:
+            raise InputError(
+                f"teacher_options: failure is {self.failure:g}, more than success {self.success:g}; choose less"
+            )
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The delta of the rule. Deterministic. Without rollouts, no edits."""
@@ -51,14 +55,6 @@ class CoachingTeacher:
             if edit := _make_edit(stratum, way, design, space):
                 edits[stratum] = edit
         return propose_delta(Delta(edits))
-
-    def state_dict(self) -> dict[str, Any]:
-        """Answers and valid ones since the last decision, by stratum."""
-        return {"counts": {name: list(counts) for name, counts in self.counts.items()}}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Answers and valid ones since the last decision, by stratum."""
-        self.counts = {name: list(counts) for name, counts in state["counts"].items()}
 
 
 def _make_edit(stratum: Stratum, way: int, design: Design, space: DesignSpace) -> Edit | None:

@@ -14,7 +14,7 @@ from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.evidence.vocabulary import STRIDES
 from lakewright.engineer.proposal import (
     Proposal,
-    Stateless,
+    Stateful,
     Teacher,
     check_space,
     propose_delta,
@@ -28,7 +28,7 @@ from lakewright.engineer.teachers.rules import can_step
 Tilt = Annotated[float, msgspec.Meta(ge=-20, le=20)]  # beyond, all data are of one stratum
 
 
-class FixedTeacher(Stateless):
+class FixedTeacher(Stateful):
     """Proposes no edits: the paper's fixed config."""
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
@@ -36,7 +36,7 @@ class FixedTeacher(Stateless):
         return propose_nothing()
 
 
-class StaticTeacher(Stateless):
+class StaticTeacher(Stateful):
     """Goes to one design and stays: `values` of the knobs for all strata, data in proportion to size ** `tilt`.
 
     The size of a stratum is its number, or its rank from 1 where strata are names; `cost` of the teacher `difficulty`
@@ -78,7 +78,7 @@ def list_designs() -> list[dict[str, float]]:
     return [dict(zip(("hole_ratio", "wait_ratio", "tilt"), design, strict=True)) for design in grid]
 
 
-class DomainRandomisationTeacher(Stateless):
+class DomainRandomisationTeacher(Stateful):
     """theta ~ U(box) (Tobin et al. 2017, arXiv 1703.06907): knobs uniform in their ranges, and shares uniform on the
     simplex, drawn again for every stage. The sampler of the same name draws theta for every few problems instead.
     """
@@ -101,7 +101,7 @@ def _drawn_range(stratum: Stratum, knob: Knob, space: DesignSpace) -> tuple[floa
     return (0.0, 1.0) if knob.trait else space.limits(stratum, knob)
 
 
-class RandomTeacher(Stateless):
+class RandomTeacher(Stateful):
     """Edits a uniform number of strata, each in a uniform number of columns, by steps that stay inside their ranges."""
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
@@ -175,7 +175,7 @@ def _turn_signs(row: Row, edit: Edit, space: DesignSpace, rng: np.random.Generat
     return make_edit(space, "a random edit of the same size as another teacher's", changes)
 
 
-class SaboteurTeacher(Stateless):
+class SaboteurTeacher(Stateful):
     """A test of the defences: it always asks for the problems from which least can be learned.
 
     All data to the stratum whose valid rate v has the least v (1 - v), the last of several; and every stratum as hard

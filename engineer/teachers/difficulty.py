@@ -10,13 +10,13 @@ from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
 from lakewright.engineer.difficulty.model import value_of
 from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.plugins import Power
-from lakewright.engineer.proposal import Proposal, Stateless, propose_nothing, propose_rows
+from lakewright.engineer.proposal import Proposal, Stateful, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers.controls import size_of
 
 
-class DifficultyTeacher(Stateless):
+class DifficultyTeacher(Stateful):
     """q_c ~ h_c l_c^power r_c / s_c^length over the held-out cells c; h_c is the share of the held-out problems,
     l_c = p_c (1 - p_c), and s_c the size of the stratum: its number, or its rank from 1.
 

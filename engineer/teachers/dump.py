@@ -1,24 +1,24 @@
 """DUMP: UCB on the magnitude of the advantage. Wang et al. 2025, arXiv 2504.09710."""
 
 import math
-from typing import Annotated, Any
+from dataclasses import dataclass, field
+from typing import Annotated
 
 import msgspec
 
 from lakewright.core_jax.support import Count
 from lakewright.engineer.cells import Cell
-from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence.evidence import Evidence
-from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
+from lakewright.engineer.proposal import CellTeacher
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
 
-REASON = "the cells of the largest upper confidence bound of the advantage"
 Temperature = Annotated[float, msgspec.Meta(ge=0.01)]  # less, and exp(UCB / tau) overflows
 
 
-class DumpTeacher:
+@dataclass
+class DumpTeacher(CellTeacher):
     """p_c ~ exp(UCB_c / tau) over the grid of cells, with
 
         UCB_c = L_c + sqrt(2 ln(n + 1) / (n_c + 1)),
@@ -28,23 +28,20 @@ class DumpTeacher:
     `weigh_cells`.
     """
 
-    def __init__(self, tau: Temperature = 0.1, window: Count = 300) -> None:
-        self.tau = tau
-        self.window = window
-        self.counts: dict[Cell, int] = {}
-        self.recent: dict[Cell, list[tuple[int, float]]] = {}  # groups and their mean advantage, a stage each
+    reason = "the cells of the largest upper confidence bound of the advantage"
+    tau: Temperature = 0.1
+    window: Count = 300
+    counts: dict[Cell, int] = field(default_factory=dict, init=False)
+    recent: dict[Cell, list[tuple[int, float]]] = field(default_factory=dict, init=False)  # groups, mean advantage
 
-    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
-        """The design of p. Deterministic. Without rollouts, no edits."""
-        if not evidence.groups:
-            return propose_nothing()
+    def weigh(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> dict[Cell, float]:
+        """p, not normalised. Deterministic."""
         for seen in evidence.groups:
             cell = space.bin_cell(seen.cell, design.strata)
             self._add_groups(cell, seen.groups.groups, seen.groups.advantage)
         bounds = {cell: self.upper_bound(cell) for cell in space.grid(design.strata)}
         top = max(bounds.values())
-        weights = {cell: math.exp((bound - top) / self.tau) for cell, bound in bounds.items()}
-        return propose_rows(design, weigh_cells(weights, design, space), REASON, space)
+        return {cell: math.exp((bound - top) / self.tau) for cell, bound in bounds.items()}
 
     def upper_bound(self, cell: Cell) -> float:
         """UCB of a cell."""
@@ -53,18 +50,6 @@ class DumpTeacher:
         mean = sum(count * value for count, value in parts) / groups if groups else 0.0
         total = sum(self.counts.values())
         return mean + math.sqrt(2 * math.log(total + 1) / (self.counts.get(cell, 0) + 1))
-
-    def state_dict(self) -> dict[str, Any]:
-        """n and the window of each cell."""
-        recent = {str(cell): [list(part) for part in parts] for cell, parts in self.recent.items()}
-        return {"counts": {str(cell): count for cell, count in self.counts.items()}, "recent": recent}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """n and the window of each cell."""
-        self.counts = {Cell.from_name(name): count for name, count in state["counts"].items()}
-        self.recent = {
-            Cell.from_name(name): [(count, value) for count, value in parts] for name, parts in state["recent"].items()
-        }
 
     def _add_groups(self, cell: Cell, groups: int, advantage: float) -> None:
         self.counts[cell] = self.counts.get(cell, 0) + groups

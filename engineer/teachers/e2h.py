@@ -9,14 +9,14 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Weight
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence.evidence import Evidence
-from lakewright.engineer.proposal import Proposal, Stateless, propose_rows
+from lakewright.engineer.proposal import Proposal, Stateful, propose_rows
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace, normalize_rows
 
 Sigma = Annotated[float, msgspec.Meta(ge=0.05)]  # less, and all bells may be 0
 
 
-class EasyToHardTeacher(Stateless):
+class EasyToHardTeacher(Stateful):
     """Shares by a schedule over the K strata, ranked i = 0 .. K - 1; knobs stay.
 
     With x = t / T, from 0 at the first stage to 1 at the last, and the floor m = 2 / (K (K + 1)):

@@ -8,13 +8,13 @@ from lakewright.engineer.difficulty.model import value_of
 from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.evidence.vocabulary import FRONTIER, TOO_EASY, TOO_HARD, vocabulary_of
 from lakewright.engineer.plugins import Power
-from lakewright.engineer.proposal import Proposal, Stateless, propose_delta
+from lakewright.engineer.proposal import Proposal, Stateful, propose_delta
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers.rules import make_step_edit, strides_toward
 
 
-class ForecastTeacher(Stateless):
+class ForecastTeacher(Stateful):
     """q_c ~ v_c^power r_c over the cells c of which evidence in tokens tells the forecast (`DesignSpace.told_cells`).
 
     v_c is p (1 - p), or 1 - p where the model's objective is the regret, p being the forecast's P(valid); r_c is the

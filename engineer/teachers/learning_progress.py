@@ -3,23 +3,21 @@
 The formulas are those of `LearningProgress` in Syllabus, https://github.com/RyanNavillus/Syllabus.
 """
 
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Cell
-from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence.evidence import Evidence
-from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
+from lakewright.engineer.proposal import CellTeacher, success_by_bin
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
 
-REASON = "the cells whose success rate changes"
 
-
-class LearningProgressTeacher:
+@dataclass
+class LearningProgressTeacher(CellTeacher):
     """A fast and a slow mean of the success rate R_c of each cell, both 0 at first:
 
         fast <- alpha R + (1 - alpha) fast,    slow <- alpha fast + (1 - alpha) slow,    LP = abs(f(fast) - f(slow)),
@@ -30,19 +28,19 @@ class LearningProgressTeacher:
     rolled out; the source evaluates all of its tasks.
     """
 
-    def __init__(self, alpha: Share = 0.1, theta: Share = 0.1) -> None:
-        self.alpha = alpha
-        self.theta = theta
-        self.means: dict[Cell, tuple[float, float]] = {}  # fast and slow
+    reason = "the cells whose success rate changes"
+    alpha: Share = 0.1
+    theta: Share = 0.1
+    means: dict[Cell, tuple[float, float]] = field(default_factory=dict, init=False)  # fast and slow
 
-    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
-        """The design of p. Deterministic. Without rollouts, no edits."""
-        if not evidence.groups:
-            return propose_nothing()
-        self._update_means(evidence, design, space)
+    def weigh(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> dict[Cell, float]:
+        """p. Deterministic."""
+        for cell, success in success_by_bin(evidence, design, space).items():
+            fast, slow = self.means.get(cell, (0.0, 0.0))
+            fast = self.alpha * success + (1 - self.alpha) * fast
+            self.means[cell] = fast, self.alpha * fast + (1 - self.alpha) * slow
         cells = space.grid(design.strata)
-        weights = dict(zip(cells, self.weigh_progress([self.measure_progress(cell) for cell in cells]), strict=True))
-        return propose_rows(design, weigh_cells(weights, design, space), REASON, space)
+        return dict(zip(cells, self.weigh_progress([self.measure_progress(cell) for cell in cells]), strict=True))
 
     def measure_progress(self, cell: Cell) -> float:
         """LP of a cell."""
@@ -58,26 +56,6 @@ class LearningProgressTeacher:
         weights[chosen] = 1 / (1 + np.exp(-away / (found[chosen].std() or 1.0)))
         return (weights / weights.sum()).tolist()
 
-    def state_dict(self) -> dict[str, Any]:
-        """The fast and the slow mean by cell."""
-        return {"means": {str(cell): list(means) for cell, means in self.means.items()}}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """The fast and the slow mean by cell."""
-        self.means = {Cell.from_name(name): (float(fast), float(slow)) for name, (fast, slow) in state["means"].items()}
-
     def _stretch_rate(self, p: float) -> float:
         below = p + self.theta * (1 - 2 * p)
         return p * (1 - self.theta) / below if below else 0.0
-
-    def _update_means(self, evidence: Evidence, design: Design, space: DesignSpace) -> None:
-        totals: dict[Cell, list[int]] = {}
-        for seen in evidence.groups:
-            counts = totals.setdefault(space.bin_cell(seen.cell, design.strata), [0, 0])
-            counts[0] += seen.groups.valid
-            counts[1] += seen.groups.completions
-        for cell, (valid, answers) in totals.items():
-            fast, slow = self.means.get(cell, (0.0, 0.0))
-            if answers:
-                fast = self.alpha * valid / answers + (1 - self.alpha) * fast
-                self.means[cell] = fast, self.alpha * fast + (1 - self.alpha) * slow

@@ -14,7 +14,7 @@ from lakewright.engineer.evidence.evidence import Evidence, show_evidence
 from lakewright.engineer.evidence.modules import EvidenceSettings, fit_to_budget
 from lakewright.engineer.evidence.text_form import evidence_text, token_estimate
 from lakewright.engineer.evidence.vocabulary import STRIDES
-from lakewright.engineer.proposal import Proposal, Stateless
+from lakewright.engineer.proposal import Proposal, Stateful
 from lakewright.engineer.random_generators import Key, numpy_rng, split_key
 from lakewright.engineer.space import DesignSpace
 
@@ -59,7 +59,7 @@ Ask = Callable[[list[Message], dict[str, Any], int], Reply]
 """Asks a model: messages, the JSON schema of the answer, and a seed. Raises UnansweredError."""
 
 
-class LlmTeacher(Stateless):
+class LlmTeacher(Stateful):
     """Asks `ask` for `proposals` answers; the first that can be used is the delta, the others are tried with it.
 
     inline: whether the reasoning is a part of the JSON, for servers that let a model write nothing else.
@@ -206,7 +206,7 @@ def _explain_column(column: Knob, space: DesignSpace) -> str:
 
 
 def _write_form(strata: Sequence[Stratum], space: DesignSpace, *, summary: bool) -> str:
-    """The form of an answer. It is no JSON itself, as small models copy an example to the letter."""
+    """The form of an answer. It is not JSON itself, as small models copy an example to the letter."""
     edit = ",".join(['"reason":"<why>"', *(f'"{column.name}":<change>' for column in space.columns)])
     edits = ",".join(f'"{stratum}":{{{edit}}}' for stratum in strata)
     last = ',"summary":"<summary>"' if summary else ""

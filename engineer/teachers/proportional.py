@@ -9,7 +9,7 @@ from lakewright.engineer.difficulty.model import Objective, value_of
 from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.evidence.vocabulary import vocabulary_of
 from lakewright.engineer.plugins import Power
-from lakewright.engineer.proposal import Proposal, Stateless, propose_delta
+from lakewright.engineer.proposal import Proposal, Stateful, propose_delta
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally
@@ -18,12 +18,12 @@ from lakewright.engineer.teachers.rules import RulesTeacher, list_outcomes, make
 Kind = TypeVar("Kind", bool, int | str)
 
 
-class ProportionalTeacher(Stateless):
+class ProportionalTeacher(Stateful):
     """Data d_s ~ w_s^power over the strata s, as Prioritized Level Replay does with levels (arXiv 2010.03934).
 
     With v the valid rate of a stratum, w = v (1 - v), or 1 - v where the objective is the regret. The problems of a
-    stratum that have a trait and those that lack it share its data by the same formula, so that a trait goes where it
-    fails; its share stays where one of the two rates is unknown. These columns move by two steps at most; levels move
+    stratum that have a trait and those that lack it share its data by the same formula, so a trait goes where it fails.
+    Its share stays where one of the two rates is unknown. These columns move by two steps at most; levels move
     as the threshold rule moves them that seeks the same objective. A stratum without outcomes stays.
     """
 

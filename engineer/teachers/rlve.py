@@ -1,20 +1,19 @@
 """RLVE's rule: the level rises by one where the hardest level is solved. Zeng et al. 2025, arXiv 2511.07317."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Annotated, Any
 
 import msgspec
 
-from lakewright.core_jax.support import Count, Share, convert
+from lakewright.core_jax.support import Count, Share
 from lakewright.engineer.cells import Cell, Stratum
-from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence.evidence import Evidence
-from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
+from lakewright.engineer.proposal import CellTeacher
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
 
-REASON = "the window of levels whose hardest is not solved yet"
 Levels = Annotated[int, msgspec.Meta(ge=2, le=100)]
 
 
@@ -27,7 +26,8 @@ class Track(msgspec.Struct):
     valid: int = 0
 
 
-class RlveTeacher:
+@dataclass
+class RlveTeacher(CellTeacher):
     """Problems are drawn uniformly from the levels l .. h. With R_h the share of valid answers at level h since the
     last check, and a check once there are `prompts` problems of that level,
 
@@ -38,17 +38,15 @@ class RlveTeacher:
     and all get equal shares.
     """
 
-    def __init__(self, threshold: Share = 0.9, window: Levels = 4, levels: Levels = 12, prompts: Count = 8) -> None:
-        self.threshold = threshold
-        self.window = window
-        self.levels = levels
-        self.prompts = prompts
-        self.tracks: dict[str, Track] = {}
+    reason = "the window of levels whose hardest is not solved yet"
+    threshold: Share = 0.9
+    window: Levels = 4
+    levels: Levels = 12
+    prompts: Count = 8
+    tracks: dict[str, Track] = field(default_factory=dict, init=False)  # by stratum, where these have no order
 
-    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
-        """The design of the windows. Deterministic. Without rollouts, no edits."""
-        if not evidence.groups:
-            return propose_nothing()
+    def weigh(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> dict[Cell, float]:
+        """The cells of the windows. Deterministic."""
         for seen in evidence.groups:
             if seen.cell.stratum in design.strata:
                 track = self._find_track(seen.cell.stratum, space)
@@ -63,7 +61,7 @@ class RlveTeacher:
         for strata in parts:
             cells = self.list_window(strata, design, space)
             weights |= dict.fromkeys(cells, 1.0 if space.ranked else 1 / len(cells))
-        return propose_rows(design, weigh_cells(weights, design, space), REASON, space)
+        return weights
 
     def find_level(self, cell: Cell, design: Design, space: DesignSpace) -> int:
         """0 .. levels - 1."""
@@ -77,18 +75,10 @@ class RlveTeacher:
         window = [cell for cell in grid if lowest <= self.find_level(cell, design, space) <= hardest]
         return window or [min(grid, key=lambda cell: space.hardness(cell, design.strata))]
 
-    def state_dict(self) -> dict[str, Any]:
-        """h, and what was counted since the last check; by stratum, where these have no order."""
-        return {"tracks": {name: msgspec.to_builtins(track) for name, track in self.tracks.items()}}
-
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """h, and what was counted since the last check."""
-        if "hardest" in state:  # of a version that counted each stage by itself
-            self.tracks = {"": Track(state["hardest"])}
-        else:
-            self.tracks = {
-                name: convert(track, Track, "teacher state: tracks") for name, track in state["tracks"].items()
-            }
+        """As `Stateful.load_state_dict`; also of a version that counted each stage by itself."""
+        old = {"tracks": {"": {"hardest": state["hardest"]}}} if "hardest" in state else state
+        super().load_state_dict(old)
 
     def _find_track(self, stratum: Stratum, space: DesignSpace) -> Track:
         return self.tracks.setdefault("" if space.ranked else str(stratum), Track())

@@ -11,13 +11,13 @@ from lakewright.engineer.design import Delta, Design, Edit, Row
 from lakewright.engineer.difficulty.model import Objective
 from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.evidence.vocabulary import FRONTIER, STRIDES, TOO_EASY, TOO_HARD, because_token, vocabulary_of
-from lakewright.engineer.proposal import Proposal, Stateless, propose_delta
+from lakewright.engineer.proposal import Proposal, Stateful, propose_delta
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally
 
 
-class RulesTeacher(Stateless):
+class RulesTeacher(Stateful):
     """Per stratum, by the valid rate v (reasoning-gym's coaching rule, with the paper's advice on data):
 
     v > harder_above: harder, and a bit less data. v < easier_below: easier, and less data, as it gives no signal.

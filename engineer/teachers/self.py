@@ -11,7 +11,7 @@ from lakewright.engineer.evidence.evidence import Evidence, show_evidence
 from lakewright.engineer.evidence.modules import EvidenceSettings, fit_to_budget
 from lakewright.engineer.evidence.token_form import evidence_tokens, read_tokens
 from lakewright.engineer.evidence.vocabulary import DeltaGrammar
-from lakewright.engineer.proposal import Proposal, Spoken, Stateless
+from lakewright.engineer.proposal import Proposal, Spoken, Stateful
 from lakewright.engineer.random_generators import Key, numpy_rng, split_key
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers.llm import Message, Reply, ask_about, parse_answer, prompt_text, propose_replies
@@ -20,7 +20,7 @@ Allowed = Callable[[Sequence[str]], tuple[str, ...]]
 Decode = Callable[[list[str], Allowed], list[str]]
 
 
-class SelfTeacher(Stateless):
+class SelfTeacher(Stateful):
     """Asks `decode`, which maps prompt tokens and a function prefix -> allowed next tokens to answer tokens.
 
     It is shown what `settings` switch on; its own answer is its summary of the round.
@@ -32,17 +32,22 @@ class SelfTeacher(Stateless):
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The checkpoint's delta; whatever tokens come back, a proposal, with an error where they make no delta."""
-        view = show_evidence(evidence, self.settings.chosen(), key)
-        view, cut = fit_to_budget(view, self.settings.budget, lambda view: len(evidence_tokens(view, space)))
-        prompt = evidence_tokens(view, space)
+        prompt, cut = _ask_in_tokens(evidence, space, self.settings, key)
         answer = self.decode(prompt, DeltaGrammar(space, design.strata).allowed)
         # Whatever came back must go into a file: what is not text is written as escapes.
         text = " ".join(map(str, answer)).encode(errors="backslashreplace").decode()
-        try:
-            delta, error = read_tokens(answer, space), ""
-        except InputError as problem:
-            delta, error = None, str(problem)
+        (found,) = read_token_answers([answer], space)
+        delta, error = (found, "") if isinstance(found, Delta) else (None, str(found))
         return Proposal(" ".join(prompt), text, delta, error, summary=text, cut=cut, tokens=len(answer))
+
+
+def _ask_in_tokens(
+    evidence: Evidence, space: DesignSpace, settings: EvidenceSettings, key: Key
+) -> tuple[list[str], tuple[str, ...]]:
+    """The prompt of what `settings` show, and what was cut from it."""
+    view = show_evidence(evidence, settings.chosen(), key)
+    view, cut = fit_to_budget(view, settings.budget, lambda view: len(evidence_tokens(view, space)))
+    return evidence_tokens(view, space), cut
 
 
 Sample = Callable[[list[str], Allowed, int], list[list[str]]]
@@ -61,7 +66,7 @@ SampleJson = Callable[[list[Message], dict[str, Any], int], Said]
 A = TypeVar("A")
 
 
-class SelfTrainedTeacher(Stateless):
+class SelfTrainedTeacher(Stateful):
     """Asks `sample` for a group of answers: the first that makes a delta is proposed, the others are its candidates.
 
     The training that follows from what they earn is the loop's.
@@ -74,9 +79,7 @@ class SelfTrainedTeacher(Stateless):
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The checkpoint's deltas, an answer a line; with an error where no answer makes one."""
         showing, asking = split_key(key)
-        view = show_evidence(evidence, self.settings.chosen(), showing)
-        view, cut = fit_to_budget(view, self.settings.budget, lambda view: len(evidence_tokens(view, space)))
-        prompt = evidence_tokens(view, space)
+        prompt, cut = _ask_in_tokens(evidence, space, self.settings, showing)
         seed = int(numpy_rng(asking).integers(2**31))
         answers = self.sample(prompt, DeltaGrammar(space, design.strata).allowed, seed)
         text = "\n".join(" ".join(answer) for answer in answers)
@@ -95,7 +98,7 @@ class SelfTrainedTeacher(Stateless):
         )
 
 
-class SelfTrainedLlmTeacher(Stateless):
+class SelfTrainedLlmTeacher(Stateful):
     """As `SelfTrainedTeacher`, for a language model: it answers in JSON at once, without a thought before it."""
 
     def __init__(self, sample: SampleJson, settings: EvidenceSettings) -> None:

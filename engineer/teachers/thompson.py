@@ -1,24 +1,22 @@
 """Thompson sampling on informative groups."""
 
 from collections import Counter
-from typing import Any
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Cell
-from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.plugins import Draws
-from lakewright.engineer.proposal import Proposal, propose_nothing, propose_rows
+from lakewright.engineer.proposal import CellTeacher
 from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.space import DesignSpace
 
-REASON = "the cells whose groups are most likely informative"
 
-
-class ThompsonTeacher:
+@dataclass
+class ThompsonTeacher(CellTeacher):
     """A Beta posterior of "a group's rewards are not all equal" for each cell; Thompson 1933, Chapelle and Li 2011.
 
     With s informative and f other groups of a cell in a stage: S <- decay S + s and F <- decay F + f. For each of
@@ -26,29 +24,19 @@ class ThompsonTeacher:
     largest; the shares of the slots become a design by `weigh_cells`.
     """
 
-    def __init__(self, decay: Share = 0.8, draws: Draws = 256) -> None:
-        self.decay = decay
-        self.draws = draws
-        self.counts: dict[Cell, tuple[float, float]] = {}
+    reason = "the cells whose groups are most likely informative"
+    decay: Share = 0.8
+    draws: Draws = 256
+    counts: dict[Cell, tuple[float, float]] = field(default_factory=dict, init=False)  # S and F
 
-    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
-        """The design of the slots. Without rollouts, no edits."""
-        if not evidence.groups:
-            return propose_nothing()
+    def weigh(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> dict[Cell, float]:
+        """The slots of each cell."""
         self._update_counts(evidence, design, space)
         cells, rng = space.grid(design.strata), numpy_rng(key)
         counts = np.array([self.counts.get(cell, (0.0, 0.0)) for cell in cells])
         drawn = rng.beta(1 + counts[:, 0], 1 + counts[:, 1], size=(self.draws, len(cells)))
         slots = Counter(cells[place] for place in drawn.argmax(axis=1))
-        return propose_rows(design, weigh_cells(slots, design, space), REASON, space)
-
-    def state_dict(self) -> dict[str, Any]:
-        """S and F by cell."""
-        return {"counts": {str(cell): list(counts) for cell, counts in self.counts.items()}}
-
-    def load_state_dict(self, state: dict[str, Any]) -> None:
-        """S and F by cell."""
-        self.counts = {Cell.from_name(name): (float(s), float(f)) for name, (s, f) in state["counts"].items()}
+        return {cell: float(count) for cell, count in slots.items()}
 
     def _update_counts(self, evidence: Evidence, design: Design, space: DesignSpace) -> None:
         self.counts = {cell: (self.decay * s, self.decay * f) for cell, (s, f) in self.counts.items()}

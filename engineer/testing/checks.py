@@ -13,9 +13,10 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Environment, check_environment_type
 from lakewright.engineer.testing.isolation import CallError, Calls, watch_process
-from lakewright.engineer.testing.properties import EQUAL, EVERY, Properties
+from lakewright.engineer.testing.parts import Share, try_parts
+from lakewright.engineer.testing.properties import EQUAL, EVERY, Properties, find_given
 from lakewright.engineer.testing.redraw import draw_elsewhere
-from lakewright.engineer.testing.report import Fault, Report, report_text
+from lakewright.engineer.testing.report import RETURNS, Fault, Report, report_text
 from lakewright.engineer.testing.trials import encode_problem
 
 SECONDS, LIMIT = 20.0, 30.0
@@ -46,6 +47,7 @@ def find_faults(
     maker: Sequence[str] = (),
     name: str = "",
     tick: Callable[[], None] = lambda: None,
+    share: Share | None = None,
 ) -> Report:
     """The report on an environment, with its faults.
 
@@ -55,6 +57,7 @@ def find_faults(
     maker: the words from which another process makes the environment, see `redraw`; by default those of its class.
     name: for the report; by default that of the class.
     tick: called several times a second.
+    share: gives parts of the check to other processes, which make the environment by `maker`; by default none are.
 
     Raises InputError where the environment is none, or the machine cannot copy a process.
     """
@@ -66,6 +69,9 @@ def find_faults(
         raise InputError(f"check: seconds is {seconds:g}, limit {limit:g}; choose more than 0")
     maker = maker or _find_maker(environment)
     begun = time.monotonic()
+    if share and maker:
+        found = _try_shared(environment, maker, seconds, limit, share)
+        return msgspec.structs.replace(found, environment=name, seconds=time.monotonic() - begun)
 
     def try_all(calls: Calls, send: Callable[[bytes], None]) -> None:
         _try_properties(environment, calls, send, seconds, maker)
@@ -73,7 +79,7 @@ def find_faults(
     report, faults = Report(environment=name), []
     for message in watch_process(try_all, limit, tick):
         if isinstance(message, CallError):
-            faults.append(Fault("the code returns", *message.args))
+            faults.append(Fault(RETURNS, *message.args))
             continue
         kind, value = msgspec.json.decode(message)
         if kind == "fault":
@@ -83,12 +89,21 @@ def find_faults(
     return msgspec.structs.replace(report, faults=faults, seconds=time.monotonic() - begun)
 
 
+def _try_shared(environment: Environment, maker: Sequence[str], seconds: float, limit: float, share: Share) -> Report:
+    """The report of a check whose parts other processes try."""
+    properties, faults, ended = try_parts(environment, maker, PATIENCE * seconds, seconds, limit, share)
+    if not ended and not any(fault.name == EQUAL for fault in faults):
+        fault = _compare_elsewhere(properties, maker, limit)
+        faults += [fault] if fault else []
+    return msgspec.structs.replace(properties.report, faults=faults)
+
+
 def _try_properties(
     environment: Environment, calls: Calls, send: Callable[[bytes], None], seconds: float, maker: Sequence[str]
 ) -> None:
     """Sends each fault, and the report after each property, so that an early end of this process loses nothing."""
     report = Report(environment="")
-    properties = Properties(environment, calls, report, _find_given(environment))
+    properties = Properties(environment, calls, report, find_given(environment))
 
     def try_property(name: str, property: Callable[[], Fault | None]) -> Fault | None:
         try:
@@ -133,12 +148,6 @@ def _compare_elsewhere(properties: Properties, maker: Sequence[str], limit: floa
             said = "another process gave another problem; take all chance from rng, none from hashes, sets or clocks"
             return Fault(EQUAL, said, str(case))
     return None
-
-
-def _find_given(environment: Environment) -> dict[str, float]:
-    """The values of the givens: those of the design that the environment begins with, else the middle ones."""
-    start = getattr(environment, "start", None)
-    return dict(start().given) if start else {given.name: given.middle for given in environment.space.givens}
 
 
 def _find_maker(environment: Environment) -> tuple[str, ...]:

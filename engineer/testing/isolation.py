@@ -1,5 +1,6 @@
 """Code of an environment in a process of its own: what never returns, exits or forks ends there and is named."""
 
+import ctypes
 import mmap
 import os
 import select
@@ -18,6 +19,7 @@ T = TypeVar("T")
 
 ROOM = 8192  # bytes of memory in which a process says what it does
 HEAD = struct.Struct("dI")  # when the call began, 0 where none is under way, and the length of the case
+PR_SET_PDEATHSIG = 1  # of <sys/prctl.h>
 GRACE = 2.0  # seconds that code which ignores a signal gets
 
 
@@ -89,6 +91,8 @@ def _work_and_exit(
     """The new process: what it prints goes to standard error, as standard output is for the report."""
     code = 3
     try:
+        if sys.platform == "linux":  # ends with the process that watches it, however that one ends
+            ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         os.setsid()
         os.dup2(2, 1)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

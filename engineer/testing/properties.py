@@ -3,7 +3,7 @@
 import itertools
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
 from hypothesis import strategies as st
@@ -47,22 +47,38 @@ class Properties:
 
     def try_cells(self, until: float) -> Fault | None:
         """Problems of every stratum come at every bound and bin."""
-        listed = self.listed
-        cases = [Draw(cell, 0, 0) for cell in listed]
-        fault = find_smallest(EVERY, cases, None, self._try_cell, str, until)
+        return self.judge_cells(self.draw_cells(self.listed, until))
+
+    def draw_cells(self, some: Sequence[Cell], until: float) -> Fault | None:
+        """Problems come of some of the cells at bounds and bins."""
+        return find_smallest(EVERY, [Draw(cell, 0, 0) for cell in some], None, self._try_cell, str, until)
+
+    def judge_cells(self, fault: Fault | None) -> Fault | None:
+        """The fault of drawing the cells at bounds and bins, or what it shows: a stratum without problems."""
         tried, undrawable = len(self.problems), sum(map(len, self.report.undrawable.values()))
-        self.report.cells, self.report.drawn = len(listed), tried
+        self.report.cells, self.report.drawn = len(self.listed), tried
         if fault or not tried:
             return fault or Fault(EVERY, "drawable is False for all cells; correct it", "the space")
-        if left := len(listed) - tried - undrawable:
+        if left := len(self.listed) - tried - undrawable:
             self.report.warnings.append(
-                f"time was up before {left} of {len(listed)} cells were drawn; give more seconds"
+                f"time was up before {left} of {len(self.listed)} cells were drawn; give more seconds"
             )
         for stratum in self.space.strata:
-            mine = {cell for cell in listed if cell.stratum == stratum}
+            mine = {cell for cell in self.listed if cell.stratum == stratum}
             if mine and len(self.report.undrawable.get(str(stratum), ())) == len(mine):
                 return Fault("every stratum is drawn", "no cell of it can be drawn; leave it out", f"stratum {stratum}")
         return None
+
+    def list_problems(self) -> list[tuple[int, Problem, float]]:
+        """The problems of the cells at bounds and bins: the place of each cell, its problem, the seconds it took."""
+        places = {cell: place for place, cell in enumerate(self.listed)}
+        return [(places[draw.cell], problem, self.took[draw]) for draw, problem in self.problems.items()]
+
+    def add_problems(self, problems: Iterable[tuple[int, Problem, float]]) -> None:
+        """Adds problems that another process drew, as it listed them."""
+        for place, problem, took in problems:
+            draw = Draw(self.listed[place], 0, 0)
+            self.problems[draw], self.took[draw] = problem, took
 
     def try_between(self, until: float) -> Fault | None:
         """Problems come at other values, seeds and indices, too."""
@@ -293,6 +309,12 @@ class Properties:
             (self.read_any_delta, 0.85),
             (self.measure_rates, 1.0),
         ]
+
+
+def find_given(environment: Environment) -> dict[str, float]:
+    """The values of the givens: those of the design that the environment begins with, else the middle ones."""
+    start = getattr(environment, "start", None)
+    return dict(start().given) if start else {given.name: given.middle for given in environment.space.givens}
 
 
 class _Drawable:

@@ -4,6 +4,8 @@ import msgspec
 
 from lakewright.core_jax.errors import one_line
 
+RETURNS = "the code returns"  # the property that does not hold where a process ended or a call did not
+
 
 class Fault(msgspec.Struct, frozen=True):
     """A property that does not hold.

@@ -124,10 +124,7 @@ class Trials:
     def draw(self, design: Design, count: int, seed: int, first: int = 0) -> list[Problem]:
         """Problems of a design."""
         case = f"{show_design(design)}, seed {seed}, problems {first} to {first + count - 1}"
-        problems = self.calls.run_call("draw", case, lambda: self.environment.draw(design, count, seed, first))
-        if not isinstance(problems, list) or len(problems) != count:
-            raise CallError(f"draw gave {problems!r:.60}; return a list of {count} problems")
-        return [self._check_json(problem) for problem in problems]
+        return self._draw_list("draw", case, lambda: self.environment.draw(design, count, seed, first), count)
 
     def mix(self, design: Design) -> dict[Cell, float]:
         """The share of each canonical cell of the problems of a design."""
@@ -136,9 +133,12 @@ class Trials:
     def draw_cell(self, cell: Cell, count: int, seed: int) -> list[Problem]:
         """Problems of a canonical cell, as a trial draws them."""
         case = f"cell {cell}, seed {seed}, {count} problems"
-        problems = self.calls.run_call("draw_cell", case, lambda: self.environment.draw_cell(cell, count, seed))
+        return self._draw_list("draw_cell", case, lambda: self.environment.draw_cell(cell, count, seed), count)
+
+    def _draw_list(self, what: str, case: str, draw: Callable[[], list[Problem]], count: int) -> list[Problem]:
+        problems = self.calls.run_call(what, case, draw)
         if not isinstance(problems, list) or len(problems) != count:
-            raise CallError(f"draw_cell gave {problems!r:.60}; return a list of {count} problems")
+            raise CallError(f"{what} gave {problems!r:.60}; return a list of {count} problems")
         return [self._check_json(problem) for problem in problems]
 
     def judge(self, problem: Problem, answer: str) -> Verdict:

@@ -120,8 +120,8 @@ def try_beside_current(
     """The current design and its rivals by successive halving: after each round the worse half of the rivals leaves.
 
     work: what is rolled out. current, rivals: the designs. priors: what the difficulty model expects of each rival
-    beyond the current design; none where it has no say. proposed: the place among the rivals of the proposal as it was
-    made, where it is tried. `choose_rival` decides between the one that stays to the end and the current design.
+    beyond the current design; empty where it is not asked. proposed: the place of the first proposal among the rivals,
+    where it is tried. `choose_rival` decides between the one that stays to the end and the current design.
     """
     mix, others = work.environment.mix(current), [work.environment.mix(rival) for rival in rivals]
     places, leads = list(range(len(rivals))), [NO_LEAD for _ in rivals]

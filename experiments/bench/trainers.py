@@ -25,6 +25,7 @@ from lakewright.experiments.trainers.source import ProblemSource
 STEPS = ((8, 8), (64, 8), (256, 16))  # problems, and answers to each
 REPEATS = 20
 OUTCOMES = 100_000  # of a folder that was in use for long
+NEW = 64  # outcomes since its last decision
 MODEL = {"hidden_size": 256, "intermediate_size": 512, "num_hidden_layers": 4, "num_attention_heads": 4, "head_dim": 64}
 TRAINED = {"max_steps": 8, "per_device_train_batch_size": 64, "num_generations": 8, "max_completion_length": 64}
 
@@ -76,12 +77,13 @@ class TrlStep(msgspec.Struct, frozen=True):
 
 
 class TrainersBench(msgspec.Struct, frozen=True):
-    """reading: seconds in which `status` reads OUTCOMES outcomes, as each decision does."""
+    """first_decision, decision: seconds of one on OUTCOMES outcomes that are all new, and of one on NEW after these."""
 
     machine: dict[str, Any]
     costs: list[StepCost]
     trl: TrlStep
-    reading: float
+    first_decision: float
+    decision: float
 
 
 def measure_rates() -> TrainersBench:
@@ -91,10 +93,13 @@ def measure_rates() -> TrainersBench:
         costs = [_measure_step(fresh, *step) for step in STEPS]
         _fill_folder(used, OUTCOMES)
         costs += [_measure_step(used, *step, outcomes=OUTCOMES) for step in STEPS]
-        begun = time.perf_counter()
-        EngineerFolder(used).status()
-        reading = time.perf_counter() - begun
-        return TrainersBench(describe_machine(), costs, _measure_trl(Path(name) / "trl"), reading)
+        first = _measure_decision(used)
+        decisions = []
+        for _ in range(3):
+            _fill_folder(used, NEW)
+            decisions.append(_measure_decision(used))
+        trl = _measure_trl(Path(name) / "trl")
+        return TrainersBench(describe_machine(), costs, trl, first, statistics.median(decisions))
 
 
 def _begin_folder(path: Path) -> Path:
@@ -105,6 +110,12 @@ def _fill_folder(path: Path, outcomes: int) -> None:
     source, recorder = ProblemSource(path, seed=1), OutcomeRecorder(path)
     for problem in source.take(outcomes // 16):
         recorder.record(problem, [problem.answer] * 16, tokens=[9] * 16)
+
+
+def _measure_decision(path: Path) -> float:
+    begun = time.perf_counter()
+    EngineerFolder(path).next()
+    return time.perf_counter() - begun
 
 
 def _measure_step(path: Path, problems: int, answers: int, outcomes: int = 0) -> StepCost:
@@ -197,5 +208,8 @@ def format_table(bench: TrainersBench) -> str:
         f"{1000 * step.folder_seconds:.2f} ms ({step.share:.2%}) draw and record"
     )
     about = ", ".join(f"{name} {value}" for name, value in bench.machine.items())
-    reading = f"{OUTCOMES:,} outcomes are read in {bench.reading:.1f} s, as at each decision"
+    reading = (
+        f"a decision on {NEW} new outcomes after {OUTCOMES:,} takes {bench.decision:.2f} s; "
+        f"on all of them, had they not been read before, {bench.first_decision:.1f} s"
+    )
     return "\n".join([about, "", *format_markdown(head, costs), "", f"- {trl}", f"- {reading}"])

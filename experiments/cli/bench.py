@@ -1,5 +1,6 @@
 """`lakewright bench`: how fast this machine does the work."""
 
+import importlib
 import importlib.util
 from pathlib import Path
 from typing import Annotated, Literal
@@ -27,10 +28,12 @@ def bench(
     files: Annotated[bool, INSTEAD] = False,
     environments: Annotated[bool, INSTEAD] = False,
     trainers: Annotated[bool, INSTEAD] = False,
+    digests: Annotated[bool, INSTEAD] = False,
     pogema: Path | None = None,
     campaign: Annotated[int | None, INSTEAD] = None,
     corruption: Annotated[int | None, INSTEAD] = None,
     case: int | None = None,
+    commands: str = "",
     seed: int = 0,
     journal: Path | None = None,
     where: Annotated[ExecutorOptions, Parameter(name="*")] = ExecutorOptions(),  # noqa: B008
@@ -45,20 +48,18 @@ def bench(
         files: Measure commands on files instead, and the core's own rates.
         environments: Measure the Gymnasium environments instead: joint moves of random play.
         trainers: Measure what an engineer's folder costs a step of a trainer instead.
+        digests: Measure what share of commands lists and checks the SHA-256 of files instead.
         pogema: A Python that has POGEMA, which is measured with them.
         campaign: Check the labels of this many fresh boards of teams against another solver instead.
         corruption: Damage so many files that commands read, one at a time, and judge what the commands do instead.
         case: Only the case of this number of a corruption campaign.
+        commands: Only commands of a corruption campaign whose name holds one of these texts, with commas between them.
         seed: The same seed gives the same boards or damages of a campaign.
         journal: Keep what a campaign has finished in this file, and resume from there.
     """
-    if sweeps or sampling or files or trainers:
-        from lakewright.experiments.bench import files as of_files
-        from lakewright.experiments.bench import sampling as of_sampling
-        from lakewright.experiments.bench import sweeps as of_sweeps
-        from lakewright.experiments.bench import trainers as of_trainers
-
-        other = of_sweeps if sweeps else of_sampling if sampling else of_files if files else of_trainers
+    others = {"sweeps": sweeps, "sampling": sampling, "files": files, "trainers": trainers, "digests": digests}
+    if chosen := [name for name, wanted in others.items() if wanted]:
+        other = importlib.import_module(f"lakewright.experiments.bench.{chosen[0]}")
         print_found(other.measure_rates(), json, other.format_table)
         return 0
     if campaign is not None:
@@ -66,7 +67,7 @@ def bench(
     if where.chosen() != HERE:
         raise InputError("--executor and --workers are for --campaign; rates are measured in this process")
     if corruption is not None:
-        return _corrupt_files(corruption, case, seed, journal, json)
+        return _corrupt_files(corruption, case, commands, seed, journal, json)
     from lakewright.experiments.bench import lake
     from lakewright.experiments.bench.measurement import format_table
 
@@ -99,8 +100,11 @@ def _check_labels(
     return int(any(total.wrong for total in found))
 
 
-def _corrupt_files(count: int, case: int | None, seed: int, journal: Path | None, json: bool) -> int:
-    """The exit code is 1 where a result is silently different, or a command ends in a traceback or not at all."""
+def _corrupt_files(count: int, case: int | None, commands: str, seed: int, journal: Path | None, json: bool) -> int:
+    """The exit code is 1 where a result is silently different, or a command ends in a traceback or not at all.
+
+    The arguments are the options of the command.
+    """
     if count < 1:
         raise InputError(f"--corruption is {count}; give at least 1")
     for name, value in (("--seed", seed), ("--case", case or 0)):
@@ -111,6 +115,6 @@ def _corrupt_files(count: int, case: int | None, seed: int, journal: Path | None
     from lakewright.experiments.corruption.campaign import corrupt_files, format_totals, has_faults
 
     with progress("corruption", count, "cases") as bar:
-        found = corrupt_files(main, count, seed, journal, case, bar.update)
+        found = corrupt_files(main, count, seed, journal, case, bar.update, commands)
     print_found(found, json, format_totals)
     return int(has_faults(found))

@@ -1,5 +1,6 @@
 """`lakewright check`: whether an environment keeps what every environment promises."""
 
+import functools
 import importlib.util
 import time
 from typing import Annotated
@@ -7,8 +8,10 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.cli.conventions.options import Json
+from lakewright.experiments.cli.conventions.options import ExecutorOptions, Json
 from lakewright.experiments.cli.conventions.output import print_found
+from lakewright.experiments.executors.choice import HERE
+from lakewright.experiments.executors.executor import Task, in_order
 from lakewright.experiments.runtime.progress_bars import progress
 
 LOADER = "lakewright.experiments.environments.registry:load_environment"
@@ -23,6 +26,7 @@ def check(
     *,
     seconds: float = 20.0,
     limit: float = 30.0,
+    where: Annotated[ExecutorOptions, Parameter(name="*")] = ExecutorOptions(),  # noqa: B008
     json: Json = False,
 ) -> int:
     """Try the properties of an environment; the exit code is 1 where one does not hold.
@@ -41,9 +45,9 @@ def check(
     from lakewright.engineer.testing import find_faults, report_text
     from lakewright.experiments.environments.registry import load_environment
 
-    loaded = load_environment(environment)
+    loaded, chosen = load_environment(environment), where.chosen()
     begun = time.monotonic()
-    with progress("check", None, "s") as bar:
+    with chosen.open(Task("part of the check")) as executor, progress("check", None, "s") as bar:
         report = find_faults(
             loaded,
             seconds=seconds,
@@ -51,6 +55,7 @@ def check(
             maker=(LOADER, environment),
             name=environment,
             tick=lambda: bar.update(int(time.monotonic() - begun) - bar.n),
+            share=functools.partial(in_order, executor) if chosen != HERE else None,
         )
     print_found(report, json, report_text)
     return int(bool(report.faults))

@@ -28,6 +28,7 @@ def study(
     cores_per_run: Annotated[int | None, Parameter(metavar="N")] = None,
     arms: Annotated[tuple[str, ...], Some] = (),
     seeds: Annotated[tuple[int, ...], Some] = (),
+    copy_to: Annotated[str, Parameter(metavar="ADDRESS", show_default=False)] = "",
     results_only: bool = False,
     json: Json = False,
 ) -> int:
@@ -41,12 +42,13 @@ def study(
         cores_per_run: Cores of each run; without it an equal share of this machine's, on a cluster one.
         arms: Run these arms only; the same command with others, or with none, runs the others later.
         seeds: Run these seeds only, likewise.
+        copy_to: Also copy results and logs to an address of fsspec, such as s3://bucket/studies/a.
         results_only: Sum up the runs that are finished, also while the study runs, and run nothing.
     """
     chosen = where.chosen()
-    if results_only and (arms or seeds):
+    if results_only and (arms or seeds or copy_to):
         raise InputError(
-            "--results-only sums up all finished runs; leave out --arms and --seeds, which choose what to run"
+            "--results-only sums up all finished runs; leave out --arms, --seeds and --copy-to, which are of running"
         )
     prepare_training()
     from lakewright.experiments.study.results_table import as_table
@@ -54,7 +56,10 @@ def study(
     from lakewright.experiments.study.runner import run_study, sum_up
 
     needs = RunNeeds(cores_per_run, gpus_per_run)
-    results, failures = (sum_up(spec, out), {}) if results_only else run_study(spec, out, chosen, arms, seeds, needs)
+    if results_only:
+        results, failures = sum_up(spec, out), dict[str, str]()
+    else:
+        results, failures = run_study(spec, out, chosen, arms, seeds, needs, copy_to)
     print_found(results, json, as_table)
     for name, error in failures.items():
         print_error(f"{name}: {error}")

@@ -31,6 +31,7 @@ def run(
     out: Annotated[Path, Parameter(metavar="DIR")],
     where: Annotated[ExecutorOptions, Parameter(name="*")] = ExecutorOptions(),  # noqa: B008
     shard: Annotated[str, Parameter(metavar="i/n")] = "0/1",
+    copy_to: Annotated[str, Parameter(metavar="ADDRESS", show_default=False)] = "",
     json: Json = False,
 ) -> None:
     """Run a sweep, or resume it.
@@ -39,11 +40,12 @@ def run(
         spec: The axes and the number of boards, .toml or .json.
         out: The folder of the sweep.
         shard: Make only every n-th shard, from the i-th on, as one job of an array.
+        copy_to: Also copy each finished shard to an address of fsspec, such as s3://bucket/sweeps/a.
     """
     from lakewright.core_jax.support import cores
     from lakewright.experiments.executors.executor import Task
     from lakewright.experiments.sweep.runner import WHOLE, share_of, sweep
-    from lakewright.experiments.sweep.spec import check_memory, read_spec
+    from lakewright.experiments.sweep.spec import check_memory, count_memory, read_spec
 
     grid, share = read_spec(spec), share_of(shard)
     chosen = where.chosen(cores())
@@ -53,10 +55,10 @@ def run(
     left = Counter(one.cell.name for one in mine)
     boards, cells, made = sum(one.count for one in mine), len(left), 0
     with (
-        chosen.open(Task("shard"), out if share == WHOLE else None) as executor,
+        chosen.open(Task("shard", memory=count_memory(grid)), out if share == WHOLE else None) as executor,
         progress("sweep", boards, "boards") as bar,
     ):
-        for finished in sweep(grid, executor, out, share):
+        for finished in sweep(grid, executor, out, share, copy_to):
             if finished.new:
                 made += 1
                 bar.update(finished.record.count)

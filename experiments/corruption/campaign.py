@@ -14,7 +14,7 @@ import signal
 import tempfile
 import traceback
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import Any, NamedTuple
@@ -28,6 +28,7 @@ from lakewright.experiments.bench.measurement import format_markdown
 from lakewright.experiments.corruption.commands import COMMANDS, Command, target_in, without_clock
 from lakewright.experiments.corruption.damages import TENSORS, damage_file, list_kinds
 from lakewright.experiments.corruption.fixtures import Main, make_fixtures, tiny_tier, working_in
+from lakewright.experiments.corruption.outside import outside_alike
 from lakewright.experiments.loop.settings import preset_files
 from lakewright.experiments.resumable.journal import Journal
 
@@ -88,21 +89,29 @@ def corrupt_files(
     journal: Path | None = None,
     only: int | None = None,
     on_progress: Callable[[int], object] = lambda cases: None,
+    named: str = "",
 ) -> list[Total]:
     """Runs `count` cases, or the one of the number `only`.
 
     main: the program. seed: gives other cases. journal: keeps each finished case; those that it holds are not run
-    again. The small folders that are damaged lie beside it. on_progress: gets how many more are done.
+    again. The small folders that are damaged lie beside it. on_progress: gets how many more are done. named: only
+    commands whose name holds one of these texts, with commas between them.
 
-    Raises InputError where the journal is of another campaign.
+    Raises InputError where the journal is of another campaign, and where no command has such a name.
     """
+    commands = [command for command in COMMANDS if any(text.strip() in command.name for text in named.split(","))]
+    if not commands:
+        raise InputError(
+            f"--commands is {named!r:.60}, of which the campaign has none; run it without, to see their names"
+        )
     with contextlib.ExitStack() as stack:
         place = Path(f"{journal}.folders") if journal else Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        trials = Trials(main, make_fixtures(place.absolute(), main), seed)
+        needed = {folder for command in commands for folder in command.folders}
+        trials = Trials(main, make_fixtures(place.absolute(), main, needed), commands, seed)
         if only is not None:
             return sum_up([trials.run(only)])
         kept = stack.enter_context(Journal(journal, Case)) if journal else None
-        found = _read_cases(kept, journal, seed) if kept and journal else []
+        found = _read_cases(kept, journal, seed, commands) if kept and journal else []
         on_progress(len(found))
         for number in range(len(found), count):
             found.append(trials.run(number))
@@ -112,8 +121,10 @@ def corrupt_files(
     return sum_up(found)
 
 
-def _read_cases(kept: Journal[Case], path: Path, seed: int) -> list[Case]:
-    found = list(kept)
+def _read_cases(kept: Journal[Case], path: Path, seed: int, commands: Sequence[Command]) -> list[Case]:
+    found, names = list(kept), {command.name for command in commands}
+    if others := {case.command for case in found} - names:
+        raise InputError(f"{path}: holds cases of {min(others)!r}; repeat the same --commands, or choose another file")
     for place, case in enumerate(found):
         if (case.seed, case.number) != (seed, place):
             raise InputError(
@@ -126,17 +137,17 @@ def _read_cases(kept: Journal[Case], path: Path, seed: int) -> list[Case]:
 class Trials:
     """Runs cases on copies of the fixtures, which all lie at one place, as some records hold paths."""
 
-    def __init__(self, main: Main, fixtures: Path, seed: int) -> None:
-        self._main, self._fixtures, self._seed = main, fixtures, seed
+    def __init__(self, main: Main, fixtures: Path, commands: Sequence[Command], seed: int) -> None:
+        self._main, self._fixtures, self._commands, self._seed = main, fixtures, commands, seed
         self._work = fixtures.parent / "work"
         self._expected: dict[str, Ended] = {}
-        weights = np.array([command.weight for command in COMMANDS])
+        weights = np.array([command.weight for command in commands])
         self._weights = weights / weights.sum()
 
     def run(self, number: int) -> Case:
         """The case of a number."""
         random = np.random.default_rng((self._seed, number))
-        command = COMMANDS[int(random.choice(len(COMMANDS), p=self._weights))]
+        command = self._commands[int(random.choice(len(self._commands), p=self._weights))]
         targets = command.targets(self._fixtures)
         kinds = sorted({what for what, _ in targets})
         what = kinds[int(random.integers(len(kinds)))]
@@ -190,6 +201,7 @@ class Trials:
         with (
             working_in(self._work),
             tiny_tier(),
+            outside_alike(),
             mock.patch.object(preset_files, "FOLDER", presets),
             contextlib.redirect_stdout(said),
             contextlib.redirect_stderr(problems),

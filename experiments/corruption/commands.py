@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lakewright.experiments.corruption.damages import Target
-from lakewright.experiments.corruption.fixtures import ALIKE, RUN
+from lakewright.experiments.corruption.fixtures import ALIKE, ASKED, RUN, SAMPLED, SERVED, TRAINING, WARMING
+from lakewright.experiments.corruption.outside import POINTS, TRACKER, URL
 
 WEIGHTS, TOKENIZER = "**/model.safetensors", "**/tokenizer*.json"
 CHECKPOINT = {"weights": WEIGHTS, "tokenizer": TOKENIZER, "config.json of a model": "**/checkpoint/*config.json"}
@@ -91,9 +92,16 @@ IN_A_STUDY = {
     "records of runs": "runs/*/stage_00/*.json",
     "records of the start": "start/warmup/*.json",
 }
-ENGINEER = {"engineer.json": "engineer.json", "versions": "versions/*.json", "outcomes.jsonl": "outcomes.jsonl"}
+ENGINEER = {"engineer.json": "engineer.json", "versions": "versions/*.json", "outcomes.jsonl": "outcomes.jsonl",
+            "outcomes.index": "outcomes.index"}  # fmt: skip
 EDITED = {**ENGINEER, "design.json": "design.json"}
 MINE = ("design.json", "outcomes.jsonl")
+SPENT = {"spending.jsonl": "spending.jsonl"}
+SAVED = {"state of a training": "**/training.safetensors", **IN_A_RUN}
+LLM = {"weights": "model.safetensors", "tokenizer": "tokenizer*.json", "config.json of a model": "*config.json"}
+SAMPLES = {"sampling.json": "sampling.json", "answers": "answers-*.json"}
+TRIED = {"records of trials": "**/trial.json", "checks of trials": "trial_checks/*.json", **IN_A_STUDY, **CHECKPOINT}
+TRAINED = ("{0}/*/*.json", "{0}/*/*.jsonl", "{0}/*/checkpoint/*", "{0}/config.json")
 RESUMED = ("{0}/stage_01/*.json", "{0}/stage_01/*.jsonl", "{0}/stage_01/checkpoint/*", "{0}/config.json")
 ALL = {"JSON": "**/*.json", "JSONL": "**/*.jsonl", "Parquet": "**/*.parquet"}
 
@@ -102,8 +110,8 @@ def _parts_of(command: str, **more: str) -> dict[str, str]:
     return {what: pattern.format(command) for what, pattern in {**IN_PARTS, **more}.items()}
 
 
-def _written(folder: str) -> tuple[str, ...]:
-    return tuple(pattern.format(folder) for pattern in RESUMED)
+def _written(folder: str, patterns: tuple[str, ...] = RESUMED) -> tuple[str, ...]:
+    return tuple(pattern.format(folder) for pattern in patterns)
 
 
 def _bundle(folder: str, reads: dict[str, str], *others: str) -> Command:
@@ -164,6 +172,29 @@ COMMANDS = [
             ("trained",), {**IN_A_RUN, **CHECKPOINT}, (), _written("trained"), 0.3),
     Command("run, resumed before a decision", ("run", "--out", "validated", *RUN, "--seed", 0, "--json"),
             ("validated",), IN_A_RUN, (), _written("validated")),
+    Command("run, resumed in its warm-up", ("run", "--out", "warming", *WARMING, "--seed", 0, "--json"), ("warming",),
+            SAVED, (), _written("warming", TRAINED), 0.5),
+    Command("run, resumed in a training", ("run", "--out", "training", *TRAINING, "--seed", 0, "--json"),
+            ("training",), SAVED, (), _written("training", TRAINED), 0.5),
+    Command("run with a server, resumed before a decision", ("run", "--out", "told", *ASKED, "--seed", 0, "--json"),
+            ("told",), {**SPENT, **IN_A_RUN}, (), _written("told")),
+    Command("benchmark eval of a server, resumed",
+            ("benchmark", "eval", "boards/in.jsonl", "--endpoint", URL, "--model-name", "m", *SERVED, "--out", "asked",
+             "--json"), ("asked", "boards"), {**SPENT, **JOURNAL}, (), ("asked/*.json", "asked/verdicts.jsonl")),
+    Command("track", ("track", "run", "--to", TRACKER, "--json"), ("run",), IN_A_RUN, (), (f"run/{POINTS}",)),
+    Command("track, resumed", ("track", "tracked", "--to", TRACKER, "--json"), ("tracked",),
+            {"published.json": "published.json", **IN_A_RUN}, (), (f"tracked/{POINTS}", "tracked/published.json")),
+    Command("engineer sample", ("engineer", "sample", "run", *SAMPLED, "--models", "llm", "--json"), ("run", "llm"),
+            IN_A_RUN, weight=0.5),
+    Command("engineer sample of a model", ("engineer", "sample", "run", *SAMPLED, "--models", "llm", "--json"),
+            ("llm", "run"), LLM, weight=0.5),
+    Command("engineer sample, resumed",
+            ("engineer", "sample", "run", *SAMPLED, "--models", "llm", "--out", "samples", "--json"),
+            ("samples", "run", "llm"), SAMPLES, (), ("samples/*",)),
+    Command("engineer next with a server", ("engineer", "next", "served", "--json"), ("served", "starter.py"),
+            {**SPENT, **EDITED}, MINE, ("served/versions/*", "served/design.json")),
+    Command("study check-trials", ("study", "check-trials", "tried", "--count", 2, "--boards", 8, "--json"), ("tried",),
+            TRIED, (), ("tried/trial_checks/*.json",)),
     Command("report", ("report", "run", "--json"), ("run",), IN_A_RUN, (), ("run/report.html",)),
     Command("engineer show", ("engineer", "show", "run", "--stage", 0, "--json"), ("run",), IN_A_RUN),
     Command("engineer propose", ("engineer", "propose", "run", "--teacher", "sec", "--json"), ("run",), IN_A_RUN),

@@ -6,18 +6,21 @@ NAME/   a folder      NAME.other/   the same of another seed      NAME.older/   
 import contextlib
 import functools
 import io
+import itertools
 import os
 import random
 import shutil
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 from unittest import mock
 
 import msgspec
 
+from lakewright.core_jax.support import write_json
 from lakewright.experiments.benchmark import builder, tiers
+from lakewright.experiments.corruption.outside import TRACKER, URL, outside_alike, save_language_model
 from lakewright.experiments.executors.executor import Serial
 from lakewright.experiments.loop.settings import preset_files
 from lakewright.experiments.resumable import parts
@@ -27,6 +30,8 @@ from lakewright.experiments.sweep.spec import read_spec
 Main: TypeAlias = Callable[[Sequence[str]], int]
 """The program: runs the command that some words say, and returns its exit code."""
 Run: TypeAlias = Callable[..., None]
+Step: TypeAlias = Callable[[Run, int, str], None]
+MADE = ".made.json"  # what each step has made
 INTERRUPTED = 128 + signal.SIGINT  # the exit code
 TIER = tiers.Tier(teams=((2, 3),), hole_ratios=(0.0, 0.2), wait_ratios=(0.5,), boards=2)
 MODEL = (
@@ -59,26 +64,74 @@ teacher = "fixed"
 [arms.rules]
 teacher = "rules"
 """
+TRIED = """budget = 4000
+baseline = "rules"
+[settings]
+start = "pretrained"
+teacher = "rules"
+stages = 3
+horizon = 16
+warmup.steps = 0
+grpo = {{ steps = 1, prompts = 4, group = 2 }}
+validation = {{ hole_ratios = [0.2], wait_ratios = [0.5], boards = 2 }}
+trial = {{ boards = 8, samples = 2 }}
+[test]
+hole_ratios = [0.2]
+wait_ratios = [0.5]
+boards = 2
+seed = {seed}
+[arms.rules]
+teacher = "rules"
+"""
+SERVED = ("--price-in", 10, "--price-out", 20, "--max-tokens", 60, "--concurrency", 1, "--retries", 0)
+AS_ENGINEER = tuple(
+    f"{name}={value}"
+    for name, value in {"url": URL, "model": "m", "price_in": 10, "price_out": 20, "max_cost": 5, "retries": 0}.items()
+)
+ASKED = ("--teacher", "endpoint", *MODEL, "stages=2", "trial.enabled=false", "engineer.key=false",
+         *(f"engineer.endpoint.{setting}" for setting in AS_ENGINEER))  # fmt: skip
+TINY = ("model.hidden=16", "model.layers=1", "model.heads=2", "model.mlp=16")
+WARMING = (*RUN, "stages=1", "start=", "warmup.steps=24", "warmup.batch=4", *TINY)
+TRAINING = (*RUN, "stages=1", "grpo.steps=2")
+SAMPLED = ("--stage", 0, "--answers", 2, "engineer.answer=24")
 SWEEP = "sizes = [3]\nagents = [2]\nhole_ratios = [0.0, 0.4]\nboards = 16\nshard = 8\nseed = {seed}\n"
 SIZE = b'{"data_ratio":0.5,"hole_ratio":0.2,"wait_ratio":0.5}'
 CONFIG = b'{"sizes":{"3":%s,"4":%s}}' % (SIZE, SIZE)
 ALIKE = ("--size", 3, "--agents", 2, "--hole-ratio", 0.2, "--wait-ratio", 0.5)
 
 
-def make_fixtures(place: Path, main: Main) -> Path:
-    """The folder of all small folders, made in `place`/work, where commands then run in copies, unless it is there."""
+def make_fixtures(place: Path, main: Main, needed: Collection[str]) -> Path:
+    """The folder of the small folders, those with the names `needed` at least.
+
+    They are made in `place`/work, where commands then run in copies, since some records hold paths; those that an
+    earlier process made are not made again.
+    """
     run = functools.partial(run_quietly, main)
     done, work = place / "fixtures", place / "work"
-    if not done.exists():
+    if done.exists():
         shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
-        with working_in(work), tiny_tier():
-            for seed, suffix in enumerate(("", ".other")):
-                _make_boards(run, seed, suffix)
-                _make_folders(run, seed, suffix)
-                _make_runs(run, seed, suffix)
-        os.rename(work, done)
+        os.rename(done, work)
+    work.mkdir(parents=True, exist_ok=True)
+    with working_in(work), tiny_tier(), outside_alike():
+        for (step, makes), (seed, suffix) in itertools.product(STEPS.items(), enumerate(("", ".other"))):
+            if not makes.isdisjoint(needed):
+                _make_once(step, run, seed, suffix)
+    os.rename(work, done)
     return done
+
+
+def _make_once(step: Step, run: Run, seed: int, suffix: str) -> None:
+    """Makes what a step makes in this folder, unless it is made; what a kill left of it is removed before."""
+    made, name = Path(MADE), f"{step.__name__}{suffix}"
+    steps: dict[str, list[str]] = msgspec.json.decode(made.read_bytes()) if made.exists() else {}
+    if name in steps:
+        return
+    for left in {path.name for path in Path().iterdir()} - {MADE, *itertools.chain(*steps.values())}:
+        shutil.rmtree(left) if Path(left).is_dir() else Path(left).unlink()
+    before = {path.name for path in Path().iterdir()}
+    step(run, seed, suffix)
+    steps[name] = sorted({path.name for path in Path().iterdir()} - before - {MADE})
+    write_json(made, steps)
 
 
 @contextlib.contextmanager
@@ -143,31 +196,50 @@ def _make_parts(run: Run, boards: Path, out: Path) -> None:
             run(*words, "--out", out / f"{command}.jsonl", code=INTERRUPTED)
 
 
-def _make_folders(run: Run, seed: int, suffix: str) -> None:
-    """Sweeps, benchmarks, evaluations, and engineers' folders."""
+def _make_sweeps(run: Run, seed: int, suffix: str) -> None:
     Path(f"sweep{suffix}.toml").write_text(SWEEP.format(seed=seed))
     for _ in sweep(read_spec(Path(f"sweep{suffix}.toml")), Serial(), Path(f"sweep{suffix}")):
         pass
+
+
+def _make_benchmarks(run: Run, seed: int, suffix: str) -> None:
+    """A benchmark, the same before its files were written, and an evaluation on it."""
     built = ("benchmark", "build", "--tier", "paper", "--seed", seed, "--out")
     with mock.patch.object(builder, "_write_parts", side_effect=KeyboardInterrupt):
         run(*built, f"cells{suffix}", code=INTERRUPTED)
     run(*built, f"benchmark{suffix}")
     asked = ("benchmark", "eval", f"benchmark{suffix}", "--solver", "prioritized", "--seed", seed)
     run(*asked, "--out", f"evaluation{suffix}")
-    older = Path(shutil.copytree(f"evaluation{suffix}", f"evaluation{suffix}.older"), "answers.jsonl")
-    older.write_bytes(b"".join(older.read_bytes().splitlines(keepends=True)[:2]))
-    _make_engineer(run, Path(f"engineer{suffix}"), seed)
+    _make_older(Path(f"evaluation{suffix}"), "answers.jsonl")
 
 
-def _make_engineer(run: Run, path: Path, seed: int) -> None:
-    """The folder of an engineer of words, two decisions on."""
+def _make_rules(run: Run, seed: int, suffix: str) -> None:
+    """The folder of an engineer with rules."""
+    _make_engineer(run, Path(f"engineer{suffix}"), seed, "--teacher", "rules")
+
+
+def _make_served(run: Run, seed: int, suffix: str) -> None:
+    """The folder of an engineer that asks a server."""
+    served = ("--teacher", "endpoint", *(f"endpoint.{setting}" for setting in AS_ENGINEER))
+    _make_engineer(run, Path(f"served{suffix}"), seed, *served)
+
+
+def _make_older(folder: Path, *logs: str) -> None:
+    """A copy of a folder in which logs have their first two lines only."""
+    older = Path(shutil.copytree(folder, f"{folder}.older", symlinks=True))
+    for log in logs:
+        (older / log).write_bytes(b"".join((older / log).read_bytes().splitlines(keepends=True)[:2]))
+
+
+def _make_engineer(run: Run, path: Path, seed: int, *teacher: object) -> None:
+    """The folder of an engineer of words, two decisions on. teacher: the options that choose it."""
     from lakewright.experiments.trainers.folder import EngineerFolder
     from lakewright.experiments.trainers.recorder import OutcomeRecorder
     from lakewright.experiments.trainers.source import ProblemSource
 
     if not Path("starter.py").exists():
         run("new", "environment", "starter")
-    run("engineer", "begin", path, "--environment", "starter.py:Starter", "--teacher", "rules", "--seed", seed)
+    run("engineer", "begin", path, "--environment", "starter.py:Starter", *teacher, "--seed", seed)
     folder, chance = EngineerFolder(path), random.Random(seed)
     recorder, source = OutcomeRecorder(path, folder.environment), ProblemSource(path)
     for step in range(3):
@@ -181,12 +253,109 @@ def _make_engineer(run: Run, path: Path, seed: int) -> None:
 
 
 def _make_runs(run: Run, seed: int, suffix: str) -> None:
-    """A finished run, the same before its second stage was validated and before it was decided, and a study."""
+    """A finished run, the same before its second stage was validated and before it was decided, and in a tracker."""
     finished = f"run{suffix}"
     run("run", "--out", finished, *RUN, "--seed", seed)
     for name, gone in {"trained": AFTER_TRAINING, "validated": AFTER_TRAINING[2:]}.items():
         shutil.copytree(finished, f"{name}{suffix}", symlinks=True)
         for file in gone:
             (Path(f"{name}{suffix}") / "stage_01" / file).unlink(missing_ok=True)
+    _make_tracked(run, suffix)
+
+
+def _make_study(run: Run, seed: int, suffix: str) -> None:
     Path(f"study{suffix}.toml").write_text(STUDY.format(seed=7 + seed))
     run("study", f"study{suffix}.toml", "--out", f"study{suffix}")
+
+
+def _make_interrupted(run: Run, seed: int, suffix: str) -> None:
+    """Runs that are interrupted in their warm-up and in the training of a stage, when their state is saved again."""
+    for name, words, times in (("warming", WARMING, 2), ("training", TRAINING, 1)):
+        folder = Path(f"{name}{suffix}")
+        with _interrupted_after(times, folder):
+            run("run", "--out", folder, *words, "--seed", seed, code=INTERRUPTED)
+
+
+@contextlib.contextmanager
+def _interrupted_after(times: int, folder: Path) -> Iterator[None]:
+    """Saves trainings in the folder of a run after every step, and interrupts them once that is done some times."""
+    from lakewright.policy.training import callbacks, warmup
+    from lakewright.policy.training.training_state import TrainingState
+
+    save, saved = TrainingState.save, 0
+
+    def save_and_stop(self: TrainingState, *given: Any) -> None:
+        nonlocal saved
+        save(self, *given)
+        saved += 1
+        if saved == times:
+            raise KeyboardInterrupt
+        shutil.copytree(folder, f"{folder}.older", symlinks=True, dirs_exist_ok=True)
+
+    with (
+        mock.patch.object(TrainingState, "save", save_and_stop),
+        mock.patch.object(callbacks, "SECONDS", -1.0),
+        mock.patch.object(warmup, "SECONDS", -1.0),
+        mock.patch.object(warmup, "RARELY", 0),
+    ):
+        yield
+
+
+def _make_asked(run: Run, seed: int, suffix: str) -> None:
+    """An evaluation of a server, which a cap on its cost ended."""
+    asked = ("benchmark", "eval", f"boards{suffix}/in.jsonl", "--endpoint", URL, "--model-name", "m", *SERVED)
+    run(*asked, "--max-cost", 0.0215, "--out", f"asked{suffix}", code=1)
+    _make_older(Path(f"asked{suffix}"), "answers.jsonl", "spending.jsonl")
+
+
+def _make_told(run: Run, seed: int, suffix: str) -> None:
+    """A run whose engineer is a server, before its second stage was decided."""
+    told = Path(f"told{suffix}")
+    run("run", "--out", told, *ASKED, "--seed", seed)
+    for file in AFTER_TRAINING[2:]:
+        (told / "stage_01" / file).unlink(missing_ok=True)
+    _make_older(told, "spending.jsonl")
+
+
+def _make_samples(run: Run, seed: int, suffix: str) -> None:
+    """A language model, and a folder of its answers as engineer, of which half are there."""
+    save_language_model(Path(f"llm{suffix}"), seed)
+    run("engineer", "sample", f"run{suffix}", *SAMPLED, "--models", f"llm{suffix}", "--out", f"samples{suffix}")
+    Path(f"samples{suffix}", "answers-1.json").unlink()
+
+
+def _make_tried(run: Run, seed: int, suffix: str) -> None:
+    """A study of which one trial is checked."""
+    Path(f"tried{suffix}.toml").write_text(TRIED.format(seed=7 + seed))
+    run("study", f"tried{suffix}.toml", "--out", f"tried{suffix}")
+    run("study", "check-trials", f"tried{suffix}", "--count", 1, "--boards", 8 + seed)
+
+
+def _make_tracked(run: Run, suffix: str) -> None:
+    """A finished run of which a tracker has the warm-up, then the first stage too."""
+    tracked, later = Path(shutil.copytree(f"run{suffix}", f"tracked{suffix}", symlinks=True)), []
+    for number in (1, 0):
+        done = tracked / f"stage_{number:02d}" / "done.json"
+        later.append(done.rename(done.with_name("later.json")))
+    for done in reversed(later):
+        run("track", tracked, "--to", TRACKER)
+        if not (older := Path(f"{tracked}.older")).exists():
+            shutil.copytree(tracked, older, symlinks=True)
+        done.rename(done.with_name("done.json"))
+
+
+# What makes folders, and the names of those that commands use.
+STEPS: dict[Step, frozenset[str]] = {
+    _make_boards: frozenset({"boards", "parts", "presets"}),
+    _make_sweeps: frozenset({"sweep", "sweep.toml"}),
+    _make_benchmarks: frozenset({"cells", "benchmark", "evaluation"}),
+    _make_rules: frozenset({"engineer"}),
+    _make_served: frozenset({"served"}),
+    _make_runs: frozenset({"run", "trained", "validated", "tracked"}),
+    _make_study: frozenset({"study", "study.toml"}),
+    _make_interrupted: frozenset({"warming", "training"}),
+    _make_asked: frozenset({"asked"}),
+    _make_told: frozenset({"told"}),
+    _make_samples: frozenset({"llm", "samples"}),
+    _make_tried: frozenset({"tried"}),
+}

@@ -83,7 +83,7 @@ class GymTask:
         known = self._gym.factory.CURRICULA
         if name not in known:
             listed = ", ".join(sorted(known))
-            raise InputError(f"reasoning_gym: {name!r:.60} is no task with a curriculum; choose from {listed}")
+            raise InputError(f"reasoning_gym: {name!r:.60} is not a task with a curriculum; choose from {listed}")
         attributes = self._gym.factory.create_curriculum(name).attributes
         self.ladders = {attribute.name: _read_ladder(attribute) for attribute in attributes.values()}
         data_set, config = self._gym.factory.DATASETS[name]

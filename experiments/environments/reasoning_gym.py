@@ -33,9 +33,9 @@ class GymWords(Words, frozen=True, kw_only=True):
 class ReasoningGym(Environment):
     """Tasks of reasoning-gym (https://github.com/open-thought/reasoning-gym).
 
-    Of one task the strata are the places on the ladder of one attribute, and the knobs are the places on the others; or
-    the task is the one stratum, and all its attributes are knobs. Of many tasks each is a stratum, and the one knob is
-    the level, which moves all attributes of a task together, as its own curricula do.
+    Of one task the strata are the places on the ladder of one attribute, and the knobs are the places on the others.
+    Or the task is the one stratum, and all its attributes are knobs. Of many tasks each is a stratum, and the one knob
+    is the level, which moves all attributes of a task together, as its own curricula do.
     """
 
     def __init__(

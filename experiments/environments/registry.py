@@ -57,7 +57,7 @@ def _make_environment(found: Callable[[], Any], where: str) -> Any:
     """An object of a class, whose abstract members and arguments are checked first."""
     if isinstance(found, type):
         if not issubclass(found, Environment):
-            raise InputError(f"{where}: is no Environment; derive it from lakewright.engineer.Environment")
+            raise InputError(f"{where}: is not an Environment; derive it from lakewright.engineer.Environment")
         if missing := sorted(found.__abstractmethods__):
             raise InputError(f"{where}: it has no {' and no '.join(missing)}; write them")
     needed = [
@@ -76,6 +76,6 @@ def _make_environment(found: Callable[[], Any], where: str) -> Any:
 
 def _check_environment(environment: Any, where: str) -> None:
     if not isinstance(environment, Environment):
-        raise InputError(f"{where}: gave {environment!r:.60}, which is no Environment; return one")
+        raise InputError(f"{where}: gave {environment!r:.60}, which is not an Environment; return one")
     if not isinstance(getattr(environment, "space", None), DesignSpace):
         raise InputError(f"{where}: it has no space; give it a DesignSpace as its attribute space")

@@ -100,8 +100,9 @@ class EndpointAnswerer:
     def __init__(self, settings: EndpointSettings, out: Path) -> None:
         self.name = settings.model
         self.identity = {"endpoint": settings.url, "model": settings.model, "max_tokens": settings.max_tokens}
-        spending = Spending(out / "spending.jsonl")
-        self._endpoint = Endpoint(settings, price_tokens(settings, *spending.count_tokens()), spending.add)
+        self._spending = Spending(out / "spending.jsonl")
+        paid = price_tokens(settings, *self._spending.count_tokens())
+        self._endpoint = Endpoint(settings, paid, self._spending.add)
 
     @property
     def spent(self) -> float:
@@ -111,10 +112,11 @@ class EndpointAnswerer:
     def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
         """As they come. Raises EndpointError or BudgetSpentError once all that were asked for have come."""
         questions = (Question([{"role": "user", "content": one.prompt}], one.temperature) for one in asked)
-        for place, said in self._endpoint.ask_all(questions):
-            row, sample = asked[place].row, asked[place].sample
-            tokens = (said.prompt_tokens, said.completion_tokens)
-            yield [AnswerRow(row.id, sample, said.text, None, *tokens, said.finish)]
+        with self._spending:
+            for place, said in self._endpoint.ask_all(questions):
+                row, sample = asked[place].row, asked[place].sample
+                tokens = (said.prompt_tokens, said.completion_tokens)
+                yield [AnswerRow(row.id, sample, said.text, None, *tokens, said.finish)]
 
 
 class ModelAnswerer:

@@ -32,7 +32,17 @@ from lakewright.core_jax.rows import (
     unsolvable_here,
     write_rows,
 )
-from lakewright.core_jax.support import Count, Natural, Weight, listed, locked, write_atomically, write_json
+from lakewright.core_jax.support import (
+    Count,
+    Natural,
+    Weight,
+    check_digest,
+    listed,
+    locked,
+    unlisted,
+    write_atomically,
+    write_json,
+)
 from lakewright.experiments.evaluation.answerers import Answerer, AnswerRow, WantedAnswer
 from lakewright.experiments.evaluation.evaluation_set import EvaluationSet, read_set, spread_rows
 from lakewright.experiments.evaluation.scores import Summary, Tokens, hole_scores, judged_scores, score_answers
@@ -75,7 +85,7 @@ class EvaluationJob(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     prompt: str
 
 
-VERDICTS = "verdicts.jsonl"
+ANSWERS, VERDICTS = "answers.jsonl", "verdicts.jsonl"
 CLAIM = Claim("evaluation", "job.json", EvaluationJob, 1, "lakewright benchmark eval", exclusive=False)
 
 
@@ -98,9 +108,11 @@ def evaluate(
     with locked(out), contextlib.ExitStack() as stack:
         who = answerer(out)
         job = _describe_job(found, who, settings)
-        journal = stack.enter_context(Journal(out / "answers.jsonl", AnswerRow, content_hash(job)))
+        check_digest(out / ANSWERS)  # answers that were lost would be asked for again, and paid for
+        journal = stack.enter_context(Journal(out / ANSWERS, AnswerRow, content_hash(job)))
         CLAIM.take_folder(out, job, replace=journal.empty)
         kept = list(journal)
+        stack.enter_context(unlisted(out / ANSWERS))
         found = label_rows(found, out, lambda rows: on_progress("labels", rows, len(found.rows)))
         rows = spread_rows(found.rows, settings.per_cell) if settings.per_cell else found.rows
         there = {(answer.id, answer.sample) for answer in kept}

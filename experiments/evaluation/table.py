@@ -67,7 +67,7 @@ def _list_remarks(summary: Summary) -> list[str]:
     if summary.refusals:
         reasons = sorted(summary.refusals.items(), key=lambda reason: -reason[1])
         shown = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in reasons)
-        lines.append(f"answers that are no plan: {shown}")
+        lines.append(f"answers that are not plans: {shown}")
     if summary.unlabelled:
         lines.append(f"{summary.unlabelled} boards have no known optimum and never count as optimal")
     tokens = summary.tokens

@@ -34,6 +34,10 @@ class ClusterLostError(RuntimeError):
     """A cluster went away while it worked."""
 
 
+class NodeLostError(RuntimeError):
+    """A node was lost that had a part of a task; the task begins again."""
+
+
 class Executor(Protocol):
     """Calls functions that can be imported, or `functools.partial`s of such, in other processes.
 
@@ -84,9 +88,10 @@ def prepare_one_core() -> None:
 class Task:
     """The resources of each task of an executor.
 
-    name: what it is called in messages. cores, gpus, memory: of the one machine that it runs on. Without `cores` it has
-    an equal share of this machine's, on a cluster one; without `gpus` all tasks share what there is, and 0.5 is half of
-    one; memory is in bytes. prepare: called in each process before its tasks.
+    name: what it is called in messages. cores, gpus, memory: of the machine that it runs on. Without `cores` it has an
+    equal share of this machine's, on a cluster one; without `gpus` all tasks share what there is, and 0.5 is half of
+    one; memory is in bytes. prepare: called in each process before its tasks. processes: that each task starts; where
+    no node of a cluster has room for all of them, they are divided among several.
     """
 
     name: str = "task"
@@ -94,6 +99,7 @@ class Task:
     gpus: float | None = None
     memory: int = 0
     prepare: Callable[[], object] = prepare_one_core
+    processes: int = 1
 
 
 def as_finished(

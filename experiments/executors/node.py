@@ -22,6 +22,7 @@ from lakewright.core_jax.support import write_atomically
 PACKAGES = ("lakewright", "jax", "jaxlib", "numpy", "python-sat")  # on which boards may depend
 TOKEN = ".cluster"  # the file in a folder by which nodes recognise it
 PATIENCE = 30.0  # seconds in which a network disk shows a new file
+_ENTERED: list["Home"] = []  # the last one is that of the task which this process works on
 
 
 class Home(msgspec.Struct, frozen=True):
@@ -70,6 +71,12 @@ def enter_node(home: Home) -> None:
         )
     with contextlib.suppress(OSError):  # where there is none of that name nothing is relative to it
         os.chdir(home.working)
+    _ENTERED.append(home)
+
+
+def entered() -> Home | None:
+    """The values of the node that this process is one of, if it is one."""
+    return _ENTERED[-1] if _ENTERED else None
 
 
 def _list_versions() -> dict[str, str]:

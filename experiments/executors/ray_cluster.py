@@ -1,7 +1,8 @@
 """Tasks on a Ray cluster: the one that RAY_ADDRESS names, or one of its own on this machine.
 
-A task is one of Ray Core: all that it takes is on one node. Where its node is lost it begins again on another, however
-often; where only its worker dies, it is tried ATTEMPTS times.
+A task is one of Ray Core: all that it takes is on one node. A task of several processes that no node has room for is
+given a placement group instead, which is packed on few nodes. Where a node is lost its tasks begin again on others,
+however often; where only a worker dies, its task is tried ATTEMPTS times.
 """
 
 import contextlib
@@ -19,26 +20,37 @@ from typing import Any, NamedTuple, TypeVar
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import cores
-from lakewright.experiments.executors.executor import AT_ONCE, ATTEMPTS, DIED, ClusterLostError, Task, WorkerDiedError
+from lakewright.experiments.executors.executor import (
+    AT_ONCE,
+    ATTEMPTS,
+    DIED,
+    ClusterLostError,
+    NodeLostError,
+    Task,
+    WorkerDiedError,
+)
 from lakewright.experiments.executors.node import Home, enter_node, mark_home
+from lakewright.experiments.executors.ray_group import count_room, divide_task, place_in
 
 GIGABYTE = 10**9
 NAMESPACE = "lakewright"
 PATIENCE = 20.0  # seconds in which a head that is gone may return, and tasks that are cancelled end
 LET_GO = 20.0  # seconds in which Ray notices that a driver was killed
 INTERVAL = 2.0  # seconds between two looks at the head
+GROUPS_AT_ONCE = 256  # placement groups, of which the head tries each that waits again and again
 OVER, LOST = "over", "its head does not answer"
 A = TypeVar("A")
 R = TypeVar("R")
 
 
 class Given(NamedTuple):
-    """A task that was submitted. deaths: how many of its workers died."""
+    """A task that was submitted. deaths: how many of its workers died. group: its placement group, if it has one."""
 
     function: Callable[[Any], Any]
     item: Any
     future: Future[Any]
     deaths: int
+    group: Any = None
 
 
 class Ray:
@@ -59,13 +71,15 @@ class Ray:
         self._stack = contextlib.ExitStack()
         with contextlib.ExitStack() as stack:
             self._ray, own = stack.enter_context(_connect_cluster(workers))
-            _check_task(self._ray, task)
+            self._bundles = _plan_bundles(self._ray, task)
             if folder and not own:
                 stack.enter_context(_keep_others_out(self._ray, folder.absolute()))
             self._home = stack.enter_context(mark_home(folder))
             self._stack = stack.pop_all()
-        self.at_once = AT_ONCE if own else workers or AT_ONCE
-        needs = {"num_cpus": task.cores or 1, "num_gpus": task.gpus or 0, "memory": task.memory or None}
+        most = GROUPS_AT_ONCE if len(self._bundles) > 1 else AT_ONCE
+        self.at_once = most if own else min(workers or most, most)
+        first = self._bundles[0]
+        needs = {"num_cpus": first["CPU"], "num_gpus": first["GPU"], "memory": first["memory"] or None}
         self._call = self._ray.remote(max_retries=0, **needs)(_call_prepared)
         self._prepare = task.prepare
         self._running: dict[Any, Given] = {}
@@ -103,7 +117,12 @@ class Ray:
             self._stack.close()
 
     def _begin(self, given: Given) -> None:
-        reference = self._call.remote(self._home, self._prepare, given.function, given.item)
+        call = self._call
+        if len(self._bundles) > 1:
+            bundles = [{name: need for name, need in one.items() if need} for one in self._bundles]
+            given = given._replace(group=self._ray.util.placement_group(bundles, strategy="PACK"))
+            call = call.options(scheduling_strategy=place_in(given.group, 0))
+        reference = call.remote(self._home, self._prepare, given.function, given.item)
         self._running[reference] = given
         reference.future().add_done_callback(lambda done: self._ended.put((reference, done)))
 
@@ -114,6 +133,10 @@ class Ray:
                 while self._running:
                     self._running.popitem()[1].future.set_exception(_describe_loss(LOST))
             elif given := self._running.pop(ended[0], None):
+                if given.group:  # in a thread, as the head may not answer
+                    threading.Thread(
+                        target=self._ray.util.remove_placement_group, args=(given.group,), daemon=True
+                    ).start()
                 self._settle(given, ended[1])
 
     def _settle(self, given: Given, done: Future[Any]) -> None:
@@ -121,13 +144,13 @@ class Ray:
         errors, error = self._ray.exceptions, done.exception()
         if error is None:
             given.future.set_result(done.result())
-        elif isinstance(error, errors.RayTaskError):
+        elif isinstance(error, errors.RayTaskError) and not isinstance(error.cause, NodeLostError | WorkerDiedError):
             given.future.set_exception(self._find_cause(error))
         elif self._closing:
             given.future.cancel()
-        elif isinstance(error, errors.NodeDiedError):
+        elif isinstance(error, errors.NodeDiedError) or isinstance(getattr(error, "cause", None), NodeLostError):
             self._begin(given)
-        elif not isinstance(error, errors.WorkerCrashedError | errors.OutOfMemoryError):
+        elif not isinstance(error, errors.WorkerCrashedError | errors.OutOfMemoryError | errors.RayTaskError):
             given.future.set_exception(_describe_loss(_take_first_line(error)))
         elif given.deaths + 1 < ATTEMPTS:
             self._begin(given._replace(deaths=given.deaths + 1))
@@ -212,18 +235,27 @@ def _take_first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
 
 
-def _check_task(ray: Any, task: Task) -> None:
-    """Raises InputError where no node has what a task takes."""
+def _plan_bundles(ray: Any, task: Task) -> list[dict[str, float]]:
+    """The resources of a task on each node: all of them on one, else a part for each process on several.
+
+    Raises InputError where the nodes do not have that.
+    """
     needs = {"CPU": task.cores or 1, "GPU": task.gpus or 0, "memory": task.memory}
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     if any(all(node.get(name, 0) >= need for name, need in needs.items()) for node in nodes):
-        return
+        return [needs]
+    part, several = divide_task(task), ""
+    if task.processes > 1:
+        room = count_room(nodes, part)
+        if room >= task.processes:
+            return [part] * task.processes
+        several = f", and all nodes together have room for {room} of its {task.processes} processes"
     largest: dict[str, float] = max(
         nodes, key=lambda node: [node.get(name, 0) for name in ("GPU", "CPU", "memory")], default={}
     )
     raise InputError(
         f"a {task.name} takes {_describe_needs(needs)}, but no node has them: the largest has "
-        f"{_describe_needs(largest)}; ask for less, or add larger nodes"
+        f"{_describe_needs(largest)}{several}; ask for less, or add larger nodes"
     )
 
 

@@ -136,7 +136,7 @@ def _check_cpu(settings: RunSettings, machine: Machine, need: Estimate) -> Itera
 
 
 def _check_loading(machine: Machine, need: Estimate) -> Finding:
-    found = f"{need.loading / GB:.1f} GB of {machine.memory / GB:.1f} GB while every process loads the model"
+    found = f"{machine.memory / GB:.1f} GB, and loading the model in every process takes {need.loading / GB:.1f}"
     change = "lower launch.processes, or use a host with more memory" if need.loading > machine.memory else ""
     return Finding("host memory", found, change)
 

@@ -4,7 +4,7 @@ lakewright bench --campaign 1000
 
 Four boards in five are for two agents, the others for three to five; 3x3 to 10x10, crowded and sparse ones. Each label
 is compared with w9-pathfinding's A* over joint states, which ends on boards without a plan too, or its CBS, and with
-the labels of related boards; every plan is replayed by the simulator and by code that shares nothing with it. Some
+the labels of related boards. Every plan is replayed by the simulator and by code that shares nothing with it. Some
 boards are solved alone, so that the tail of the times is seen. Batches are saved in a journal, so that a campaign that
 was killed resumes.
 """

@@ -5,6 +5,7 @@ finished stage is never touched again, and an interrupted one repeats at most on
 """
 
 import importlib.metadata
+import os
 import shutil
 import time
 from collections.abc import Callable
@@ -35,7 +36,7 @@ from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.stage_problems import make_problems
 from lakewright.experiments.loop.training.stage_training import train_stage
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
-from lakewright.experiments.loop.training.warmup import warm_up
+from lakewright.experiments.loop.training.warmup import read_recorded_evidence, warm_up
 from lakewright.experiments.runtime.progress_bars import print_on_terminal
 
 RECORDED_VERSIONS = ("lakewright", "jax", "torch", "transformers", "trl")
@@ -48,6 +49,8 @@ def run(settings: RunSettings, folder: RunFolder, on_stage: Callable[[], object]
     """
     check_askable(settings)
     trainee = make_trainee(settings)
+    if not folder.warmup.done.exists():
+        read_recorded_evidence(trainee)  # what is missing is refused before a file is written
     folder.open(settings)
     held_out = prepare_run(trainee, folder)
     if settings.engineer.asked_first:
@@ -60,7 +63,7 @@ def run(settings: RunSettings, folder: RunFolder, on_stage: Callable[[], object]
                 print_on_terminal(f"the budget of {settings.budget} tokens is spent after {number} stages")
                 return
             print_on_terminal(f"stage {number + 1} of {settings.stages}, teacher {settings.teacher}")
-            begun = time.monotonic()
+            begun = _read_clocks()
             _run_stage(trainee, folder, number, held_out)
             _mark_done(folder, stage, begun)
             for line in describe_stage(folder, number, trainee.environment.space):
@@ -74,7 +77,7 @@ def prepare_run(trainee: Trainee, folder: RunFolder) -> list[Problem]:
     settings, held_out = trainee.settings, trainee.hold_out(folder)
     if not folder.warmup.done.exists():
         print_on_terminal(f"warm-up: {settings.warmup.steps} steps on {trainee.references}")
-        begun = time.monotonic()
+        begun = _read_clocks()
         warm_up(trainee, folder.warmup, held_out)
         _mark_done(folder, folder.warmup, begun)
         if learned := read_examination(folder):
@@ -147,8 +150,15 @@ def _has_next_stage(settings: RunSettings, folder: RunFolder, number: int) -> bo
     )
 
 
-def _mark_done(folder: RunFolder, stage: Stage, begun: float) -> None:
+def _read_clocks() -> tuple[float, float]:
+    """Seconds by the clock, and of the processor: of this process, and of those that it started and that have ended."""
+    spent = os.times()
+    return time.monotonic(), spent.user + spent.system + spent.children_user + spent.children_system
+
+
+def _mark_done(folder: RunFolder, stage: Stage, begun: tuple[float, float]) -> None:
     shutil.rmtree(stage.scratch, ignore_errors=True)
     versions = {name: importlib.metadata.version(name) for name in RECORDED_VERSIONS}
-    write_record(stage.done, Done(time.monotonic() - begun, versions))
+    clock, processor = (now - then for now, then in zip(_read_clocks(), begun, strict=True))
+    write_record(stage.done, Done(clock, versions, processor))
     folder.link_best()

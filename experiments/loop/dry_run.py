@@ -5,6 +5,7 @@ from pathlib import Path
 import msgspec
 
 from lakewright.engineer.design import Design
+from lakewright.engineer.environment import check_design_draws
 from lakewright.experiments.loop.redesign.teacher_models import check_askable
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import make_trainee
@@ -30,8 +31,13 @@ class RunPlan(msgspec.Struct, frozen=True):
 
 
 def describe_run(settings: RunSettings) -> RunPlan:
-    """The plan of a run. Raises InputError where its environment or settings cannot be used."""
+    """The plan of a run. Raises InputError where its environment or settings cannot be used.
+
+    Of environments other than the lake, whose generator needs no test, one problem of each stratum is drawn.
+    """
     trainee = make_trainee(settings)
+    if not trainee.lake:
+        check_design_draws(trainee.environment, trainee.start)
     space, stages = trainee.environment.space, range(settings.stages)
     steps = [settings.grpo.of_stage(number).steps for number in stages]
     return RunPlan(

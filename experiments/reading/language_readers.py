@@ -8,7 +8,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Evidence, Modules, show_evidence
-from lakewright.engineer.proposal import Proposal, Stateless
+from lakewright.engineer.proposal import Proposal, Stateful
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.reading import Reader, ask_in_form, choose_forms
 from lakewright.engineer.space import DesignSpace
@@ -41,7 +41,7 @@ def use_threads(threads: int | None) -> None:
         torch.set_num_threads(threads)
 
 
-class ReadingTeacher(Stateless):
+class ReadingTeacher(Stateful):
     """Asks a language model in a form of the reading test, by the outcomes or by the forecast of a round.
 
     model: its place, as for `load_model`. form: by name. shows: what it is asked about. shuffled: whether each stratum

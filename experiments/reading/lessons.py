@@ -21,6 +21,7 @@ from lakewright.engineer.reading import (
     KINDS,
     RULES,
     Form,
+    Kind,
     choose_word,
     draw_question,
     encode_changes,
@@ -136,7 +137,7 @@ def write_lessons(work: Teaching, environment: Environment, tokenizer: PreTraine
 
 
 def _write_question(
-    kind: str,
+    kind: Kind,
     form: Form,
     work: Teaching,
     environment: Environment,

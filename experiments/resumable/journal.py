@@ -4,6 +4,7 @@ Each line ends with a digest of itself and of all before it, so that a changed l
 versions have none. A log of lines takes its place once it is complete, so that repeated work leaves one log.
 """
 
+import errno
 import hashlib
 import os
 import re
@@ -34,7 +35,7 @@ class Journal(Generic[T]):
     def __init__(self, path: Path, kind: type[T], of: str = "") -> None:
         self._path, self._kind, self._of = path, kind, of
         path.parent.mkdir(parents=True, exist_ok=True)
-        self._file = open(path, "a+b")  # noqa: SIM115
+        self._file = open(path, "a+b", buffering=0)  # noqa: SIM115
         self._file.seek(0)
         text = self._file.read()
         whole = text.rfind(b"\n") + 1
@@ -60,23 +61,32 @@ class Journal(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         decoder = msgspec.json.Decoder(self._kind)
-        self._file.seek(0)
-        for number, text in enumerate(_unseal(self._path, self._file, self._of), 1):
-            try:
-                yield decoder.decode(text)
-            except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-                raise InputError(f"{self._path}:{number}: {error}; {REMEDY}") from error
+        with open(self._path, "rb") as lines:
+            for number, text in enumerate(_unseal(self._path, lines, self._of), 1):
+                try:
+                    yield decoder.decode(text)
+                except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+                    raise InputError(f"{self._path}:{number}: {error}; {REMEDY}") from error
 
     def add(self, *rows: T) -> None:
-        """Writes rows; once this returns they survive a kill of the process and a power cut."""
-        lines = []
+        """Writes rows, all of them or none; once this returns they survive a kill of the process and a power cut."""
+        lines, written = [], self._written.copy()
         for row in rows:
             text = msgspec.json.encode(row)
-            lines.append(b'%s,"sha256":"%s"}\n' % (text[:-1], _seal(self._written, text)))
-            self._written.update(lines[-1])
-        self._file.write(b"".join(lines))
-        self._file.flush()
-        os.fsync(self._file.fileno())
+            lines.append(b'%s,"sha256":"%s"}\n' % (text[:-1], _seal(written, text)))
+            written.update(lines[-1])
+        self._append(b"".join(lines))
+        self._written = written
+
+    def _append(self, lines: bytes) -> None:
+        end = self._file.seek(0, os.SEEK_END)
+        try:
+            if self._file.write(lines) < len(lines):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
+            os.fsync(self._file.fileno())
+        except OSError:
+            self._file.truncate(end)
+            raise
 
 
 def check_journal(path: Path, of: str) -> None:

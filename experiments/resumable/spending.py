@@ -1,14 +1,13 @@
 """Possible costs of requests to a server, in a file that survives a kill between a request and its answer.
 
-An engineer behind a server is asked within a cost cap; the possible cost is saved before each try.
+An engineer behind a server is asked within a cost cap; the possible cost is saved before each try. The file is a
+journal, so that a changed charge is noticed, and listed in SHA256SUMS while nobody is asked, so that a lost one is too.
 """
 
-import errno
-import os
+import contextlib
 from pathlib import Path
 
-import msgspec
-
+from lakewright.core_jax.support import check_digest, unlisted
 from lakewright.engineer.evidence import token_estimate
 from lakewright.engineer.teachers import Ask, Message, Reply, UnansweredError
 from lakewright.experiments.resumable.journal import Journal
@@ -27,30 +26,34 @@ REFUSING = (400, 404, 415, 422, 501)  # statuses by which servers refuse structu
 
 
 class Spending:
-    """The charges of all tries so far; the file is made by the first."""
+    """The charges of all tries so far, to which a `with` block may add; the file is made by the first."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
+        self._journal: Journal[Charge] | None = None
+        self._opened = contextlib.ExitStack()
+
+    def __enter__(self) -> "Spending":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._journal = None
+        self._opened.close()  # also after an error: every charge is whole
 
     def count_tokens(self) -> tuple[int, int]:
         """The tokens in and out that may have been billed. Raises InputError where the file is damaged."""
         if not self._path.exists():
             return 0, 0
+        check_digest(self._path)
         with Journal(self._path, Charge) as journal:
             return sum_charges(journal)
 
     def add(self, charge: Charge) -> None:
         """Saves a charge, whole or not at all; once this returns it survives a kill."""
-        line = msgspec.json.encode(charge) + b"\n"
-        with open(self._path, "ab", buffering=0) as lines:
-            end = lines.tell()
-            try:
-                if lines.write(line) < len(line):
-                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(self._path))
-                os.fsync(lines.fileno())
-            except OSError:
-                lines.truncate(end)
-                raise
+        if self._journal is None:
+            self._opened.enter_context(unlisted(self._path))
+            self._journal = self._opened.enter_context(Journal(self._path, Charge))
+        self._journal.add(charge)
 
 
 def ask_server(settings: EndpointSettings, temperature: float, spending: Spending, *, recorded: bool) -> Ask:
@@ -76,7 +79,8 @@ def ask_server(settings: EndpointSettings, temperature: float, spending: Spendin
     def ask(messages: list[Message], schema: dict, seed: int) -> Reply:
         before = endpoint.spent
         try:
-            found = answer(messages, schema, seed)
+            with spending:
+                found = answer(messages, schema, seed)
         except BudgetSpentError:
             cap = settings.max_cost
             raise UnansweredError(f"the cost cap of {cap} dollars leaves no room for a question") from None

@@ -1,17 +1,21 @@
 """Figures of learning curves: the height of a run on average, and the time until it equals another one at its best."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
 
 class CurvePoint(msgspec.Struct, frozen=True):
-    """The tokens generated before a validation, and the valid % of the policy that the run then has."""
+    """The tokens generated before a validation, and the valid % of the policy that the run then has.
+
+    processor_seconds: spent by then after the warm-up; None in results of earlier versions.
+    """
 
     tokens: int
     valid: float
+    processor_seconds: float | None = None
 
 
 Curve = Sequence[CurvePoint]
@@ -36,6 +40,21 @@ def average_curve(curve: Curve, budget: int) -> float:
     tokens, valid = zip(*((point.tokens, point.valid) for point in curve), strict=True)
     places = np.unique(np.clip([0, *tokens, budget], 0, budget))
     return float(np.trapezoid(np.interp(places, tokens, valid), places)) / budget
+
+
+def value_at_time(curve: Curve, seconds: float) -> float | None:
+    """The valid % after some processor seconds, lines between points; None where they are not known."""
+    spent = [point.processor_seconds for point in curve if point.processor_seconds is not None]
+    if len(spent) < len(curve) or not curve:
+        return None
+    return float(np.interp(seconds, spent, [point.valid for point in curve]))
+
+
+def find_equal_time(curves: Iterable[Curve]) -> float | None:
+    """The processor seconds that all of some runs have spent: those of the shortest. None where one's are not known."""
+    ends = [curve[-1].processor_seconds if curve else None for curve in curves]
+    known = [end for end in ends if end is not None]
+    return min(known) if known and len(known) == len(ends) else None
 
 
 def find_crossing(curve: Curve, valid: float) -> float | None:

@@ -1,14 +1,17 @@
 """The results of a study: each run, each arm against the baseline, and how well the trial predicted the gains."""
 
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
+from lakewright.engineer.environment import Problem
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.experiments.environments.lake import WAIT
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
+from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_problems
 from lakewright.experiments.loop.records.token_budget import Spent
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.study.halving import Stopped, find_stopped
@@ -24,12 +27,15 @@ from lakewright.experiments.study.learning_curves import (
     Curve,
     Reached,
     average_curve,
+    find_equal_time,
     sum_up_reached,
     tokens_to_best,
+    value_at_time,
 )
 from lakewright.experiments.study.run_results import (
     Rates,
     RunResult,
+    average_probability,
     is_finished,
     last_policy,
     name_strata,
@@ -60,7 +66,8 @@ class ArmResult(msgspec.Struct, frozen=True):
     """Means over the seeds of an arm; deviation: between its seeds, of `valid`; middle: its interquartile mean.
 
     forced, optimal, rates: as of a run. along: of the valid % on the held-out set over the tokens of a run; to_best:
-    how soon it reaches the baseline's best; None in results of earlier versions.
+    how soon it reaches the baseline's best; None in results of earlier versions. probability, at_equal_time: as of a
+    run.
     """
 
     arm: str
@@ -83,14 +90,19 @@ class ArmResult(msgspec.Struct, frozen=True):
     along: float | None = None
     rates: dict[str, float] = {}
     to_best: Reached | None = None
+    probability: float | None = None
+    at_equal_time: float | None = None
 
 
 class Results(msgspec.Struct, frozen=True):
     """results.json; valid: of the warm-up, in percent. held_out: the problems of the final test or held-out set.
 
     missing: unfinished runs, but for those that were stopped early, which are in `stopped`. tests: of the family, in
-    valid %; along: of the same pairs, in what arms have `along`. sizes, forced_sizes, traits: of the warm-up, as in
-    `RunResult`. environment: that of the runs.
+    valid %; along: of the same pairs, in what arms have `along`; likely: in the probability of the reference answer,
+    where it is known. sizes, forced_sizes, traits: of the warm-up, as in `RunResult`. environment: that of the runs.
+    probability: of the reference answers by the warm-up's policy, in percent. constant: the valid % on each stratum of
+    the one answer that is right most often there, for problems in text. equal_time: the processor seconds of the
+    shortest run, at which `at_equal_time` is read.
     """
 
     budget: int
@@ -103,14 +115,18 @@ class Results(msgspec.Struct, frozen=True):
     prediction: Prediction | None
     tests: list[PairedTest] = []
     along: list[PairedTest] = []
+    likely: list[PairedTest] = []
     sizes: Rates = {}
     forced_sizes: Rates = {}
     traits: dict[str, Rates] = {}
     environment: str = "lake"
     stopped: Stopped | None = None
+    probability: float | None = None
+    constant: Rates = {}
+    equal_time: float | None = None
 
     def __post_init__(self) -> None:
-        name_strata(self, "sizes", "forced_sizes")
+        name_strata(self, "sizes", "forced_sizes", "constant")
 
     @property
     def lake(self) -> bool:
@@ -120,7 +136,8 @@ class Results(msgspec.Struct, frozen=True):
 
 def results_of(plan: Plan, folder: StudyFolder) -> Results:
     """The results of the runs that are finished."""
-    begun = _judge_policy(plan, folder, folder.start, folder.start.warmup).outcomes
+    after_warmup = _judge_policy(plan, folder, folder.start, folder.start.warmup)
+    begun = after_warmup.outcomes
     before, lake = pool_tallies(begun.values()), plan.start.lake
     done = [planned for planned in plan.runs if _is_finished(plan, folder, planned)]
     judged = {planned.name: _judge_policy(plan, folder, folder.run(planned)) for planned in done}
@@ -143,12 +160,33 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
         else None,
         tests=paired_tests(_by_seed(runs, lambda run: run.valid), plan.spec.family),
         along=paired_tests(_by_seed(runs, lambda run: average_curve(run.curve, plan.spec.budget)), plan.spec.family),
+        likely=paired_tests(_by_seed(runs, lambda run: run.probability or 0.0), plan.spec.family)
+        if after_warmup.probability
+        else [],
         sizes=valid_by_stratum(begun),
         forced_sizes=valid_with_trait(begun, WAIT) if lake else {},
         traits={} if lake else valid_by_trait(begun),
         environment=plan.start.environment,
         stopped=stopped,
+        probability=average_probability(after_warmup),
+        constant={} if lake else _judge_constant_answers(plan, folder),
+        equal_time=find_equal_time(run.curve for run in runs),
     )
+
+
+def _judge_constant_answers(plan: Plan, folder: StudyFolder) -> Rates:
+    """The valid % on each stratum of the reference answer that is most frequent there, to know what guessing earns."""
+    problems = read_problems(folder.test_file(lake=False)) if plan.spec.test else read_held_out(folder.start)
+    by_stratum: dict[int | str, list[Problem]] = {}
+    for problem in problems:
+        if problem.answer:
+            by_stratum.setdefault(problem.cell.stratum, []).append(problem)
+    environment, found = make_trainee(plan.start).environment, {}
+    for stratum, some in by_stratum.items():
+        answer, _ = Counter(problem.answer for problem in some).most_common(1)[0]
+        verdicts = environment.verdicts(some, [answer] * len(some))
+        found[stratum] = 100 * sum(verdict.valid for verdict in verdicts) / len(some)
+    return found
 
 
 def _list_runs(plan: Plan, folder: StudyFolder, judged: Mapping[str, Validation], before: Tally) -> list[RunResult]:
@@ -159,12 +197,13 @@ def _list_runs(plan: Plan, folder: StudyFolder, judged: Mapping[str, Validation]
     space, budget = make_trainee(plan.start).environment.space, plan.spec.budget
     done = [planned for planned in plan.runs if planned.name in judged]
     runs = [run_result(planned, folder.run(planned), judged[planned.name], before, space) for planned in done]
-    baselines = _list_curves(runs, plan.spec.baseline)
+    baselines, shortest = _list_curves(runs, plan.spec.baseline), find_equal_time(run.curve for run in runs)
     return [
         msgspec.structs.replace(
             run,
             along=average_curve(run.curve, budget),
             to_best=tokens_to_best(run.curve, baselines.get(run.seed, [])),
+            at_equal_time=None if shortest is None else value_at_time(run.curve, shortest),
         )
         for run in runs
     ]
@@ -207,7 +246,7 @@ def _arm_result(
     def mean(value: Callable[[RunResult], float]) -> float:
         return float(np.mean([value(run) for run in runs]))
 
-    def mean_of_lake(value: Callable[[RunResult], float | None]) -> float | None:
+    def mean_if_known(value: Callable[[RunResult], float | None]) -> float | None:
         known = [found for run in runs if (found := value(run)) is not None]
         return float(np.mean(known)) if known else None
 
@@ -217,8 +256,8 @@ def _arm_result(
         valid=mean(lambda run: run.valid),
         deviation=float(np.std([run.valid for run in runs], ddof=1)) if len(runs) > 1 else 0.0,
         gain=mean(lambda run: run.gain),
-        forced=mean_of_lake(lambda run: run.forced),
-        optimal=mean_of_lake(lambda run: run.optimal),
+        forced=mean_if_known(lambda run: run.forced),
+        optimal=mean_if_known(lambda run: run.optimal),
         tokens=mean(lambda run: run.tokens.total),
         spent=sum((run.tokens for run in runs), Spent()),
         stages=mean(lambda run: run.stages),
@@ -232,6 +271,8 @@ def _arm_result(
         along=mean(lambda run: average_curve(run.curve, spec.budget)),
         rates={name: float(np.mean([run.rates[name] for run in runs])) for name in runs[0].rates},
         to_best=sum_up_reached({run.seed: run.curve for run in runs}, baselines),
+        probability=mean_if_known(lambda run: run.probability),
+        at_equal_time=mean_if_known(lambda run: run.at_equal_time),
     )
 
 

@@ -22,7 +22,8 @@ def as_table(results: Results) -> str:
     IQM: the interquartile mean over seeds, of valid %, with its bootstrap interval. along: the mean valid % on the
     held-out set over the tokens of a run. k to best: thousand tokens until the baseline's best on that set, and their
     share of the baseline's own. k trials: thousand tokens of trials and of samplers that score problems, per run. kept:
-    trials that kept the current design. back: stages rolled back.
+    trials after which the design stayed. back: stages rolled back. p %: the mean probability of the reference answer.
+    equal time %: valid % on the held-out set after the processor time of the shortest run.
     """
     if results.prediction:
         return "\n".join(_prediction_lines(results.prediction, results))
@@ -33,11 +34,18 @@ def as_table(results: Results) -> str:
     cells = [tuple(row.values()) for row in rows]
     arms = tabulate(cells, header, tablefmt="plain", colalign=alignment, disable_numparse=True)
     problems = "boards" if results.lake else "problems"
+    sure = "" if results.probability is None else f", {results.probability:.1f} % probability of the reference"
+    equal = "" if results.equal_time is None else f"; equal time is {results.equal_time:.0f} s of a processor"
     setting = (
-        f"warm-up {results.valid:.1f} % valid of {results.held_out} {problems}; budget {results.budget} tokens per run"
+        f"warm-up {results.valid:.1f} % valid of {results.held_out} {problems}{sure}; "
+        f"budget {results.budget} tokens per run{equal}"
     )
     missing = [f"not finished: {_list_names(results.missing)}"] * bool(results.missing)
-    tests = [*map(_test_line, results.tests), *(f"along: {_test_line(found)}" for found in results.along)]
+    tests = [
+        *map(_test_line, results.tests),
+        *(f"along: {_test_line(found)}" for found in results.along),
+        *(f"p: {_test_line(found)}" for found in results.likely),
+    ]
     return "\n".join(
         [
             *(arms, setting, *tests, *_reward_lines(results, ordered), *_taught_lines(results, ordered)),
@@ -91,18 +99,24 @@ def _stratum_tables(results: Results, arms: Sequence[ArmResult]) -> Iterator[str
     label = lake_space().words.label if results.lake else str
     for title, begun, of in known:
         if begun:
+            guessed = [("one answer to all", results.constant)] if begun is results.sizes and results.constant else []
             rows = [
+                *guessed,
                 ("warm-up", begun),
                 *((arm.arm, _average_strata([of(run) for run in results.runs if run.arm == arm.arm])) for arm in arms),
             ]
             header = (title, *map(label, begun))
-            lines = [(name, *(f"{valid[stratum]:.1f}" for stratum in begun)) for name, valid in rows]
+            lines = [(name, *(_format_rate(valid.get(stratum)) for stratum in begun)) for name, valid in rows]
             alignment = ("left", *["right"] * len(begun))
             yield "\n" + tabulate(lines, header, tablefmt="plain", colalign=alignment, disable_numparse=True)
 
 
 def _average_strata(runs: Sequence[Rates]) -> Rates:
     return {stratum: sum(run[stratum] for run in runs) / len(runs) for stratum in runs[0]}
+
+
+def _format_rate(rate: float | None) -> str:
+    return "" if rate is None else f"{rate:.1f}"
 
 
 def _test_line(found: PairedTest) -> str:
@@ -137,7 +151,9 @@ def _format_arm(arm: ArmResult, results: Results) -> dict[str, str]:
     return {
         **dict(zip(FIRST, first, strict=True)),
         **({"k to best": _format_reached(arm.to_best)} if any(one.to_best for one in results.arms) else {}),
-        **{f"{name} %": "" if rate is None else f"{rate:.1f}" for name, rate in rates.items()},
+        **({"p %": _format_rate(arm.probability)} if results.probability is not None else {}),
+        **({"equal time %": _format_rate(arm.at_equal_time)} if results.equal_time is not None else {}),
+        **{f"{name} %": _format_rate(rate) for name, rate in rates.items()},
         f"vs {results.baseline or '-'}": f"{against.points:+.1f} ± {against.interval:.1f}" if against else "",
         **dict(zip(LAST, last, strict=True)),
     }

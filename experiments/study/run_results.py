@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import msgspec
+import numpy as np
 
 from lakewright.engineer.design import Row, by_stratum
 from lakewright.engineer.difficulty import Calibration
@@ -31,7 +32,7 @@ Rates = dict[int | str, float]
 class RunResult(msgspec.Struct, frozen=True):
     """A finished run: shares of valid answers in percent, of its last policy.
 
-    gain: over the warm-up. sizes: by stratum. tried: trials. kept: those of them that kept the current design.
+    gain: over the warm-up. sizes: by stratum. tried: trials. kept: those after which the design stayed.
     taken_back: stages rolled back. refused: answers that the guard refused. Of the lake alone, forced: on boards that
     force a wait; optimal: by sum of costs; forced_sizes: as `sizes`, on boards that force a wait. Of other
     environments, rates: by name, on problems that have a trait, and of answers that have a grade; traits: by trait and
@@ -42,7 +43,9 @@ class RunResult(msgspec.Struct, frozen=True):
     groups of `self_trained`, the last after its training. drawn: the rows of the design of each stage. as_taught: after
     each stage, the share of the changes of a checkpoint's delta that are those of the rule that it was taught. along:
     the mean of the curve over the tokens of the run. to_best: the tokens until it is first as good as the baseline of
-    its seed at its best; None where it never is. Earlier versions have none of these.
+    its seed at its best; None where it never is. probability: of the reference answer, in percent, for problems in
+    text. at_equal_time: the valid % on the held-out set after the processor time of the study's shortest run. Earlier
+    versions have none of these.
     """
 
     arm: str
@@ -70,6 +73,8 @@ class RunResult(msgspec.Struct, frozen=True):
     traits: dict[str, Rates] = {}
     along: float | None = None
     to_best: float | None = None
+    probability: float | None = None
+    at_equal_time: float | None = None
 
     def __post_init__(self) -> None:
         name_strata(self, "sizes", "forced_sizes")
@@ -124,6 +129,7 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Tal
         as_taught=[share for stage in stages if (share := _as_taught(planned.settings, stage, space)) is not None],
         rates={} if lake else _list_rates(found),
         traits={} if lake else valid_by_trait(strata),
+        probability=average_probability(judged),
     )
 
 
@@ -143,6 +149,13 @@ def last_policy(run: RunFolder) -> Stage:
 def to_percent(tally: Tally, count: int) -> float:
     """A count of a tally as a share of the problems, in percent."""
     return 100 * tally.rate(count)
+
+
+def average_probability(judged: Validation) -> float | None:
+    """The mean probability of the reference answers in percent; None where they are not known."""
+    known = judged.probability
+    problems = [judged.outcomes[stratum].problems for stratum in known]
+    return 100 * float(np.average(list(known.values()), weights=problems)) if known else None
 
 
 def valid_by_stratum(strata: Mapping[int | str, Tally]) -> Rates:
@@ -170,11 +183,16 @@ def _list_rates(found: Tally) -> dict[str, float]:
 
 def _read_curve(run: RunFolder, stages: int) -> list[CurvePoint]:
     """The warm-up and each stage on the run's held-out set, which is not that of a study's final test."""
-    points = [CurvePoint(0, _held_out_valid(run.warmup))]
+    points, spent = [CurvePoint(0, _held_out_valid(run.warmup), 0.0)], 0.0
     for number in range(stages):
-        mine = count_stage_tokens(run.stage(number))
+        mine, seconds = (
+            count_stage_tokens(run.stage(number)),
+            read_record(run.stage(number).done, Done).processor_seconds,
+        )
+        spent += math.nan if seconds is None else seconds
         tokens = count_run_tokens(run, number).total + mine.training + mine.sampling
-        points.append(CurvePoint(tokens, _held_out_valid(run.find_standing(number))))
+        known = None if math.isnan(spent) else spent
+        points.append(CurvePoint(tokens, _held_out_valid(run.find_standing(number)), known))
     return points
 
 

@@ -14,6 +14,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import read_config, write_json
 from lakewright.experiments.executors.executor import Task
+from lakewright.experiments.executors.ray_group import find_group
 from lakewright.experiments.host.estimate import GB, estimate_of
 from lakewright.experiments.host.machine import installed_version
 from lakewright.experiments.loop.dry_run import check_machine
@@ -61,11 +62,13 @@ def describe_task(runs: Sequence[Planned], needs: RunNeeds) -> Task:
     Raises InputError as `estimate_of`.
     """
     settings = list({planned.arm: planned.settings for planned in runs}.values())
-    processes = max((one.launch.processes for one in settings if one.device == "cuda"), default=None)
-    gpus = processes if needs.gpus is None else needs.gpus
+    on_gpus = max((one.launch.processes for one in settings if one.device == "cuda"), default=None)
+    gpus = on_gpus if needs.gpus is None else needs.gpus
     found = map(estimate_of, settings)
     memory = max(one.loading if gpus else one.processes * one.peak.total for one in found)
-    return Task("run", needs.cores, gpus, memory + LIBRARIES, prepare_process)
+    processes = max(1 if one.launch.starts_machines else one.launch.processes for one in settings)
+    cores = needs.cores or (processes if processes > 1 else None)
+    return Task("run", cores, gpus, memory + processes * LIBRARIES, prepare_process, processes)
 
 
 def check_machines(runs: Sequence[Planned]) -> None:
@@ -91,11 +94,14 @@ def hold_run(run: RunFolder) -> Iterator[None]:
 
 
 def record_machine(run: RunFolder) -> None:
-    """Adds this machine to those that a run was on, if it is another than the last."""
-    path, here = run.folder / MACHINES, _describe_machine()
+    """Adds this machine, and those of its group, to those that a run was on, if they are others than the last."""
+    path, here, group = run.folder / MACHINES, [_describe_machine()], find_group()
+    if group:
+        others = group.results([group.submit(place, _describe_machine) for place in range(1, group.count)])
+        here += [machine for machine in others if machine not in here]
     there = read_config(path, RunMachines).machines if path.exists() else []
-    if there[-1:] != [here]:
-        write_json(path, RunMachines([*there, here]))
+    if there[-len(here) :] != here:
+        write_json(path, RunMachines([*there, *here]))
 
 
 def _describe_machine() -> RunMachine:

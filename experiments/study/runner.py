@@ -3,19 +3,29 @@
 import contextlib
 import traceback
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 from lakewright.core_jax.errors import InputError, is_of_the_disk, system_error
 from lakewright.core_jax.support import write_atomically
 from lakewright.experiments.executors.choice import HERE, ExecutorChoice
-from lakewright.experiments.executors.executor import SERIAL, Executor, Task, WorkerDiedError, as_finished, is_elsewhere
+from lakewright.experiments.executors.executor import (
+    SERIAL,
+    Executor,
+    NodeLostError,
+    Task,
+    WorkerDiedError,
+    as_finished,
+    is_elsewhere,
+)
 from lakewright.experiments.loop.closed_loop import run as run_loop
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import write_record
 from lakewright.experiments.loop.records.stage_rollouts import read_problems
 from lakewright.experiments.loop.training.trainee import make_trainee
+from lakewright.experiments.resumable.copies import Copies, check_address, list_results
+from lakewright.experiments.resumable.driver import show_life
 from lakewright.experiments.runtime.library_setup import keep_compiled_programs, prepare_training
 from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.experiments.study.final_evaluation import take_final_test
@@ -45,6 +55,7 @@ def run_study(
     arms: Sequence[str] = (),
     seeds: Sequence[int] = (),
     needs: RunNeeds = RunNeeds(),  # noqa: B008
+    copy_to: str = "",
 ) -> tuple[Results, dict[str, str]]:
     """Runs a study, or resumes it: its results, and the reason for each run that failed, by name.
 
@@ -57,19 +68,25 @@ def run_study(
         arms: Those to run now, by default all; the others can be run later.
         seeds: Those to run now, likewise.
         needs: What each run takes of its machine.
+        copy_to: An address of fsspec, to which results and logs are copied; see `resumable.copies`.
     """
     plan, folder = plan_of(spec), StudyFolder(out)
+    if copy_to:
+        check_address(copy_to)
     chosen = _choose_runs(plan, arms, seeds)
     if where.name == "local":
         check_machines(chosen)
         task = Task("run", needs.cores, needs.gpus, prepare=prepare_process)
     else:
         task = describe_task(chosen, needs)
-    with folder.held(plan), where.open(task, out) as executor:
+    with folder.held(plan), show_life(out), where.open(task, out) as executor:
         begin = executor.submit if is_elsewhere(executor) else SERIAL.submit
         begin(partial(_prepare, folder=folder.folder.absolute(), runs=chosen), plan).result()
-        failures = _run_rounds(plan, chosen, folder, executor)
+        work = partial(_run_one, out=folder.folder.absolute(), copy_to=copy_to)
+        failures = _run_rounds(plan, chosen, folder, executor, work)
         results = _summed_up(plan, folder)
+        if copy_to:
+            _copy_results(folder, copy_to)
     return results, failures
 
 
@@ -92,6 +109,13 @@ def _summed_up(plan: Plan, folder: StudyFolder) -> Results:
     write_atomically(folder.plot, study_svg(results).encode())
     write_atomically(folder.curves, curves_svg(results).encode())
     return results
+
+
+def _copy_results(folder: StudyFolder, address: str) -> None:
+    """Copies the results of a study and the logs of its warm-up; its runs were copied by those who ran them."""
+    copies = Copies(address, folder.plan)
+    copies.add(list_results(folder.start.folder), folder.folder)
+    copies.add([folder.table, folder.plot, folder.curves, folder.results], folder.folder, again=True)
 
 
 def _choose_runs(plan: Plan, arms: Sequence[str], seeds: Sequence[int]) -> list[Planned]:
@@ -118,21 +142,20 @@ def _prepare(plan: Plan, folder: Path, runs: Sequence[Planned]) -> None:
     prepare_start(plan, StudyFolder(folder))
 
 
-def _run_rounds(plan: Plan, runs: Sequence[Planned], folder: StudyFolder, executor: Executor) -> dict[str, str]:
+def _run_rounds(
+    plan: Plan, runs: Sequence[Planned], folder: StudyFolder, executor: Executor, work: Callable[..., str]
+) -> dict[str, str]:
     """Runs what is not finished: in a study of configs round by round, each with the better half of the last."""
     rounds, failures = plan.spec.configs.rounds if plan.spec.configs else 1, dict[str, str]()
     for number in range(rounds - 1):
-        failures |= _run_all(runs, folder, executor, count_stages(number))
+        failures |= _run_all(runs, executor, partial(work, stages=count_stages(number)))
         runs = choose_survivors(runs, folder, number)
-    return failures | _run_all(runs, folder, executor)
+    return failures | _run_all(runs, executor, work)
 
 
-def _run_all(
-    runs: Sequence[Planned], folder: StudyFolder, executor: Executor, stages: int | None = None
-) -> dict[str, str]:
-    """Runs what is not finished, or the first `stages` of each run; why those that failed did."""
+def _run_all(runs: Sequence[Planned], executor: Executor, work: Callable[[Planned], str]) -> dict[str, str]:
+    """Runs what is not finished; why the runs that failed did."""
     failures, ordered = {}, in_order(runs)
-    work = partial(_run_one, out=folder.folder.absolute(), stages=stages)
     finishing = as_finished(executor, work, ordered)
     with progress("study", len(ordered), "runs") as bar, contextlib.closing(finishing):
         for planned, done in finishing:
@@ -152,7 +175,7 @@ def in_order(runs: Sequence[Planned]) -> list[Planned]:
     return sorted(runs, key=lambda planned: (-seeds[planned.arm], planned.seed))
 
 
-def _run_one(planned: Planned, out: Path, stages: int | None) -> str:
+def _run_one(planned: Planned, out: Path, copy_to: str, stages: int | None = None) -> str:
     """Runs one run to its end, or its first `stages`, in any process; returns why it failed, if it did."""
     run = StudyFolder(out).run(planned)
     try:
@@ -164,8 +187,12 @@ def _run_one(planned: Planned, out: Path, stages: int | None) -> str:
             (run.folder / FAILURE).unlink(missing_ok=True)
             run_loop(planned.settings, run, *([partial(stop_after, run, stages)] if stages else []))
             _take_test(planned, run, StudyFolder(out))
+            if copy_to:
+                Copies(copy_to, StudyFolder(out).plan).add(list_results(run.folder), out)
     except RoundOver:
         return ""
+    except (NodeLostError, WorkerDiedError):  # of a part elsewhere: the run begins again
+        raise
     except InputError as error:
         return str(error)
     except Exception as error:  # whatever it is, it concerns this run only, and the others continue

@@ -88,12 +88,12 @@ class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if bool(self.arms) == bool(self.configs):
             raise ValueError("name arms or configs, one of the two")
         if strange := [name for name in self.arms if not NAME.fullmatch(name)]:
-            raise ValueError(f"arms: {strange[0]!r:.60} is no name of a folder; use letters, digits, - and _")
+            raise ValueError(f"arms: {strange[0]!r:.60} cannot be the name of a folder; use letters, digits, - and _")
         if long := [name for name in self.arms if len(name) > LONGEST_NAME]:
             raise ValueError(f"arms: {long[0]!r:.60} has {len(long[0])} letters; choose at most {LONGEST_NAME}")
         _check_seeds(self.seeds)
         if strange := [name for pair in self.family for name in pair if name not in self.arms]:
-            raise ValueError(f"family names {strange[0]!r:.60}, which is no arm; choose from {', '.join(self.arms)}")
+            raise ValueError(f"family: {strange[0]!r:.60} is not an arm; choose from {', '.join(self.arms)}")
         if self.baseline and self.baseline not in self.arms:
             raise ValueError(f"baseline is {self.baseline!r:.60}; choose from {', '.join(self.arms)}")
 

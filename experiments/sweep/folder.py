@@ -83,6 +83,10 @@ class SweepFolder:
         names = {name.removesuffix(".json") for name in files if name.endswith(".json")}
         return {name for name in names if f"{name}.parquet" in files}
 
+    def files_of(self, name: str) -> list[Path]:
+        """The files of a finished shard; its record, which makes it count, is the last."""
+        return [self.shards / f"{name}.parquet", self.shards / f"{name}.json"]
+
     def record(self, name: str) -> Record:
         """The record of a finished shard. Raises InputError where it was changed."""
         path = self.shards / f"{name}.json"

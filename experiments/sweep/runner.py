@@ -17,7 +17,8 @@ import pyarrow.parquet as pq
 
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.executors.executor import Executor, WorkerDiedError, as_finished
-from lakewright.experiments.sweep.folder import SweepFolder
+from lakewright.experiments.resumable.copies import check_address, open_copies
+from lakewright.experiments.sweep.folder import CLAIM, SweepFolder
 from lakewright.experiments.sweep.shards import Record, check_cell, check_file, make_shard
 from lakewright.experiments.sweep.spec import Shard, SweepCell, SweepSpec
 
@@ -39,7 +40,9 @@ class Finished:
         return pq.read_table(self.path, partitioning=None)
 
 
-def sweep(spec: SweepSpec, executor: Executor, out: Path, share: tuple[int, int] = WHOLE) -> Iterator[Finished]:
+def sweep(
+    spec: SweepSpec, executor: Executor, out: Path, share: tuple[int, int] = WHOLE, copy_to: str = ""
+) -> Iterator[Finished]:
     """Yields every shard of a sweep once it is in the folder `out`: first the existing ones, then new ones.
 
     It may be stopped at any time and called again.
@@ -49,13 +52,19 @@ def sweep(spec: SweepSpec, executor: Executor, out: Path, share: tuple[int, int]
         executor: Makes the shards. It is ended where the sweep stops before its end.
         out: The folder of the sweep.
         share: (i, n) for every n-th shard from the i-th on, so that n processes can share a folder.
+        copy_to: An address of fsspec, to which each finished shard is copied, its record last.
 
     Raises InputError where `out` holds another sweep or a stratum is too rare.
     """
     folder = SweepFolder(out)
+    if copy_to:
+        check_address(copy_to)
     with folder.working(spec, shared=share != WHOLE):
         mine = spec.shards()[share[0] :: share[1]]
         finished = folder.finished()
+        if copy_to:
+            there = [file for shard in mine if shard.name in finished for file in folder.files_of(shard.name)]
+            open_copies(copy_to, folder.folder / CLAIM.file).add(there, folder.folder)
         for shard in mine:
             if shard.name in finished:
                 yield Finished(folder.shards / f"{shard.name}.parquet", folder.record(shard.name), new=False)
@@ -63,16 +72,19 @@ def sweep(spec: SweepSpec, executor: Executor, out: Path, share: tuple[int, int]
         # Strata first: one that cannot be drawn is reported before much is made.
         strata = [shard.cell for shard in left if shard.first == 0 and shard.cell.wait_ratio is not None]
         items: list[SweepCell | Shard] = [*strata, *left]
-        work = functools.partial(_make_item, folder.shards, spec)
+        work = functools.partial(_make_item, folder, spec, copy_to)
         with contextlib.closing(as_finished(executor, work, items)) as finishing:
             for item, done in finishing:
                 if (record := _record_of(item, done)) is not None:
                     yield Finished(folder.shards / f"{record.name}.parquet", record, new=True)
 
 
-def _make_item(folder: Path, spec: SweepSpec, item: SweepCell | Shard) -> Record | None:
+def _make_item(folder: SweepFolder, spec: SweepSpec, copy_to: str, item: SweepCell | Shard) -> Record | None:
     if isinstance(item, Shard):
-        return make_shard(folder, spec, item)
+        record = make_shard(folder.shards, spec, item)
+        if copy_to:
+            open_copies(copy_to, folder.folder / CLAIM.file).add(folder.files_of(item.name), folder.folder, again=True)
+        return record
     check_cell(item)
     return None
 

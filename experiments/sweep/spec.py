@@ -15,6 +15,7 @@ from lakewright.core_jax.solver import memory_needed
 from lakewright.core_jax.statistics import COLUMNS
 from lakewright.core_jax.support import Count, Natural, Share, first_repeated, read_config
 
+WORKER_BYTES = 1 << 29  # measured by `lakewright bench --sweeps`
 MOST_SHARDS = 1 << 20  # each is a file, and all are listed
 ShardSize = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]  # a shard lies in memory
 Sizes = Annotated[tuple[Annotated[int, msgspec.Meta(ge=MIN_SIZE, le=MAX_SIZE)], ...], msgspec.Meta(min_length=1)]
@@ -98,7 +99,7 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             if isinstance(given, dict) and (differing := set(given) ^ set(self.agents)):
                 raise ValueError(f"{name} and agents must be of the same numbers; {min(differing)} is in one only")
         if unknown := [name for name in self.columns if name not in COLUMNS]:
-            raise ValueError(f"columns: {unknown[0]!r:.60} is no statistic; choose from {', '.join(COLUMNS)}")
+            raise ValueError(f"columns: {unknown[0]!r:.60} is not a statistic; choose from {', '.join(COLUMNS)}")
         cells = self.cells()
         for cell in cells:
             _check_cell(cell)
@@ -136,6 +137,11 @@ def shard_name(cell: str, first: int, count: int) -> str:
 def read_spec(path: Path) -> SweepSpec:
     """The sweep of a TOML (or JSON) file. Raises InputError naming file, field, value and remedy."""
     return read_config(path, SweepSpec)
+
+
+def count_memory(spec: SweepSpec) -> int:
+    """The bytes that a worker takes: its libraries and boards, and the solver's tables of the largest cell."""
+    return WORKER_BYTES + max(memory_needed(cell.size, cell.agents) for cell in spec.cells())
 
 
 def check_memory(spec: SweepSpec, workers: int) -> None:

@@ -9,7 +9,6 @@ Killed at any instant and run again, `next` ends with the same versions: a versi
 holds how far the outcomes were read.
 """
 
-from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert, locked
 from lakewright.engineer.delta import list_changes
 from lakewright.engineer.design import Design
-from lakewright.engineer.environment import Problem
+from lakewright.engineer.environment import Problem, check_design_draws
 from lakewright.engineer.guard import can_draw, check_floor
 from lakewright.engineer.redesign import Decision, Engineer
 from lakewright.engineer.space import DesignSpace, check_design, normalize_design
@@ -28,17 +27,11 @@ from lakewright.engineer.teachers import MODELS, Ask, Message, Reply, Tools, che
 from lakewright.engineer.trial import RollOut
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.resumable.spending import Spending, ask_server
-from lakewright.experiments.trainers.outcomes import (
-    OutcomeReader,
-    Read,
-    count_answers,
-    digest_outcomes,
-    make_groups,
-    tally_held_out,
-)
+from lakewright.experiments.trainers.outcome_index import EMPTY, Prefix, read_index, write_index
+from lakewright.experiments.trainers.outcomes import OutcomeReader, Read, count_answers, make_groups, tally_held_out
 from lakewright.experiments.trainers.reports import Report, Status, count_spent
 from lakewright.experiments.trainers.served_policy import make_served_rollouts
-from lakewright.experiments.trainers.versions import Author, Counts, FolderSettings, Setup, Version, VersionFiles
+from lakewright.experiments.trainers.versions import Author, FolderSettings, Setup, Version, VersionFiles
 
 MOST_HELD_OUT = 100_000
 
@@ -77,7 +70,8 @@ class EngineerFolder:
         settings: how the engineer works, and how a server is asked.
         held_out: how many held-out problems there are, drawn from version 0.
 
-        Raises InputError where something is not usable, or an engineer is there already.
+        Raises InputError where something is not usable, no problem of a stratum can be drawn, or an engineer is there
+        already.
         """
         files, name = VersionFiles(path), _resolve_environment(environment)
         loaded = load_environment(name)
@@ -97,6 +91,7 @@ class EngineerFolder:
             held_out=held_out,
         )
         check_floor(settings.guard.floor, len(start.strata), loaded.space)
+        check_design_draws(loaded, start)
         setup = convert(msgspec.to_builtins(setup, str_keys=True), Setup, "engineer")  # which checks the numbers
         with locked(files.folder):
             # A kill may have come between version 0 and design.json: then nothing was drawn yet.
@@ -134,7 +129,7 @@ class EngineerFolder:
                 return self._make_report(current, new=True)
             if step is not None and step <= current.step:
                 return self._make_report(current, new=False, line=f"step {step} was decided at already")
-            read = self._read_outcomes(current)
+            read, digest = self._read_outcomes(current)
             fresh = read.fresh()
             complaint = read.complaint(self.files.outcomes_path)
             if not fresh:
@@ -145,9 +140,16 @@ class EngineerFolder:
             engineer.observe(groups)
             outcomes = tally_held_out(self.space, engineer.held_out or [], fresh)
             decision = engineer.redesign(outcomes)
-            following = self._make_version(current, decision, engineer, read, count_answers(read, len(groups)))
-            following = msgspec.structs.replace(following, step=current.step if step is None else step)
+            following = self._make_version(current, decision, engineer)
+            following = msgspec.structs.replace(
+                following,
+                offset=read.offset,
+                outcomes=digest,
+                counts=count_answers(read, len(groups)),
+                step=current.step if step is None else step,
+            )
             self.files.write_version(following)
+            write_index(self.files.index_path, read.make_index(digest))
             new = following.version != current.version
             report = self._make_report(following, new=new, line=decision.summary(), complaint=complaint)
             cost = count_spent(following.decisions[-1:])
@@ -174,19 +176,10 @@ class EngineerFolder:
     def status(self) -> Status:
         """The present state of the folder; nothing is written."""
         current = self.files.read_version(self.files.newest())
-        read = self._read_outcomes(current)
-        counts: dict[str, dict[str, list[int]]] = {}
-        for answer in read.answers:
-            if answer.line.split == "train":
-                strata = counts.setdefault(str(answer.line.version), {})
-                pair = strata.setdefault(str(answer.cell.stratum), [0, 0])
-                pair[0] += 1
-                pair[1] += answer.line.valid
+        read, _ = self._read_outcomes(current)
         outcomes = {
-            version: {
-                name: (strata[name][0], strata[name][1]) for name in map(str, self.space.strata) if name in strata
-            }
-            for version, strata in sorted(counts.items(), key=lambda item: int(item[0]))
+            str(version): {name: strata[name] for name in map(str, self.space.strata) if name in strata}
+            for version, strata in sorted(read.counts().items())
         }
         return Status(
             version=current.version,
@@ -195,7 +188,7 @@ class EngineerFolder:
             teacher=self.setup.teacher,
             design=msgspec.to_builtins(current.design, str_keys=True),
             outcomes=outcomes,
-            held_out=Counter(answer.line.split for answer in read.answers)["held_out"],
+            held_out=read.held_out(),
             pending=len(read.fresh()),
             complaint=read.complaint(self.files.outcomes_path),
             edited=self._find_edit(current) is not None,
@@ -210,9 +203,9 @@ class EngineerFolder:
         for number in self.files.list_versions():
             version = self.files.read_version(number)
             changes = list_changes(before, version.design, self.space) if before else ""
-            parts = [part for part in (version.line, changes if version.by != "engineer" else "") if part]
+            parts = [part for part in (version.line, changes if version.by == "undo" else "") if part]
             stayed = len(version.decisions) - (version.by == "engineer")
-            kept = f" (left as it is {stayed} times)" if stayed else ""
+            kept = f" (left as it is {stayed} time{'s' * (stayed > 1)})" if stayed else ""
             lines.append(f"{number} by {version.by}: {'; '.join(parts)}{kept}")
             before = version.design
         return lines
@@ -220,14 +213,20 @@ class EngineerFolder:
     def _lock_folder(self) -> Any:
         return locked(self.path, f"{self.path}: another process decides here; wait for it")
 
-    def _read_outcomes(self, current: Version) -> Read:
+    def _read_outcomes(self, current: Version) -> tuple[Read, str]:
+        """The outcomes after the index, and the SHA-256 of all whole lines."""
         path = self.files.outcomes_path
-        if current.outcomes and current.outcomes != digest_outcomes(path, current.offset):
+        prefix, index = Prefix(path), read_index(self.files.index_path)
+        # A kill may have come between the version and the index, which then ends before the version; never after it.
+        if index.offset > current.offset or prefix.digest(index.offset) != index.digest:
+            index = EMPTY
+        if current.outcomes and current.outcomes != prefix.digest(current.offset):
             raise InputError(
                 f"{path}: its first {current.offset} bytes are not those that version {current.version} was decided "
                 "on; it is only appended to: restore it, or begin another folder"
             )
-        return OutcomeReader(path, self.space, current.design, current.version).read(current.offset)
+        read = OutcomeReader(path, self.space, current.design, current.version, index).read(current.offset)
+        return read, prefix.digest(read.offset)
 
     def _make_engineer(
         self,
@@ -323,21 +322,18 @@ class EngineerFolder:
             state=current.state,
         )
 
-    def _make_version(
-        self, current: Version, decision: Decision, engineer: Engineer, read: Read, counts: Counts
-    ) -> Version:
+    def _make_version(self, current: Version, decision: Decision, engineer: Engineer) -> Version:
         """The version that a decision leads to; where the design stays, the current one, with the decision added.
 
-        current: the version until now. decision: of the engineer, whose state is noted. read, counts: the outcomes.
+        current: the version until now. decision: of the engineer, whose state is noted.
         """
         note = msgspec.to_builtins(decision, str_keys=True)
         note["evidence"]["history"] = []  # the other versions tell it
-        noted = {"offset": read.offset, "counts": counts, "state": engineer.state_dict()}
-        noted["outcomes"] = digest_outcomes(self.files.outcomes_path, read.offset)
+        state = engineer.state_dict()
         if decision.design.version == current.version:
-            return msgspec.structs.replace(current, decisions=[*current.decisions, note], **noted)
+            return msgspec.structs.replace(current, decisions=[*current.decisions, note], state=state)
         following = self._make_following(current, decision.design, "engineer", decision.summary())
-        return msgspec.structs.replace(following, reasons=decision.next.reasons, decisions=[note], **noted)
+        return msgspec.structs.replace(following, reasons=decision.next.reasons, decisions=[note], state=state)
 
     def _make_report(self, version: Version, *, new: bool, line: str = "", complaint: str = "") -> Report:
         design = msgspec.to_builtins(self.files.describe_design(version.design))

@@ -1,6 +1,5 @@
 """The outcomes of a folder as they are read: a line an answer, appended by many, of which each counts once."""
 
-import hashlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Group, Outcomes, Problem, Verdict
 from lakewright.engineer.space import DesignSpace
 from lakewright.experiments.trainers.appending import LONGEST
+from lakewright.experiments.trainers.outcome_index import EMPTY, Index, Names, Strata, digest_name
 from lakewright.experiments.trainers.versions import Counts
 
 BEGIN = b'{"version"'  # of a line that follows a torn one
@@ -80,11 +80,45 @@ class Fault(msgspec.Struct, frozen=True):
 
 
 class Read(msgspec.Struct, frozen=True):
-    """A reading of the outcomes. offset: the bytes of all whole lines."""
+    """A reading of the outcomes.
 
+    index: of the lines before, which are not read again. answers, faults: of the lines after it. offset, lines: how
+    many bytes and whole lines there are in all. repeats: knows the answers of all lines.
+    """
+
+    index: Index
     answers: list[Answer]
     faults: list[Fault]
     offset: int
+    lines: int
+    repeats: "Repeats"
+
+    def counts(self) -> dict[int, Strata]:
+        """By version and stratum, the answers of training and the valid ones among them, of all lines."""
+        found = {version: dict(strata) for version, strata in self.index.counts.items()}
+        for answer in self.answers:
+            if answer.line.split == "train":
+                strata = found.setdefault(answer.line.version, {})
+                total, valid = strata.get(name := str(answer.cell.stratum), (0, 0))
+                strata[name] = (total + 1, valid + answer.line.valid)
+        return found
+
+    def held_out(self) -> int:
+        """The number of answers to held-out problems in all lines."""
+        return self.index.held_out + sum(answer.line.split == "held_out" for answer in self.answers)
+
+    def make_index(self, digest: str) -> Index:
+        """The index of all lines. digest: the SHA-256 of their bytes."""
+        return Index(
+            offset=self.offset,
+            lines=self.lines,
+            digest=digest,
+            counts=self.counts(),
+            held_out=self.held_out(),
+            group=self.repeats.group,
+            together=dict(self.repeats.together),
+            names=self.repeats.names.encode(),
+        )
 
     def fresh(self) -> list[Answer]:
         """The answers that the engineer has not read."""
@@ -102,7 +136,8 @@ class Read(msgspec.Struct, frozen=True):
         parts = [
             f"{counts[reason]} with {reason} (line {fault.number}: {fault.detail})" for reason, fault in first.items()
         ]
-        return one_line(f"{path}: {len(fresh)} lines left out: {', '.join(parts)}; correct what writes them")
+        number = "1 line" if len(fresh) == 1 else f"{len(fresh)} lines"
+        return one_line(f"{path}: {number} left out: {', '.join(parts)}; correct what writes them")
 
 
 class RefusedError(Exception):
@@ -114,21 +149,25 @@ class RefusedError(Exception):
 
 
 class OutcomeReader:
-    """Reads the outcomes of a folder. newest: the version that lines may be of, at most."""
+    """Reads the outcomes of a folder.
 
-    def __init__(self, path: Path, space: DesignSpace, design: Design, newest: int) -> None:
-        self.path, self.space, self.design, self.newest = path, space, design, newest
+    design: the present one. newest: the version that lines may be of, at most. index: of the lines that need not be
+    read again; by default none.
+    """
+
+    def __init__(self, path: Path, space: DesignSpace, design: Design, newest: int, index: Index = EMPTY) -> None:
+        self.path, self.space, self.design, self.newest, self.index = path, space, design, newest, index
         self._decoder = msgspec.json.Decoder(Line)
         self._cells: dict[tuple[object, ...], Cell] = {}
 
     def read(self, offset: int) -> Read:
-        """All lines; those that end after `offset` are fresh.
+        """The lines after the index; those that end after `offset` are fresh.
 
-        The whole file is read each time: what was counted once need not be remembered elsewhere, and a kill cannot
-        lose it. A last line without an end is left for the next time.
+        A last line without an end is left for the next time.
         """
-        answers, faults, counted, end, number = [], [], Repeats(), 0, 0
-        for number, (end, text) in enumerate(read_lines(self.path), 1):
+        answers, faults, counted = [], [], Repeats(self.index)
+        end, number = begin, before = self.index.offset, self.index.lines
+        for number, (end, text) in enumerate(read_lines(self.path, begin), before + 1):
             fresh = end > offset
             for part in self._split_torn(text) if isinstance(text, bytes) else [text]:
                 try:
@@ -138,7 +177,7 @@ class OutcomeReader:
                     continue
                 if counted.add_line(line):
                     answers.append(Answer(line, cell, end, fresh))
-        return Read(answers, faults, end)
+        return Read(self.index, answers, faults, end, number, counted)
 
     def _split_torn(self, text: bytes) -> list[bytes]:
         """The line; where a writer was killed within its own, that part and the whole line of another after it."""
@@ -188,37 +227,34 @@ class OutcomeReader:
 
 
 class Repeats:
-    """Notices lines that are written twice."""
+    """Notices lines that are written twice. index: of the lines before."""
 
-    def __init__(self) -> None:
-        self._seen: set[tuple[object, ...]] = set()
-        self._group, self._together = "", Counter[bytes]()
+    def __init__(self, index: Index = EMPTY) -> None:
+        self.names = Names(index.names)
+        self.group, self.together = index.group, Counter[bytes](index.together)
 
     def add_line(self, line: Line) -> bool:
         """Notes a line; whether it is there for the first time."""
-        if line.group != self._group:
-            self._group, self._together = line.group, Counter()
-        if line.answer is None:
-            text = msgspec.json.encode(line)
-            self._together[text] += 1
-            name: tuple[object, ...] = (text, self._together[text])
-        else:
-            name = (line.group, line.key, line.answer)
-        if name in self._seen:
-            return False
-        self._seen.add(name)
-        return True
+        if line.group != self.group:
+            self.group, self.together = line.group, Counter()
+        if line.answer is not None:
+            return self.names.add(digest_name(msgspec.json.encode((line.group, line.key, line.answer))))
+        text = digest_name(msgspec.json.encode(line))
+        self.together[text] += 1
+        return self.names.add(digest_name(text + str(self.together[text]).encode()))
 
 
-def read_lines(path: Path) -> Iterator[tuple[int, bytes | int]]:
+def read_lines(path: Path, begin: int = 0) -> Iterator[tuple[int, bytes | int]]:
     """The whole lines of a file: the bytes up to the end of each, and its text, or its length where it is too long.
 
-    Lines that are empty are left out. A file that is not there has none.
+    Lines that are empty are left out. A file that is not there has none. begin: how many bytes to pass over, up to the
+    end of a line.
     """
     if not path.exists():
         return
-    end = 0
     with open(path, "rb") as file:
+        file.seek(begin)
+        end = begin
         while text := file.readline(LONGEST + 1):
             size = len(text)
             while not text.endswith(b"\n"):
@@ -230,18 +266,6 @@ def read_lines(path: Path) -> Iterator[tuple[int, bytes | int]]:
                 yield end, size
             elif text.strip():
                 yield end, text
-
-
-def digest_outcomes(path: Path, size: int) -> str:
-    """The SHA-256 of the first `size` bytes of a file, in hexadecimal digits; empty without any."""
-    if not size:
-        return ""
-    digest = hashlib.sha256()
-    with open(path, "rb") as file:
-        while left := min(size, CHUNK):
-            digest.update(file.read(left))
-            size -= left
-    return digest.hexdigest()
 
 
 def make_groups(answers: Sequence[Answer]) -> list[Group]:

@@ -31,10 +31,11 @@ def make_served_rollouts(
         ]
         texts, tokens = [[""] * samples for _ in problems], 0
         try:
-            for place, answer in endpoint.ask_all(questions):
-                texts[place // samples][place % samples] = answer.text
-                counted = answer.completion_tokens
-                tokens += token_estimate(answer.text) if counted is None else counted
+            with spending:
+                for place, answer in endpoint.ask_all(questions):
+                    texts[place // samples][place % samples] = answer.text
+                    counted = answer.completion_tokens
+                    tokens += token_estimate(answer.text) if counted is None else counted
         except BudgetSpentError:
             cap = settings.max_cost
             raise InputError(f"rollouts: the cost cap of {cap} dollars leaves no room for a trial; raise it") from None

@@ -194,7 +194,7 @@ def _list_lines(run: Path) -> Iterator[bytes]:
     """The whole lines of all traces."""
     files = sorted(run.rglob(TRACES)) if run.is_dir() else [run]
     if not run.exists():
-        raise InputError(f"{run}: there is no run; give the folder that has {TRACES} in it")
+        raise InputError(f"{run}: no run was found; give the folder that has {TRACES} in it")
     for file in files:
         with open(file, "rb") as lines:
             yield from (line for line in lines if line.endswith(b"\n"))

@@ -38,7 +38,7 @@ class EngineerDataset(Dataset[dict[str, Any]]):
         `seed` is the seed of the problems, 0 where it is null. max_samples: rows; by default 100,000, or all
         held-out problems.
 
-        Raises InputError without an engineer, or there are no held-out problems.
+        Raises InputError without an engineer or without held-out problems.
         """
         path = Path(data_files if isinstance(data_files, str) else next(iter(data_files)))
         self.held_out = path.name == HELD_OUT
@@ -48,7 +48,7 @@ class EngineerDataset(Dataset[dict[str, Any]]):
         if self.held_out:
             most = len(_open_folder(self.path, self.seed).held_out)
             if not most:
-                raise InputError(f"{path}: there are no held-out problems; begin the engineer with --held-out 200")
+                raise InputError(f"{path}: held-out problems are missing; begin the engineer with --held-out 200")
             self.rows = min(self.rows, most) if max_samples > 0 else most
 
     def __len__(self) -> int:

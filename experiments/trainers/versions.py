@@ -4,6 +4,7 @@
     design.json           the present design, for any trainer to read
     versions/NNNN.json    each version: its design, who made it and why, and what the engineer knew then
     outcomes.jsonl        what became of answers, appended by trainers
+    outcomes.index        what was read of it before, made again where it is missing or damaged
     pins-SEED.jsonl       which version the problems of a source were drawn from
 
 A version exists once its file is there; `design.json` follows.
@@ -112,6 +113,7 @@ class VersionFiles:
         self.setup_path = self.folder / "engineer.json"
         self.design_path = self.folder / "design.json"
         self.outcomes_path = self.folder / "outcomes.jsonl"
+        self.index_path = self.folder / "outcomes.index"
 
     def read_setup(self) -> Setup:
         """The arguments that the engineer was begun with. Raises InputError on none, or another format."""

@@ -13,7 +13,7 @@ from lakewright.core_jax.support import derive_key
 from lakewright.engineer.delta import list_changes, summarize_delta
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Evidence, evidence_text
-from lakewright.engineer.proposal import Stateless
+from lakewright.engineer.proposal import Stateful
 from lakewright.engineer.steps import Attempt, Next, negotiate
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.environments.lake_form import to_lake
@@ -192,7 +192,7 @@ def _replay_stages(
     for number in numbers:
         stage = finished_stage(folder, number)
         teacher = load_teacher(settings, folder, stage, state)
-        if only is not None and number != only and isinstance(teacher, Stateless):
+        if only is not None and number != only and isinstance(teacher, Stateful) and not teacher.list_state():
             continue
         key = derive_key(settings.seed, f"stage {number} teacher")
         guard = find_trust_region(settings, environment, stage)

@@ -13,6 +13,7 @@ from lakewright.engineer.delta import (
     MAX_ANSWER_BYTES,
     MAX_REASON,
     delta_schema,
+    describe_delta,
     edit_design,
     encode_delta,
     read_answer,
@@ -162,3 +163,10 @@ def test_a_summary_is_one_printable_line():
     edits = {8: edit("too\nhard\x1b[2J", wait_ratio=-0.1), 5: edit("frontier", data_ratio=0.05)}
     assert summarize_delta(Delta(edits), SPACE) == "5x5 data +0.05 (frontier); 8x8 wait -0.1 (too hard [2J)"
     assert summarize_delta(Delta({}), SPACE) == "no edits"
+
+
+def test_a_description_gives_a_reason_that_all_edits_share_once():
+    edits = {8: edit("too\nhard", wait_ratio=-0.1), 5: edit("too\nhard", data_ratio=0.05)}
+    assert describe_delta(Delta(edits), SPACE) == "5x5 data +0.05; 8x8 wait -0.1 (too hard)"
+    assert describe_delta(Delta({5: edit("a"), 8: edit("b")}), SPACE) == "5x5 unchanged (a); 8x8 unchanged (b)"
+    assert describe_delta(Delta({}), SPACE) == "no edits"

@@ -18,16 +18,19 @@ STRANGE = Problem("?", cell=OTHER.cell("long", words=0.5))
 @pytest.mark.parametrize(
     ("parts", "problem"),
     [
-        ({"environment": Sums}, "is no Environment with a space"),
+        ({"environment": Sums}, "is not an Environment with a space"),
         ({"design": OTHER.uniform()}, "strata.long is unknown; choose from sums, 3"),
-        ({"design": {"sums": {}}}, "is no Design; make one by space.design"),
+        ({"design": {"sums": {}}}, "is not a Design; make one by space.design"),
         ({"held_out": [STRANGE]}, r"held_out: cell \('long', .* is none of this environment"),
         ({"held_out": []}, "held_out is empty"),
+        ({"held_out": 3}, "held_out is 3; give a tuple of them"),
         ({"held_out": ["1 + 1"]}, "held_out: '1 \\+ 1' is no Problem"),
         ({"teacher": 3}, "teacher 3 has no propose"),
         ({"settings": {}}, "give EngineerSettings"),
         ({"seed": 2**70}, "give whole numbers"),
         ({"rounds": 0}, "rounds from 1"),
+        ({"rounds": "3"}, "rounds '3'; give whole numbers"),
+        ({"options": 3}, "teacher_options: 3 does not fit"),
     ],
 )
 def test_what_an_engineer_cannot_use_is_refused(parts, problem):
@@ -58,6 +61,25 @@ def test_a_group_of_another_design_is_refused_and_none_is_noted(change, problem)
     with pytest.raises(InputError, match=problem):
         engineer.observe([*groups, msgspec.structs.replace(good, **change)])
     assert engineer.state_dict() == before
+
+
+@pytest.mark.parametrize("groups", [None, 3, "ab"])
+def test_groups_that_are_no_list_are_refused(groups):
+    with pytest.raises(InputError, match=r"observe: groups is .*; give a tuple of them"):
+        Engineer(Sums()).observe(groups)
+
+
+@pytest.mark.parametrize(
+    ("parts", "problem"),
+    [
+        ({"statistics": 3}, "3 is not a dict of statistics"),
+        ({"training": 3}, "training: 3 does not fit"),
+        ({"cases": 3}, "cases is 3"),
+    ],
+)
+def test_further_evidence_of_another_form_is_refused(parts, problem):
+    with pytest.raises(InputError, match=problem):
+        Engineer(Sums()).redesign(**parts)
 
 
 @pytest.mark.parametrize("outcomes", [[1], {"sums": 1}])

@@ -193,7 +193,7 @@ def test_a_generator_that_does_something_else_is_named_in_one_line(make, problem
     [
         (Design({"long": {"share": 1.0}}), 1, "strata.long is unknown; choose from sums, 3"),
         (Design({3: row(1.0, 99, 0.5)}), 1, "strata.3.terms is 99; choose 2 to 9"),
-        ("3", 1, "'3' is no Design; make one by space.design"),
+        ("3", 1, "'3' is not a Design; make one by space.design"),
         (DESIGN, -1, "count is -1; give a whole number, at least 0"),
         (DESIGN, 2.5, "count is 2.5; give a whole number, at least 0"),
     ],

@@ -78,7 +78,7 @@ def test_a_cell_is_read_by_the_names_of_its_knobs():
     cell = SUMS.cell("sums", terms=3, noise=True)
     assert (cell["terms"], cell["noise"], cell.stratum) == (3, True, "sums")
     assert cell == Cell("sums", (3, True))
-    with pytest.raises(KeyError, match="'digits' is no knob; choose from terms, noise"):
+    with pytest.raises(KeyError, match="'digits' is not a knob; choose from terms, noise"):
         cell["digits"]
 
 
@@ -92,8 +92,8 @@ def test_a_name_that_is_a_whole_number_is_that_number(name):
     [
         ({"strata": []}, "it has no strata; name at least one"),
         ({"strata": [3, 3]}, "stratum 3 is there twice"),
-        ({"strata": ["3"]}, "stratum '3' is no name"),
-        ({"strata": ["a b"]}, "stratum 'a b' is no name"),
+        ({"strata": ["3"]}, "stratum '3' is not a name"),
+        ({"strata": ["a b"]}, "stratum 'a b' is not a name"),
         ({"strata": [True]}, "stratum True is neither"),
         ({"strata": [1.5]}, "stratum 1.5 is neither"),
         ({"knobs": [TERMS, TERMS]}, "knob 'terms' is there twice"),
@@ -109,8 +109,8 @@ def test_a_name_that_is_a_whole_number_is_that_number(name):
         ({"limits": {3: {"terms": 4}}}, "limits.3.terms: 4 does not fit"),
         ({"failures": []}, "failures is empty"),
         ({"failures": ["not right"]}, "failure 'not right' is not an identifier"),
-        ({"limits": {4: {}}}, "limits name 4, which is no stratum"),
-        ({"limits": {3: {"digits": (0, 1)}}}, "limits.3 name 'digits', which is no knob"),
+        ({"limits": {4: {}}}, "limits name 4, which is not a stratum"),
+        ({"limits": {3: {"digits": (0, 1)}}}, "limits.3 name 'digits', which is not a knob"),
         ({"limits": {3: {"terms": (1, 5)}}}, "limits.3.terms is 1 to 5; choose a part of 2 to 9"),
     ],
 )
@@ -132,7 +132,8 @@ def test_what_is_no_space_is_refused_in_one_line(given, problem):
         ({"told": 0.5}, "told: 0.5 does not fit"),
         ({"low": 2.0}, "low is 2, above high 1"),
         ({"step": 0.0}, "choose more"),
-        ({"bins": 0}, "choose more"),
+        ({"bins": 0}, "bins: 0 does not fit: expected `int` >= 1"),
+        ({"bins": "3"}, "bins: .3. does not fit: expected `int`"),
         ({"trait": True, "high": 2.0}, "a trait is a share"),
         ({"whole": True, "high": 1.5}, "choose whole numbers"),
         ({"told": (3.0,)}, "told has 3, which is not 0 to 1"),
@@ -150,6 +151,10 @@ def test_what_is_no_knob_is_refused_in_one_line(given, problem):
         ("quotients", {"terms": 3, "noise": True}, "stratum 'quotients' is unknown; choose from sums, products"),
         ("sums", {"terms": 3}, "knobs are terms; give terms, noise"),
         ("sums", {"terms": 30, "noise": True}, "terms is 30; choose 2 to 9"),
+        ("sums", {"terms": "3", "noise": True}, "terms is '3'; choose 2 to 9"),
+        ("sums", {"terms": 2.5, "noise": True}, "terms is 2.5; choose a whole number"),
+        ("sums", {"terms": 3, "noise": "yes"}, "noise is 'yes'; choose True or False"),
+        (["sums"], {"terms": 3, "noise": True}, "stratum \\['sums'\\] is unknown"),
     ],
 )
 def test_what_is_no_cell_is_refused_in_one_line(stratum, values, problem):

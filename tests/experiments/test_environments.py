@@ -66,10 +66,10 @@ def make_other():
 REFUSED = {
     "nothing": "is unknown; choose from lake, reasoning_gym:TASK, FILE.py:Class and module:Class",
     "own.py:Nobody": "own.py has no 'Nobody'; correct the name",
-    "none.py:Own": "none.py is no file; check the path",
+    "none.py:Own": "none.py is not a file; check the path",
     "no_such_module:Own": "no_such_module cannot be imported (ModuleNotFoundError",
-    "own.py:Other": "is no Environment; derive it from lakewright.engineer.Environment",
-    "own.py:make_other": "gave 3, which is no Environment; return one",
+    "own.py:Other": "is not an Environment; derive it from lakewright.engineer.Environment",
+    "own.py:make_other": "gave 3, which is not an Environment; return one",
     "own.py:Needs": "its constructor needs size; give defaults, or name a function without arguments",
     "own.py:Unfinished": "it has no judge and no make; write them",
     "own.py:Spaceless": "it has no space; give it a DesignSpace as its attribute space",

@@ -54,6 +54,7 @@ def find_whether_solvable(steps: np.ndarray, starts: np.ndarray, goals: np.ndarr
     for agent, start in enumerate(starts):
         groups[int(find_component(steps, start)[0])].append(agent)
     answers = [_can_reach_goals(steps, starts[group], goals[group], states) for group in groups.values()]
+    # Agents of different components never meet, so one component without a plan settles the board.
     return False if False in answers else None if None in answers else True
 
 
@@ -72,6 +73,7 @@ def _can_reach_goals(steps: np.ndarray, starts: np.ndarray, goals: np.ndarray, s
     rank[home] = np.arange(len(home))
     seen = np.zeros(math.prod(shape), bool)
     fresh, end = (np.ravel_multi_index(tuple(rank[cells]), shape).reshape(1) for cells in (starts, goals))
+    # Breadth first: `seen` holds the states that single moves and cycles have led to so far.
     while len(fresh):
         seen[fresh] = True
         if seen[end]:
@@ -84,11 +86,13 @@ def _can_reach_goals(steps: np.ndarray, starts: np.ndarray, goals: np.ndarray, s
 
 def _make_moves(steps: np.ndarray, cells: np.ndarray) -> Iterator[np.ndarray]:
     """The states int [K, *] that single agents, then cycles of agents, lead to from `cells`, int [K, B]."""
+    # A single agent enters a cell that none is in.
     for agent, by in itertools.product(range(len(cells)), range(4)):
         target = steps[cells[agent], by]
         moved = cells[:, (target >= 0) & (target != cells).all(axis=0)]
         moved[agent] = steps[moved[agent], by]
         yield moved
+    # In a cycle each agent enters the cell of the next one, all at once.
     for cycle in _list_cycles(len(cells)):
         ahead = np.roll(cycle, -1)
         rotating = (steps[cells[cycle], :4] == cells[ahead][..., None]).any(axis=-1).all(axis=0)
@@ -99,6 +103,7 @@ def _make_moves(steps: np.ndarray, cells: np.ndarray) -> Iterator[np.ndarray]:
 
 def _list_cycles(agents: int) -> Iterator[np.ndarray]:
     """Every order in which some of the agents can follow each other around: int [4], [6] and so on."""
+    # A grid has no odd cycles, and two agents that exchange cells break a rule.
     for length in range(4, agents + 1, 2):
         for first, *others in itertools.combinations(range(agents), length):
             for order in itertools.permutations(others):
@@ -143,6 +148,7 @@ class Flood:
         Costs above `most` are not searched.
         """
         tables: dict[Members, np.ndarray] = {(): np.zeros(1, np.int32)}
+        # Small sets first: a flood begins where a member is parked, with the costs of the set without it.
         for count in range(1, len(self._everyone) + 1):
             for members in itertools.combinations(self._everyone, count):
                 tables[members] = self._flood_costs(members, self._seed_states(tables, members), count, waits, most)
@@ -177,6 +183,7 @@ class Flood:
         """
         costs = np.full(math.prod(self._table_shape(members)), -1, np.int32)
         until = self._starts[None] if members == self._everyone else np.zeros((0, len(members)), int)
+        # By rising cost (Dijkstra): states of the least cost in `seeds` are final, and lead to those of one move more.
         while seeds and not (costs[self._number_states(members, until)] >= 0).any():
             cost = min(seeds)
             if most is not None and cost > most:
@@ -197,6 +204,7 @@ class Flood:
         parked = [goal for agent, goal in enumerate(self._goals) if agent not in members]
         steps = np.where(np.isin(self._steps, parked), -1, self._steps)[:, : len(self._steps[0]) if waits else WAIT]
         after = np.zeros((len(cells), 0), cells.dtype)
+        # Agent after agent: `after` has the new cells of those before it; joint moves that break a rule leave at once.
         for agent in range(len(members)):
             targets = steps[cells[:, agent]]
             rows, options = np.nonzero(targets >= 0)
@@ -217,6 +225,7 @@ class Flood:
             for agent in members:
                 rest = tuple(other for other in members if other != agent)
                 at_home = cells[agent] == self._goals[agent]
+                # Parked for good as soon as the others alone cost all that is left.
                 if at_home and rest in tables and self._look_up(tables, rest, cells) == left:
                     members = rest
                     break

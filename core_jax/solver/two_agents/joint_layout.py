@@ -1,9 +1,9 @@
 """Joint states of two agents in a flat buffer, and single steps between them.
 
 A joint state is a pair of padded cells, agent A first; 32 maps lie in a word. The loops over them are written for XLA
-on a CPU, where a layer takes about as long as its memory traffic: buffers are changed in place and never change roles,
-moves are slices of flat buffers, and what one step prepares for the next is carried through the loop, since a
-broadcast or a padding fused into a big kernel would be computed again for each word.
+on a CPU, where a layer takes about as long as its memory traffic. Buffers are changed in place and never change roles;
+moves are slices of flat buffers. What one step prepares for the next is carried through the loop, since a broadcast or
+a padding fused into a big kernel would be computed again for each word.
 """
 
 import dataclasses

@@ -62,5 +62,5 @@ class PlayedLake:
         if not isinstance(moves, list) or len(moves) != self._agents:
             raise InputError(f"moves is {moves!r:.60}; give a list of {self._agents} moves, one for each agent")
         if wrong := [move for move in moves if not isinstance(move, str) or move.upper() not in WORDS]:
-            raise InputError(f"{wrong[0]!r:.40} is no move; choose from {', '.join(WORDS)}")
+            raise InputError(f"{wrong[0]!r:.40} is not a move; choose from {', '.join(WORDS)}")
         return np.array([WORDS[move.upper()] for move in moves], np.int32)

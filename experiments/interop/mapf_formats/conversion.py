@@ -106,7 +106,7 @@ def _text(path: Path, read: set[Path]) -> str:
     except FileNotFoundError as error:
         raise InputError(f"{path}: no such file; put the map beside the file that names it") from error
     except UnicodeDecodeError as error:
-        raise InputError(f"{path}: byte {error.start} is no UTF-8; this is no text file") from error
+        raise InputError(f"{path}: byte {error.start} is not UTF-8; this is not a text file") from error
 
 
 def _beside(path: Path, name: str) -> Path:
@@ -116,7 +116,7 @@ def _beside(path: Path, name: str) -> Path:
     """
     last = name.replace("\\", "/").rpartition("/")[2]
     if last in ("", ".", "..") or "\0" in last or len(last.encode(errors="replace")) > LONGEST_NAME:
-        raise InputError(f"{path}: its map is {name!r:.60}, which is no name of a file; name the map beside it")
+        raise InputError(f"{path}: its map is {name!r:.60}, which cannot be the name of a file; name the map beside it")
     return path.with_name(last)
 
 
@@ -127,7 +127,7 @@ def _each(path: Path, ending: str) -> list[Path]:
         try:
             file.name.encode()
         except UnicodeEncodeError as error:
-            raise InputError(f"{path}: {file.name!r:.60} is no UTF-8; rename the file") from error
+            raise InputError(f"{path}: {file.name!r:.60} is not UTF-8; rename the file") from error
     return files
 
 
@@ -221,7 +221,7 @@ def _file_name(row: Row, ending: str) -> str:
     name = quote(row.id, safe=" ")
     most = LONGEST_NAME - len(ending)
     if not name or len(name) > most:
-        raise InputError(f"the id {row.id!r:.60} is no name of a file; give ids of 1 to {most} bytes")
+        raise InputError(f"the id {row.id!r:.60} cannot be the name of a file; give ids of 1 to {most} bytes")
     return name
 
 

@@ -99,7 +99,7 @@ def _split_parts(text: str, place: str) -> tuple[dict[str, str], list[tuple[int,
         else:
             name, mark, value = line.partition("=")
             if not mark:
-                raise InputError(f"{place}:{number}: {line!r:.40} is no `name=value`; this is no result file")
+                raise InputError(f"{place}:{number}: {line!r:.40} is not `name=value`; this is not a result file")
             fields[name.strip()] = value.strip()
     return fields, times
 
@@ -107,5 +107,5 @@ def _split_parts(text: str, place: str) -> tuple[dict[str, str], list[tuple[int,
 def _read_cells(text: str, place: str) -> list[Cell]:
     cells = [(int(y), int(x)) for x, y in _CELL.findall(text)]
     if _CELL.sub("", text).strip() or not cells:
-        raise InputError(f"{place}: {text!r:.40} are no cells; write (x,y),(x,y), with x the column")
+        raise InputError(f"{place}: {text!r:.40} are not cells; write (x,y),(x,y), with x the column")
     return cells

@@ -36,7 +36,7 @@ def read_map(text: str, place: str) -> list[str]:
     lines = [line.rstrip() for line in text.splitlines()]
     head = next((number for number, line in enumerate(lines) if line == "map"), None)
     if head is None:
-        raise InputError(f"{place}: no line `map` in {len(lines)} lines; this is no MovingAI map")
+        raise InputError(f"{place}: no line `map` in {len(lines)} lines; this is not a MovingAI map")
     sides = {}
     for number, line in enumerate(lines[:head], 1):
         name, _, value = line.partition(" ")
@@ -59,7 +59,7 @@ def read_scenario(text: str, place: str) -> tuple[str, list[Cell], list[Cell], t
     lines = [(number, line) for number, line in enumerate(text.splitlines(), 1) if line.strip()]
     if not lines or not lines[0][1].lower().startswith("version"):
         raise InputError(
-            f"{place}:1: {lines[0][1] if lines else ''!r:.40} where `version 1` should be; this is no scenario"
+            f"{place}:1: {lines[0][1] if lines else ''!r:.40} where `version 1` should be; this is not a scenario"
         )
     entries = [_read_entry(line, f"{place}:{number}") for number, line in lines[1:]]
     if not entries:

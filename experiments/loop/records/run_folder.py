@@ -73,6 +73,7 @@ class Stage:
         self.next = folder / "next.json"
         self.done = folder / "done.json"
         self.scratch = folder / ".scratch"  # files of TRL; removed once the stage is done
+        self.resumed = self.scratch / "resumed.json"
 
     @property
     def onward(self) -> Path:

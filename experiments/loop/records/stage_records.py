@@ -60,20 +60,22 @@ class Excluded(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     boards: int
 
 
-class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """validation.json: the outcomes on the held-out set by stratum, and some answers as examples.
 
     by_trait: by stratum and knob, the outcomes on the problems that have the trait. valid: a digit for each problem in
-    the order of the set, 1 where the answer is valid.
+    the order of the set, 1 where the answer is valid. probability: of the reference answer at temperature 1, the mean
+    on each stratum; for problems in text.
     """
 
     outcomes: dict[int | str, Tally]
     examples: list[Example]
     by_trait: dict[int | str, dict[str, Tally]]
     valid: str
+    probability: dict[int | str, float] = {}
 
     def __post_init__(self) -> None:
-        for name in ("outcomes", "by_trait"):
+        for name in ("outcomes", "by_trait", "probability"):
             msgspec.structs.force_setattr(self, name, by_stratum(getattr(self, name)))
 
 
@@ -156,11 +158,23 @@ class EngineerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return sum(len(answer) for group in self.groups[1:] for answer in group.answers)
 
 
+class Resumed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """resumed.json, of a training: its steps and seconds when its present process began; 0 unless it resumed."""
+
+    steps: int
+    seconds: float
+
+
 class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """done.json: how long the work of this attempt took, and the versions of the libraries."""
+    """done.json: how long the work of this attempt took, and the versions of the libraries.
+
+    seconds: by the clock. processor_seconds: of this process and those that it started and that have ended; None in
+    records of earlier versions.
+    """
 
     seconds: float
     versions: dict[str, str]
+    processor_seconds: float | None = None
 
 
 # Records whose names on disk are the lake's own where a run is of the lake; see lake_form.py.

@@ -1,6 +1,6 @@
 """The problems of a run on disk, and the training rollouts of a stage: each group of answers with its problem.
 
-Of boards some answers are kept too: greedy plans for the held-out ones, and some groups of a training.
+Of boards some answers are saved too: greedy plans for the held-out ones, and some groups of a training.
 """
 
 from collections.abc import Sequence

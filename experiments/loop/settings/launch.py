@@ -1,13 +1,14 @@
 """Training in several processes: the loop stays one process, and `accelerate launch` runs a stage's training.
 
 The processes end with the one that launched them, even if that one is killed, so a resumed run meets none of them.
+Where the run is a task in a placement group of a Ray cluster, each process is started in a bundle of its own.
 """
 
 import contextlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Literal
@@ -16,6 +17,8 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Count, starter
+from lakewright.experiments.executors.ray_group import PATIENCE as NOTICED
+from lakewright.experiments.executors.ray_group import Group, find_group, find_port
 
 BAD_INPUT = 2
 PATIENCE = 1.0  # seconds between two calls of `on_wait`
@@ -39,6 +42,11 @@ class LaunchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return True if training runs in processes of its own."""
         return self.processes > 1 or self.config != "none"
 
+    @property
+    def starts_machines(self) -> bool:
+        """Return True if the settings themselves say how processes are started on several machines."""
+        return bool(self.prefix) or any(word.startswith("--num_machines") for word in self.more)
+
 
 def launch_stage(
     settings: LaunchSettings,
@@ -54,23 +62,75 @@ def launch_stage(
     settings: of the launch. run: the folder. log: the file for the output of the processes. on_wait: called every
     second. Raises InputError if the processes refuse their input or fail.
     """
+    group = None if settings.starts_machines else find_group()
+    machines = _name_machines(settings, group) if group else [settings]
+    commands = [launch_command(machine, run, number, previous, tokens) for machine in machines]
     log.parent.mkdir(parents=True, exist_ok=True)
-    env = {**os.environ, **starter()}
+    with _start_elsewhere(group, commands[1:], log) as check_others:
+        code = _run_command(commands[0], log, on_wait, check_others)
+    if code:
+        refused = [line for line in log.read_text(errors="replace").splitlines() if line.startswith(ERROR_PREFIX)]
+        failed = f"stage {number}: `accelerate launch` ended with {code}; its output is in {log}"
+        raise InputError(refused[0].removeprefix(ERROR_PREFIX) if refused else failed)
+
+
+def _run_command(
+    command: Sequence[str], log: Path, on_wait: Callable[[], object], check_others: Callable[[float], list[int]]
+) -> int:
+    """The exit code of a command whose output goes to `log`; it is ended where another of its group fails."""
     with open(log, "wb") as words:
-        process = subprocess.Popen(
-            launch_command(settings, run, number, previous, tokens), env=env, stdout=words, stderr=subprocess.STDOUT
-        )
+        process = subprocess.Popen(command, env={**os.environ, **starter()}, stdout=words, stderr=subprocess.STDOUT)
         try:
             while process.poll() is None:
                 on_wait()
+                if any(check_others(0.0)):
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        process.wait(NOTICED)  # it fails too, and may say why
+                    break
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(PATIENCE)
         finally:
             process.terminate()
-    if process.returncode:
-        refused = [line for line in log.read_text(errors="replace").splitlines() if line.startswith(ERROR_PREFIX)]
-        failed = f"stage {number}: `accelerate launch` ended with {process.returncode}; its output is in {log}"
-        raise InputError(refused[0].removeprefix(ERROR_PREFIX) if refused else failed)
+    code = process.wait()
+    check_others(NOTICED)  # they end now too; where this one failed, a node that is lost may have been the reason
+    return code
+
+
+def _name_machines(settings: LaunchSettings, group: Group) -> list[LaunchSettings]:
+    """The settings of the launch in each bundle of a group: one process each, which meet at a port of this machine."""
+    shared = (f"--num_machines={settings.processes}", f"--main_process_ip={group.address}")
+    own = [(*shared, f"--main_process_port={find_port()}")] * settings.processes
+    return [
+        msgspec.structs.replace(settings, more=(*settings.more, *words, f"--machine_rank={rank}"))
+        for rank, words in enumerate(own)
+    ]
+
+
+@contextlib.contextmanager
+def _start_elsewhere(
+    group: Group | None, commands: Sequence[list[str]], log: Path
+) -> Iterator[Callable[[float], list[int]]]:
+    """Runs each command in a further bundle of a group, and ends it with the block.
+
+    Yields a function that waits up to so many seconds for them, gives the exit codes of those that have ended, and
+    raises NodeLostError where a node is lost.
+    """
+    if group is None or not commands:
+        yield lambda patience: []
+        return
+    logs = [log.with_name(f"{log.stem}_{place}{log.suffix}") for place in range(1, len(commands) + 1)]
+    started = [
+        group.submit(place, _run_alone, command, path)
+        for place, (command, path) in enumerate(zip(commands, logs, strict=True), start=1)
+    ]
+    try:
+        yield lambda patience: group.results(started, patience)
+    finally:
+        group.cancel(started)
+
+
+def _run_alone(command: Sequence[str], log: Path) -> int:
+    return _run_command(command, log, lambda: None, lambda patience: [])
 
 
 def launch_command(settings: LaunchSettings, run: Path, number: int, previous: Path, tokens: float) -> list[str]:

@@ -16,6 +16,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from lakewright.core_jax.results import Group
 from lakewright.core_jax.support import derive_seed
 from lakewright.experiments.loop.records.run_folder import Stage
+from lakewright.experiments.loop.records.stage_records import Resumed, write_record
 from lakewright.experiments.loop.records.stage_rollouts import read_problems
 from lakewright.experiments.loop.settings.launch import launch_stage
 from lakewright.experiments.loop.training.trainee import Trainee, load_policy
@@ -108,7 +109,10 @@ def _train_on(
     settings, (rank, processes) = trainee.settings, rank_and_processes()
     play = trainee.make_play(model, tokenizer)
     kept = stage.scratch / "training.safetensors" if processes == 1 else None
-    before = _Lines.from_notes(kept_place(kept).notes)
+    place = kept_place(kept)
+    before = _Lines.from_notes(place.notes)
+    if kept:
+        write_record(stage.resumed, Resumed(place.step, place.seconds))
     grpo = settings.grpo.of_stage(number)
     cores, spent = FreeCores(), sum(round(figures["sampled/tokens"]) for figures in before.steps)
     with (

@@ -1,5 +1,6 @@
 """The trainee of environments whose problems are text: a small transformer that reads bytes, or a language model."""
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -23,7 +24,7 @@ from lakewright.experiments.loop.training.trainee import Trainee, check_settings
 from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.play import DrawnTasks, Play, Tasks
 from lakewright.policy.text_play import TextPlay, build_byte_policy, play_texts
-from lakewright.policy.training import Answered, answer_groups, rank_and_processes
+from lakewright.policy.training import Answered, answer_groups, rank_and_processes, reference_log_probs
 
 EXAMPLES = 12  # held-out problems saved as examples, half of them valid
 MOST_CELLS = 200  # of the grid that are held out; of a larger one, problems of the design with equal shares
@@ -165,8 +166,9 @@ class TextTrainee(Trainee[Problem]):
     def validate_stage(self, stage: Stage, held_out: Sequence[Problem]) -> None:
         """As `Trainee.validate_stage`."""
         model, tokenizer = load_policy(self.settings, stage.checkpoint)
+        play = self.make_play(model, tokenizer)
         with progress("validation", len(held_out), "problems") as bar:
-            answered = answer_groups(model, self.make_play(model, tokenizer), list(held_out), on_progress=bar.update)
+            answered = answer_groups(model, play, list(held_out), on_progress=bar.update)
         texts = [str(one.judged.details[0]) for one in answered]
         verdicts = self.environment.verdicts(held_out, texts)
         outcomes = Outcomes.of(self.environment.space, held_out, verdicts)
@@ -180,6 +182,7 @@ class TextTrainee(Trainee[Problem]):
             examples=_choose_examples(held_out, texts, verdicts),
             by_trait={stratum: dict(tally.traits) for stratum, tally in outcomes.items()},
             valid=outcomes.valid,
+            probability=_average_probabilities(model, play, [problem for problem in held_out if problem.answer]),
         )
         write_record(stage.validation, record, lake=False)
 
@@ -191,6 +194,16 @@ class TextTrainee(Trainee[Problem]):
             "problem": answered.key,
             "answers": [{"text": str(text), "failure": failure or "none"} for text, failure in pairs],
         }
+
+
+def _average_probabilities(
+    model: PreTrainedModel, play: TextPlay[Problem], problems: Sequence[Problem]
+) -> dict[Stratum, float]:
+    """The mean probability of the reference answer on each stratum."""
+    found: dict[Stratum, list[float]] = {}
+    for problem, log_prob in zip(problems, reference_log_probs(model, play, problems), strict=True):
+        found.setdefault(problem.cell.stratum, []).append(math.exp(log_prob))
+    return {stratum: sum(known) / len(known) for stratum, known in found.items()}
 
 
 def _choose_examples(held_out: Sequence[Problem], texts: Sequence[str], verdicts: Sequence[Verdict]) -> list[Example]:

@@ -2,15 +2,18 @@
 
 import functools
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.environment import Problem
+from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.lessons import examine_engineer, synthetic_examples
 from lakewright.experiments.loop.records.run_folder import Stage
-from lakewright.experiments.loop.records.stage_records import Excluded, write_record
+from lakewright.experiments.loop.records.stage_records import Excluded, Resumed, write_record
 from lakewright.experiments.loop.training.trainee import Trainee, load_policy
 from lakewright.experiments.resumable.journal import line_log
 from lakewright.experiments.runtime.free_cores import FreeCores
@@ -52,6 +55,7 @@ def _learn_answers(
     extra = [(token_ids(tokenizer, prompt), token_ids(tokenizer, answer)) for prompt, answer in taught]
     cores, kept = FreeCores(), warmup.scratch / "training.safetensors"
     place = kept_place(kept)
+    write_record(warmup.resumed, Resumed(place.step, place.seconds))
     with (
         trainee.stream_references(warmup, place.boards) as tasks,
         progress("warm-up", settings.warmup.steps, "steps") as bar,
@@ -87,5 +91,20 @@ def _answers_engineer(trainee: Trainee, model: PreTrainedModel) -> bool:
 def _draw_lessons(trainee: Trainee, purpose: str, count: int) -> list[tuple[list[str], list[str]]]:
     settings = trainee.settings
     rng = np.random.default_rng(derive_seed(settings.seed, purpose))
-    space = trainee.environment.space
-    return synthetic_examples(count, trainee.start, space, settings.stages, rng, settings.taught)
+    space, recorded = trainee.environment.space, read_recorded_evidence(trainee)
+    return synthetic_examples(count, trainee.start, space, settings.stages, rng, settings.taught, recorded)
+
+
+def read_recorded_evidence(trainee: Trainee) -> list[Evidence]:
+    """The evidence of all stages in the folder of the lessons. Raises InputError where none is of these strata."""
+    folder = trainee.settings.lessons.recorded
+    if not folder:
+        return []
+    files = sorted(Path(folder).glob("**/stage_*/evidence.json"))
+    if not files:
+        raise InputError(f"lessons.recorded: {folder} has no stage with evidence.json; give a folder of runs")
+    found = [Stage(file.parent).read_evidence() for file in files]
+    for file, evidence in zip(files, found, strict=True):
+        if set(evidence.design.strata) != set(trainee.start.strata):
+            raise InputError(f"lessons.recorded: {file} is of other strata than this run; give runs of the same ones")
+    return found

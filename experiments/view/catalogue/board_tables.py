@@ -8,7 +8,7 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import content_hash
-from lakewright.core_jax.support import read_raw
+from lakewright.core_jax.support import check_digest, read_raw
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.loop.records.stage_rollouts import Answer, read_answers
@@ -166,6 +166,8 @@ def _answer_files(item: Item) -> list[Any]:
     """The verdicts and the answers of an evaluation, for DuckDB. Raises InputError where one was changed."""
     verdicts, answers = (_check_there(item.path / name) for name in ("verdicts.jsonl", "answers.jsonl"))
     job = item.path / "job.json"
+    for path in (verdicts, answers):
+        check_digest(path)
     check_journal(answers, content_hash(read_raw(job)) if job.exists() else "")
     return [escaped_glob(verdicts), escaped_glob(answers)]
 

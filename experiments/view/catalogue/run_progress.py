@@ -2,7 +2,6 @@
 
 import math
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +9,18 @@ import msgspec
 
 from lakewright.core_jax.support import is_locked
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Done, read_record
-from lakewright.experiments.loop.records.token_budget import count_remaining_tokens, count_run_tokens
+from lakewright.experiments.loop.records.stage_records import Done, Resumed, read_record
+from lakewright.experiments.loop.records.token_budget import (
+    count_remaining_tokens,
+    count_run_tokens,
+    count_stage_tokens,
+)
 from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.resumable.driver import ALIVE, read_clock
 from lakewright.experiments.view.catalogue.discovery import files_of
 from lakewright.experiments.view.catalogue.run_space import LAKE
 
 LINE = msgspec.json.Decoder(dict[str, Any])
-ALIVE = 120.0  # seconds without a write after which a run that no process here holds counts as stopped
 
 
 class Limits(msgspec.Struct, frozen=True):
@@ -28,56 +31,81 @@ class Limits(msgspec.Struct, frozen=True):
     tokens: float | None = None
 
 
-class Pace(msgspec.Struct, frozen=True):
-    """A training in progress: what it has done, and how long it has taken."""
+class Work(msgspec.Struct, frozen=True):
+    """The progress of a training, and the seconds it took. tokens: generated; none in a warm-up."""
 
-    limits: Limits
     steps: int = 0
     tokens: float = 0.0
     seconds: float = 0.0
 
+
+class Pace(msgspec.Struct, frozen=True):
+    """A training in progress: all its work, and that of it which processes before this one did."""
+
+    limits: Limits
+    done: Work = Work()
+    before: Work = Work()
+
     @property
     def steps_per_second(self) -> float | None:
-        """None where too little is done to estimate it."""
-        return self.steps / self.seconds if self.steps > 1 and self.seconds > 0 else None
+        """Of this process; None where too little is done to estimate it."""
+        steps, seconds = self.done.steps - self.before.steps, self.done.seconds - self.before.seconds
+        return steps / seconds if steps > 1 and seconds > 0 else None
 
     @property
     def tokens_per_second(self) -> float | None:
-        """Generated tokens; None in a warm-up, which generates none."""
-        return self.tokens / self.seconds if self.tokens and self.steps_per_second else None
+        """Likewise; None in a warm-up."""
+        tokens = self.done.tokens - self.before.tokens
+        return tokens / (self.done.seconds - self.before.seconds) if tokens and self.steps_per_second else None
 
     @property
     def share(self) -> float:
         """The share of the training that is done, by the limit that will end it."""
-        done = [self.steps / max(self.limits.steps, 1)]
-        done += [self.seconds / self.limits.seconds] if self.limits.seconds else []
-        done += [self.tokens / self.limits.tokens] if self.limits.tokens and self.limits.tokens > 0 else []
-        return min(1.0, max(done))
+        return min(1.0, max(self._list_shares(self.done)))
 
     @property
     def seconds_left(self) -> float | None:
-        """Of the training, at the pace so far; None where too little is done to estimate it."""
-        if not self.steps_per_second or not self.share:
+        """Of the training, at the pace of this process; None where too little is done to estimate it."""
+        gained, share = max(
+            (now - then, now)
+            for now, then in zip(self._list_shares(self.done), self._list_shares(self.before), strict=True)
+            if now >= self.share
+        )
+        if not self.steps_per_second or gained <= 0:
             return None
-        return self.seconds * (1 - self.share) / self.share
+        return (self.done.seconds - self.before.seconds) * max(0.0, 1 - share) / gained
+
+    def _list_shares(self, work: Work) -> list[float]:
+        """Of work, by each limit."""
+        parts = [
+            (work.steps, max(self.limits.steps, 1)),
+            (work.seconds, self.limits.seconds),
+            (work.tokens, self.limits.tokens),
+        ]
+        return [part / limit for part, limit in parts if limit and limit > 0]
 
     @property
     def words(self) -> str:
         """The work done, by the limit that will end it, as text."""
-        limits = self.limits
-        if limits.seconds and self.seconds / limits.seconds >= self.steps / max(limits.steps, 1):
-            return f"training, step {self.steps}, {self.seconds / 60:.1f} of {limits.seconds / 60:.1f} min"
-        return f"training, step {self.steps} of {limits.steps}"
+        limits, done = self.limits, self.done
+        if limits.seconds and done.seconds / limits.seconds >= done.steps / max(limits.steps, 1):
+            return f"training, step {done.steps}, {done.seconds / 60:.1f} of {limits.seconds / 60:.1f} min"
+        return f"training, step {done.steps} of {limits.steps}"
 
 
-def pace_of(log: Path, limits: Limits) -> Pace:
-    """The pace of a training by the log that it is writing. Its folder last changed when the log was begun."""
+def pace_of(log: Path, limits: Limits, resumed: Resumed = Resumed(0, 0.0)) -> Pace:  # noqa: B008 - it is frozen
+    """The pace of a training by the log that it is writing. Its folder last changed when the log was begun.
+
+    resumed: how far it was when its process began; the log holds those steps too.
+    """
     try:
         lines, written = log.read_bytes().split(b"\n")[:-1], log.stat().st_mtime
         seconds = max(0.0, written - os.stat(log.parent).st_mtime)
     except OSError:  # not begun, or just finished
         return Pace(limits)
-    return Pace(limits, len(lines), sum(map(_count_tokens, lines)), seconds)
+    tokens = [_count_tokens(line) for line in lines]
+    before = Work(resumed.steps, sum(tokens[: resumed.steps]), resumed.seconds)
+    return Pace(limits, Work(len(lines), sum(tokens), resumed.seconds + seconds), before)
 
 
 def _count_tokens(line: bytes) -> float:
@@ -126,7 +154,7 @@ def progress_of(folder: RunFolder, settings: RunSettings) -> Progress:
     later = "the budget was spent before" if over else "to come"
     stages += [StageProgress(name, number, "waiting", later) for name, number, _ in parts[len(stages) :]]
     written = find_newest(folder.folder)
-    running = is_locked(folder.folder) or time.time() - written < ALIVE
+    running = over or is_locked(folder.folder) or read_clock(folder.folder) - written < ALIVE
     state = "finished" if over else "running" if running else "stopped"
     return Progress(state, written, stages, _estimate_left(folder, stages))
 
@@ -147,14 +175,18 @@ def _describe_current(folder: RunFolder, settings: RunSettings, name: str, numbe
     if stage.checkpoint.exists():
         return StageProgress(name, number, "current", _name_activity(stage, settings))
     log = stage.train_log.with_name(f".{stage.train_log.name}.part")  # where it is while it is written
-    pace = pace_of(log, _read_limits(folder, settings, number))
-    return StageProgress(name, number, "current", pace.words if pace.steps else "preparing", pace)
+    resumed = read_record(stage.resumed, Resumed) if stage.resumed.exists() else Resumed(0, 0.0)
+    pace = pace_of(log, _read_limits(folder, settings, number), resumed)
+    return StageProgress(name, number, "current", pace.words if pace.done.steps else "preparing", pace)
 
 
 def _read_limits(folder: RunFolder, settings: RunSettings, number: int) -> Limits:
     """The limits of the training of a stage, or of the warm-up."""
     training = settings.grpo.of_stage(number) if number >= 0 else settings.warmup
-    tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number)) if number >= 0 else math.inf
+    tokens = math.inf
+    if number >= 0:  # what drew the problems of the stage is spent too
+        spent = count_run_tokens(folder, number) + count_stage_tokens(folder.stage(number))
+        tokens = count_remaining_tokens(settings.budget, spent)
     seconds = 60 * training.minutes if training.minutes else None
     return Limits(training.steps, seconds, tokens if math.isfinite(tokens) else None)
 
@@ -179,4 +211,4 @@ def _estimate_left(folder: RunFolder, stages: list[StageProgress]) -> float | No
     if now.number < 0:
         return None if waiting else here
     done = [read_record(folder.stage(number).done, Done).seconds for number in range(now.number)]
-    return here + waiting * (sum(done) / len(done) if done else here + now.pace.seconds)
+    return here + waiting * (sum(done) / len(done) if done else here + now.pace.done.seconds)

@@ -89,13 +89,14 @@ class RunSpace(NamedTuple):
         return self.space.words.label(stratum)
 
     def describe_cell(self, cell: Cell) -> str:
-        """A cell for people, such as `short, digits 2, carry`."""
+        """A cell for people, such as `short, digits 2, carry`; a stratum that is a number is named as one."""
         pairs = zip(self.space.knobs, cell.values, strict=False)  # a run that has only begun names no knobs
         parts = [
             self.space.words.trait(knob, bool(value)) if knob.trait else f"{knob.name} {format_value(knob, value)}"
             for knob, value in pairs
         ]
-        return ", ".join([self.label(cell.stratum), *parts])
+        label = self.label(cell.stratum)
+        return ", ".join([f"{self.space.words.stratum} {label}" if label.isdigit() else label, *parts])
 
     def describe_design(self, design: Design) -> str:
         """A design in a line: for each stratum its share and the values of its knobs; of the lake without names."""

@@ -9,6 +9,7 @@ from lakewright.engineer.tally import pool_tallies
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.resumable.driver import find_sign
 from lakewright.experiments.sweep.folder import SweepFolder
 from lakewright.experiments.trainers.versions import VersionFiles
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind, stamp_of
@@ -101,8 +102,24 @@ def _summarise_evaluation(item: Item) -> dict[str, Any]:
 
 def _summarise_study(item: Item) -> dict[str, Any]:
     runs = (item.path / "runs").iterdir() if (item.path / "runs").is_dir() else ()
-    state = "running" if is_locked(item.path) else "finished" if (item.path / "results.json").exists() else "stopped"
-    return {"state": state, "words": f"{len(list(runs))} runs under one budget of tokens each"}
+    state, place = describe_study(item, finished=(item.path / "results.json").exists())
+    words = f"{len(list(runs))} runs under one budget of tokens each"
+    return {"state": state, "words": f"{words}; {place}" if place else words}
+
+
+def describe_study(item: Item, *, finished: bool) -> tuple[str, str]:
+    """The state of a study, and where its driver is or was, if that is known."""
+    sign = find_sign(item.path)
+    running = is_locked(item.path) or (sign is not None and sign.alive)
+    state = "running" if running else "finished" if finished else "stopped"
+    if sign is None:
+        return state, ""
+    place = "running" if running else "its driver was"
+    return state, f"{place} on {sign.host}, last sign of life {_describe_age(sign.age)} ago"
+
+
+def _describe_age(seconds: float) -> str:
+    return f"{max(seconds, 0):.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
 
 
 def _summarise_engineer(item: Item) -> dict[str, Any]:

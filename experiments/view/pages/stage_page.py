@@ -80,7 +80,7 @@ def stage_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]],
     folder = RunFolder(item.path)
     stages = folder.settings().stages
     if int(number) >= stages:
-        raise InputError(f"{item.name}: has {stages} stages, from 0; there is no stage {int(number)}")
+        raise InputError(f"{item.name}: has {stages} stages, from 0; stage {int(number)} does not exist")
     values = stage_values(folder, item.name, int(number)) | {"stages": stages}
     crumbs = [Crumb("All", ""), Crumb(item.name, f"run/{item.name}"), Crumb(f"stage {int(number)}", "")]
     return Page(f"{item.name}, stage {int(number)}", "stage.html", values, crumbs, not values["finished"])

@@ -4,11 +4,10 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import is_locked
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind
 from lakewright.experiments.view.catalogue.run_space import find_space
-from lakewright.experiments.view.pages.cards import Card, card_of
+from lakewright.experiments.view.pages.cards import Card, card_of, describe_study
 from lakewright.experiments.view.pages.compare_page import arm_of, arms_chart, history_of
 from lakewright.experiments.view.pages.folder_pages import record_of
 from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, mark_svg
@@ -24,10 +23,12 @@ def study_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]])
     found = record_of(item, RESULTS) if (item.path / RESULTS).exists() else {}
     cards = [card_of(run) for run in catalogue.items() if run.kind is Kind.RUN and _of_study(run, item)]
     started = [card for card in cards if arm_of(card.item.name) != card.item.name]
-    running = is_locked(item.path) or any(card.state == "running" for card in cards)
+    state, place = describe_study(item, finished=bool(found))
+    state = "running" if any(card.state == "running" for card in cards) else state
     values = {
         "item": item,
-        "state": "running" if running else "finished" if found else "stopped",
+        "state": state,
+        "place": place,
         "finished": sum(card.state == "finished" for card in started),
         "planned": _count_planned(item),
         "results": {name: _format_figure(found.get(name)) for name in ("budget", "baseline", "valid", "held_out")},
@@ -38,7 +39,9 @@ def study_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]])
         "cards": sorted(cards, key=lambda card: card.item.name),
         "compared": [card.item.name for card in started],
     }
-    return Page(item.name, "study.html", values, [Crumb("All", ""), Crumb(item.name, f"study/{item.name}")], running)
+    return Page(
+        item.name, "study.html", values, [Crumb("All", ""), Crumb(item.name, f"study/{item.name}")], state == "running"
+    )
 
 
 def _of_study(run: Item, study: Item) -> bool:

@@ -1,5 +1,6 @@
 """What a model of tokens is taught of the engineer's part."""
 
+import jax
 import numpy as np
 import pytest
 
@@ -7,11 +8,12 @@ from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
 from lakewright.engineer.difficulty import DifficultySettings
-from lakewright.engineer.evidence import EvidenceSettings
+from lakewright.engineer.evidence import EvidenceSettings, delta_tokens, evidence_tokens, show_evidence
 from lakewright.engineer.lessons import LessonSettings, synthetic_examples
+from lakewright.engineer.tally import Tally
 from lakewright.engineer.teachers import ForecastTeacher, ProportionalTeacher, RulesTeacher
 from lakewright.experiments.environments.lake import design_of
-from tests.support.samples.evidence import SPACE
+from tests.support.samples.evidence import SPACE, everything
 
 V6 = EvidenceSettings()
 DESIGN = design_of(EnvConfig({size: SizeConfig(0.25, 0.3, 0.4) for size in (3, 5, 8, 10)}))
@@ -94,6 +96,17 @@ def test_a_rule_that_follows_outcomes_is_not_taught_where_a_forecast_alone_is_sh
 def test_a_power_that_the_rule_has_not_is_refused():
     with pytest.raises(InputError, match=r"lessons.*power is 3, but the rule rules has none; drop it"):
         convert({"rule": "rules", "power": 3.0}, LessonSettings, "lessons")
+
+
+def test_every_other_lesson_is_of_recorded_evidence_and_is_answered_by_the_rule():
+    lessons = LessonSettings().lessons("regret", V6)
+    seen = everything(DESIGN, {size: Tally(50, 48) for size in DESIGN.strata})
+    taught = synthetic_examples(20, seen.design, SPACE, 4, np.random.default_rng(0), lessons, [seen])
+    view = show_evidence(seen, V6.chosen(), jax.random.key(0))
+    shown = evidence_tokens(view, SPACE)
+    right = delta_tokens(lessons.rule.make_delta(view, seen.design, SPACE), SPACE)
+    assert [number for number, (prompt, _) in enumerate(taught) if prompt == shown] == list(range(1, 20, 2))
+    assert all(answer == right for prompt, answer in taught if prompt == shown)
 
 
 def test_an_unknown_preset_is_refused():

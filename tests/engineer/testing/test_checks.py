@@ -259,7 +259,7 @@ def test_what_is_easy_to_memorise_and_to_guess_is_told():
 
 
 def test_what_is_no_environment_is_refused():
-    with pytest.raises(InputError, match="is no Environment"):
+    with pytest.raises(InputError, match="is not an Environment"):
         check_environment(3)
     with pytest.raises(InputError, match="seconds is 0"):
         check_environment(Numbers(), seconds=0)

@@ -90,7 +90,7 @@ def test_bounds_within_which_nothing_can_be_drawn_are_refused():
 BAD_SPACES = {
     "no strata": (lambda: DesignSpace((), ()), "it has no strata; name at least one"),
     "a stratum twice": (lambda: DesignSpace(("a", "a"), ()), "stratum 'a' is there twice; name each once"),
-    "no name": (lambda: DesignSpace(["a b"], ()), "stratum 'a b' is no name; use letters"),
+    "no name": (lambda: DesignSpace(["a b"], ()), "stratum 'a b' is not a name; use letters"),
     "a knob twice": (lambda: DesignSpace(("a",), [Knob(name="k")] * 2), "knob 'k' is there twice; name each once"),
     "no identifier": (lambda: Knob(name="a-b"), "knob 'a-b': its name is a field of an edit; choose an identifier"),
     "no failure": (lambda: DesignSpace(("a",), (), failures=()), "failures is empty; name at least one"),

@@ -79,10 +79,10 @@ def test_a_dry_run_shows_a_proposal_and_writes_nothing(capsys, teacher):
 
 TEACHER = """
 from lakewright.engineer.design import Delta
-from lakewright.engineer.proposal import Stateless, propose_delta
+from lakewright.engineer.proposal import Stateful, propose_delta
 
 
-class Idle(Stateless):
+class Idle(Stateful):
     def propose(self, evidence, design, space, key):
         return propose_delta(Delta({}))
 """

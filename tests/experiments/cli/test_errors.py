@@ -89,8 +89,8 @@ def test_a_wrong_option_is_reported(tmp_path, capsys, name):
 @pytest.mark.parametrize(
     ("out", "parts"),
     [
-        ("out.csv", ["out.csv", "ending .csv is no known format", "use .jsonl or .parquet"]),
-        ("out", ["ending (none) is no known format", "use .jsonl or .parquet"]),
+        ("out.csv", ["out.csv", "ending .csv is not a known format", "use .jsonl or .parquet"]),
+        ("out", ["ending (none) is not a known format", "use .jsonl or .parquet"]),
         ("file/out.jsonl", ["file"]),
         ("folder.jsonl", ["folder.jsonl"]),
         ("x" * 300 + ".jsonl", ["File name too long", "choose a shorter name"]),
@@ -231,6 +231,13 @@ def test_a_sweep_of_more_shards_than_can_be_listed_is_refused(tmp_path, capsys):
     spec.write_text("sizes = [3]\nagents = [2]\nhole_ratios = [0.0]\nboards = 4294967296\nshard = 1\n")
     parts = ["the boards make 4294967296 shards", "choose larger ones, 1048576 at most in all"]
     assert_refused(capsys, ("sweep", spec, "--out", tmp_path / "out"), *parts)
+
+
+def test_lessons_of_a_folder_without_runs_are_refused_before_anything_is_saved(tmp_path, capsys):
+    given = ("run", "--out", tmp_path / "run", f"lessons.recorded={tmp_path}/none")
+    parts = [f"lessons.recorded: {tmp_path}/none has no stage with evidence.json", "give a folder of runs"]
+    assert_refused(capsys, given, *parts)
+    assert not (tmp_path / "run" / "config.json").exists()
 
 
 def test_settings_are_only_of_runs(tmp_path, capsys):

@@ -24,15 +24,8 @@ CASES = int(os.environ.get("LAKEWRIGHT_CORRUPTIONS", "1000"))  # of the deep tes
 
 @pytest.fixture
 def quick(monkeypatch):
-    """Only the commands of an engineer's folder, and only such folders."""
+    """Only the commands of an engineer's folder, so that only such folders are made."""
     monkeypatch.setattr(campaign, "COMMANDS", QUICK)
-    for name in ("_make_boards", "_make_runs"):
-        monkeypatch.setattr(fixtures, name, lambda run, seed, suffix: None)
-    monkeypatch.setattr(
-        fixtures,
-        "_make_folders",
-        lambda run, seed, suffix: fixtures._make_engineer(run, fixtures.Path(f"engineer{suffix}"), seed),
-    )
 
 
 def one_of_each(folder):
@@ -114,6 +107,8 @@ def test_a_campaign_finds_nothing_and_resumes_and_repeats_any_case(tmp_path):
     assert (again.command, again.what) == (cases[7]["command"], cases[7]["what"])
     with pytest.raises(InputError, match=r"journal.jsonl:1: is case 0 of seed 3, not 0 of seed 4; repeat that seed"):
         corrupt_files(main, 40, 4, journal)
+    with pytest.raises(InputError, match=r"journal.jsonl: holds cases of 'engineer log'; repeat the same --commands"):
+        corrupt_files(main, 40, 3, journal, named="engineer undo")
 
 
 @pytest.mark.usefixtures("quick")
@@ -135,9 +130,18 @@ def _change_a_reason(trials, number):
 
 
 def test_wrong_numbers_are_refused(capsys):
-    for given, problem in ((("0",), "--corruption is 0"), (("1", "--case", "-1"), "--case is -1")):
+    for given, problem in (
+        (("0",), "--corruption is 0"),
+        (("1", "--case", "-1"), "--case is -1"),
+        (("1", "--commands", "no such"), "--commands is 'no such', of which the campaign has none"),
+    ):
         assert main(["bench", "--corruption", *given]) == 2
         assert problem in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("named", ["server", "track", "sample", "trials", "resumed in"])
+def test_commands_that_ask_others_and_trainings_that_were_interrupted_are_in_the_campaign(named):
+    assert [command.name for command in COMMANDS if named in command.name]
 
 
 @pytest.mark.deep
@@ -148,7 +152,7 @@ def test_no_command_is_silently_wrong_about_a_damaged_file():
 
 def test_outcomes_that_were_changed_after_they_were_read_are_refused(tmp_path):
     with fixtures.working_in(tmp_path):
-        fixtures._make_engineer(functools.partial(fixtures.run_quietly, main), fixtures.Path("engineer"), 0)
+        fixtures._make_rules(functools.partial(fixtures.run_quietly, main), 0, "")
         path = tmp_path / "engineer" / "outcomes.jsonl"
         whole = path.read_bytes()
         path.write_bytes(whole.replace(b'"valid":false', b'"valid":true ', 1))

@@ -52,7 +52,7 @@ def test_many_tasks_are_strata_with_levels_as_far_as_their_ladders_go():
 def test_an_environment_is_named_by_its_tasks():
     assert load_environment("reasoning_gym:sums").space.strata == (0, 1, 2)
     assert load_environment("reasoning_gym:sums,raises").space.strata == ("sums", "raises")
-    with pytest.raises(InputError, match="environment 'reasoning_gym:mase': reasoning_gym: 'mase' is no task"):
+    with pytest.raises(InputError, match="environment 'reasoning_gym:mase': reasoning_gym: 'mase' is not a task"):
         load_environment("reasoning_gym:mase")
 
 
@@ -203,7 +203,7 @@ def test_data_of_no_problem_of_these_are_refused(data):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"tasks": "mase"}, "'mase' is no task with a curriculum; choose from evaluates"),
+        ({"tasks": "mase"}, "'mase' is not a task with a curriculum; choose from evaluates"),
         ({"tasks": []}, "tasks is empty"),
         ({"by": "depth"}, "by is 'depth', no attribute of sums; choose from num_terms, num_digits, task"),
         ({"tasks": ["sums", "loops"], "by": "num_terms"}, "each is a stratum; leave it out"),

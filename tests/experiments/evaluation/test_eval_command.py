@@ -14,6 +14,7 @@ from lakewright.experiments.evaluation.scores import Summary
 from lakewright.policy.codecs import TextCodec, TextSettings
 from lakewright.policy.codecs.text_board import read_lake
 from lakewright.policy.models import save_checkpoint
+from tests.support.machines.kills import cut_off
 from tests.support.models.damaged_weights import damage_copy, drop, poison
 from tests.support.models.small_language_model import language, language_checkpoint
 from tests.support.models.tiny_policy import tiny_model, tokenizer
@@ -213,7 +214,7 @@ def test_a_checkpoint_is_evaluated_in_its_codec_and_a_kill_loses_a_batch_at_most
     assert summary.tokens.completion > 0
     answers = (tmp_path / "out" / "answers.jsonl").read_bytes()
     assert (b'"text"' in answers) == (codec == "text")
-    (tmp_path / "out" / "answers.jsonl").write_bytes(b"".join(answers.splitlines(keepends=True)[:10]))
+    cut_off(tmp_path / "out" / "answers.jsonl", 10)
     assert lakewright(capsys, *arguments, "--out", tmp_path / "out", "--json")[1] == out
     assert (tmp_path / "out" / "answers.jsonl").read_bytes() == answers
 

@@ -13,6 +13,7 @@ from lakewright.experiments.evaluation.table import as_table
 from lakewright.experiments.resumable.journal import Journal
 from lakewright.policy.codecs import PublishedRow, Refusal, encode_prompt
 from tests.support.boards.generated_rows import unsolved
+from tests.support.machines.kills import cut_off
 from tests.support.samples.evaluations import ROWS, CertifiedAnswers, board_of, in_words, run_evaluation
 
 
@@ -46,13 +47,23 @@ def test_what_was_answered_before_a_kill_is_not_asked_again(benchmark, tmp_path,
     with pytest.raises(KeyboardInterrupt):
         run_evaluation(benchmark, tmp_path / "out", cut, samples=1)
     assert len(cut.asked) == most
-    with open(tmp_path / "out" / "answers.jsonl", "ab") as file:
-        file.write(b'{"id":"half a li')
+    cut_off(tmp_path / "out" / "answers.jsonl", then=b'{"id":"half a li')
     rest = CertifiedAnswers()
     assert run_evaluation(benchmark, tmp_path / "out", rest, samples=1) == whole
     assert sorted(cut.asked + rest.asked) == sorted((row.id, sample) for row in ROWS for sample in (0, 1))
     for name in ("answers.jsonl", "verdicts.jsonl", "summary.json"):
         assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+
+def test_answers_that_were_lost_are_not_asked_for_again(benchmark, tmp_path):
+    """A server would be paid twice. After a kill it has to be; then the file is not listed."""
+    run_evaluation(benchmark, tmp_path / "out", CertifiedAnswers())
+    path = tmp_path / "out" / "answers.jsonl"
+    path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:3]))
+    again = CertifiedAnswers()
+    with pytest.raises(InputError, match=r"answers.jsonl: was changed after it was written"):
+        run_evaluation(benchmark, tmp_path / "out", again)
+    assert not again.asked
 
 
 def test_more_samples_and_boards_may_be_asked_for_later(benchmark, tmp_path):

@@ -7,7 +7,8 @@ Where figures of a run are shown, and what they are worked out from here:
 - the page of a stage and `engineer show`: the trial with its leads, held-out changes, what was drawn, the forecast;
 - the story of a stage, a line each;
 - the page that compares runs: their ends.
-Studies, evaluations, sweeps and the folders of engineers have files of their own beside this one.
+Runs in progress, what proposals earn, trackers, studies, evaluations, sweeps and the folders of engineers have files of
+their own beside this one.
 """
 
 import html
@@ -15,7 +16,6 @@ import json
 import math
 import re
 from collections import Counter
-from pathlib import Path
 from statistics import NormalDist, fmean, pvariance
 
 import pytest
@@ -29,8 +29,18 @@ from lakewright.experiments.view.site import write_report
 from tests.support.samples.recorded_run import begin
 from tests.support.servers.viewer_client import client, page
 from tests.support.tools.plain_figures import numbers, page_table, score_interval, text_table
+from tests.support.tools.raw_run import (
+    PARTS,
+    answers,
+    brier_scores,
+    lines,
+    rate,
+    record,
+    score_of,
+    shares_of,
+    tokens_until,
+)
 
-PARTS = ("warmup", "stage_00", "stage_01")
 NAMES = ("warm-up", "stage 0", "stage 1")
 
 
@@ -51,39 +61,8 @@ def stage(run) -> str:
     return page(client(run.folder), "/stage/0/run")
 
 
-def lines(path: Path) -> list[dict]:
-    return [json.loads(line) for line in path.read_text().splitlines()]
-
-
-def record(run: RunFolder, part: str, name: str) -> dict:
-    return json.loads((run.folder / part / f"{name}.json").read_text())
-
-
-def answers(run: RunFolder, part: str) -> list[tuple[int, bool, str]]:
-    """Stratum, whether the sum carries, and failure of the answer to each held-out problem."""
-    failures = {line["problem"]: line["answers"][0]["failure"] for line in lines(run.folder / part / "plans.jsonl")}
-    held_out = lines(run.folder / "held_out.jsonl")
-    return [(problem["cell"][0], problem["cell"][1][1], failures[problem["key"]]) for problem in held_out]
-
-
-def rate(found: list[tuple[int, bool, str]], **where: object) -> tuple[int, int]:
-    """Valid answers, and of how many. where: the stratum, or that they carry."""
-    kept = [one for one in found if where.get("stratum", one[0]) == one[0] and where.get("carry", one[1]) == one[1]]
-    return sum(failure == "none" for *_, failure in kept), len(kept)
-
-
 def percent(pair: tuple[int, int]) -> str:
     return f"{100 * pair[0] / pair[1]:.1f}"
-
-
-def tokens_until(run: RunFolder, part: str) -> int:
-    """Generated from the first stage until the end of this one."""
-    total = 0
-    for earlier in PARTS[1 : PARTS.index(part) + 1]:
-        total += sum(round(step["sampled/tokens"]) for step in lines(run.folder / earlier / "train.jsonl"))
-        total += record(run, earlier, "sampled")["figures"]["tokens"] + record(run, earlier, "trial")["tokens"]
-        total += record(run, earlier, "proposal")["proposal"]["tokens"]
-    return total
 
 
 def test_the_table_in_the_terminal_counts_the_answers(run):
@@ -137,38 +116,10 @@ def test_the_report_has_the_figures_of_the_page(run, shown):
 
 
 def test_the_forecast_is_judged_by_what_was_observed_of_each_cell(run, shown):
-    """Brier score: the mean over groups of (expected - observed share of their cell)^2; of one for all: of the mean."""
-    before, drawn = record(run, "stage_00", "difficulty"), lines(run.folder / "stage_01" / "problems.jsonl")
-    expected = {json.dumps(cell["cell"][:2]): cell["p"] for cell in before["grid"]}
-    shares: dict[str, list[float]] = {}
-    groups = {
-        line["board"]: line["valid"] / line["completions"] for line in lines(run.folder / "stage_01/groups.jsonl")
-    }
-    for problem in drawn:
-        shares.setdefault(json.dumps(problem["cell"][:2]), []).append(groups[problem["key"]])
-    total = sum(map(len, shares.values()))
-    earlier = [line["valid"] / line["completions"] for line in lines(run.folder / "stage_00/groups.jsonl")]
-    brier = sum(len(part) * (expected[cell] - fmean(part)) ** 2 for cell, part in shares.items()) / total
-    constant = sum(len(part) * (fmean(earlier) - fmean(part)) ** 2 for part in shares.values()) / total
+    total, brier, constant = brier_scores(run)
     [row] = page_table(shown, "forecasts")
     assert (row["groups"], float(row["Brier score"])) == (str(total), pytest.approx(brier, abs=5.1e-5))
     assert float(row["of one prediction for all"]) == pytest.approx(constant, abs=5.1e-5)
-
-
-def shares_of(design: dict) -> dict[str, float]:
-    """The share of each kind of sums: of its digits, times that of sums that carry or not."""
-    found = {}
-    for stratum, row in design["strata"].items():
-        for carry in (False, True):
-            found[json.dumps([int(stratum), [row["terms"], carry], []])] = row["share"] * (
-                row["carry"] if carry else 1 - row["carry"]
-            )
-    return found
-
-
-def score_of(valid: int, samples: int) -> float:
-    """The share of ordered pairs of answers of which only the first is valid."""
-    return valid * (samples - valid) / (samples * (samples - 1))
 
 
 def lead_of(trial: dict) -> float:
@@ -253,3 +204,21 @@ def test_the_ends_of_compared_runs_are_those_of_their_last_answers(run):
     [row] = page_table(found, "ends")
     assert (row["run"], row["after"], int(row["tokens"])) == ("run", NAMES[-1], tokens_until(run, PARTS[-1]))
     assert row["valid %"] == percent(rate(answers(run, PARTS[-1])))
+
+
+def test_the_curves_are_drawn_where_their_figures_are(run, shown):
+    """Across by the tokens until the end of a stage, up by the rate from 0 to 100 %."""
+    pattern = r'<g transform="translate\((\S+) (\S+)\)"><circle[^>]*><title>valid[^:<]*: after ([^:]+): (\d+) of (\d+)'
+    places = [
+        (float(x), float(y), PARTS[NAMES.index(name)], 100 * int(count) / int(of))
+        for x, y, name, count, of in re.findall(pattern, html.unescape(shown))
+    ]
+    assert [part for *_, part, _ in places] == list(PARTS)
+    (left, *_), (right, *_) = places[0], places[-1]
+    for x, _, part, _ in places:
+        tokens = tokens_until(run, part) / tokens_until(run, PARTS[-1])
+        assert (x - left) / (right - left) == pytest.approx(tokens, abs=0.005)
+    (_, low, _, least), *_ = sorted(places, key=lambda place: place[3])
+    *_, (_, high, _, most) = sorted(places, key=lambda place: place[3])
+    for _, y, _, valid in places:
+        assert (low - y) / (low - high) == pytest.approx((valid - least) / (most - least), abs=0.005)

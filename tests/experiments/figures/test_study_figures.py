@@ -6,6 +6,7 @@ runs of the published results: the curve of each, its tokens, its last valid rat
 to each problem, which results do not keep, is worked out again from those of a study on sums.
 """
 
+import html
 import json
 import math
 import re
@@ -17,6 +18,7 @@ import pytest
 
 from lakewright.core_jax.support import read_config
 from lakewright.experiments.study.learning_curves import sum_up_reached
+from lakewright.experiments.study.plot import curves_svg
 from lakewright.experiments.study.results import Results, results_of
 from lakewright.experiments.study.results_table import as_table
 from lakewright.experiments.study.study import StudyFolder, plan_of
@@ -26,6 +28,7 @@ from tests.support.servers.viewer_client import client, page
 from tests.support.tools.plain_figures import (
     area_along,
     first_reached,
+    height_at,
     holm,
     middle_mean,
     numbers,
@@ -225,3 +228,22 @@ def sum_tokens(run: Path) -> float:
         total += json.loads((run / stage / "sampled.json").read_text())["figures"]["tokens"]
         total += json.loads((run / stage / "trial.json").read_text())["tokens"]
     return total
+
+
+@pytest.mark.parametrize("study", SHOWN)
+def test_the_picture_of_curves_has_the_means_and_ranges_of_the_runs(study):
+    """At each twentieth of the budget, of the lines between the points of each run's curve."""
+    found, arms = raw(study), runs_by_arm(raw(study))
+    picture = html.unescape(curves_svg(read_config(STUDIES / study / "results.json", Results)))
+    drawn = defaultdict(list)
+    for name, seeds, words in re.findall(r"<title>([^<]*) \((\d+)\): ([^<]*)</title>", picture):
+        drawn[name, int(seeds)].append(numbers(words.replace("to", "")))
+    assert drawn
+    for (arm, seeds), points in drawn.items():
+        runs = [curve_of(run) for run in arms[arm].values()]
+        assert len(runs) == seeds
+        for place, shown in enumerate(points):
+            heights = [height_at(curve, found["budget"] * place / 20) for curve in runs]
+            expected = [fmean(heights), min(heights), max(heights)][: len(shown)]
+            assert shown == pytest.approx(expected, rel=1e-3)
+        assert len(points) == 21

@@ -82,7 +82,12 @@ LACKS = {
         {"accelerators": (Accelerator("V100", 80 * GB, False),) * 8}, "bf16", "V100", "bf16=false"
     ),
     "a small share": Lack({}, "vLLM's share", "4.0 GB in each", "raise", ("grpo.host.vllm_memory=0.05",)),
-    "little memory": Lack({"memory": 60 * GB}, "host memory", "64.4 GB of 60.0 GB", "lower launch.processes"),
+    "little memory": Lack(
+        {"memory": 60 * GB},
+        "host memory",
+        "60.0 GB, and loading the model in every process takes 64.4",
+        "lower launch.processes",
+    ),
     "a full disk": Lack({"disk": 30 * GB}, "disk", "30.0 GB free", "larger disk"),
     "a container's shared memory": Lack({"shared": 64_000_000}, "shared memory", "0.06 GB free", "--shm-size=8g"),
     "a taken port": Lack({"taken": (29500,)}, "ports", "29500 is taken", "name another port"),

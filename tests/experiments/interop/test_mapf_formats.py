@@ -110,7 +110,7 @@ WRONG_MAPS = {
     "a side in words": ("height two\nwidth 2\nmap\n..\n", "here:1: height is 'two'"),
 }
 WRONG_SCENARIOS = {
-    "no version": ("0\tx\t2\t2\t0\t0\t1\t1\t2\n", "this is no scenario"),
+    "no version": ("0\tx\t2\t2\t0\t0\t1\t1\t2\n", "this is not a scenario"),
     "spaces for tabs": ("version 1\n0 x 2 2 0 0 1 1 2\n", "here:2: 1 columns between tabs; give 9"),
     "a negative cell": ("version 1\n0\tx\t2\t2\t-1\t0\t1\t1\t2\n", "here:2: start x is '-1'"),
     "no agent": ("version 1\n", "no agent"),
@@ -124,14 +124,14 @@ WRONG_STRINGS = {
     "another dialect": ("@.\n..", "the letter '@'"),
 }
 WRONG_RESULTS = {
-    "no result": ("hello\n", "here:1: 'hello' is no `name=value`"),
+    "no result": ("hello\n", "here:1: 'hello' is not `name=value`"),
     "no solution": ("agents=1\nsolution=\n", "the solver found no plan"),
     "a jump": ("solution=\n0:(0,0),\n1:(1,1),\n", "here: agent 0: a step from \\(0,0\\) to \\(1,1\\) at time 0"),
     "a missing time": ("solution=\n0:(0,0),\n2:(0,0),\n", "here:3: '2:\\(0,0\\),' where `1:"),
     "an agent that vanishes": ("solution=\n0:(0,0),(1,1),\n1:(0,0),\n", "here:3: another number of agents"),
     "a start on a wall": ("solution=\n0:(1,0),\n1:(1,1),\n", "the start of agent 0 is x=1, y=0, a blocked cell"),
     "two in one cell": ("solution=\n0:(0,0),(0,0),\n", "that of agent 0 too"),
-    "no cells": ("solution=\n0:here\n", "are no cells"),
+    "no cells": ("solution=\n0:here\n", "are not cells"),
 }
 
 

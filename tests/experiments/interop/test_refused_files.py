@@ -51,7 +51,7 @@ REFUSED = {
     "a map that is missing": ({"a.scen": scenario((0, 0, 1, 0))}, r"a\.map: no such file; put the map beside"),
     "a result that ends within a line": (
         {"a.map": MAP, "a.txt": RESULT + "0:(0,0),(0,1),\n1:(1,0),(1"},
-        r"a\.txt:7: '\(1,0\),\(1' are no cells; write \(x,y\),\(x,y\), with x the column",
+        r"a\.txt:7: '\(1,0\),\(1' are not cells; write \(x,y\),\(x,y\), with x the column",
     ),
     "a result in rows and columns": (
         {"a.map": MAP, "a.txt": RESULT + "0:(0,0),(1,0),\n"},
@@ -68,11 +68,11 @@ REFUSED = {
     "another letter for walls": ({"a.yaml": "one: |-\n  a@\n  .A\n"}, r"'one':1: the letter '@'; use \. # a-z"),
     "a map of no name": (
         {"a.map": MAP, "a.scen": scenario((0, 0, 1, 0)).replace("a.map", ".")},
-        r"a\.scen: its map is '\.', which is no name of a file; name the map beside it",
+        r"a\.scen: its map is '\.', which cannot be the name of a file; name the map beside it",
     ),
     "a map whose name holds NUL": (
         {"a.map": MAP, "a.txt": RESULT.replace("a.map", "a\0.map") + "0:(0,0),(0,1),\n"},
-        r"a\.txt: its map is 'a\\x00\.map', which is no name of a file",
+        r"a\.txt: its map is 'a\\x00\.map', which cannot be the name of a file",
     ),
     "a number of thousands of digits": (
         {"a.map": MAP, "a.scen": scenario((0, 0, 1, 0)).replace("3\t3", "9" * 5000 + "\t3")},
@@ -88,7 +88,7 @@ REFUSED = {
     "YAML of ten thousand levels": ({"a.yaml": "[" * 10_000}, r"a\.yaml: not YAML \(.*\); give `name: \|-`"),
     "a name twice": ({"a.yaml": "b: a.A\nb: a.A\n"}, r"a\.yaml: not YAML \('b' is there twice\); give `name: \|-`"),
     "no YAML": ({"a.yaml": "one: [\n"}, r"a\.yaml: not YAML \(.*\); give `name: \|-` and a map string"),
-    "no text": ({"a.yaml": b"\xff\xfe"}, r"a\.yaml: byte 0 is no UTF-8; this is no text file"),
+    "no text": ({"a.yaml": b"\xff\xfe"}, r"a\.yaml: byte 0 is not UTF-8; this is not a text file"),
 }
 
 
@@ -111,7 +111,7 @@ def test_a_board_whose_id_is_no_name_of_a_file_is_refused(tmp_path, capsys, name
     assert main(["convert", str(tmp_path / "rows.jsonl"), "--out", str(tmp_path / "maps")]) == 2
     line = capsys.readouterr().err
     assert line.count("\n") == 1, line
-    assert re.search(r"the id '.* is no name of a file; give ids of 1 to 250 bytes", line), line
+    assert re.search(r"the id '.* cannot be the name of a file; give ids of 1 to 250 bytes", line), line
     assert len(line) < 200
     assert not (tmp_path / "maps").exists()
 
@@ -122,7 +122,7 @@ def test_a_file_in_a_folder_whose_name_is_no_text_is_refused(tmp_path, capsys):
     assert main(["convert", str(tmp_path), "--out", str(tmp_path / "out.jsonl")]) == 2
     line = capsys.readouterr().err
     assert line.count("\n") == 1, line
-    assert r"'caf\udce9.scen' is no UTF-8; rename the file" in line
+    assert r"'caf\udce9.scen' is not UTF-8; rename the file" in line
     assert not (tmp_path / "out.jsonl").exists()
 
 

@@ -72,8 +72,8 @@ def test_a_broken_rule_ends_the_game_and_what_is_no_move_does_not(play):
     for wrong, message in [
         (["UP"], "give a list of 2 moves"),
         ("UP", "give a list of 2 moves"),
-        (["UP", "JUMP"], "'JUMP' is no move; choose from UP"),
-        ([1, 2], "1 is no move"),
+        (["UP", "JUMP"], "'JUMP' is not a move; choose from UP"),
+        ([1, 2], "1 is not a move"),
     ]:
         with pytest.raises(InputError, match=message):
             env.move(wrong)

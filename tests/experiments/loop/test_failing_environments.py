@@ -82,3 +82,19 @@ def test_an_environment_whose_answers_do_not_fit_is_refused_before_training(tmp_
     with pytest.raises(InputError, match=r"the reference answer '.*' has .* tokens with its end.*raise max_tokens"):
         run_loop(text_run(overrides=["text.max_tokens=2"]), run)
     assert not run.warmup.checkpoint.exists()
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run", "--preset", "text", "--dry-run", "--out", "{}/run", "--environment"),
+        ("engineer", "begin", "{}/engineer", "--environment"),
+    ],
+)
+def test_an_environment_that_makes_no_problem_is_refused_before_anything_begins(tmp_path, capsys, command):
+    (right, wrong), parts = FAILING["a generator that raises"]
+    file = tmp_path / "sums.py"
+    file.write_text(ADDITION.read_text().replace(right, wrong))
+    words = [word.format(tmp_path) for word in command]
+    assert_refused(capsys, (*words, f"{file}:Addition"), *parts)
+    assert list(tmp_path.iterdir()) == [file]

@@ -11,8 +11,10 @@ from lakewright.experiments.study.learning_curves import (
     Reached,
     average_curve,
     find_crossing,
+    find_equal_time,
     sum_up_reached,
     tokens_to_best,
+    value_at_time,
 )
 from lakewright.experiments.study.plot import study_svg
 from lakewright.experiments.study.results import Results
@@ -38,6 +40,16 @@ def test_a_curve_is_first_at_a_height_where_its_line_crosses_it():
     assert find_crossing(FIXED, 45) == 0, "where it begins above"
     assert find_crossing(curve((0, 50), (40, 50), (90, 60)), 55) == 65, "after a level part"
     assert find_crossing(FIXED, 70.1) is None
+
+
+def test_curves_are_read_at_the_processor_time_that_all_have_spent():
+    long = [CurvePoint(0, 50, 0.0), CurvePoint(100, 60, 10.0), CurvePoint(200, 70, 30.0)]
+    short = [CurvePoint(0, 50, 0.0), CurvePoint(100, 55, 20.0)]
+    assert find_equal_time([long, short]) == 20
+    assert value_at_time(long, 20) == 65, "half way between its points"
+    assert value_at_time(short, 20) == 55
+    assert find_equal_time([long, FIXED]) is None, "an earlier version did not record the time of one"
+    assert value_at_time(FIXED, 20) is find_equal_time([]) is None
 
 
 def test_a_run_is_compared_with_the_best_point_of_the_baseline():

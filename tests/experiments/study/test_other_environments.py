@@ -1,9 +1,12 @@
 """Studies of environments whose problems are text: sums, in seconds."""
 
 import json
+import re
 from pathlib import Path
+from statistics import fmean
 
 import pytest
+import torch
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import read_config
@@ -21,8 +24,12 @@ from lakewright.experiments.study.learning_curves import average_curve, tokens_t
 from lakewright.experiments.study.random_configs import Configs, random_configs, spread_values
 from lakewright.experiments.study.results import Results
 from lakewright.experiments.study.results_table import as_table
+from lakewright.experiments.study.run_results import last_policy
 from lakewright.experiments.study.runner import run_study
 from lakewright.experiments.study.study import StudyFolder, plan_of, read_prediction
+from lakewright.policy.codecs.settings import TextSettings
+from lakewright.policy.models import load_model
+from lakewright.policy.text_play import play_texts
 from tests.support.processes.commands import HOUSE
 from tests.support.samples.tiny_runs import quick
 
@@ -73,12 +80,69 @@ def test_each_run_says_how_good_it_was_along_the_way_and_when_it_reached_the_bas
 def test_the_table_says_strata_and_traits(study):
     folder, results = study
     table = folder.table.read_text()
-    assert f" of {results.held_out} problems; budget 200 tokens per run" in table
+    warmup = next(line for line in table.splitlines() if line.startswith("warm-up") and "budget" in line)
+    assert (
+        f" of {results.held_out} problems, {results.probability:.1f} % probability of the reference; budget 200"
+        in warmup
+    )
+    assert warmup.endswith(f"; equal time is {results.equal_time:.0f} s of a processor")
+    assert re.search(r"^one answer to all +[\d.]+ +[\d.]+ +[\d.]+ +[\d.]+$", table, re.MULTILINE)
     assert "carry %" in table.splitlines()[0]
     titles = [line.split("  ")[0] for line in table.splitlines() if line.endswith("1    2    3    4")]
     assert titles == ["valid % by stratum", "carry"]
     assert not {"forced", "board", "size", "plan"} & set(table.lower().split())
     assert f"valid answers on {results.held_out} held-out problems" in folder.plot.read_text()
+
+
+def test_the_probability_of_the_reference_answer_is_that_of_the_tokens_one_by_one(study):
+    folder, results = study
+    problems = read_problems(folder.test_problems)
+    for run in results.runs:
+        stage = last_policy(RunFolder(folder.folder / "runs" / f"{run.arm}-s{run.seed}"))
+        model, tokenizer = load_model(stage.checkpoint)
+        play = play_texts(model, tokenizer, lambda *_: [], (), text=TextSettings(max_tokens=16))
+        found = [probability_one_by_one(model, play.encode_prompt(one), play.encode_reference(one)) for one in problems]
+        assert run.probability == pytest.approx(100 * fmean(found), rel=1e-3)
+
+
+@torch.inference_mode()
+def probability_one_by_one(model, prompt: list[int], answer: list[int]) -> float:
+    """The product of the probabilities of the tokens of an answer, each after a pass of its own."""
+    found = 1.0
+    for place, token in enumerate(answer):
+        logits = model(input_ids=torch.tensor([prompt + answer[:place]])).logits[0, -1].double()
+        found *= float(torch.softmax(logits, -1)[token])
+    return found
+
+
+def test_the_pairs_of_the_family_are_compared_by_the_probability_of_the_reference_answer_too(study):
+    folder, results = study
+    known = {(run.arm, run.seed): run.probability for run in results.runs}
+    assert [(found.arm, found.other) for found in results.likely] == [(one.arm, one.other) for one in results.tests]
+    for found in results.likely:
+        seeds = [seed for arm, seed in known if arm == found.arm and (found.other, seed) in known]
+        changes = [known[found.arm, seed] - known[found.other, seed] for seed in seeds]
+        assert found.difference.mean == pytest.approx(fmean(changes))
+    assert sum(line.startswith("p: ") for line in folder.table.read_text().splitlines()) == len(results.likely)
+
+
+def test_a_constant_answer_earns_what_the_most_frequent_reference_answer_does(study):
+    folder, results = study
+    for stratum, share in results.constant.items():
+        answers = [one.answer for one in read_problems(folder.test_problems) if one.cell.stratum == stratum]
+        assert share == pytest.approx(100 * max(answers.count(answer) for answer in answers) / len(answers))
+
+
+def test_runs_are_compared_at_the_processor_time_of_the_shortest(study):
+    _, results = study
+    ends = [run.curve[-1].processor_seconds for run in results.runs]
+    assert results.equal_time == min(ends) > 0
+    for run in results.runs:
+        spent = [point.processor_seconds for point in run.curve]
+        assert spent[0] == 0
+        assert spent == sorted(spent)
+        if spent[-1] == results.equal_time:
+            assert run.at_equal_time == run.curve[-1].valid
 
 
 def test_the_last_policies_are_judged_on_problems_that_no_run_has_seen(study):

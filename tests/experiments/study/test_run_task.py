@@ -36,6 +36,19 @@ def test_a_run_takes_the_memory_of_the_largest_by_the_estimate_and_one_gpu_for_e
     assert describe_task([on_gpus], RunNeeds(cores=3, gpus=0.5)).gpus == 0.5
 
 
+def test_a_run_of_several_processes_takes_a_core_and_the_libraries_for_each():
+    runs = plan_of(STUDY).runs
+    launch = msgspec.structs.replace(runs[0].settings.launch, processes=2)
+    two = msgspec.structs.replace(runs[0], settings=msgspec.structs.replace(runs[0].settings, launch=launch))
+    task = describe_task([*runs, two], RunNeeds())
+    assert (task.processes, task.cores) == (2, 2)
+    assert task.memory == 2 * (LIBRARIES + estimate_of(two.settings).peak.total)
+    assert describe_task([two], RunNeeds(cores=8)).cores == 8
+    launch = msgspec.structs.replace(launch, more=("--num_machines=2",))
+    by_hand = msgspec.structs.replace(two, settings=msgspec.structs.replace(two.settings, launch=launch))
+    assert describe_task([by_hand], RunNeeds()).processes == 1
+
+
 @pytest.mark.parametrize(
     ("needs", "line"), [({"gpus": 1.5}, "--gpus-per-run is 1.5"), ({"cores": 0}, "--cores-per-run is 0")]
 )

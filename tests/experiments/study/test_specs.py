@@ -31,7 +31,7 @@ WRONG = {
     "an unknown setting": ('"random" }', '"random", tacher = 1 }', "arms.random: unknown field 'tacher' = 1; choose"),
     "no arms": ("[arms]", "[configs]\ncount = 3\n[arms]", "name arms or configs, one of the two"),
     "an unknown baseline": ('"fixed"\n', '"fxied"\n', "baseline is 'fxied'; choose from fixed, random"),
-    "a strange name": ("random = ", '"../up" = ', "'../up' is no name of a folder"),
+    "a strange name": ("random = ", '"../up" = ', "'../up' cannot be the name of a folder"),
     "a name too long for a folder": ("random = ", f"{'a' * 300} = ", "has 300 letters; choose at most 100"),
     "a seed twice": ("[settings]", "seeds = [1, 2, 1]\n[settings]", "seeds has 1 twice; name it once"),
     "a seed of an arm twice": ('"random" }', '"random", seeds = [3, 3] }', "arms.random: seeds has 3 twice; name it"),

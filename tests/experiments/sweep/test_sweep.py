@@ -222,7 +222,7 @@ WRONG_SPECS = {
         TOML.replace("0.4", "0.6") + "wait_ratios = [0.5]\n",
         ["cell 2ag_3x3_hr0.60_wr0.50", "choose 0 to 0.5", "free draws may have more"],
     ),
-    "an unknown column": (TOML + "columns = ['colour']\n", ["'colour' is no statistic", "choose from", "makespan"]),
+    "an unknown column": (TOML + "columns = ['colour']\n", ["'colour' is not a statistic", "choose from", "makespan"]),
 }
 
 

@@ -136,5 +136,5 @@ def test_what_is_no_outcome_is_left_out_and_the_rest_recorded(folder, tmp_path, 
 
 
 def test_a_run_that_is_not_there_is_refused(folder, tmp_path):
-    with pytest.raises(InputError, match=r"nowhere: there is no run; give the folder that has traces.jsonl in it"):
+    with pytest.raises(InputError, match=r"nowhere: no run was found; give the folder that has traces.jsonl in it"):
         record_traces(folder.path, tmp_path / "nowhere")

@@ -188,13 +188,13 @@ def test_without_the_file_of_the_environment_the_pages_show_what_the_records_hol
     viewer = client(run.folder)
     for address in ("/run/run", "/stage/0/run", "/problems/held-out/run"):
         words = words_of(page(viewer, address))
-        assert "gone.py is no file; check the path. Shown is what the records of the run hold." in words
+        assert "gone.py is not a file; check the path. Shown is what the records of the run hold." in words
     known = find_space(run, run.settings())
     assert [knob.name for knob in known.space.knobs] == ["terms", "carry"]
     assert known.space.knobs[0].whole
     assert known.space.knobs[1].trait
     assert known.space.failures == about.space.failures
-    assert "gone.py is no file" in as_table(run)
+    assert "gone.py is not a file" in as_table(run)
 
 
 def test_an_environment_with_other_knobs_by_now_is_not_used(tmp_path):

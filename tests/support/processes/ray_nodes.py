@@ -27,7 +27,10 @@ class Nodes:
 
     def kill_one(self) -> None:
         """Kills one with all that it works on, and adds another."""
-        lost = self._nodes.pop(self._random.randrange(len(self._nodes)))
+        self._replace(self._random.randrange(len(self._nodes)))
+
+    def _replace(self, place: int) -> None:
+        lost = self._nodes.pop(place)
         self._cluster.remove_node(lost, allow_graceful=False)
         self._nodes.append(self._cluster.add_node(num_cpus=1))
 

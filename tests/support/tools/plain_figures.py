@@ -67,6 +67,16 @@ def area_along(points: Sequence[tuple[float, float]], budget: float) -> float:
     return total / budget
 
 
+def height_at(points: Sequence[tuple[float, float]], place: float) -> float:
+    """The height there of the lines between points; level before the first and after the last."""
+    if place <= points[0][0]:
+        return points[0][1]
+    for (x, y), (later, high) in itertools.pairwise(points):
+        if place <= later:
+            return y + (high - y) * (place - x) / (later - x)
+    return points[-1][1]
+
+
 def first_reached(points: Sequence[tuple[float, float]], height: float) -> float:
     """Where the lines between points are first as high; infinity where never."""
     if points[0][1] >= height:

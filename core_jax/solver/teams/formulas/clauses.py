@@ -68,6 +68,7 @@ def write_steps(steps: Steps, goals: Numbers, at: At, home: Home, clauses: Claus
                 if now > 0:
                     if len(clauses):
                         clause = clauses[count]
+                        # Literals that stay unused repeat the first, which changes no clause.
                         clause[:] = -now
                         for move in range(WAIT + 1):
                             there = steps[cell, move]
@@ -145,6 +146,7 @@ def _write_swap(
         time: the step before the swap.
         cell, there: the cells.
     """
+    # Each of the two may pass through its new cell or be home there: up to four clauses.
     for arrives_home in range(2):
         arrives = home[one, time + 1] if arrives_home else at[one, time + 1, there]
         if arrives == 0 or (arrives_home and there != goals[one]):

@@ -20,6 +20,7 @@ def take_board(work: Work, holes: Holes, starts: Cells, goals: Cells) -> None:
     work.nodes = 0
     work.too_long = 0
     size = holes.shape[0]
+    # A border of -1, so that no move needs a check of the edge.
     number = np.full((size + 2, size + 2), -1, np.int16)
     count = 0
     for row in range(size):
@@ -54,6 +55,7 @@ def need_distance(work: Work, agent: int, parked: int) -> None:
         blocked[cell] = 0
     for other in range(work.agents):
         blocked[work.goal[other]] = parked >> other & 1
+    # Breadth first from the goal. Parked agents block their goals.
     distance[work.goal[agent]] = 0
     queue[0] = work.goal[agent]
     done, known = 0, 1
@@ -83,6 +85,7 @@ def pair_reachable(work: Work, pair: int) -> bool:
     end = work.goal[first] * cells + work.goal[second]
     seen = np.zeros(cells * cells, np.bool_)
     queue = np.empty(cells * cells, np.int32)
+    # A state is a number: the first agent's cell times the number of cells, plus the second's.
     queue[0] = work.start[first] * cells + work.start[second]
     seen[queue[0]] = True
     done, known = 0, 1

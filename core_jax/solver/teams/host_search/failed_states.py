@@ -23,6 +23,7 @@ def search_key(work: Work, mode: int, bound: int, members: int) -> int:
     """
     if mode == MAKESPAN:  # what fails with some steps left fails whatever the bound was
         bound = 0
+    # From the top: board (24 bits), mode (2), bound (8), members (8); below, by `rest_key`, parked (8) and step (8).
     return ((((work.board & 0xFFFFFF) << 2 | mode) << 8 | bound) << 8 | members) << 16
 
 
@@ -54,9 +55,11 @@ def has_failed(work: Work, cells: Word, rest: Word, left: int) -> bool:
     search = rest >> uint64(24)
     for probe in range(PROBES):
         place = (slot + probe) & (FAILURES - 1)
+        # A slot of another search counts as free, and nothing is stored behind a free one.
         if work.failed_rest[place] >> uint64(24) != search:
             return False
         if work.failed_cells[place] == cells and work.failed_rest[place] == rest:
+            # No plan with so much left means none with less.
             return work.failed_left[place] >= left
     return False
 

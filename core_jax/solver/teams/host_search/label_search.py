@@ -134,6 +134,7 @@ def _bound_pairs(work: Work, table: Table) -> bool:
     for pair in range(work.pairs):
         first, second = work.first[pair], work.second[pair]
         excess = bound_pair(work, table, COSTS, pair, work.start[first], work.start[second], SUSPICIOUS)
+        # A large excess is dear to prove, and where there is no plan it has no end: so that is asked first.
         if excess > SUSPICIOUS:
             if not pair_reachable(work, pair):
                 return False
@@ -203,6 +204,7 @@ def _find_least_makespan(work: Work, table: Table, nodes: int, answer: Answer, m
     Args: work, table, nodes, answer as for `search_boards`; moves int8 [K, T], of the plan.
     """
     every = (1 << work.agents) - 1
+    # The plan of least cost is a plan, so only shorter ones are looked for.
     most = answer.steps - 1 if answer.cost_known else HIGHEST
     least = answer.makespan
     for pair in range(work.pairs):

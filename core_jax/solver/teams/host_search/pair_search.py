@@ -2,8 +2,8 @@
 
 The table holds, for each pair and each two cells of it, its *excess* (by how much the two together exceed their single
 distances) or its makespan. It is found by iterative deepening (Korf 1985) over slack: beyond the step itself, a move
-closer costs no slack, a wait one and a move away two. Slack never rises and steps without slack come closer, so there
-are no cycles. If no plan fits bound r, the optimum is at least r + 1. If a plan fits it, the bound left at each state
+closer costs no slack, a wait one and a move away two. Slack never rises and steps without slack come closer, so it runs
+into no cycle. If no plan fits bound r, the optimum is at least r + 1. If a plan fits it, the bound left at each state
 along the plan is exact: less was refuted where the plan begins.
 
 An entry is uint16: the board's tag in 7 bits, one bit that says whether it is exact, and its value in 8.

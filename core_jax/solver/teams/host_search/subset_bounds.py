@@ -44,6 +44,7 @@ def combine_bounds(work: Work, mode: int) -> None:
         if count < 3:
             continue
         best = lower[subset]
+        # All proper parts, by falling number.
         part = (subset - 1) & subset
         while part:
             best = max(best, lower[part] + lower[subset ^ part])

@@ -49,6 +49,8 @@ def _list_moves(work: Work, mode: int, step: int, agent: int, parked: int, left:
     if mode != MAKESPAN and cell == work.goal[agent]:
         _add_option(work, step, agent, count, cell, 0, PARK)
         count += 1
+    # Prices are slack beyond the step itself: closer 0, a wait 1, away 2. For the makespan each agent must still have
+    # time for its own distance; prices only order its moves there.
     for turn in range(4):
         move = (turn + first) & 3
         there = np.int64(neighbour[move])
@@ -121,6 +123,7 @@ def _move_fits(work: Work, table: Table, mode: int, step: int, place: int, optio
             late = _bound_lateness(work, step, agent, there)
             if late > work.allowed[1 << agent]:
                 return False
+    # Cheap checks first: a cell that is taken, and an exchange of cells; the tables of pairs come last.
     for before in range(place):
         other = work.order[before]
         theirs = work.next_cell[step, other]

@@ -1,8 +1,9 @@
 """A depth-first search over joint moves for a plan of a team within a bound.
 
 Operator decomposition (Standley 2010): agents choose one after the other, the most conflicted first. A joint state is
-abandoned in three cases: the slack, or the excess of a pair or of a matching of pairs, is more than is left of the
-bound; an agent or a pair would be later than the others can afford; or it failed before with as much left.
+abandoned if more is needed than is left of the bound, by the slack or by the excess of a pair or of a matching of
+pairs. It is also abandoned if an agent or a pair would be later than the others can afford, or if it failed before with
+as much left.
 """
 
 import numpy as np

@@ -2,6 +2,7 @@
 
 import html
 import json
+import os
 import re
 from html.parser import HTMLParser
 from pathlib import Path
@@ -10,6 +11,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from lakewright.core_jax.rows import write_rows
+from lakewright.core_jax.support import write_json
+from lakewright.experiments.resumable.driver import FILE, Driver
 from lakewright.experiments.view.server.routing import make_application
 from tests.support.samples.finished_run import board
 from tests.support.samples.other_folders import benchmark, evaluation, study
@@ -101,6 +104,20 @@ def test_a_study_in_progress_shows_the_runs_so_far(tmp_path):
     assert "3 of 4 runs finished" in found
     assert "data-live" in found
     assert "1 of 2 stages" in found
+
+
+def test_a_study_whose_driver_is_on_another_machine_runs_there(tmp_path):
+    study(tmp_path / "study")
+    write_json(tmp_path / "study" / FILE, Driver("far-away", 1))
+    for address in ("/", "/study/study"):
+        found = page(client(tmp_path / "study"), address)
+        assert "running on far-away, last sign of life " in found
+        assert "chip running" in found
+    os.utime(tmp_path / "study" / FILE, (0, 0))
+    (tmp_path / "study" / "results.json").unlink()
+    found = page(client(tmp_path / "study"), "/")
+    assert "its driver was on far-away" in found
+    assert "chip stopped" in found
 
 
 def test_a_benchmark_counts_its_boards_and_leads_to_them(site):

@@ -1,0 +1,111 @@
+"""The index of a folder's outcomes: what the lines that were read before came to, so that only new ones are read.
+
+    outcomes.index    SHA-256 of what follows, then an `Index` as MessagePack
+
+It is made from the outcomes alone. Where it is missing, damaged, or of other outcomes, all lines are read, and it is
+made again.
+"""
+
+import hashlib
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from lakewright.core_jax.support import write_atomically
+
+NAME = 16  # bytes of the digest that an answer is known by: among 10 billion, two alike have a chance of 1 in 10^18
+CHUNK = 1 << 20  # bytes that are read at a time
+NOTHING = hashlib.sha256().hexdigest()
+
+Strata = dict[str, tuple[int, int]]
+
+
+class Index(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A summary of the first lines of the outcomes.
+
+    format: changes with the meaning of a field, and with which lines count. offset, lines: how many bytes and how many
+    lines there were. digest: the SHA-256 of these bytes. counts: by version and stratum, answers and valid ones.
+    held_out: answers to held-out problems. group, together: the group of the last line, and how often each line without
+    a number stood in it. names: the sorted digests of all answers that count.
+    """
+
+    format: int = 1
+    offset: int = 0
+    lines: int = 0
+    digest: str = NOTHING
+    counts: dict[int, Strata] = {}
+    held_out: int = 0
+    group: str = ""
+    together: dict[bytes, int] = {}
+    names: bytes = b""
+
+
+EMPTY = Index()
+
+
+def write_index(path: Path, index: Index) -> None:
+    """Writes an index."""
+    data = msgspec.msgpack.encode(index)
+    write_atomically(path, hashlib.sha256(data).digest() + data)
+
+
+def read_index(path: Path) -> Index:
+    """The index of a file; an empty one where there is none that is whole."""
+    try:
+        data = path.read_bytes()
+    except FileNotFoundError:
+        return EMPTY
+    digest, data = data[:32], data[32:]
+    if hashlib.sha256(data).digest() != digest:
+        return EMPTY
+    try:
+        index = msgspec.msgpack.decode(data, type=Index)
+    except msgspec.MsgspecError:  # of another version of this package
+        return EMPTY
+    return index if index.format == EMPTY.format else EMPTY
+
+
+def digest_name(text: bytes) -> bytes:
+    """The name of an answer, from a text that no other answer has."""
+    return hashlib.blake2b(text, digest_size=NAME).digest()
+
+
+class Names:
+    """The names of answers that count: those of an index, and those added since."""
+
+    def __init__(self, names: bytes = b"") -> None:
+        self._old = np.frombuffer(names, f"S{NAME}")
+        self._new: set[bytes] = set()
+
+    def add(self, name: bytes) -> bool:
+        """Adds a name; whether it was not there before."""
+        place = int(self._old.searchsorted(name))
+        if name in self._new or self._old[place : place + 1].tobytes() == name:
+            return False
+        self._new.add(name)
+        return True
+
+    def encode(self) -> bytes:
+        """All names, sorted, one after the other."""
+        new = np.sort(np.array(list(self._new), self._old.dtype))
+        return np.insert(self._old, self._old.searchsorted(new), new).tobytes()
+
+
+class Prefix:
+    """The first bytes of a file, more and more of them: their SHA-256 is made in one pass."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._size, self._hash = path, 0, hashlib.sha256()
+
+    def digest(self, size: int) -> str:
+        """The SHA-256 of the first `size` bytes, at least as many as the last time, or of all where there are fewer."""
+        left = size - self._size
+        if left > 0 and self._path.exists():
+            with open(self._path, "rb") as file:
+                file.seek(self._size)
+                while left > 0 and (data := file.read(min(left, CHUNK))):
+                    self._hash.update(data)
+                    left -= len(data)
+            self._size = size
+        return self._hash.hexdigest()

@@ -1,0 +1,31 @@
+"""The share of commands that lists and checks the digests of files."""
+
+import msgspec
+import pytest
+
+from lakewright.experiments.bench import digests
+from lakewright.experiments.cli import main
+from tests.support.samples.finished_run import finish
+
+KIND = ("--size", "3", "--agents", "2", "--hole-ratio", "0.2", "--wait-ratio", "0.5")
+
+
+def test_the_seconds_in_which_files_are_checked_are_a_part_of_those_of_the_command(tmp_path, capsys, monkeypatch):
+    run = str(finish(tmp_path / "run").folder)
+
+    def measure_commands():
+        yield digests._measure("report", ("report", run))
+        yield digests._measure("generate", ("generate", *KIND, "--count", "2", "--out", str(tmp_path / "made{}.jsonl")))
+
+    monkeypatch.setattr(digests, "_measure_commands", measure_commands)
+    assert main(["bench", "--digests", "--json"]) == 0
+    report, generate = msgspec.json.decode(capsys.readouterr().out, type=digests.DigestsBench).costs
+    assert 0 < report.digests < report.seconds
+    assert 0 < generate.digests < generate.seconds
+    assert f"{report.share:.2%}" in digests.format_table(digests.DigestsBench({}, [report]))
+
+
+def test_a_command_that_fails_is_named(monkeypatch):
+    monkeypatch.setattr(digests, "_measure_commands", lambda: iter([digests._measure("report", ("report", "no run"))]))
+    with pytest.raises(RuntimeError, match="lakewright report no run"):
+        main(["bench", "--digests"])
