@@ -81,6 +81,8 @@ build/namespace:
 docs: install build/namespace
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict --config-file docs/site/mkdocs.yml
 
+# The pages are checked, and nobody searches them: the index takes a third of their time, and `make docs` makes it.
+test: export SITE_SEARCH := false
 test: lint docs
 	$(PYTEST) -m "not deep"
 

@@ -290,7 +290,7 @@ class Engineer:
             following, design=msgspec.structs.replace(following.design, version=version)
         )
         delta = attempts[-1].proposal.delta if attempts else None
-        proposed = describe_delta(delta, self.space) if delta else attempts[-1].proposal.error if attempts else ""
+        proposed = describe_delta(delta, self.space) if delta else ""  # what is wrong with an answer is a reason
         # What an accepted proposal changes has been said; of all others it may differ from what was proposed.
         accepted = following.source == "proposal" and attempts[-1].verdict.status == "accepted"
         changes = "" if accepted else f"applied: {list_changes(self.design, following.design, self.space)}"

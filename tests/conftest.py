@@ -1,16 +1,15 @@
 """Settings of every test: JAX on the CPU, each key used once, no network, our own warnings are errors.
 
 Compiling takes most of the time of these tests. Each program is compiled once for all processes of a run: workers,
-commands and their children keep what they compile in one folder. It is a new one for each run, unless
-JAX_COMPILATION_CACHE_DIR names one to be kept. XLA is not to spend time on fast code, which changes no result;
-`XLA_FLAGS= make test` tests the programs as users have them.
+commands and their children keep what they compile in one folder. It is a new one for each run, which begins with what
+earlier runs that passed had compiled (`build/programs`), unless JAX_COMPILATION_CACHE_DIR names one. XLA is not to
+spend time on fast code, which changes no result; `XLA_FLAGS= make test` tests the programs as users have them.
 """
 
-import atexit
 import gc
 import os
-import shutil
-import tempfile
+
+from tests.support.processes.kept_programs import begin_folder, keep_programs
 
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["HF_HUB_OFFLINE"] = "1"
@@ -19,9 +18,11 @@ os.environ.setdefault(
     "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1",
 )
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
-if "JAX_COMPILATION_CACHE_DIR" not in os.environ:  # the first process of the run; the others inherit what it sets
-    os.environ["JAX_COMPILATION_CACHE_DIR"] = tempfile.mkdtemp(prefix="lakewright-compiled-")
-    atexit.register(shutil.rmtree, os.environ["JAX_COMPILATION_CACHE_DIR"], ignore_errors=True)
+if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+    PROGRAMS = None
+else:  # the first process of the run; the others inherit what it sets
+    PROGRAMS = begin_folder()
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = str(PROGRAMS)
 
 import hypothesis
 import jax
@@ -59,6 +60,11 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item not in journeys]
 
 
+def pytest_sessionfinish(exitstatus):
+    if PROGRAMS and exitstatus == pytest.ExitCode.OK:
+        keep_programs(PROGRAMS)
+
+
 def pytest_terminal_summary(terminalreporter):
     if not chromium_path():
         terminalreporter.write_line("Left out: the viewer's journeys, which need a browser (apt-get install chromium)")
@@ -66,3 +72,11 @@ def pytest_terminal_summary(terminalreporter):
 
 def pytest_collection_finish():
     gc.freeze()  # what is imported stays; the trainer collects garbage again and again, and need not look through that
+
+
+@pytest.fixture(autouse=True, scope="module")
+def freeze_garbage():
+    """Nor through what a file of tests leaves behind, such as compiled programs."""
+    yield
+    gc.collect()
+    gc.freeze()

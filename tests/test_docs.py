@@ -35,6 +35,12 @@ GROUPS = ("benchmark", "engineer", "new", "sweep")  # commands with commands of 
 WRITTEN_TABLES = {  # of docs/results.md and of the studies in docs/lab, by first line, with the reason
     "| prompt | answer | |": "answers of the small language model with what they mean: examples, no results",
     "| warm-up | GRPO | `fixed` | `difficulty`, no trial |": "pilots of a regime, whose results were not saved",
+    "| nodes | runs at a time | tasks/s | operations/s | in the busiest 10 s | MB/s | files opened to sum up |": (
+        "printed by docs/examples/thousand_nodes.py"
+    ),
+    "| run | steps | the rest of training | drawing | validation | trial | evidence, forecast, proposal |": (
+        "shares of the time of three runs, noted by hand"
+    ),
 }
 # Pages of the lab that copy what commands printed, or what was noted by hand.
 LOGS = ("benchmarks-log", "reliability-log", "stated-probabilities", "corruption-campaign", "six-tasks")

@@ -3,7 +3,6 @@
 import importlib.metadata
 import re
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -79,6 +78,6 @@ def test_no_locked_package_has_a_known_weakness_where_the_registry_knows_of_any(
 
 
 def test_the_program_by_which_an_installation_ends_runs():
-    program = re.search(r"^COMPILED := (.+)$", MAKEFILE, re.MULTILINE)[1]
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert ended.returncode == 0, ended.stderr
+    names: dict[str, object] = {}
+    exec(re.search(r"^COMPILED := (.+)$", MAKEFILE, re.MULTILINE)[1], names)  # here, where most of it is imported
+    assert {"torch", "trl", "s"} <= names.keys()

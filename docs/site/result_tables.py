@@ -12,6 +12,7 @@ import msgspec
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.support import read_config
 from lakewright.experiments.evaluation.scores import PUBLISHED
+from lakewright.experiments.study.learning_curves import average_curve, sum_up_reached
 from lakewright.experiments.study.results import Results
 from lakewright.experiments.study.run_results import RunResult
 
@@ -171,6 +172,26 @@ def _test_differences(name: str, study: str, results: Results, arm: str, other: 
         "difference (95 %)": f"{gain.mean:+.1f} ({gain.low:+.1f} to {gain.high:+.1f})",
         "p by Holm": f"{test.corrected:.2g}",
     }
+
+
+def tokens_to_best(found: Mapping[str, Results], rows: Sequence[tuple[str, str, str]], baseline: str = "fixed") -> str:
+    """How many thousand tokens arms need until they are as good as a baseline at its best, and how good they are.
+
+    found: the results. rows: label, study and arm. baseline: the arm of each study.
+    """
+
+    def row(label: str, study: str, name: str) -> tuple[str, ...]:
+        results = found[study]
+        curves = {arm: {run.seed: run.curve for run in results.runs if run.arm == arm} for arm in (name, baseline)}
+        reached = sum_up_reached(curves[name], curves[baseline])
+        (valid,) = (arm.valid for arm in results.arms if arm.arm == name)
+        along = _mean([average_curve(curve, results.budget) for curve in curves[name].values()])
+        known = reached and reached.tokens is not None and reached.share is not None
+        sooner = (f"{reached.tokens / 1000:.0f}", f"{reached.share:.2f}") if known else ("never", "")
+        return (label, f"`{name}`", *sooner, f"{along:.1f}", f"{valid:.1f}")
+
+    names = ("boards", "arm", "thousand tokens", "share", "along, valid %", "in the end, valid %")
+    return markdown(names, [row(*given) for given in rows])
 
 
 def search_table(name: str) -> str:

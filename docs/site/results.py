@@ -8,6 +8,7 @@ docs/data/demo/seedN.json is what `lakewright report --json` says of a run of th
 of one of the preset smollm2, where engineers.json is what `lakewright engineer sample --json` says, and rounds.json has
 figures and answers of each round of a run's engineer.json; docs/data/trial_checks/NAME.json is a list of the files that
 `lakewright study check-trials` writes.
+docs/data/reading/NAME is the folder of a test of `lakewright engineer read`; its table and picture are reading-NAME.
 docs/data/benchmark holds what `lakewright benchmark eval` writes, docs/data/trainee a closed study of ways to train,
 docs/data/searches a search that was stopped, docs/data/fault the runs that were run again, as they were before, and
 docs/data/printed tables of figures of which no more is left.
@@ -43,6 +44,7 @@ from result_tables import (
     search_table,
     teams_table,
     tested_differences,
+    tokens_to_best,
     trainee_means,
     valid_by_size,
     valid_of_arms,
@@ -51,6 +53,7 @@ from result_tables import (
 from lakewright.core_jax.support import read_config, write_atomically
 from lakewright.engineer.difficulty import Calibration, pool_calibrations
 from lakewright.experiments.charts.lines import reliability_chart
+from lakewright.experiments.reading.reading_table import Result, draw_results, format_results
 from lakewright.experiments.study.engineer_samples import EngineerAnswers, format_counts
 from lakewright.experiments.study.plot import curves_svg, study_svg
 from lakewright.experiments.study.results import Results
@@ -97,14 +100,17 @@ READERS = {  # arms of the arena that differ in what the engineer reads, or in w
 TESTED = {  # tables of docs/results.md: the row, its study, and two of its arms
     "gains": [
         ("small boards, gaps", "arena", "self-trained", "fixed"),
+        ("small boards, gaps, before the first stage", "arena-first", "difficulty-first", "fixed"),
         ("larger, gaps", "frontier-forecast", "difficulty", "fixed"),
         ("larger, gaps", "frontier-taught", "self-trained", "fixed"),
         ("larger, gaps, asked early", "frontier-early", "self-trained-early", "fixed"),
         ("small, no gaps", "arena-second", "self-trained", "fixed"),
         ("larger, no gaps", "random-start", "difficulty", "fixed"),
+        ("sums of numbers", "arithmetic", "difficulty", "fixed"),
     ],
     "against-static": [
         ("small boards", "arena", "self-trained", "best-static"),
+        ("small boards, before the first stage", "arena-first", "difficulty-first", "best-static"),
         ("larger", "frontier-taught", "self-trained", "best-static"),
         ("larger, a head start", "frontier-head-start", "self-trained", "best-static"),
         ("larger, immediate use", "frontier-mended", "self-trained-mended", "best-static"),
@@ -120,6 +126,16 @@ TESTED = {  # tables of docs/results.md: the row, its study, and two of its arms
         ("small, an unseen size", "blind-spot", "self", "self-shuffled"),
     ],
 }
+SOONER = [  # the table of docs/results.md of how soon arms are as good as `fixed` at its best
+    ("small boards, gaps", "arena-first", "fixed"),
+    ("", "arena-first", "difficulty-per-token"),
+    ("", "arena-first", "self-first"),
+    ("", "arena-first", "best-static"),
+    ("", "arena-first", "difficulty-first"),
+    ("larger, gaps", "frontier-early", "fixed"),
+    ("", "frontier-early", "best-static"),
+    ("", "frontier-early", "self-trained-early"),
+]
 SABOTEURS = {
     "`saboteur` behind guard, trial and rollback": "saboteur",
     "`saboteur` without them": "saboteur-bare",
@@ -166,6 +182,10 @@ def made() -> dict[Path, str]:
     for path in (DOCS / "data" / "trial_checks").glob("*.json"):
         checks = msgspec.json.decode(path.read_bytes(), type=list[TrialCheck])
         tables[f"{path.stem}-trials"] = f"```\n{reliability_table(reliability_of(checks))}\n```"
+    for path in sorted((DOCS / "data" / "reading").glob("*/results.json")):
+        results = msgspec.json.decode(path.read_bytes(), type=list[Result])
+        tables[f"reading-{path.parent.name}"] = format_results(results)
+        pictures[DOCS / "images" / f"reading-{path.parent.name}.svg"] = draw_results(results)
     tables |= _further_tables(found)
     texts = {page: page.read_text() for page in PAGES}
     placed = {name for text in texts.values() for _, _, name, _ in MADE.findall(text)}
@@ -188,6 +208,7 @@ def _further_tables(found: Mapping[str, Results]) -> dict[str, str]:
         tables[f"{name}-sizes"] = valid_by_size(found[name], kept, arms, sizes, others=name in WITH_OTHERS)
     tables |= {f"{name}-gates": rewards_and_gates(found[name], seeds) for name, seeds in GATES.items()}
     tables |= {name: tested_differences(found, rows) for name, rows in TESTED.items()}
+    tables["sooner"] = tokens_to_best(found, SOONER)
     tables["saboteur"] = valid_of_arms(found["arena"], SABOTEURS, (0, 1, 2))
     tables["arena-readers"] = valid_of_arms(found["arena"], READERS, (0, 1, 2))
     tables["fault"] = before_and_since(found)

@@ -243,18 +243,21 @@ class _Fact(NamedTuple):
 
 
 def _list_facts(evidence: Evidence, design: Design, space: DesignSpace) -> dict[Stratum, list[_Fact]]:
-    """Of each stratum the rate of the whole, then those of its parts: by trait, or the cells of the forecast."""
+    """Of each stratum the rate of the whole, then those of its parts: by trait, or the cells of the forecast.
+
+    Empty where nothing is known.
+    """
     found = {}
     for stratum in space.sort_strata(design.strata):
         if evidence.forecast:
             p = {one.cell: one.p for one in evidence.forecast.grid}
             cells = [cell for cell in space.told_cells(stratum, p) if cell in p]
             parts = [_Fact(_name_values(cell.values, space), p[cell]) for cell in cells]
-            found[stratum] = [_Fact("", float(np.mean([part.success for part in parts] or [0.5]))), *parts]
+            found[stratum] = [_Fact("", float(np.mean([part.success for part in parts]))), *parts] if parts else []
         else:
-            tally = evidence.outcomes[stratum]
+            tally = evidence.outcomes.get(stratum, Tally(0, 0))
             parts = _list_traits(tally, evidence.by_trait.get(stratum, {}), space)
-            found[stratum] = [_Fact("", tally.valid_rate), *parts]
+            found[stratum] = [_Fact("", tally.valid_rate), *parts] if tally.problems else []
     return found
 
 
@@ -281,12 +284,14 @@ def _write_facts(form: Form, evidence: Evidence, design: Design, space: DesignSp
 
 
 def _write_line(form: Form, stratum: Stratum, facts: Mapping[Stratum, Sequence[_Fact]], space: DesignSpace) -> str:
-    whole, *parts = facts[stratum]
     label, answers = space.words.label(stratum), space.words.answers
+    if not facts[stratum]:
+        return f"{label}: nothing is known"
+    whole, *parts = facts[stratum]
     say = _say_percent if form.shows == "numbers" else say_rate
     valid = f"{say(whole.success)} of the {answers} are valid"
     if form.shows == "ranks":
-        wholes = [found[0] for found in facts.values()]
+        wholes = [found[0] for found in facts.values() if found]
         lines = [f"{label}: teaching rank {_rank_worth(whole, wholes)} of {len(wholes)}"]
         lines += [f"{part.label}: rank {_rank_worth(part, parts)} of {len(parts)}" for part in parts]
         return "; ".join([*lines, valid])

@@ -4,6 +4,7 @@ A folder holds teaching.json, which lessons they are; state.safetensors, from wh
 in losses.json, and the model in checkpoint/.
 """
 
+import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -80,11 +81,13 @@ def teach_reader(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,
     on_step: Callable[[int, float], object] = lambda step, loss: None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> Path:
     """Trains a model on the lessons, and returns the folder of the checkpoint.
 
     folder: of the work, where a killed training continues. work: the lessons and the training. environment: theirs.
-    model, tokenizer: trained in place. on_step: gets each step and its loss.
+    model, tokenizer: trained in place. on_step: gets each step and its loss, those before a kill too. clock: by which
+    the training is saved about once a minute.
 
     Raises InputError where the folder holds other work, or another process works there.
     """
@@ -113,7 +116,7 @@ def teach_reader(
 
         examples = write_lessons(work, environment, tokenizer)
         none = DrawnTasks[object](lambda first, count: [])
-        taught = warm_up(model, play, none, examples, settings, work.seed, report, folder / STATE)
+        taught = warm_up(model, play, none, examples, settings, work.seed, report, folder / STATE, clock)
         with listed(folder / LOSSES):
             write_json(folder / LOSSES, losses)
         save_checkpoint(folder / CHECKPOINT, taught, tokenizer)

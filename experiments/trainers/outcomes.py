@@ -136,7 +136,8 @@ class Read(msgspec.Struct, frozen=True):
         parts = [
             f"{counts[reason]} with {reason} (line {fault.number}: {fault.detail})" for reason, fault in first.items()
         ]
-        return one_line(f"{path}: {len(fresh)} lines left out: {', '.join(parts)}; correct what writes them")
+        number = "1 line" if len(fresh) == 1 else f"{len(fresh)} lines"
+        return one_line(f"{path}: {number} left out: {', '.join(parts)}; correct what writes them")
 
 
 class RefusedError(Exception):

@@ -165,6 +165,26 @@ def test_answers_that_mean_no_delta_are_counted_and_change_nothing():
     assert (found.unread, found.made, found.follows, found.gain.mean) == (2 * len(pairs), 0, None, 0.0)
 
 
+@pytest.mark.parametrize("form", ["words", "ranks-one"])
+def test_a_stratum_of_which_nothing_is_known_is_named_all_the_same(form):
+    environment, pairs = questions(ADDITION)
+    asked, first = [], next(iter(pairs[0].design.strata))
+    known = {stratum: tally for stratum, tally in pairs[0].evidence[0].outcomes.items() if stratum != first}
+    evidence = msgspec.structs.replace(pairs[0].evidence[0], outcomes=known)
+
+    class Recorder(Scripted):
+        def write(self, messages, schema):
+            asked.append(messages[-1]["content"])
+            return super().write(messages, schema)
+
+        def weigh(self, messages, begun, choices):
+            asked.append(messages[-1]["content"])
+            return super().weigh(messages, begun, choices)
+
+    ask_in_form(FORMS[form], Recorder("{}"), evidence, pairs[0].design, environment.space)
+    assert f"{first}: nothing is known" in asked[0]
+
+
 def test_examples_come_before_the_question_with_both_answers():
     environment, pairs = questions(ADDITION)
     space = environment.space

@@ -38,7 +38,7 @@ def test_a_folder_from_its_beginning_to_an_undo(folder, capsys):
     out, lines = outputs(capsys, "next", folder.path, "--step", 5)
     assert out.startswith("version 1: ")
     assert len(lines) == 1
-    assert "outcomes.jsonl: 1 lines left out: 1 with a wrong field (line 129: " in lines[0]
+    assert "outcomes.jsonl: 1 line left out: 1 with a wrong field (line 129: " in lines[0]
     found = json.loads(outputs(capsys, "next", folder.path, "--step", 5, "--json")[0])
     assert (found["version"], found["new"], found["line"]) == (1, False, "step 5 was decided at already")
     assert outputs(capsys, "undo", folder.path)[0] == "version 2: back to version 0\n"

@@ -1,6 +1,7 @@
 """Lessons of the reading test: what they teach, their training and its resumption, and the teacher that asks."""
 
 import functools
+import itertools
 import json
 
 import jax
@@ -54,18 +55,35 @@ class KilledError(Exception):
     """The test's own."""
 
 
-def test_the_training_lowers_the_loss_and_its_checkpoint_is_not_trained_twice(tmp_path):
-    place, losses = str(language_checkpoint()), []
-    checkpoint = teach_reader(
-        tmp_path / "a", teaching(), addition(), *load_language_model(place), lambda *one: losses.append(one)
-    )
-    assert len(losses) == 24
-    assert sum(loss for _, loss in losses[-4:]) < sum(loss for _, loss in losses[:4])
-    before = (checkpoint / "model.safetensors").stat().st_mtime_ns
-    assert teach_reader(tmp_path / "a", teaching(), addition(), *load_language_model(place)) == checkpoint
-    assert (checkpoint / "model.safetensors").stat().st_mtime_ns == before
+def teach_tiny(folder, work, on_step=lambda step, loss: None):
+    """A training by a clock on which a minute passes whenever it is read, so that each pool of batches is saved."""
+    minutes = itertools.count(step=61.0)
+    return teach_reader(folder, work, addition(), *tiny(), on_step, clock=lambda: next(minutes))
+
+
+def tiny():
+    return load_language_model(str(language_checkpoint()))
+
+
+def test_a_training_lowers_the_loss_and_continues_after_a_kill(tmp_path):
+    def kill(step, loss):
+        if step == 12:
+            raise KilledError
+
+    work = teaching(steps=16)
+    whole = teach_tiny(tmp_path / "whole", work)
+    losses = json.loads((tmp_path / "whole" / "losses.json").read_text())
+    assert len(losses) == 16
+    assert sum(losses[-4:]) < sum(losses[:4])
+    with pytest.raises(KilledError):
+        teach_tiny(tmp_path / "killed", work, kill)
+    assert not (tmp_path / "killed" / "checkpoint").exists()
+    again = teach_tiny(tmp_path / "killed", work)
+    assert json.loads((tmp_path / "killed" / "losses.json").read_text()) == losses
+    assert (again / "model.safetensors").read_bytes() == (whole / "model.safetensors").read_bytes()
+    assert teach_tiny(tmp_path / "killed", work, kill) == again, "what is there is not trained again"
     with pytest.raises(InputError, match="holds another taught engineer: seed is 0 there and 1 now"):
-        teach_reader(tmp_path / "a", teaching(seed=1), addition(), *load_language_model(place))
+        teach_tiny(tmp_path / "killed", teaching(steps=16, seed=1))
 
 
 def test_the_commands_teach_a_model_and_read_with_it(tmp_path, capsys):

@@ -196,13 +196,16 @@ def test_the_reliability_of_trials_is_that_of_hand_made_checks():
 
 
 def test_a_part_of_a_study_is_run_by_arm_and_seed_and_the_rest_later(study, tmp_path, capsys):
-    _, results = study
+    folder, results = study
     out = tmp_path / "study"
+    shutil.copytree(folder.folder, out)
+    for name in ("fixed-s1", "random-s0"):
+        shutil.rmtree(out / "runs" / name)
     command = ["study", str(SPEC), "--out", str(out), "--json"]
     with quick():
         assert main([*command, "--arms", "fixed", "--seeds", "1"]) == 0
         part = json.loads(capsys.readouterr().out)
-        assert (part["missing"], [run["arm"] for run in part["runs"]]) == (["fixed-s0", "random-s0"], ["fixed"])
+        assert (part["missing"], [run["arm"] for run in part["runs"]]) == (["random-s0"], ["fixed", "fixed"])
         assert main(command) == 0
     assert json.loads(capsys.readouterr().out)["missing"] == []
     assert [run.valid for run in read_config(out / "results.json", Results).runs] == [run.valid for run in results.runs]

@@ -11,6 +11,7 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import listed, locked, write_json
+from lakewright.engineer.teachers import Reply
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.source import ProblemSource
 from lakewright.experiments.trainers.versions import FolderSettings, VersionFiles
@@ -75,7 +76,7 @@ def test_a_design_that_stays_keeps_its_version_and_the_decision_is_noted(tmp_pat
     assert (report.version, report.new) == (0, False)
     assert len(folder.files.read_version(0).decisions) == 1
     assert folder.next().line.startswith("no outcomes")
-    assert folder.log() == ["0 by begin: begins (left as it is 1 times)"]
+    assert folder.log() == ["0 by begin: begins (left as it is 1 time)"]
 
 
 def test_a_step_is_decided_once(folder):
@@ -116,6 +117,15 @@ def test_a_legal_edit_by_hand_is_a_version_of_the_user(folder):
     assert not folder.status().edited
     assert folder.status().outcomes.keys() == {"0"}
     assert folder.next().version == 2
+    assert folder.log()[1] == "1 by user: design.json was edited: 2 terms -1"
+
+
+def test_a_model_that_answers_nothing_leaves_the_design_and_is_told_of_once(tmp_path):
+    folder = begin_engineer(tmp_path / "e", teacher="self")
+    record_some(folder, ProblemSource(folder.path).take(4))
+    report = folder.next(ask=lambda messages, schema, seed: Reply("", 0))
+    assert (report.version, report.line.count("not JSON")) == (0, 1)
+    assert report.line.endswith("; now no change")
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,14 @@ import numpy as np
 import psutil
 import pytest
 
-from lakewright.core_jax.config import EnvConfig
+from lakewright.core_jax.config import EnvConfig, with_teams
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import generate
 from lakewright.core_jax.rows import symmetric_fingerprint
 from lakewright.core_jax.types import Failure
 from lakewright.policy.tasks import Task, augment_task, row_of, task_of
 from lakewright.policy.training import BoardStream, tasks_of, with_hole_ratios
+from lakewright.policy.training.board_stream import _draw_chunks
 from lakewright.policy.training.reward import play_plans
 from tests.support.boards.generated_rows import ROOMY, SMALL
 from tests.support.boards.sample_boards import as_lists, picture
@@ -52,8 +53,7 @@ def test_the_boards_are_those_of_config_seed_and_index(taken):
 
 
 def test_a_drawn_board_has_the_hole_ratio_of_its_config_whatever_its_team():
-    with BoardStream([ROOMY], SEED, chunk=8, teams=(2, 3)) as stream:
-        tasks = stream.take(8)
+    tasks = next(_draw_chunks([with_teams(ROOMY, (2, 3))], SEED, 0, 8))
     assert [len(task.board.starts) for task in tasks] == [2, 3] * 4
     assert {task.hole_ratio for task in tasks} == {0.1}, "on the boards themselves it is 1 of 5, and 0 of 3"
     assert {row_of(task, "one").hole_ratio for task in tasks} == {0.1}
@@ -101,7 +101,8 @@ def test_boards_wait_for_the_taker_and_not_the_taker_for_boards(stream, taken):
     assert stream.waited - before < 5, "seconds, where nothing but a queue is read"
 
 
-def test_boards_that_cannot_be_drawn_are_reported(tmp_path):
+@pytest.mark.deep  # as one whose boards are all excluded
+def test_boards_that_cannot_be_drawn_are_reported():
     impossible = EnvConfig.single(3, agents=1, hole_ratio=0.2, wait_ratio=0.5)
     with pytest.raises(InputError, match=r"sizes\.3\.wait_ratio is 0\.5 for 1 agent"):
         BoardStream([impossible], 0, chunk=CHUNK)
