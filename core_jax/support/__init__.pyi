@@ -1,4 +1,5 @@
 from .apportionment import assign_shares as assign_shares
+from .atomic_files import LOCKS as LOCKS
 from .atomic_files import is_locked as is_locked
 from .atomic_files import locked as locked
 from .atomic_files import refuse_file as refuse_file

@@ -7,6 +7,7 @@ compiling of programs, which would make the share smaller. Seconds of several th
 """
 
 import contextlib
+import functools
 import io
 import itertools
 import sys
@@ -27,6 +28,7 @@ from lakewright.experiments.resumable import journal
 from lakewright.experiments.runtime.library_setup import prepare_training
 from lakewright.experiments.sweep import shards
 
+Main = Callable[[Sequence[str]], int]
 LARGE = "100M"
 STEPS = ("grpo.steps=1", "grpo.prompts=8", "grpo.group=4", "stages=2")
 RUN = ("--teacher", "rules", "warmup.steps=0", "horizon=16", "validation.boards=8", *STEPS, "trial.boards=32")
@@ -62,33 +64,34 @@ class DigestsBench(msgspec.Struct, frozen=True):
     costs: list[DigestCost]
 
 
-def measure_rates() -> DigestsBench:
-    """Measures all of it in a folder that is removed afterwards."""
+def measure_rates(main: Main) -> DigestsBench:
+    """Measures all of it in a folder that is removed afterwards. main: runs a command and returns its exit code."""
     prepare_training()
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
         Path("sweep.toml").write_text(SWEEP)
-        return DigestsBench(describe_machine(), list(_measure_commands()))
+        return DigestsBench(describe_machine(), list(_measure_commands(functools.partial(_call, main))))
 
 
-def _measure_commands() -> Iterator[DigestCost]:
-    """Each command is run in a new folder `{}`, of which the last is read by those after it."""
+def _measure_commands(call: Callable[[Sequence[str]], None]) -> Iterator[DigestCost]:
+    """Each command is run in a new folder `{}`, of which the last is read by those after it. call: runs a command."""
+    measure = functools.partial(_measure, call)
     rows, run, model = "rows.jsonl", "run{}", "run2/warmup/checkpoint"
-    yield _measure("generate, 8192 boards", ("generate", *ALIKE, "--count", "8192", "--out", "rows{}.jsonl"))
+    yield measure("generate, 8192 boards", ("generate", *ALIKE, "--count", "8192", "--out", "rows{}.jsonl"))
     Path("rows2.jsonl").rename(rows)
-    yield _measure("solve, 8192 boards", ("solve", rows, "--out", "solved{}.jsonl"))
-    yield _measure("verify, 8192 boards", ("verify", "solved2.jsonl", "--out", "verified{}.jsonl"))
-    yield _measure("sweep, 12 288 boards", ("sweep", "run", "sweep.toml", "--out", "sweep{}", "--workers", "1"))
-    yield _measure("sweep plot", ("sweep", "plot", "sweep2"))
-    yield _measure("run of two small stages", ("run", "--out", run, "start=pretrained", *RUN))
-    yield _measure("report", ("report", "run2"))
-    yield _measure("engineer show", ("engineer", "show", "run2", "--stage", "0"))
-    yield _measure("engineer replay", ("engineer", "replay", "run2"))
-    yield _measure("benchmark eval of a solver", _evaluation(rows, "planned{}", "--solver", "greedy"))
-    yield _measure("benchmark eval of a model of 0.9 M parameters", _evaluation(rows, "asked{}", "--model", model))
+    yield measure("solve, 8192 boards", ("solve", rows, "--out", "solved{}.jsonl"))
+    yield measure("verify, 8192 boards", ("verify", "solved2.jsonl", "--out", "verified{}.jsonl"))
+    yield measure("sweep, 12 288 boards", ("sweep", "run", "sweep.toml", "--out", "sweep{}", "--workers", "1"))
+    yield measure("sweep plot", ("sweep", "plot", "sweep2"))
+    yield measure("run of two small stages", ("run", "--out", run, "start=pretrained", *RUN))
+    yield measure("report", ("report", "run2"))
+    yield measure("engineer show", ("engineer", "show", "run2", "--stage", "0"))
+    yield measure("engineer replay", ("engineer", "replay", "run2"))
+    yield measure("benchmark eval of a solver", _evaluation(rows, "planned{}", "--solver", "greedy"))
+    yield measure("benchmark eval of a model of 0.9 M parameters", _evaluation(rows, "asked{}", "--model", model))
     _save_large_model(Path("large"))
     with open(rows) as lines, open("few.jsonl", "w") as few:
         few.writelines(itertools.islice(lines, FEW))
-    yield _measure(
+    yield measure(
         f"benchmark eval of a model of {LARGE} parameters, {FEW} boards",
         _evaluation("few.jsonl", "large-asked{}", "--model", "large"),
     )
@@ -107,18 +110,16 @@ def _evaluation(rows: str, out: str, *who: str) -> tuple[str, ...]:
     return ("benchmark", "eval", rows, *who, "--out", out)
 
 
-def _measure(name: str, words: Sequence[str]) -> DigestCost:
-    _call([word.format(1) for word in words])
+def _measure(call: Callable[[Sequence[str]], None], name: str, words: Sequence[str]) -> DigestCost:
+    call([word.format(1) for word in words])
     with _time_digests() as spent:
         begun = time.perf_counter()
-        _call([word.format(2) for word in words])
+        call([word.format(2) for word in words])
         return DigestCost(name, time.perf_counter() - begun, sum(spent))
 
 
-def _call(words: Sequence[str]) -> None:
+def _call(main: Main, words: Sequence[str]) -> None:
     """Runs a command. Raises RuntimeError where it fails."""
-    from lakewright.experiments.cli.app import main  # which imports the command that measures
-
     said, problems = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(problems):
         code = main(words)

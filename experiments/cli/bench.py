@@ -87,8 +87,12 @@ def _measure_other(sweeps: bool, sampling: bool, files: bool, trainers: bool, js
     from lakewright.experiments.bench import trainers as of_trainers
 
     chosen = ((sweeps, of_sweeps), (sampling, of_sampling), (files, of_files), (trainers, of_trainers))
-    other = next((measured for wanted, measured in chosen if wanted), of_digests)
-    print_found(other.measure_rates(), json, other.format_table)
+    if other := next((measured for wanted, measured in chosen if wanted), None):
+        print_found(other.measure_rates(), json, other.format_table)
+        return 0
+    from lakewright.experiments.cli.app import main
+
+    print_found(of_digests.measure_rates(main), json, of_digests.format_table)
     return 0
 
 

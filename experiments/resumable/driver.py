@@ -17,8 +17,7 @@ from typing import NamedTuple
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import is_locked, read_config, write_json
-from lakewright.core_jax.support.atomic_files import LOCKS
+from lakewright.core_jax.support import LOCKS, is_locked, read_config, write_json
 
 FILE = ".driver.json"
 INTERVAL = 20.0  # seconds between two signs

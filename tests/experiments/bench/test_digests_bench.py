@@ -13,9 +13,10 @@ KIND = ("--size", "3", "--agents", "2", "--hole-ratio", "0.2", "--wait-ratio", "
 def test_the_seconds_in_which_files_are_checked_are_a_part_of_those_of_the_command(tmp_path, capsys, monkeypatch):
     run = str(finish(tmp_path / "run").folder)
 
-    def measure_commands():
-        yield digests._measure("report", ("report", run))
-        yield digests._measure("generate", ("generate", *KIND, "--count", "2", "--out", str(tmp_path / "made{}.jsonl")))
+    def measure_commands(call):
+        yield digests._measure(call, "report", ("report", run))
+        made = str(tmp_path / "made{}.jsonl")
+        yield digests._measure(call, "generate", ("generate", *KIND, "--count", "2", "--out", made))
 
     monkeypatch.setattr(digests, "_measure_commands", measure_commands)
     assert main(["bench", "--digests", "--json"]) == 0
@@ -26,6 +27,7 @@ def test_the_seconds_in_which_files_are_checked_are_a_part_of_those_of_the_comma
 
 
 def test_a_command_that_fails_is_named(monkeypatch):
-    monkeypatch.setattr(digests, "_measure_commands", lambda: iter([digests._measure("report", ("report", "no run"))]))
+    words = ("report", "no run")
+    monkeypatch.setattr(digests, "_measure_commands", lambda call: iter([digests._measure(call, "report", words)]))
     with pytest.raises(RuntimeError, match="lakewright report no run"):
         main(["bench", "--digests"])
