@@ -22,9 +22,8 @@ from lakewright.engineer.evidence.vocabulary import DeltaGrammar
 from lakewright.engineer.plugins import Power
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Case, Drawn, Tally
-from lakewright.engineer.teachers.forecast import ForecastTeacher
-from lakewright.engineer.teachers.proportional import ProportionalTeacher
-from lakewright.engineer.teachers.rules import RulesTeacher
+from lakewright.engineer.teachers.difficulty import ForecastTeacher
+from lakewright.engineer.teachers.rules import ProportionalTeacher, RulesTeacher
 from lakewright.engineer.teachers.self import Decode
 
 Rule = RulesTeacher | ProportionalTeacher | ForecastTeacher

@@ -17,8 +17,8 @@ from lakewright.engineer.evidence.evidence import Evidence, exchange_strata
 from lakewright.engineer.lessons import draw_forecast
 from lakewright.engineer.space import DesignSpace, normalize_design
 from lakewright.engineer.tally import Tally
-from lakewright.engineer.teachers.forecast import ForecastTeacher
-from lakewright.engineer.teachers.proportional import ProportionalTeacher
+from lakewright.engineer.teachers.difficulty import ForecastTeacher
+from lakewright.engineer.teachers.rules import ProportionalTeacher
 
 Kind = Literal["outcomes", "forecast"]
 KINDS: tuple[Kind, ...] = ("outcomes", "forecast")

@@ -1,4 +1,4 @@
-from .forecast import ForecastTeacher as ForecastTeacher
+from .difficulty import ForecastTeacher as ForecastTeacher
 from .llm import Ask as Ask
 from .llm import Asked as Asked
 from .llm import Message as Message
@@ -9,11 +9,11 @@ from .llm import ask_about as ask_about
 from .llm import parse_answer as parse_answer
 from .llm import prompt_text as prompt_text
 from .models import Tools as Tools
-from .proportional import ProportionalTeacher as ProportionalTeacher
 from .registry import MODELS as MODELS
 from .registry import TEACHERS as TEACHERS
 from .registry import check_teacher as check_teacher
 from .registry import make_teacher as make_teacher
+from .rules import ProportionalTeacher as ProportionalTeacher
 from .rules import RulesTeacher as RulesTeacher
 from .self import Allowed as Allowed
 from .self import Decode as Decode

@@ -8,6 +8,7 @@ import functools
 import io
 import itertools
 import os
+import pkgutil
 import random
 import shutil
 import signal
@@ -279,12 +280,13 @@ def _make_interrupted(run: Run, seed: int, suffix: str) -> None:
 @contextlib.contextmanager
 def _interrupted_after(times: int, folder: Path) -> Iterator[None]:
     """Saves trainings in the folder of a run after every step, and interrupts them once that is done some times."""
-    from lakewright.policy.training import callbacks, warmup
-    from lakewright.policy.training.training_state import TrainingState
+    from lakewright.policy import training
 
-    save, saved = TrainingState.save, 0
+    callbacks, warmup = (f"{training.__name__}.{module}" for module in ("callbacks", "warmup"))
+    state = pkgutil.resolve_name(f"{training.__name__}.training_state:TrainingState")
+    save, saved = state.save, 0
 
-    def save_and_stop(self: TrainingState, *given: Any) -> None:
+    def save_and_stop(self: Any, *given: Any) -> None:
         nonlocal saved
         save(self, *given)
         saved += 1
@@ -293,10 +295,10 @@ def _interrupted_after(times: int, folder: Path) -> Iterator[None]:
         shutil.copytree(folder, f"{folder}.older", symlinks=True, dirs_exist_ok=True)
 
     with (
-        mock.patch.object(TrainingState, "save", save_and_stop),
-        mock.patch.object(callbacks, "SECONDS", -1.0),
-        mock.patch.object(warmup, "SECONDS", -1.0),
-        mock.patch.object(warmup, "RARELY", 0),
+        mock.patch.object(state, "save", save_and_stop),
+        mock.patch(f"{callbacks}.SECONDS", -1.0),
+        mock.patch(f"{warmup}.SECONDS", -1.0),
+        mock.patch(f"{warmup}.RARELY", 0),
     ):
         yield
 

@@ -12,10 +12,9 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import CellGroups, Evidence
 from lakewright.engineer.space import DesignSpace, normalize_rows
 from lakewright.engineer.teachers import make_teacher
-from lakewright.engineer.teachers.coaching import CoachingTeacher
 from lakewright.engineer.teachers.difficulty_pools import DifficultyPoolsTeacher
 from lakewright.engineer.teachers.learning_progress import LearningProgressTeacher
-from lakewright.engineer.teachers.rlve import RlveTeacher
+from lakewright.engineer.teachers.success_levels import CoachingTeacher, RlveTeacher
 from tests.support.environments.odd_spaces import RAGGED, key_of
 
 LADDERS = DesignSpace(

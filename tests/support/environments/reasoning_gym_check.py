@@ -14,7 +14,7 @@ from lakewright.engineer.design import Delta
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence import CellGroups, Evidence
 from lakewright.engineer.guard import GuardSettings, judge_delta
-from lakewright.engineer.teachers.coaching import CoachingTeacher
+from lakewright.engineer.teachers.success_levels import CoachingTeacher
 from lakewright.experiments.environments.reasoning_gym import ReasoningGym
 
 warnings.simplefilter("ignore")
