@@ -17,7 +17,7 @@ from lakewright.engineer.calls import run_call
 from lakewright.engineer.cells import Cell, Stratum, list_parts
 from lakewright.engineer.design import Design
 from lakewright.engineer.space import DesignSpace, check_design
-from lakewright.engineer.tally import Case, Drawn, Tally, tally_by_stratum
+from lakewright.engineer.tally import Case, Drawn, Tally, pool_tallies, subtract_tally
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -271,6 +271,24 @@ class Outcomes(dict[Stratum, Tally]):
         outcomes = cls(tally_by_stratum(parts, space))
         outcomes.valid = "".join("01"[verdict.valid] for _, verdict in pairs)
         return outcomes
+
+
+def tally_by_stratum(parts: Iterable[tuple[Cell, Tally]], space: DesignSpace) -> dict[Stratum, Tally]:
+    """The tallies of problems of these cells by stratum, with the counts of the problems that have each trait."""
+    strata: dict[Stratum, list[tuple[Cell, Tally]]] = defaultdict(list)
+    for cell, part in parts:
+        strata[cell.stratum].append((cell, part))
+    return {stratum: _tally_stratum(strata[stratum], space) for stratum in space.sort_strata(strata)}
+
+
+def _tally_stratum(parts: Sequence[tuple[Cell, Tally]], space: DesignSpace) -> Tally:
+    whole = pool_tallies(part for _, part in parts)
+    none = subtract_tally(whole, whole)  # which names the same failures and grades
+    traits = {
+        space.knobs[place].name: pool_tallies([none, *(part for cell, part in parts if cell.values[place])])
+        for place in space.traits
+    }
+    return msgspec.structs.replace(whole, traits=traits)
 
 
 def _count_verdict(verdict: Verdict, space: DesignSpace) -> Tally:

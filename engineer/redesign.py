@@ -23,7 +23,7 @@ from lakewright.engineer.delta import describe_delta, list_changes
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell, make_forecast
 from lakewright.engineer.difficulty.model import DifficultySettings, Objective, Observation, observe_groups
-from lakewright.engineer.environment import Environment, Group, Problem, check_environment_type
+from lakewright.engineer.environment import Environment, Group, Problem, check_environment_type, tally_by_stratum
 from lakewright.engineer.evidence.evidence import Evidence, Round
 from lakewright.engineer.evidence.modules import EvidenceSettings
 from lakewright.engineer.guard import GuardSettings, widen_reach
@@ -44,7 +44,7 @@ from lakewright.engineer.steps import (
     negotiate,
     try_rivals,
 )
-from lakewright.engineer.tally import Case, Drawn, Tally, tally_by_stratum
+from lakewright.engineer.tally import Case, Drawn, Tally
 from lakewright.engineer.teachers.models import Tools
 from lakewright.engineer.teachers.registry import METHODS, make_teacher
 from lakewright.engineer.trial.signals import TrialSettings

@@ -130,9 +130,7 @@ class DesignSpace:
     def cell(self, stratum: Stratum, *given: Value, **values: Value) -> Cell:
         """A cell by the names of its knobs. Raises InputError on an unknown stratum, knob or value."""
         if not isinstance(stratum, int | str) or stratum not in self.ranks:
-            raise InputError(
-                f"cell: {self.words.stratum} {stratum!r:.60} is unknown; choose from {self._list_strata()}"
-            )
+            raise InputError(f"cell: {self.words.stratum} {stratum!r:.60} is unknown; choose from {self.list_strata()}")
         names = [knob.name for knob in self.knobs]
         if set(values) != set(names):
             raise InputError(f"cell: knobs are {', '.join(values) or 'missing'}; give {', '.join(names)}")
@@ -321,7 +319,8 @@ class DesignSpace:
         """Strata by rank."""
         return sorted(strata, key=lambda stratum: self.ranks.get(stratum, len(self.ranks)))
 
-    def _list_strata(self) -> str:
+    def list_strata(self) -> str:
+        """The strata for a message, the first of them."""
         return ", ".join(map(str, self.strata[:20])) + (", ..." if len(self.strata) > 20 else "")
 
 
@@ -383,8 +382,7 @@ def check_design(design: Design, space: DesignSpace, where: str = "design") -> N
         raise InputError(f"{where}: {path} is empty; name at least one {space.words.stratum}")
     for stratum, row in design.strata.items():
         if stratum not in space.ranks:
-            listed = ", ".join(map(str, space.strata[:20]))
-            raise InputError(f"{where}: {path}.{stratum!s:.60} is unknown; choose from {listed}")
+            raise InputError(f"{where}: {path}.{stratum!s:.60} is unknown; choose from {space.list_strata()}")
         if unknown := [name for name in row if name not in names]:
             raise InputError(f"{where}: {path}.{stratum}.{unknown[0]:.60} is unknown; choose from {', '.join(names)}")
         if missing := [name for name in names if name not in row]:

@@ -1,15 +1,9 @@
 """Tallies: outcomes of answers to some problems, what was drawn of them, and cases that failed."""
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 import msgspec
-
-from lakewright.engineer.cells import Cell, Stratum
-
-if TYPE_CHECKING:
-    from lakewright.engineer.space import DesignSpace
 
 
 class Tally(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,24 +76,6 @@ def subtract_tally(whole: Tally, part: Tally) -> Tally:
         failures={name: count - part.failures.get(name, 0) for name, count in whole.failures.items()},
         grades={name: count - part.grades.get(name, 0) for name, count in whole.grades.items()},
     )
-
-
-def tally_by_stratum(parts: Iterable[tuple[Cell, Tally]], space: "DesignSpace") -> dict[Stratum, Tally]:
-    """The tallies of problems of these cells by stratum, with the counts of the problems that have each trait."""
-    strata: dict[Stratum, list[tuple[Cell, Tally]]] = defaultdict(list)
-    for cell, part in parts:
-        strata[cell.stratum].append((cell, part))
-    return {stratum: _tally_stratum(strata[stratum], space) for stratum in space.sort_strata(strata)}
-
-
-def _tally_stratum(parts: Sequence[tuple[Cell, Tally]], space: "DesignSpace") -> Tally:
-    whole = pool_tallies(part for _, part in parts)
-    none = subtract_tally(whole, whole)  # which names the same failures and grades
-    traits = {
-        space.knobs[place].name: pool_tallies([none, *(part for cell, part in parts if cell.values[place])])
-        for place in space.traits
-    }
-    return msgspec.structs.replace(whole, traits=traits)
 
 
 def _add_counts(counts: Iterable[dict[str, int]]) -> dict[str, int]:

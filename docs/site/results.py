@@ -8,6 +8,7 @@ docs/data/demo/seedN.json is what `lakewright report --json` says of a run of th
 of one of the preset smollm2, where engineers.json is what `lakewright engineer sample --json` says, and rounds.json has
 figures and answers of each round of a run's engineer.json; docs/data/trial_checks/NAME.json is a list of the files that
 `lakewright study check-trials` writes.
+docs/data/reading/NAME is the folder of a test of `lakewright engineer read`; its table and picture are reading-NAME.
 docs/data/benchmark holds what `lakewright benchmark eval` writes, docs/data/trainee a closed study of ways to train,
 docs/data/searches a search that was stopped, docs/data/fault the runs that were run again, as they were before, and
 docs/data/printed tables of figures of which no more is left.
@@ -52,6 +53,7 @@ from result_tables import (
 from lakewright.core_jax.support import read_config, write_atomically
 from lakewright.engineer.difficulty import Calibration, pool_calibrations
 from lakewright.experiments.charts.lines import reliability_chart
+from lakewright.experiments.reading.reading_table import Result, draw_results, format_results
 from lakewright.experiments.study.engineer_samples import EngineerAnswers, format_counts
 from lakewright.experiments.study.plot import curves_svg, study_svg
 from lakewright.experiments.study.results import Results
@@ -180,6 +182,10 @@ def made() -> dict[Path, str]:
     for path in (DOCS / "data" / "trial_checks").glob("*.json"):
         checks = msgspec.json.decode(path.read_bytes(), type=list[TrialCheck])
         tables[f"{path.stem}-trials"] = f"```\n{reliability_table(reliability_of(checks))}\n```"
+    for path in sorted((DOCS / "data" / "reading").glob("*/results.json")):
+        results = msgspec.json.decode(path.read_bytes(), type=list[Result])
+        tables[f"reading-{path.parent.name}"] = format_results(results)
+        pictures[DOCS / "images" / f"reading-{path.parent.name}.svg"] = draw_results(results)
     tables |= _further_tables(found)
     texts = {page: page.read_text() for page in PAGES}
     placed = {name for text in texts.values() for _, _, name, _ in MADE.findall(text)}

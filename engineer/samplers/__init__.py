@@ -1,4 +1,4 @@
-"""Instance-level samplers, one file each: which single boards a stage trains on."""
+"""Instance-level samplers: which single problems a stage trains on."""
 
 import lazy_loader
 

@@ -14,9 +14,9 @@ SAMPLERS = {
     "fresh": f"{ROOM}.base:FreshSampler",
     "domain_randomisation": f"{ROOM}.domain_randomisation:DomainRandomisationSampler",
     "sfl": f"{ROOM}.filtering:SflSampler",
-    "plr": f"{ROOM}.plr:PlrSampler",
+    "plr": f"{ROOM}.replaying:PlrSampler",
     "dapo": f"{ROOM}.filtering:DapoSampler",
-    "vcrl": f"{ROOM}.vcrl:VcrlSampler",
+    "vcrl": f"{ROOM}.replaying:VcrlSampler",
     "pcl": f"{ROOM}.pcl:PclSampler",
 }
 """A new sampler is a file and a line here; one from elsewhere is named as `module:Class` or `FILE.py:Class`."""

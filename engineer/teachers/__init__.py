@@ -1,4 +1,4 @@
-"""Teachers, one file each: from evidence to a proposed change of the config."""
+"""Teachers: from evidence to a proposed change of the design."""
 
 import lazy_loader
 

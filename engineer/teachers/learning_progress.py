@@ -1,24 +1,130 @@
-"""Learning progress: what the success rate changes on is drawn. Kanitscheider et al. 2021, arXiv 2106.14876.
+"""Learning progress: what the success rate changes on is drawn, by ALP-GMM or by two means."""
 
-The formulas are those of `LearningProgress` in Syllabus, https://github.com/RyanNavillus/Syllabus.
-"""
-
+import warnings
 from dataclasses import dataclass, field
+from typing import Annotated
 
+import msgspec
 import numpy as np
 
-from lakewright.core_jax.support import Share
-from lakewright.engineer.cells import Cell
-from lakewright.engineer.design import Design
-from lakewright.engineer.evidence.evidence import Evidence
-from lakewright.engineer.proposal import CellTeacher, success_by_bin
-from lakewright.engineer.random_generators import Key
-from lakewright.engineer.space import DesignSpace
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import Count, Share
+from lakewright.engineer.cells import Cell, Stratum
+from lakewright.engineer.design import Design, Row
+from lakewright.engineer.evidence.evidence import CellGroups, Evidence
+from lakewright.engineer.plugins import Draws
+from lakewright.engineer.proposal import CellTeacher, Proposal, Stateful, propose_nothing, propose_rows, success_by_bin
+from lakewright.engineer.random_generators import Key, numpy_rng
+from lakewright.engineer.space import DesignSpace, normalize_rows
+
+REASON = "where the success rate changed most"
+FEWEST = 2  # components
+Components = Annotated[int, msgspec.Meta(ge=FEWEST)]
+First = Annotated[int, msgspec.Meta(ge=2 * FEWEST)]
+
+
+@dataclass
+class AlpGmmTeacher(Stateful):
+    """ALP-GMM, absolute learning progress and a Gaussian mixture (Portelas et al. 2019, arXiv 1910.07224).
+
+    Tasks are theta = (rank of the stratum, levels, traits), each 0 .. 1; a stage gives the success rate R of each cell.
+
+    ALP(theta) = abs(R - R'), where R' belongs to the nearest task of earlier stages. A Gaussian mixture is fitted to
+    the latest `window` (theta, ALP), its number of components, 2 to `components`, by AIC. Of `draws` tasks the share
+    `random` is uniform, and so are all until there are `first` points; the others come from a component chosen in
+    proportion to its mean ALP. Shares and means of the tasks by stratum are the
+    design.
+    """
+
+    random: Share = 0.2
+    components: Components = 6
+    first: First = 8
+    window: Count = 128
+    draws: Draws = 128
+    seen: list[list[float]] = field(default_factory=list, init=False)  # rows of theta and R
+    points: list[list[float]] = field(default_factory=list, init=False)  # rows of theta and ALP
+
+    def __post_init__(self) -> None:
+        if self.window < self.first:
+            raise InputError(
+                f"teacher_options: window is {self.window}, less than first {self.first}, so that no mixture is ever "
+                f"fitted; choose at least {self.first}"
+            )
+
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """The design of the drawn tasks. Without rollouts, no edits."""
+        if not evidence.groups:
+            return propose_nothing()
+        self.observe_stage([_describe_task(seen, design, space) for seen in evidence.groups])
+        tasks = self._draw_tasks(numpy_rng(key), 1 + len(space.knobs))
+        return propose_rows(design, _rows_of(tasks, design, space), REASON, space)
+
+    def observe_stage(self, rows: list[list[float]]) -> None:
+        """Takes in a stage's rows of theta and R."""
+        if self.seen:
+            old = np.array(self.seen)
+            for row in rows:
+                nearest = int(np.argmin(np.linalg.norm(old[:, :-1] - row[:-1], axis=1)))
+                self.points.append([*row[:-1], abs(row[-1] - float(old[nearest, -1]))])
+        self.seen = [*self.seen, *rows][-self.window :]
+        self.points = self.points[-self.window :]
+
+    def _draw_tasks(self, rng: np.random.Generator, axes: int) -> np.ndarray:
+        """float [draws, axes]"""
+        uniform = rng.uniform(size=(self.draws, axes))
+        if len(self.points) < self.first:
+            return uniform
+        means, covariances = _fit_mixture(np.array(self.points), self.components, int(rng.integers(1 << 31)))
+        progress = np.maximum(means[:, -1], 0)
+        chances = progress / progress.sum() if progress.sum() else np.full(len(means), 1 / len(means))
+        chosen = rng.choice(len(means), size=self.draws, p=chances)
+        drawn = [rng.multivariate_normal(means[i, :-1], covariances[i, :-1, :-1], method="eigh") for i in chosen]
+        exploring = rng.uniform(size=(self.draws, 1)) < self.random
+        return np.where(exploring, uniform, np.clip(drawn, 0, 1))
+
+
+def _fit_mixture(points: np.ndarray, components: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Means [k, A + 1] and covariances [k, A + 1, A + 1], of A axes and ALP, of the mixture of the least AIC."""
+    from sklearn.mixture import GaussianMixture  # a second to load: only who uses it waits
+
+    counts = range(FEWEST, min(components, len(points) // 2) + 1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of repeated points, which leave components empty
+        fits = [GaussianMixture(count, random_state=seed).fit(points) for count in counts]
+    best = min(fits, key=lambda fit: fit.aic(points))
+    return best.means_, best.covariances_
+
+
+def _describe_task(seen: CellGroups, design: Design, space: DesignSpace) -> list[float]:
+    """Theta and R of a cell."""
+    strata, cell = space.sort_strata(design.strata), seen.cell
+    place = strata.index(cell.stratum) if cell.stratum in strata else 0
+    values = [
+        float(value) if knob.trait else (value - knob.low) / (knob.span or 1.0)
+        for knob, value in zip(space.knobs, cell.values, strict=True)
+    ]
+    return [place / max(len(strata) - 1, 1), *values, seen.groups.success]
+
+
+def _rows_of(tasks: np.ndarray, design: Design, space: DesignSpace) -> dict[Stratum, Row]:
+    """The rows that tasks mean: shares and means by stratum."""
+    ranks = np.rint(tasks[:, 0] * (len(design.strata) - 1))
+    ordered, rows = space.sort_strata(design.strata), {}
+    for stratum, old in design.strata.items():
+        mine = tasks[ranks == ordered.index(stratum)]
+        rows[stratum] = {**old, space.share.name: 0.0}
+        if len(mine):
+            rows[stratum][space.share.name] = len(mine) / len(tasks)
+            for knob, mean in zip(space.knobs, mine.mean(axis=0).tolist()[1:], strict=True):
+                low, high = space.limits(stratum, knob)
+                rows[stratum][knob.name] = min(high, max(low, mean if knob.trait else knob.low + mean * knob.span))
+    return normalize_rows(rows, space)
 
 
 @dataclass
 class LearningProgressTeacher(CellTeacher):
-    """A fast and a slow mean of the success rate R_c of each cell, both 0 at first:
+    """Kanitscheider et al. 2021 (arXiv 2106.14876), by the formulas of `LearningProgress` in Syllabus
+    (https://github.com/RyanNavillus/Syllabus): a fast and a slow mean of the success rate R_c of each cell, 0 at first:
 
         fast <- alpha R + (1 - alpha) fast,    slow <- alpha fast + (1 - alpha) slow,    LP = abs(f(fast) - f(slow)),
         f(p) = p (1 - theta) / (p + theta (1 - 2 p)),

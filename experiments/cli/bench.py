@@ -1,6 +1,5 @@
 """`lakewright bench`: how fast this machine does the work."""
 
-import importlib
 import importlib.util
 from pathlib import Path
 from typing import Annotated, Literal
@@ -57,9 +56,15 @@ def bench(
         seed: The same seed gives the same boards or damages of a campaign.
         journal: Keep what a campaign has finished in this file, and resume from there.
     """
-    others = {"sweeps": sweeps, "sampling": sampling, "files": files, "trainers": trainers, "digests": digests}
-    if chosen := [name for name, wanted in others.items() if wanted]:
-        other = importlib.import_module(f"lakewright.experiments.bench.{chosen[0]}")
+    if sweeps or sampling or files or trainers or digests:
+        from lakewright.experiments.bench import digests as of_digests
+        from lakewright.experiments.bench import files as of_files
+        from lakewright.experiments.bench import sampling as of_sampling
+        from lakewright.experiments.bench import sweeps as of_sweeps
+        from lakewright.experiments.bench import trainers as of_trainers
+
+        chosen = ((sweeps, of_sweeps), (sampling, of_sampling), (files, of_files), (trainers, of_trainers))
+        other = next((measured for wanted, measured in chosen if wanted), of_digests)
         print_found(other.measure_rates(), json, other.format_table)
         return 0
     if campaign is not None:

@@ -1,9 +1,10 @@
 """The results of reading tests as a table and as a picture."""
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
-from lakewright.engineer.reading import Interval
+import msgspec
+
+from lakewright.engineer.reading import Interval, Score
 from lakewright.experiments.charts.frame import (
     FONT,
     INK,
@@ -12,9 +13,16 @@ from lakewright.experiments.charts.frame import (
     pick_colour,
 )
 
-if TYPE_CHECKING:
-    from lakewright.experiments.reading.reading_test import Result
 
+class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The score of a model asked in a form."""
+
+    model: str
+    form: str
+    score: Score
+
+
+RULE = "the rule"
 HEADER = (
     "model",
     "form",
@@ -22,7 +30,7 @@ HEADER = (
     "unread",
     "made",
     "follows (95 %)",
-    "p",
+    "p by Holm",
     "calibrated (95 %)",
     "worth",
     "other's",
@@ -32,19 +40,25 @@ LINE, LEFT, WIDTH, TOP = 20, 250, 640, 44  # of the picture
 WORTH = 1000  # worths are shown in thousandths of p (1 - p)
 
 
-def format_results(results: Sequence["Result"]) -> str:
+def format_results(results: Sequence[Result]) -> str:
     """The scores as Markdown, a line for each model and form.
 
     made: the share of deciding changes that were made. follows: of these, those that follow the evidence, in percent;
-    calibrated: once the model's own leaning is taken off. worth, other's, gain: of the designs by the difficulty model,
-    under the evidence that was read and under the other, and the difference, in thousandths of p (1 - p).
+    p by Holm: over the models and forms of the table. calibrated: once the model's own leaning is taken off. worth,
+    other's, gain: of the designs by the difficulty model, under the evidence that was read and under the other, and the
+    difference, in thousandths of p (1 - p).
     """
     from tabulate import tabulate
 
-    return tabulate([_list_cells(result) for result in results], HEADER, tablefmt="github", disable_numparse=True)
+    from lakewright.experiments.study.inference import correct_by_holm
+
+    asked = [result for result in results if result.model != RULE]
+    corrected = iter(correct_by_holm([result.score.p_value for result in asked]))
+    rows = [_list_cells(result, None if result.model == RULE else next(corrected)) for result in results]
+    return tabulate(rows, HEADER, tablefmt="github", disable_numparse=True)
 
 
-def _list_cells(result: "Result") -> list[str]:
+def _list_cells(result: Result, p_value: float | None) -> list[str]:
     score = result.score
     return [
         _shorten(result.model),
@@ -53,7 +67,7 @@ def _list_cells(result: "Result") -> list[str]:
         str(score.unread),
         f"{100 * score.made / score.deciding:.0f} %" if score.deciding else "",
         _format_share(score.follows),
-        f"{score.p_value:.3f}",
+        "" if p_value is None else f"{p_value:.3f}",
         _format_share(score.calibrated),
         f"{WORTH * score.true.mean:+.1f}",
         f"{WORTH * score.exchanged.mean:+.1f}",
@@ -70,7 +84,7 @@ def _shorten(model: str) -> str:
     return model.rstrip("/").rpartition("/")[2].removesuffix(".gguf")
 
 
-def draw_results(results: Sequence["Result"]) -> str:
+def draw_results(results: Sequence[Result]) -> str:
     """The shares that follow the evidence, with their intervals, beside chance, as SVG."""
     height = TOP + LINE * len(results) + 34
     parts = [draw_text(10, 18, "Changes that follow the evidence, %", "start", 'font-weight="650" font-size="14"')]

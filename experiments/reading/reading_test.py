@@ -19,7 +19,6 @@ from lakewright.engineer.reading import (
     Form,
     Pair,
     Reader,
-    Score,
     Solved,
     answer_by_rule,
     ask_in_form,
@@ -27,10 +26,10 @@ from lakewright.engineer.reading import (
     score_reader,
 )
 from lakewright.engineer.space import DesignSpace
+from lakewright.experiments.reading.reading_table import RULE, Result, draw_results, format_results
 from lakewright.experiments.resumable.claims import Claim
 from lakewright.experiments.resumable.journal import Journal
 
-RULE = "the rule"
 SOLVED = 32  # pairs from which examples are taken
 SOLVED_SEED = 1_000_003  # they are others than those of the test
 
@@ -59,14 +58,6 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pair: int
     side: int
     answer: Answer
-
-
-class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The score of a model asked in a form."""
-
-    model: str
-    form: str
-    score: Score
 
 
 CLAIM = Claim("reading test", "reading.json", ReadingWork, 1, "lakewright engineer read")
@@ -160,8 +151,6 @@ def _score_answers(
 
 
 def _write_results(folder: Path, results: Sequence[Result]) -> None:
-    from lakewright.experiments.reading.reading_table import draw_results, format_results
-
     texts = {TABLE: format_results(results) + "\n", PICTURE: draw_results(results)}
     for name, text in texts.items():
         with listed(folder / name):

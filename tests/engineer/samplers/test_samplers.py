@@ -12,8 +12,7 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.samplers import SAMPLERS, Rollout, Sampler, SamplerSettings, make_sampler
 from lakewright.engineer.samplers.pcl import PclSampler
-from lakewright.engineer.samplers.plr import PlrSampler
-from lakewright.engineer.samplers.vcrl import VcrlSampler, spread_of
+from lakewright.engineer.samplers.replaying import PlrSampler, VcrlSampler, spread_of
 from lakewright.experiments.environments.lake import design_of, problem_of, row_of
 from tests.support.boards.generated_rows import small_rows
 from tests.support.samples.evidence import LAKE

@@ -17,12 +17,9 @@ from lakewright.engineer.evidence import CellGroups
 from lakewright.engineer.guard import GuardSettings, judge_delta
 from lakewright.engineer.teachers import TEACHERS, make_teacher
 from lakewright.engineer.teachers.adarft import AdaRFTTeacher
-from lakewright.engineer.teachers.alp_gmm import AlpGmmTeacher
-from lakewright.engineer.teachers.dump import DumpTeacher
+from lakewright.engineer.teachers.bandits import DumpTeacher, SecTeacher, SflTeacher, ThompsonTeacher
+from lakewright.engineer.teachers.learning_progress import AlpGmmTeacher
 from lakewright.engineer.teachers.rlve import RlveTeacher
-from lakewright.engineer.teachers.sec import SecTeacher
-from lakewright.engineer.teachers.sfl import SflTeacher
-from lakewright.engineer.teachers.thompson import ThompsonTeacher
 from lakewright.experiments.environments.lake import design_of, lake_space
 from tests.support.samples.curricula import CONFIG, asked_for, made, propose, shares
 from tests.support.samples.evidence import SPACE, RoomyLake, rollouts
