@@ -18,6 +18,8 @@ os.environ.setdefault(
     "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1",
 )
 os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+# Else a program's name in the folder would depend on the path of the folder, another one in each run.
+os.environ["JAX_PERSISTENT_CACHE_ENABLE_XLA_CACHES"] = "none"
 if "JAX_COMPILATION_CACHE_DIR" in os.environ:
     PROGRAMS = None
 else:  # the first process of the run; the others inherit what it sets

@@ -26,5 +26,7 @@ def test_each_step_is_measured_in_a_fresh_folder_and_in_one_long_in_use(capsys):
     assert all(cost.draw > 0 and cost.record > 0 for cost in found.costs)
     assert (found.trl.problems, found.trl.answers) == (2, 4)
     assert 0 < found.trl.folder_seconds < found.trl.seconds
+    assert min(found.first_decision, found.decision) > 0
     table = trainers.format_table(found)
     assert f"({found.trl.share:.2%}) draw and record" in table
+    assert "a decision on 64 new outcomes after 64 takes " in table
