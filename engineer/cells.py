@@ -76,7 +76,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
         if self.low > self.high:
             raise InputError(f"{where}: low is {self.low:g}, above high {self.high:g}; exchange them")
         if self.step <= 0 or self.reach < 0:
-            raise InputError(f"{where}: step is {self.step:g}, reach {self.reach:g}; choose more")
+            raise InputError(f"{where}: step is {self.step:g}, reach {self.reach:g}, bins {self.bins}; choose more")
         if self.trait and (self.whole or not 0 <= self.low <= self.high <= 1):
             raise InputError(f"{where}: a trait is a share of the problems; leave out whole, and choose 0 to 1")
         if self.whole and any(value != int(value) for value in (self.low, self.high, *self.told)):
