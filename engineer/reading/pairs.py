@@ -85,13 +85,15 @@ def _draw_deciding_pair(kind: Kind, environment: Environment, strata: int, rng: 
 
 def _draw_pair(kind: Kind, environment: Environment, strata: int, rng: np.random.Generator) -> Pair:
     space = environment.space
-    design, truth, true = _draw_question(kind, environment, strata, rng)
+    design = _draw_even_design(environment, strata, rng)
+    truth = draw_forecast(design, space, rng, FITTED)
     named = space.sort_strata(design.strata)
     if kind == "outcomes":
         one, two = rng.choice(len(named), 2, replace=False)
         other = {named[one]: named[two], named[two]: named[one]}
     else:
         other = dict(zip(named, reversed(named), strict=True))
+    true = _draw_evidence(kind, design, truth, space, rng)
     evidence = true, exchange_strata(true, other)
     deltas = [RULES[kind].make_delta(shown, design, space) for shown in evidence]
     return Pair(kind, design, evidence, other, truth, _list_deciding(deltas, design, space))
@@ -104,16 +106,9 @@ def draw_question(
 
     kind: what is shown. environment, strata: as for `draw_pairs`. rng: consumed.
     """
-    design, _, evidence = _draw_question(kind, environment, strata, rng)
-    return design, evidence
-
-
-def _draw_question(
-    kind: Kind, environment: Environment, strata: int, rng: np.random.Generator
-) -> tuple[Design, Forecast, Evidence]:
     design = _draw_even_design(environment, strata, rng)
     truth = draw_forecast(design, environment.space, rng, FITTED)
-    return design, truth, _draw_evidence(kind, design, truth, environment.space, rng)
+    return design, _draw_evidence(kind, design, truth, environment.space, rng)
 
 
 def _draw_even_design(environment: Environment, strata: int, rng: np.random.Generator) -> Design:

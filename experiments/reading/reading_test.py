@@ -5,6 +5,7 @@ results.md and reading.svg, made again from all answers of the folder.
 """
 
 import contextlib
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -38,7 +39,7 @@ class ReadingWork(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """reading.json: the questions. Models and forms may be added to a folder.
 
     environment: its name. space: its signature. pairs, seed, strata: as for `draw_pairs`. columns: as for
-    `ask_in_form`.
+    `ask_in_form`. digest: of the pairs, as another version may draw others.
     """
 
     format: int
@@ -48,6 +49,7 @@ class ReadingWork(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     seed: int
     strata: int
     columns: list[str] = []
+    digest: str = ""
 
 
 class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -83,13 +85,15 @@ def run_reading_test(
 ) -> list[Result]:
     """Asks each model in each form, and returns the scores of all answers in the folder, the rule's first.
 
-    folder: of the test. work: its questions. environment: theirs. models: names, of which `load` makes readers when
-    they are asked. forms: of the questions. on_progress: gets how many more answers there are.
+    folder: of the test. work: its questions, whose digest is filled in. environment: theirs. models: names, of which
+    `load` makes readers when they are asked. forms: of the questions. on_progress: gets how many more answers there
+    are.
 
     Answers that the folder holds are not asked for again. Raises InputError where it holds another test, or another
     process works there.
     """
     pairs = draw_pairs(environment, work.pairs, work.seed, work.strata)
+    work = msgspec.structs.replace(work, digest=hash_pairs(pairs))
     with CLAIM.hold_folder(folder, work), _open_answers(folder, work) as journal:
         found = {(line.model, line.form, line.pair, line.side): line.answer for line in journal}
         for model in models:
@@ -116,6 +120,12 @@ def run_reading_test(
         results = _score_answers(pairs, found, environment)
         _write_results(folder, results)
     return results
+
+
+def hash_pairs(pairs: Sequence[Pair]) -> str:
+    """The digest of the evidence of pairs."""
+    shown = msgspec.json.encode([pair.evidence for pair in pairs])
+    return hashlib.sha256(shown).hexdigest()[:16]
 
 
 def solve_questions(environment: Environment, strata: int) -> list[tuple[str, Solved]]:

@@ -75,6 +75,13 @@ def test_a_folder_of_another_test_is_refused(tmp_path):
         run_test(tmp_path, FakeReader(), work=work_of(seed=2))
 
 
+def test_answers_to_other_evidence_are_refused_though_the_seed_is_the_same(tmp_path, monkeypatch):
+    run_test(tmp_path, FakeReader(), forms=CHOSEN[:1])
+    monkeypatch.setattr("lakewright.engineer.reading.pairs.PROBLEMS", 30)
+    with pytest.raises(InputError, match="holds another reading test: digest is"):
+        run_test(tmp_path, FakeReader(), forms=CHOSEN[:1])
+
+
 def test_the_command_asks_a_language_model_and_prints_a_table(tmp_path, capsys):
     words = ["engineer", "read", str(language_checkpoint()), "--environment", ADDITION, "--out", str(tmp_path)]
     words += ["--pairs", "2", "--threads", "1", "--forms"]
