@@ -14,9 +14,9 @@ from tqdm import tqdm
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.results import Group
-from lakewright.core_jax.support import derive_seed
+from lakewright.core_jax.support import derive_seed, write_json
 from lakewright.experiments.loop.records.run_folder import Stage
-from lakewright.experiments.loop.records.stage_records import Resumed, write_record
+from lakewright.experiments.loop.records.stage_records import Resumed
 from lakewright.experiments.loop.records.stage_rollouts import read_problems
 from lakewright.experiments.loop.settings.launch import launch_stage
 from lakewright.experiments.loop.training.trainee import Trainee, load_policy
@@ -112,7 +112,7 @@ def _train_on(
     place = kept_place(kept)
     before = _Lines.from_notes(place.notes)
     if kept:
-        write_record(stage.resumed, Resumed(place.step, place.seconds))
+        write_json(stage.resumed, Resumed(place.step, place.seconds))  # for the viewer alone, so without a digest
     grpo = settings.grpo.of_stage(number)
     cores, spent = FreeCores(), sum(round(figures["sampled/tokens"]) for figures in before.steps)
     with (

@@ -8,7 +8,7 @@ import numpy as np
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import derive_seed
+from lakewright.core_jax.support import derive_seed, write_json
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.lessons import examine_engineer, synthetic_examples
@@ -55,7 +55,7 @@ def _learn_answers(
     extra = [(token_ids(tokenizer, prompt), token_ids(tokenizer, answer)) for prompt, answer in taught]
     cores, kept = FreeCores(), warmup.scratch / "training.safetensors"
     place = kept_place(kept)
-    write_record(warmup.resumed, Resumed(place.step, place.seconds))
+    write_json(warmup.resumed, Resumed(place.step, place.seconds))
     with (
         trainee.stream_references(warmup, place.boards) as tasks,
         progress("warm-up", settings.warmup.steps, "steps") as bar,

@@ -122,7 +122,8 @@ def test_every_run_has_its_curve_over_the_tokens_generated(study):
     for run in results.runs:
         assert len(run.curve) == 1 + run.stages
         begun = pool_tallies(read_record(folder.start.warmup.validation, Validation).outcomes.values())
-        assert run.curve[0] == CurvePoint(0, 100 * begun.valid_rate), "it begins on the boards that it goes on with"
+        first = CurvePoint(0, 100 * begun.valid_rate, 0.0)
+        assert run.curve[0] == first, "it begins on the boards that it goes on with"
         assert [point.tokens for point in run.curve] == sorted({point.tokens for point in run.curve}), run.arm
         end = last_policy(RunFolder(folder.folder / "runs" / f"{run.arm}-s{run.seed}"))
         outcomes = pool_tallies(read_record(end.validation, Validation).outcomes.values())
@@ -220,7 +221,11 @@ def test_a_part_that_no_run_has_is_refused_before_anything_is_done(tmp_path, cap
 
 def test_a_part_is_not_chosen_where_nothing_is_run(study, capsys):
     command = ["study", str(SPEC), "--out", str(study[0].folder), "--results-only", "--arms", "fixed"]
-    assert_refused(capsys, command, "--results-only sums up all finished runs; leave out --arms and --seeds")
+    assert_refused(
+        capsys,
+        command,
+        "--results-only sums up all finished runs; leave out --arms, --seeds and --copy-to, which are of running",
+    )
 
 
 def test_the_same_command_again_changes_no_run(study, capsys):

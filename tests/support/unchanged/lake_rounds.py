@@ -30,6 +30,9 @@ FOLDER = Path(__file__).parents[2] / "engineer" / "lake"
 RAW = json.loads((FOLDER / "inputs.json").read_text())
 ROUNDS = list(RAW)
 FITTED = {"rel": 1e-6, "abs": 2e-6}  # tolerance on what is fitted; values of designs are on a grid of 1e-6
+DRAWN = {"abs": 5e-4}
+"""The tolerance on what is drawn from a fit. Processors differ in the last digits of a nearly singular covariance, from
+whose root `alp_gmm` draws: by 1.4e-4 in a change, between an AMD EPYC and an Intel Xeon."""
 
 
 class Known(NamedTuple):
@@ -82,17 +85,17 @@ def label(name: str, options: Mapping[str, Any]) -> str:
     return " ".join([name, *(f"{option}={value}" for option, value in options.items())])
 
 
-def assert_close(found: Any, recorded: Any, where: str = "") -> None:
+def assert_close(found: Any, recorded: Any, where: str = "", tolerance: dict[str, float] = FITTED) -> None:
     """Asserts that two trees of JSON values are equal, numbers within what fits may differ by."""
     if isinstance(recorded, dict):
         assert found.keys() == recorded.keys(), where
         for name, value in recorded.items():
-            assert_close(found[name], value, f"{where}.{name}")
+            assert_close(found[name], value, f"{where}.{name}", tolerance)
     elif isinstance(recorded, list):
         assert len(found) == len(recorded), where
         for place, (one, other) in enumerate(zip(found, recorded, strict=True)):
-            assert_close(one, other, f"{where}[{place}]")
+            assert_close(one, other, f"{where}[{place}]", tolerance)
     elif isinstance(recorded, float):
-        assert found == pytest.approx(recorded, **FITTED), where
+        assert found == pytest.approx(recorded, **tolerance), where
     else:
         assert found == recorded, where
