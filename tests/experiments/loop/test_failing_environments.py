@@ -97,4 +97,4 @@ def test_an_environment_that_makes_no_problem_is_refused_before_anything_begins(
     file.write_text(ADDITION.read_text().replace(right, wrong))
     words = [word.format(tmp_path) for word in command]
     assert_refused(capsys, (*words, f"{file}:Addition"), *parts)
-    assert list(tmp_path.iterdir()) == [file]
+    assert [path for path in tmp_path.iterdir() if path.name != "__pycache__"] == [file]
