@@ -102,11 +102,11 @@ TESTED = {  # tables of docs/results.md: the row, its study, and two of its arms
         ("small boards, gaps", "arena", "self-trained", "fixed"),
         ("small boards, gaps, before the first stage", "arena-first", "difficulty-first", "fixed"),
         ("larger, gaps", "frontier-forecast", "difficulty", "fixed"),
-        ("larger, gaps", "frontier-taught", "self-trained", "fixed"),
         ("larger, gaps, asked early", "frontier-early", "self-trained-early", "fixed"),
         ("small, no gaps", "arena-second", "self-trained", "fixed"),
         ("larger, no gaps", "random-start", "difficulty", "fixed"),
         ("sums of numbers", "arithmetic", "difficulty", "fixed"),
+        ("six tasks of reasoning-gym", "reasoning-gym", "difficulty-first", "fixed"),
     ],
     "against-static": [
         ("small boards", "arena", "self-trained", "best-static"),
