@@ -1,6 +1,6 @@
 """The check of an environment in parts, by processes that share it: slices of the cells, then every property.
 
-The findings are joined in the order of a check in one process, so the report is the same but for rates. Each part may
+The findings are joined in the order of a check in one process, so the report differs only in its rates. Each part may
 take as long as that check until its end, so where time was up there, more is tried here.
 """
 

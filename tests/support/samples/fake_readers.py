@@ -17,7 +17,7 @@ class FakeReader:
         self.sense, self.leaning, self.asked = sense, leaning, 0
 
     def weigh(self, messages, begun, choices):
-        """More of the share where p (1 - p) is above the mean; of a knob nothing, but for the leaning."""
+        """More of the share where p (1 - p) is above the mean. Of a knob it has only its leaning."""
         self.asked += 1
         content = messages[-1]["content"]
         label, _, asked = content.splitlines()[-1].partition(", ")
