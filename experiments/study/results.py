@@ -160,9 +160,7 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
         else None,
         tests=paired_tests(_by_seed(runs, lambda run: run.valid), plan.spec.family),
         along=paired_tests(_by_seed(runs, lambda run: average_curve(run.curve, plan.spec.budget)), plan.spec.family),
-        likely=paired_tests(_by_seed(runs, lambda run: run.probability or 0.0), plan.spec.family)
-        if after_warmup.probability
-        else [],
+        likely=_compare_probabilities(runs, plan.spec),
         sizes=valid_by_stratum(begun),
         forced_sizes=valid_with_trait(begun, WAIT) if lake else {},
         traits={} if lake else valid_by_trait(begun),
@@ -172,6 +170,14 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
         constant={} if lake else _judge_constant_answers(plan, folder),
         equal_time=find_equal_time(run.curve for run in runs),
     )
+
+
+def _compare_probabilities(runs: Sequence[RunResult], spec: StudySpec) -> list[PairedTest]:
+    """The pairs of the family by the probability of the reference answer; none where it is not known of every run."""
+    known = {(run.arm, run.seed): run.probability for run in runs if run.probability is not None}
+    if len(known) < len(runs) or not known:
+        return []
+    return paired_tests(_by_seed(runs, lambda run: known[run.arm, run.seed]), spec.family)
 
 
 def _judge_constant_answers(plan: Plan, folder: StudyFolder) -> Rates:
