@@ -57,10 +57,9 @@ def text_of(page: Path) -> str:
 
 def code_blocks(text: str) -> Iterator[str]:
     """Fenced and indented code; lines that end in a backslash are joined with the next."""
-    fenced = re.findall(r"^```\w*\n(.*?)^```", text, re.M | re.S)
-    indented = re.findall(r"(?:^ {4}\S.*\n?)+", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S), re.M)
-    for block in [*fenced, *indented]:
-        yield re.sub(r"\\\n\s*", "", block)
+    joined = re.sub(r" *\\\n *", " ", text)
+    yield from re.findall(r"^```\w*\n(.*?)^```", joined, re.M | re.S)
+    yield from re.findall(r"(?:^ {4}\S.*\n?)+", re.sub(r"^```.*?^```", "", joined, flags=re.M | re.S), re.M)
 
 
 def commands(text: str) -> Iterator[list[str]]:
@@ -69,7 +68,15 @@ def commands(text: str) -> Iterator[list[str]]:
     lines = [line for block in code_blocks(text) for line in block.splitlines()]
     for line in [*lines, *inline]:
         for found in re.findall(r"(?:^|\s|; do )lakewright ([a-z][^#;|)]*)", line):
-            yield shlex.split(found.replace("'", " ").replace('"', " "))
+            yield split_words(found)
+
+
+def split_words(command: str) -> list[str]:
+    """The words of a command, also of one that is cut off within quotes."""
+    try:
+        return shlex.split(command)
+    except ValueError:
+        return command.replace("'", " ").replace('"', " ").split()
 
 
 def command_of(words: list[str]) -> tuple[str, ...]:
@@ -85,7 +92,8 @@ def settings_named(text: str) -> set[str]:
     words = {word for line in commands(text) if line[:1] == ["run"] for word in line}
     given = {word for word in words if re.match(r"(--)?[a-z_]+[\w.]*=", word)}
     inline = {code for code in re.findall(r"(?<!`)`([^`\n]+)`(?!`)", text) if re.match(r"[a-z_]+\.[\w.]+=", code)}
-    return {name for code in given | inline for name in SETTING.findall(code)}
+    first = {SETTING.match(code)[1] for code in given}  # a value may hold more of them, such as options of a launcher
+    return first | {name for code in inline for name in SETTING.findall(code)}
 
 
 def has_setting(path: str) -> bool:

@@ -23,8 +23,7 @@ ANSWER = json.dumps({"reasoning": "More of the short ones.", "edits": {"2": EDIT
 
 def list_commands() -> list[list[str]]:
     """The words of each command of the page, in order."""
-    joined = re.sub(r" *\\\n *", " ", PAGE)
-    lines = [line for block in code_blocks(joined) for line in block.splitlines()]
+    lines = [line for block in code_blocks(PAGE) for line in block.splitlines()]
     return [shlex.split(line) for line in lines if line.strip().startswith(("lakewright ", "python "))]
 
 
