@@ -66,6 +66,8 @@ def check(environment, mo):
 def policy():
     import torch
 
+    torch.set_num_threads(1)  # tensors this small are slower on several threads, and far slower on a busy machine
+
     LETTERS, SIGNS, LONGEST = " 0123456789?=", "<=>", 14
 
     class Network(torch.nn.Module):
