@@ -221,7 +221,7 @@ class EngineerFolder:
     def _read_outcomes(self, current: Version) -> tuple[Read, str]:
         """The outcomes after the index, and the SHA-256 of all whole lines."""
         path = self.files.outcomes_path
-        prefix, index = Prefix(path), read_index(self.files.index_path)
+        prefix, index = Prefix(path), read_index(self.files.index_path, EMPTY)
         # A kill may have come between the version and the index, which then ends before the version; never after it.
         if index.offset > current.offset or prefix.digest(index.offset) != index.digest:
             index = EMPTY
