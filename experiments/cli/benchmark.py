@@ -127,7 +127,6 @@ def evaluate(
 
 
     """The resources of a batch of answers; on a cluster the weights of the model, and a GPU with --device cuda."""
-    """The resources of a batch of answers; on a cluster the weights of the model, and a GPU where that is asked for."""
     if model is None:
         return Task("batch of answers")
     gpus, memory = None, 0
