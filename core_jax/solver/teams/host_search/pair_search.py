@@ -123,6 +123,8 @@ def _open_state(work: Work, mode: int, pair: int, step: int, one: int, other: in
         target, price = work.duo_target[step, side], work.duo_price[step, side]
         here = np.int64(distance[cell])
         count = 0
+        # By price in slack: closer 0, a wait 1, away 2. Only moves that the agent could afford if it were alone, and no
+        # waits for MOVING.
         for move in range(4):
             there = neighbour[move]
             if there >= 0 and distance[there] < here:
