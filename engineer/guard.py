@@ -79,7 +79,7 @@ class GuardVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.status}: {'; '.join(self.reasons)}" if self.reasons else self.status
 
 
-def judge_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardSettings) -> GuardVerdict:
+def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardSettings) -> GuardVerdict:
     """Applies `delta` to `design` and projects the sum onto the legal region within reach of `design`.
 
     design: the current one. delta: proposed changes. bounds: the environment. settings: limits and reach.

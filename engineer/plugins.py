@@ -69,7 +69,7 @@ Power = Annotated[float, msgspec.Meta(ge=0, le=10)]  # to which weights are rais
 Draws = Annotated[int, msgspec.Meta(ge=1, le=100_000)]  # random draws for one proposal
 
 
-def checked_options(where: str, name: str, make: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def check_options(where: str, name: str, make: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """The options as `make` annotates them.
 
     where: the place, for messages. name: of the class. make: the class. options: by name.

@@ -16,7 +16,7 @@ from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
 
 
-class Spoken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AnswerTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A prompt and the answers to it as the tokens of a language model, as text does not tell how it was cut."""
 
     prompt: list[str]
@@ -41,7 +41,7 @@ class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cut: tuple[str, ...] = ()
     tokens: int = 0
     dollars: float = 0.0
-    spoken: Spoken | None = None
+    spoken: AnswerTokens | None = None
 
 
 class Teacher(Protocol):

@@ -179,20 +179,20 @@ class DesignSpace:
         """
         chosen = self.sort_strata(strata)
         bins = self._choose_bins(chosen)
-        ways = ((stratum, [self._binned_values(stratum, knob, bins) for knob in self.knobs]) for stratum in chosen)
+        ways = ((stratum, [self._list_bin_values(stratum, knob, bins) for knob in self.knobs]) for stratum in chosen)
         return [Cell(stratum, values) for stratum, way in ways for values in itertools.product(*way)]
 
     def _choose_bins(self, strata: Sequence[Stratum]) -> int:
         """The largest number of bins of a level such that the grid of some strata has at most MOST_BINNED cells."""
         for bins in range(max((knob.bins for knob in self.knobs), default=1), 1, -1):
             sizes = (
-                math.prod(len(self._binned_values(stratum, knob, bins)) for knob in self.knobs) for stratum in strata
+                math.prod(len(self._list_bin_values(stratum, knob, bins)) for knob in self.knobs) for stratum in strata
             )
             if sum(sizes) <= MOST_BINNED:
                 return bins
         return 1
 
-    def _binned_values(self, stratum: Stratum, knob: Knob, bins: int) -> list[Value]:
+    def _list_bin_values(self, stratum: Stratum, knob: Knob, bins: int) -> list[Value]:
         if knob.trait:
             return self._trait_values(stratum, knob)
         return knob.list_centres(*self.limits(stratum, knob), min(bins, knob.bins))
@@ -211,7 +211,7 @@ class DesignSpace:
         bins = self._choose_bins(self.sort_strata(strata))
         values = []
         for knob, value in zip(self.knobs, cell.values, strict=True):
-            centres = self._binned_values(cell.stratum, knob, bins)
+            centres = self._list_bin_values(cell.stratum, knob, bins)
             low, high = self.limits(cell.stratum, knob)
             width = (high - low) / len(centres)
             if knob.trait:
@@ -273,12 +273,12 @@ class DesignSpace:
         ]
         return list(dict.fromkeys(cells))
 
-    def told_cells(self, stratum: Stratum, cells: Iterable[Cell]) -> list[Cell]:
+    def list_stated_cells(self, stratum: Stratum, cells: Iterable[Cell]) -> list[Cell]:
         """The cells of a stratum whose forecast the tokens state: all combinations of `told` of the levels and traits.
 
         With more than MOST_TOLD of them, those among `cells`, the cells of the forecast.
         """
-        ways = [(False, True) if knob.trait else knob.told_values() for knob in self.knobs]
+        ways = [(False, True) if knob.trait else knob.list_stated_values() for knob in self.knobs]
         if math.prod(map(len, ways)) <= MOST_TOLD:
             return [Cell(stratum, values) for values in itertools.product(*ways)]
         mine = (cell for cell in cells if cell.stratum == stratum)

@@ -14,7 +14,7 @@ from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
 from lakewright.engineer.difficulty.worth import Worth, estimate_worth
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence.evidence import CellGroups, Evidence
-from lakewright.engineer.guard import Bounds, GuardSettings, GuardVerdict, judge_delta
+from lakewright.engineer.guard import Bounds, GuardSettings, GuardVerdict, project_delta
 from lakewright.engineer.proposal import Proposal, Teacher
 from lakewright.engineer.random_generators import Key, fold_key, split_key
 from lakewright.engineer.space import DesignSpace
@@ -71,11 +71,11 @@ def negotiate(
 def judge_proposal(proposal: Proposal, design: Design, bounds: Bounds, settings: GuardSettings) -> GuardVerdict:
     """The guard's verdict on a proposal; one without a delta is refused for its own error.
 
-    proposal: of a teacher. design: the current one. bounds, settings: as of `judge_delta`.
+    proposal: of a teacher. design: the current one. bounds, settings: as of `project_delta`.
     """
     if proposal.delta is None:
         return GuardVerdict("refused", [proposal.error], design)
-    return judge_delta(design, proposal.delta, bounds, settings)
+    return project_delta(design, proposal.delta, bounds, settings)
 
 
 def add_rivals(
@@ -146,10 +146,10 @@ def list_rivals(
     """The different designs that a proposal and its candidates lead to, the proposal first.
 
     verdict: on the proposal. others: the candidates. design: what they change, which is not among them. bounds, guard:
-    as of `judge_delta`.
+    as of `project_delta`.
     """
     rivals: list[Design] = []
-    for found in (verdict.design, *(judge_delta(design, delta, bounds, guard).design for delta in others)):
+    for found in (verdict.design, *(project_delta(design, delta, bounds, guard).design for delta in others)):
         if found != design and found not in rivals:
             rivals.append(found)
     return rivals

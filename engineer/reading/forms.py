@@ -251,7 +251,7 @@ def _list_facts(evidence: Evidence, design: Design, space: DesignSpace) -> dict[
     for stratum in space.sort_strata(design.strata):
         if evidence.forecast:
             p = {one.cell: one.p for one in evidence.forecast.grid}
-            cells = [cell for cell in space.told_cells(stratum, p) if cell in p]
+            cells = [cell for cell in space.list_stated_cells(stratum, p) if cell in p]
             parts = [_Fact(_name_values(cell.values, space), p[cell]) for cell in cells]
             found[stratum] = [_Fact("", float(np.mean([part.success for part in parts]))), *parts] if parts else []
         else:

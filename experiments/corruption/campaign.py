@@ -27,7 +27,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.experiments.bench.measurement import format_markdown
 from lakewright.experiments.corruption.commands import COMMANDS, Command, target_in, without_clock
 from lakewright.experiments.corruption.damages import TENSORS, damage_file, list_kinds
-from lakewright.experiments.corruption.fixtures import Main, make_fixtures, tiny_tier, working_in
+from lakewright.experiments.corruption.fixtures import Main, enter_folder, make_fixtures, tiny_tier
 from lakewright.experiments.corruption.outside import outside_alike
 from lakewright.experiments.loop.settings import preset_files
 from lakewright.experiments.resumable.journal import Journal
@@ -199,7 +199,7 @@ class Trials:
         said, problems, code, trace = io.StringIO(), io.StringIO(), -1, ""
         presets = self._work / "presets" if "presets" in command.folders else preset_files.FOLDER
         with (
-            working_in(self._work),
+            enter_folder(self._work),
             tiny_tier(),
             outside_alike(),
             mock.patch.object(preset_files, "FOLDER", presets),

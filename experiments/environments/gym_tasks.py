@@ -126,7 +126,7 @@ class GymTask:
         if self.evaluates and text != entry.answer and not is_plain(text):
             return 0.0
         try:
-            with _own_chance(number):
+            with _seed_process(number):
                 score = run_within(self.seconds, lambda: float(self._data_set(places).score_answer(text, entry.raw)))
         except (Exception, OutOfTime):  # many scorers raise on text that they cannot read, and some run on and on
             return 0.0
@@ -137,7 +137,7 @@ class GymTask:
         index are the same. Raises NoProblemError where there is none.
         """
         try:
-            with _own_chance(number):
+            with _seed_process(number):
                 return run_within(self.seconds, lambda: self._read_entry(places, number))
         except OutOfTime as error:
             raise NoProblemError(f"no problem in {self.seconds:g} s") from error
@@ -203,7 +203,7 @@ def _write_label(value: Any) -> str:
 
 
 @contextlib.contextmanager
-def _own_chance(number: int) -> Iterator[None]:
+def _seed_process(number: int) -> Iterator[None]:
     """Generators of the whole process are seeded with a number inside, and go on outside as if nothing had been.
 
     One at a time, as they are shared, and a data set has one seed.

@@ -19,7 +19,7 @@ from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.policy.models import is_gguf
 
 PROGRAMS = 3 * GB  # of Python, torch and JAX with their compiled programs, in a process of a run
-SHARED_EACH = GB  # of shared memory, for each process that speaks to others
+SHARED_EACH = GB  # of shared memory, for each process that exchanges data with others
 LOST = 1e-4  # learning rates below it vanish in bf16 weights: a weight of 0.02 has steps of 0.00012
 PROJECT = "lakewright"
 # TRL takes this version too, which asks for an older transformers than this project: see docs/gpu-hosts.md.

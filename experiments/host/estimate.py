@@ -11,12 +11,12 @@ from lakewright.experiments.host.memory_arithmetic import (
     Trained,
     backward_work,
     gradients,
-    kept_activations,
     keys_and_values,
     mask_bytes,
     optimizer_state,
     optimizer_work,
     rounded_weights,
+    saved_activations,
     tiled_head,
     weights,
     whole_logits,
@@ -180,7 +180,7 @@ def _estimate_update(settings: RunSettings, trained: Trained, lengths: Lengths) 
 def _estimate_step(trained: Trained, tokens: int, head: int, repeats: bool = False) -> dict[str, int]:
     """The memory of a step: saved activations, and one after the other what head, layers and optimizer work with."""
     known = trained.shape.widths is not None
-    kept = kept_activations(trained, tokens, repeats) if known else 0
+    kept = saved_activations(trained, tokens, repeats) if known else 0
     layers = backward_work(trained, tokens, repeats) if known else 0
     return {
         "activations": kept,

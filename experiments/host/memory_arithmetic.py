@@ -96,7 +96,7 @@ def optimizer_work(trained: Trained) -> int:
     return 0
 
 
-def kept_activations(trained: Trained, tokens: int, repeats: bool = False) -> int:
+def saved_activations(trained: Trained, tokens: int, repeats: bool = False) -> int:
     """Activations of `tokens` tokens that layers save until the backward pass; with checkpointing only their inputs.
 
     repeats: whether keys and values are repeated for each group of heads, as they are where there is a mask.

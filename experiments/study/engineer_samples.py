@@ -14,13 +14,13 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import derive_key, derive_seed, listed, write_json
 from lakewright.engineer.design import Delta, Design
-from lakewright.engineer.guard import GuardVerdict, judge_delta
+from lakewright.engineer.guard import GuardVerdict, project_delta
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers import Asked, ask_about, parse_answer
 from lakewright.engineer.trial import measure_leads
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import read_record
-from lakewright.experiments.loop.redesign.difficulty import find_trust_region
+from lakewright.experiments.loop.redesign.run_forecast import find_trust_region
 from lakewright.experiments.loop.redesign.trial import start_trial
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, load_engineer
@@ -102,7 +102,7 @@ def sample_engineers(
             kept = out / f"answers-{len(found)}.json" if out is not None else None
             said = _sample_answers(settings, place, asked, masked, answers, on_progress, kept)
             verdicts = [
-                _judge_text(text, space, lambda delta: judge_delta(stage.design(), delta, environment, guard))
+                _judge_text(text, space, lambda delta: project_delta(stage.design(), delta, environment, guard))
                 for text in said
             ]
             found.append(_count_answers(place, masked, said, verdicts, stage.design()))

@@ -44,8 +44,8 @@ def convert(
     """
     if not source.exists():
         raise InputError(f"{source}: no such file or folder; check the path")
-    reader = FORMATS[_named(given, "--from") if given else _format_of(source)]
-    writer = FORMATS[_named(wanted, "--to") if wanted else _format_for(out)]
+    reader = FORMATS[_check_format(given, "--from") if given else _format_of(source)]
+    writer = FORMATS[_check_format(wanted, "--to") if wanted else _format_for(out)]
     read: set[Path] = set()
     rows = list(reader.read(source, read))
     refuse_overwriting([("--out", path) for path in _files_of(out)], [("an input", path) for path in sorted(read)])
@@ -57,7 +57,7 @@ def convert(
     return len(rows)
 
 
-def _named(name: str, option: str) -> str:
+def _check_format(name: str, option: str) -> str:
     if name not in FORMATS:
         raise InputError(f"{option} is {name!r:.40}; choose from {', '.join(FORMATS)}")
     return name

@@ -8,7 +8,7 @@ import msgspec
 from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence import Evidence
-from lakewright.engineer.guard import judge_delta
+from lakewright.engineer.guard import project_delta
 from lakewright.engineer.proposal import Teacher
 from lakewright.engineer.steps import Next, compare_answers, negotiate
 from lakewright.engineer.teachers import make_teacher
@@ -21,7 +21,7 @@ from lakewright.experiments.loop.records.stage_records import (
     Validation,
     read_record,
 )
-from lakewright.experiments.loop.redesign.difficulty import find_trust_region, read_forecast
+from lakewright.experiments.loop.redesign.run_forecast import find_trust_region, read_forecast
 from lakewright.experiments.loop.redesign.teacher_models import make_tools
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee
@@ -61,7 +61,7 @@ def _ask_again(trainee: Trainee, stage: Stage) -> Next:
     environment, current = trainee.environment, stage.design()
     guard = find_trust_region(trainee.settings, environment, stage)
     answers = read_record(stage.engineer, EngineerTraining).groups[-1].read_deltas(environment.space)
-    verdicts = (judge_delta(current, delta, environment, guard) for delta in answers if isinstance(delta, Delta))
+    verdicts = (project_delta(current, delta, environment, guard) for delta in answers if isinstance(delta, Delta))
     if verdict := next((verdict for verdict in verdicts if verdict.status != "refused"), None):
         reasons = [f"asked again after its training: {verdict.summary()}"]
         return Next(verdict.design, "current" if verdict.design == current else "proposal", reasons)

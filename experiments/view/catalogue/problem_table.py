@@ -14,7 +14,7 @@ from lakewright.engineer.environment import Problem
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_stage_problems
 from lakewright.experiments.view.catalogue.board_table import PAGE, VERDICTS
-from lakewright.experiments.view.catalogue.board_tables import policies_of, written_so_far
+from lakewright.experiments.view.catalogue.board_tables import find_growing_file, policies_of
 from lakewright.experiments.view.catalogue.discovery import MissingError
 
 T = TypeVar("T")
@@ -87,8 +87,8 @@ def read_problem_table(folder: RunFolder, name: str, part: str, policy: str = ""
     stage = folder.stage(int(number))
     if not stage.problems.exists():
         raise MissingError(f"{name}: {stage.problems.name} of {part} is not there yet; load the page again later")
-    groups = _count_groups(written_so_far(stage.groups))
-    found = _join_answers(read_stage_problems(stage), _read_answers(written_so_far(stage.rollouts)), groups)
+    groups = _count_groups(find_growing_file(stage.groups))
+    found = _join_answers(read_stage_problems(stage), _read_answers(find_growing_file(stage.rollouts)), groups)
     return ProblemTable(f"Problems of stage {int(number)}", found, [])
 
 

@@ -119,7 +119,7 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
         "own_change": _show_change(before, stage, about),
         "next_change": _show_change(stage, following, about),
         "rollback": read_record(stage.rollback, Rollback) if stage.rollback.exists() else None,
-        **_kept_problems(stage, following, about),
+        **_describe_problems(stage, following, about),
         "most_side": MOST_SIDE,
     }
 
@@ -136,7 +136,7 @@ def _next_values(stage: Stage, design: Design | None, number: int, about: RunSpa
     }
 
 
-def _kept_problems(stage: Stage, following: Stage, about: RunSpace) -> dict[str, Any]:
+def _describe_problems(stage: Stage, following: Stage, about: RunSpace) -> dict[str, Any]:
     """The problems that can be shown, and the policy's answers to some of the held-out ones."""
     examples = read_record(stage.validation, Validation).examples if stage.validation.exists() else []
     return {

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer import Cell, Delta, Design, DesignSpace, Given, Knob, Problem
 from lakewright.engineer.delta import encode_delta, read_answer
-from lakewright.engineer.guard import GuardSettings, judge_delta
+from lakewright.engineer.guard import GuardSettings, project_delta
 from lakewright.engineer.space import check_design
 from lakewright.engineer.testing import answers, cells, deltas, designs, spaces
 
@@ -37,7 +37,7 @@ def test_any_delta_on_any_design_of_any_space_leads_to_a_legal_design(round_):
     space, design, delta = round_
     check_design(design, space)
     limits = GuardSettings(floor=min(0.05, 1 / len(design.strata)))
-    verdict = judge_delta(design, delta, Anything(space), limits)
+    verdict = project_delta(design, delta, Anything(space), limits)
     assert verdict.status in ("accepted", "projected")
     check_design(verdict.design, space)
 
