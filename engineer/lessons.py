@@ -58,7 +58,7 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         self._list_kinds()
         if self.rule == "rules" and self.power != 1:
-            raise InputError(f"lessons: power is {self.power:g}, but the rule rules has none; drop it")
+            raise InputError(f"lessons: power is {self.power:g}, but the rule `rules` has no power; remove it")
 
     def lessons(
         self, objective: Objective, shown: EvidenceSettings, difficulty: DifficultySettings | None = None
@@ -312,8 +312,8 @@ class Examination(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def summary(self) -> str:
         """In a sentence."""
         return (
-            f"the engineer gives {100 * self.agreement:.0f} % of {self.questions} answers' changes as it was taught "
-            f"({100 * self.chance:.0f} % by chance)"
+            f"engineer exam: {100 * self.agreement:.0f} % of the edits in {self.questions} answers match the taught "
+            f"rule (chance {100 * self.chance:.0f} %)"
         )
 
 

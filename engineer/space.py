@@ -336,7 +336,7 @@ def _check_strata(strata: Sequence[Stratum]) -> None:
             )
     if len(set(strata)) < len(strata):
         twice = next(stratum for stratum in strata if strata.count(stratum) > 1)
-        raise InputError(f"space: stratum {twice!r:.60} is there twice; name each once")
+        raise InputError(f"space: stratum {twice!r:.60} appears twice; name each once")
 
 
 def _check_names(kind: str, names: Sequence[str]) -> None:
@@ -344,7 +344,7 @@ def _check_names(kind: str, names: Sequence[str]) -> None:
         if not isinstance(name, str) or not name.isidentifier():
             raise InputError(f"space: {kind} {name!r:.60} is not an identifier; choose letters, digits and _")
         if names.count(name) > 1:
-            raise InputError(f"space: {kind} {name!r:.60} is there twice; name each once")
+            raise InputError(f"space: {kind} {name!r:.60} appears twice; name each once")
 
 
 NOISE = 1e-3  # tolerance on the sum of the shares

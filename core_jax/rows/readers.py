@@ -193,7 +193,7 @@ def _line_decoder(kind: type[R]) -> Callable[[bytes], R]:
         row = whole(line)
         # Rows hold no objects, so as many colons after quotes as keys leave no room for a second of one.
         if line.count(b'":') != len(fields(line)) and find_repeated_key(line) is not None:
-            raise msgspec.ValidationError("a key is there twice")
+            raise msgspec.ValidationError("a key appears twice")
         return row
 
     return decode_once

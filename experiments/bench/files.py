@@ -40,7 +40,7 @@ FORMS = (".jsonl", ".parquet")
 KINDS, ROWS_A_KIND = [(size, agents) for size in range(3, 13) for agents in (1, 2, 3)], 100
 TEAMS = (2, 5)  # of the first board
 MORE = 4  # times as many rows, for their memory
-READ = "read, by pyarrow alone"  # what every command that reads a file needs, besides the core that verifies
+READ = "read, by pyarrow alone"  # which every command that reads a file needs, in addition to the core that verifies
 _READERS: dict[str, Callable[[Path], object]] = {
     ".jsonl": pyarrow.json.read_json,
     ".parquet": pyarrow.parquet.read_table,

@@ -138,7 +138,7 @@ def _meet_others(worker: int) -> None:
 def _solve_for(
     solve: Callable[[PlainBoard], int | None], boards: Sequence[PlainBoard], first: int, seconds: float
 ) -> Answers:
-    solve(boards[first])  # what is imported or set up once is no part of the rate
+    solve(boards[first])  # imports and set-up are left out of the rate
     _all_here.wait()  # all cores work at the same time, or the rate of one would pass for that of many
     costs: list[int | None] = []
     begun = time.perf_counter()

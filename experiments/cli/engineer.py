@@ -1,4 +1,4 @@
-"""`lakewright engineer`: what the environment engineer saw and answered, and what other teachers would."""
+"""`lakewright engineer`: what the engineer was shown and answered, and what other teachers would propose."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated

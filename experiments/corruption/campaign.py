@@ -166,7 +166,7 @@ class Trials:
             os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # a disk that errs does not say when
         damaged = without_clock(target.path.read_bytes())
         ended = self._call(command)
-        if ended.result.get(file) == damaged:  # the file itself is no result
+        if ended.result.get(file) == damaged:  # the file itself is not a result
             ended = ended._replace(result=ended.result | {file: expected.result.get(file, b"")})
         outcome, detail = judge(ended, expected, command.is_input(file))
         return Case(self._seed, number, command.name, what, file, kind, change, outcome, detail)

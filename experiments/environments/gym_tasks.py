@@ -21,7 +21,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.experiments.environments.plain_expressions import is_plain
 from lakewright.experiments.environments.time_limit import OutOfTime, run_within
 
-KEPT = 4096  # problems of a task that are kept for the judge
+KEPT = 4096  # problems of a task that are cached for the judge
 PROBES = 3  # problems by which a setting is tried
 LONGEST_LABEL = 24
 EVALUATES = re.compile(r"\b(eval|exec|parse_expr|sympify)\(")
@@ -130,7 +130,7 @@ class GymTask:
                 score = run_within(self.seconds, lambda: float(self._data_set(places).score_answer(text, entry.raw)))
         except (Exception, OutOfTime):  # many scorers raise on text that they cannot read, and some run on and on
             return 0.0
-        return min(1.0, score) if score > 0 else 0.0  # what is no number is no success
+        return min(1.0, score) if score > 0 else 0.0  # NaN counts as 0
 
     def _draw_entry(self, places: Places, number: int) -> Entry:
         """The problem of places and a number: the first of a data set whose seed that is, as items of equal seed +

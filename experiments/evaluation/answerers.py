@@ -21,8 +21,8 @@ from lakewright.policy.inference import Endpoint, EndpointSettings, Question, pr
 if TYPE_CHECKING:
     from lakewright.policy.codecs import TextSettings
 
-PLANS_AT_ONCE = 128  # kept together
-ANSWERS_AT_ONCE, TEXTS_AT_ONCE = 512, 16  # decoded together, in tokens of cells and in words
+PLANS_AT_ONCE = 128  # saved together
+ANSWERS_AT_ONCE, TEXTS_AT_ONCE = 512, 16  # decoded together, in tokens of cells and in text
 HORIZON = 64  # steps of the longest plan in tokens of cells
 
 

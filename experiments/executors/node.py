@@ -1,6 +1,6 @@
-"""Checks, before the first task of a node, that it has the folder and versions of the process that hands out tasks.
+"""Checks of a node before its first task: it has the folder and the versions of the process that hands out tasks.
 
-A node that has not would fail all tasks that it gets, and as it fails them soon it would get most of them.
+A node without them would fail every task, and since failing is quick, it would get most of them.
 """
 
 import contextlib

@@ -67,7 +67,7 @@ def _draw_figures(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]
         if several and len({cell.size for cell in free}) > 1:
             yield from _draw_maps("waits", free, "Forced waits: every cheapest plan waits", "% of solvable boards")
         if several:
-            title = "Solvable boards whose shortest paths cannot all be kept"
+            title = "Solvable boards on which some agent must leave its shortest path"
             yield from _draw_lines(
                 "gaps", cells, title, "% of solvable boards", _take_complement("shortest_paths_suffice")
             )
@@ -167,7 +167,7 @@ def draw_optima(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
             costs, boards = _pool_distribution(values, cell.cell, "sum_of_costs")
             look = choose_style(n) | {"markevery": max(1, len(costs) // 12), "drawstyle": "steps-post"}
             left.plot(costs, 100 * boards.cumsum() / boards.sum(), **look, label=f"hole ratio {cell.hole_ratio:g}")
-        left.set(title=f"{title_of(kind)}, {size}x{size}", xlabel="at most so many steps, sum of costs")
+        left.set(title=f"{title_of(kind)}, {size}x{size}", xlabel="sum of costs, at most")
         left.set(ylabel="% of solvable boards", ylim=PERCENT)
         if chosen:
             left.legend()

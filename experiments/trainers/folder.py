@@ -205,7 +205,7 @@ class EngineerFolder:
             changes = list_changes(before, version.design, self.space) if before else ""
             parts = [part for part in (version.line, changes if version.by == "undo" else "") if part]
             stayed = len(version.decisions) - (version.by == "engineer")
-            kept = f" (left as it is {stayed} time{'s' * (stayed > 1)})" if stayed else ""
+            kept = f" (unchanged {stayed} time{'s' * (stayed > 1)})" if stayed else ""
             lines.append(f"{number} by {version.by}: {'; '.join(parts)}{kept}")
             before = version.design
         return lines

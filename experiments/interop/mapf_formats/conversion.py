@@ -71,7 +71,7 @@ def _format_of(source: Path) -> str:
     for ending in (".txt", ".scen"):
         if ending in inside:
             return _by_ending(ending, source, "--from")
-    raise InputError(f"{source}: no .scen and no .txt in the folder; name its format by --from")
+    raise InputError(f"{source}: the folder has no .scen or .txt file; name the format with --from")
 
 
 def _format_for(out: Path) -> str:
@@ -253,7 +253,7 @@ class _TextLoader(yaml.BaseLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
         """As its base."""
         if (twice := first_repeated(str(key.value) for key, _ in node.value)) is not None:
-            raise yaml.YAMLError(f"{twice!r:.60} is there twice")
+            raise yaml.YAMLError(f"{twice!r:.60} appears twice")
         return super().construct_mapping(node, deep)
 
 

@@ -28,7 +28,7 @@ def fit_forecast(settings: RunSettings, environment: Environment, folder: RunFol
     before = read_forecast(folder.stage(number - 1)) if number >= 0 else None
     how = msgspec.structs.replace(settings.difficulty, objective=settings.objective)
     held_out = read_held_out(folder)
-    first = number < 0  # there are no other answers yet
+    first = number < 0  # no other answers exist yet
     tested = list(_observe_tests(folder, number, held_out)) if settings.difficulty.held_out or first else []
     cells = count_held_out((problem.cell for problem in held_out), design)
     return make_forecast(design, found, cells, how, environment.space, before, tested)

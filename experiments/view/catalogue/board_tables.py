@@ -198,7 +198,7 @@ def _benchmark_file(folder: Path) -> Path:
 
 def _check_there(path: Path) -> Path:
     if not path.exists():
-        raise MissingError(f"{path.name} is not there yet, or no longer")
+        raise MissingError(f"{path.name} does not exist yet, or was removed")
     return path
 
 

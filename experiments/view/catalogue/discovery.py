@@ -70,7 +70,7 @@ class Catalogue:
     def __init__(self, paths: Sequence[Path]) -> None:
         for path in paths:
             if not path.exists():
-                raise InputError(f"{path}: is not there; check the path")
+                raise InputError(f"{path}: does not exist; check the path")
             if not (path.is_dir() or _holds_boards(path)):
                 convert = f"lakewright convert {path} --out boards.jsonl"
                 remedy = f"run `{convert}` first" if path.suffix in MAP_FILES else "choose a folder or such a file"

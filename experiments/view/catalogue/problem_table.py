@@ -86,7 +86,7 @@ def read_problem_table(folder: RunFolder, name: str, part: str, policy: str = ""
         raise MissingError(f"{name}: has no problems called {part!r:.40}; choose held-out or stage-0, stage-1 ...")
     stage = folder.stage(int(number))
     if not stage.problems.exists():
-        raise MissingError(f"{name}: {stage.problems.name} of {part} is not there yet; load the page again later")
+        raise MissingError(f"{name}: {stage.problems.name} of {part} does not exist yet; load the page again later")
     groups = _count_groups(find_growing_file(stage.groups))
     found = _join_answers(read_stage_problems(stage), _read_answers(find_growing_file(stage.rollouts)), groups)
     return ProblemTable(f"Problems of stage {int(number)}", found, [])
@@ -94,7 +94,7 @@ def read_problem_table(folder: RunFolder, name: str, part: str, policy: str = ""
 
 def _read_held_out(folder: RunFolder, name: str, policy: str) -> ProblemTable:
     if not folder.held_out.exists():
-        raise MissingError(f"{name}: {folder.held_out.name} is not there yet; load the page again later")
+        raise MissingError(f"{name}: {folder.held_out.name} does not exist yet; load the page again later")
     policies = policies_of(folder)
     if policy and policy not in policies:
         raise MissingError(f"{name}: no policy {policy!r:.40} is validated; choose from {', '.join(policies)}")

@@ -76,7 +76,7 @@ LACKS = {
     "a driver too old": Lack({"accelerators": ()}, "CUDA", "driver 580.65", "a driver that serves CUDA 13.0"),
     "too few GPUs": Lack({"accelerators": (H100,) * 2}, "GPUs", "2 x H100, 8 needed", "launch.processes=2"),
     "small GPUs": Lack(
-        {"accelerators": (Accelerator("A10", 24 * GB),) * 8}, "GPU memory", "GB of 24.0 GB", "text.batch"
+        {"accelerators": (Accelerator("A10", 24 * GB),) * 8}, "GPU memory", "GB, 24.0 GB available", "text.batch"
     ),
     "GPUs without bf16": Lack(
         {"accelerators": (Accelerator("V100", 80 * GB, False),) * 8}, "bf16", "V100", "bf16=false"

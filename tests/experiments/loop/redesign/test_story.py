@@ -68,4 +68,4 @@ def test_the_engineer_of_the_demo_reads_its_evidence(tmp_path):
 def test_the_last_line_names_the_policy_that_counts():
     run = finished("random")
     stage = run.find_standing(1)
-    assert as_table(run).splitlines()[-1].startswith(f"the policy that counts: {stage.checkpoint}")
+    assert as_table(run).splitlines()[-1].startswith(f"final checkpoint: {stage.checkpoint}")
