@@ -51,17 +51,18 @@ class DesignSpace:
     ) -> None:
         """Makes a space.
 
-        strata: all that there are, from easy to hard where `ranked`; a design may name some of them.
-        knobs: the levels and traits.
-        share: the knob of the shares of the strata.
-        limits: narrower ranges of knobs, by stratum; low = high where a stratum lacks a knob.
-        scale: the place of a stratum on a smooth axis, about -1 to 1; by default evenly by rank.
-        ranked: whether the strata are ordered from easy to hard. Else the difficulty model knows each by itself.
-        givens: what problems differ in and nobody edits.
-        failures: the names of the ways in which an answer fails.
-        grades: further properties of valid answers, such as optimal.
-        words: how problems, strata and knobs are called in texts.
-        spoken: the strata that have tokens; by default all.
+        Args:
+            strata: all that there are, from easy to hard where `ranked`; a design may name some of them.
+            knobs: the levels and traits.
+            share: the knob of the shares of the strata.
+            limits: narrower ranges of knobs, by stratum; low = high where a stratum lacks a knob.
+            scale: the place of a stratum on a smooth axis, about -1 to 1; by default evenly by rank.
+            ranked: whether the strata are ordered from easy to hard. Else the difficulty model knows each by itself.
+            givens: what problems differ in and nobody edits.
+            failures: the names of the ways in which an answer fails.
+            grades: further properties of valid answers, such as optimal.
+            words: how problems, strata and knobs are called in texts.
+            spoken: the strata that have tokens; by default all.
 
         Raises InputError where a name is missing, twice there, or not usable.
         """

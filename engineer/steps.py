@@ -45,8 +45,13 @@ def negotiate(
 ) -> list[Attempt]:
     """Asks until a proposal is not refused, at most `settings.tries` times; the last attempt is what counts.
 
-    teacher: is asked. evidence, design: as in `Teacher.propose`. bounds: the environment. key: consumed. settings: the
-    guard's. proposals: how many deltas are asked for, to be tried side by side.
+    Args:
+        teacher: is asked.
+        evidence, design: as in `Teacher.propose`.
+        bounds: the environment.
+        key: consumed.
+        settings: the guard's.
+        proposals: how many deltas are asked for, to be tried side by side.
 
     Each refusal is in `evidence.refusals` of the next try, and leaves no trace in the teacher's state. Where the
     last is refused too, its verdict holds `design`.
@@ -71,7 +76,10 @@ def negotiate(
 def judge_proposal(proposal: Proposal, design: Design, bounds: Bounds, settings: GuardSettings) -> GuardVerdict:
     """The guard's verdict on a proposal; one without a delta is refused for its own error.
 
-    proposal: of a teacher. design: the current one. bounds, settings: as of `project_delta`.
+    Args:
+        proposal: of a teacher.
+        design: the current one.
+        bounds, settings: as of `project_delta`.
     """
     if proposal.delta is None:
         return GuardVerdict("refused", [proposal.error], design)
@@ -89,8 +97,12 @@ def add_rivals(
 ) -> Proposal:
     """The proposal with candidates, `count` deltas in all where there are as many.
 
-    teacher: is asked. proposal: its first one. evidence, design, space: as in `Teacher.propose`. key: consumed.
-    count: of deltas.
+    Args:
+        teacher: is asked.
+        proposal: its first one.
+        evidence, design, space: as in `Teacher.propose`.
+        key: consumed.
+        count: of deltas.
 
     A teacher that generates no tokens is asked again, each time in the state that the proposal left; what it then
     learned is forgotten. What lacks is the first change stretched by STRETCHES.
@@ -145,8 +157,11 @@ def list_rivals(
 ) -> list[Design]:
     """The different designs that a proposal and its candidates lead to, the proposal first.
 
-    verdict: on the proposal. others: the candidates. design: what they change, which is not among them. bounds, guard:
-    as of `project_delta`.
+    Args:
+        verdict: on the proposal.
+        others: the candidates.
+        design: what they change, which is not among them.
+        bounds, guard: as of `project_delta`.
     """
     rivals: list[Design] = []
     for found in (verdict.design, *(project_delta(design, delta, bounds, guard).design for delta in others)):
@@ -160,8 +175,11 @@ def choose_rivals(
 ) -> tuple[list[Design], list[Worth]]:
     """The rivals that are tried, and what the model expects of them beyond the current design.
 
-    rivals, current: the designs. environment: draws them. known: the forecast. trial: settings; without `prior`
-    the model has no vote.
+    Args:
+        rivals, current: the designs.
+        environment: draws them.
+        known: the forecast.
+        trial: settings; without `prior` the model has no vote.
     """
     if known is None or not trial.prior:
         return list(rivals[: trial.shortlist]), []
@@ -181,7 +199,11 @@ def try_rivals(
 ) -> Trial | None:
     """The trial of rivals against the current design; None where there are none.
 
-    work: what is rolled out. rivals, current: the designs. known: the forecast. made: the original proposal.
+    Args:
+        work: what is rolled out.
+        rivals, current: the designs.
+        known: the forecast.
+        made: the original proposal.
     """
     if not rivals:
         return None

@@ -32,7 +32,11 @@ CROSS_SECONDS = 3.0  # of drawing, for the cases that another process draws too
 class Properties:
     """The properties of one environment, each tried until a moment in time; what is measured goes into `report`.
 
-    given: the values of the givens, by name.
+    Args:
+        environment: what is tried.
+        calls: limits its calls in time.
+        report: gets what is measured.
+        given: the values of the givens, by name.
     """
 
     def __init__(self, environment: Environment, calls: Calls, report: Report, given: dict[str, float]) -> None:

@@ -104,6 +104,12 @@ class Crew:
     def solve(self, peer: Peer, boards: Sequence[PlainBoard], first: int, seconds: float) -> list[Answers]:
         """Every worker solves boards, each from a place of its own, until `seconds` are over.
 
+        Args:
+            peer: the solver.
+            boards: to solve, in turn.
+            first: the place at which the first worker begins.
+            seconds: after which no further board is begun.
+
         Raises multiprocessing.TimeoutError where one is not heard from.
         """
         stride = max(1, len(boards) // self._workers)

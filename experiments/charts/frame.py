@@ -118,7 +118,13 @@ def draw_legend(names: Sequence[str], patterns: Sequence[str]) -> tuple[str, int
 
 
 def wrap_picture(title: str, parts: str, height: int = HEIGHT, width: int = WIDTH) -> str:
-    """A whole SVG; its ink is that of the page around it."""
+    """A whole SVG; its ink is that of the page around it.
+
+    Args:
+        title: above the picture.
+        parts: SVG of what is in it.
+        height, width: of its coordinates.
+    """
     opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" class="chart"'
     named = draw_text(LEFT - 36, 15, title, "start", 'font-weight="650" font-size="14"')
     return (
@@ -138,7 +144,14 @@ def join_pictures(pictures: Sequence[str], width: int, height: int) -> str:
 
 
 def draw_text(x: float, y: float, words: str, anchor: str, look: str = "") -> str:
-    """A line of text."""
+    """A line of text.
+
+    Args:
+        x, y: where it is anchored.
+        words: the text, which is escaped.
+        anchor: `start`, `middle` or `end` of the text lies at x.
+        look: further attributes.
+    """
     return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" {look}>{escape_text(words)}</text>'
 
 

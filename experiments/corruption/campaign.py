@@ -93,9 +93,13 @@ def corrupt_files(
 ) -> list[Total]:
     """Runs `count` cases, or the one of the number `only`.
 
-    main: the program. seed: gives other cases. journal: keeps each finished case; those that it holds are not run
-    again. The small folders that are damaged lie beside it. on_progress: gets how many more are done. named: only
-    commands whose name holds one of these texts, with commas between them.
+    Args:
+        main: the program.
+        seed: gives other cases.
+        journal: keeps each finished case; those that it holds are not run again. The small folders that are damaged lie
+            beside it.
+        on_progress: gets how many more are done.
+        named: only commands whose name holds one of these texts, with commas between them.
 
     Raises InputError where the journal is of another campaign, and where no command has such a name.
     """
@@ -135,7 +139,14 @@ def _read_cases(kept: Journal[Case], path: Path, seed: int, commands: Sequence[C
 
 
 class Trials:
-    """Runs cases on copies of the fixtures, which all lie at one place, as some records hold paths."""
+    """Runs cases on copies of the fixtures, which all lie at one place, as some records hold paths.
+
+    Args:
+        main: the program.
+        fixtures: the folder that is copied.
+        commands: that are run.
+        seed: gives other cases.
+    """
 
     def __init__(self, main: Main, fixtures: Path, commands: Sequence[Command], seed: int) -> None:
         self._main, self._fixtures, self._commands, self._seed = main, fixtures, commands, seed

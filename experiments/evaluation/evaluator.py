@@ -98,9 +98,15 @@ def evaluate(
 ) -> Summary:
     """Has every board of `benchmark` answered, except those answered in `out` already, and judges all answers.
 
-    answerer: makes the answerer for the folder `out`. on_progress: gets the kind of progress, how much was added, and
-    the total. Raises InputError on bad input, on an `out` of another
-    evaluation, and where an endpoint fails; the answers so far are saved.
+    Args:
+        benchmark: a folder of `benchmark build`, or a file of rows.
+        out: the folder of the evaluation.
+        answerer: makes the answerer for the folder `out`.
+        settings: how often boards are answered, and how.
+        on_progress: gets the kind of progress, how much was added, and the total.
+
+    Raises InputError on bad input, on an `out` of another evaluation, and where an endpoint fails; the answers so far
+    are saved.
     """
     if benchmark.resolve() == (out / VERDICTS).resolve():
         raise InputError(f"{benchmark}: would be overwritten by the verdicts; choose another --out")

@@ -138,7 +138,14 @@ def mask_bytes(rows: int, length: int) -> int:
 
 
 def whole_logits(shape: ModelShape, tokens: int, times: int, number: int) -> int:
-    """Logits of all words for some tokens, `times` over."""
+    """Bytes of the logits of all words for some tokens.
+
+    Args:
+        shape: of the model.
+        tokens: with logits.
+        times: how many such arrays there are.
+        number: bytes of a number.
+    """
     assert shape.widths
     return times * tokens * shape.widths.words * number
 

@@ -155,7 +155,14 @@ MIT, as the program that draws the boards. They are drawn, not taken from any ot
 def card_text(
     manifest: BenchmarkManifest, schema: pa.Schema, files: Sequence[ConfigFile], certificates: Mapping[str, int]
 ) -> str:
-    """README.md of the data set. certificates: the number of boards for each kind."""
+    """README.md of the data set.
+
+    Args:
+        manifest: of the benchmark.
+        schema: of the rows.
+        files: of each config of the data set.
+        certificates: the number of boards for each kind.
+    """
     request = manifest.request
     text = TEXT.format(
         tier=request.tier,

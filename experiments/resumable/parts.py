@@ -101,7 +101,13 @@ class Parts:
     """The finished parts of a file that is not whole yet.
 
     consumed: how many rows of the input they settle. tally: their counts, `bad_rows` among them, and `unlisted`: how
-    many of these are only counted. acceptance: of all. rejects: where the rows that are left out go, if anywhere.
+    many of these are only counted. acceptance: of all.
+
+    Args:
+        out: the file that is made.
+        folder: of its parts.
+        schema: of its rows.
+        rejects: where the rows that are left out go, if anywhere.
     """
 
     def __init__(self, out: Path, folder: Path, schema: pa.Schema, rejects: Rejects | None = None) -> None:

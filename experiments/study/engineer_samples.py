@@ -85,10 +85,15 @@ def sample_engineers(
 ) -> list[EngineerAnswers]:
     """`answers` answers of each model to the question after stage `number`, without the mask and with it.
 
-    trainee, folder, number: the run and its stage. places: of the models. answers: how many of each. on_progress: gets
-    the number of further answers. trial: whether each proposed design is tried beside the current one, with the policy
-    of the stage. out: a folder that saves the answers as they come, where the same call continues. Raises InputError
-    if it holds others, or another process works there.
+    Args:
+        trainee, folder, number: the run and its stage.
+        places: of the models.
+        answers: how many of each.
+        on_progress: gets the number of further answers.
+        trial: whether each proposed design is tried beside the current one, with the policy of the stage.
+        out: a folder that saves the answers as they come, where the same call continues.
+
+    Raises InputError if it holds others, or another process works there.
     """
     settings, environment, stage = trainee.settings, trainee.environment, folder.stage(number)
     space, key = environment.space, derive_key(settings.seed, f"stage {number} samples")

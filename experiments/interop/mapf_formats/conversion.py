@@ -39,8 +39,12 @@ def convert(
 ) -> int:
     """Writes the boards of `source` to `out` and returns how many there are.
 
-    given, wanted: names of FORMATS; without one it follows from the ending, of a folder from what lies in it. Raises
-    InputError where a file, a board or a combination is not what the format takes; then nothing is written.
+    Args:
+        source, out: the files, or folders where a format has them.
+        given, wanted: names of FORMATS; without one it follows from the ending, of a folder from what lies in it.
+        on_progress: gets how many more boards are done.
+
+    Raises InputError where a file, a board or a combination is not what the format takes; then nothing is written.
     """
     if not source.exists():
         raise InputError(f"{source}: no such file or folder; check the path")

@@ -87,8 +87,11 @@ def load_teacher(
 ) -> Teacher:
     """The teacher of a run after `stage`, in the given state; in its first state if that is empty.
 
-    settings, folder: the run. stage: the last that ended. state: of the teacher. recorded: whether requests to a
-    server are charged to the run.
+    Args:
+        settings, folder: the run.
+        stage: the last that ended.
+        state: of the teacher.
+        recorded: whether requests to a server are charged to the run.
     """
     teacher = make_teacher(settings.teacher, make_tools(settings, folder, stage, recorded), settings.teacher_options)
     if state:

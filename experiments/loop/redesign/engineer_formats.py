@@ -97,7 +97,10 @@ def make_format(
 ) -> EngineerFormat:
     """The form in which a checkpoint answers when asked for a change of `design`.
 
-    settings: of the run. tokenizer: of the checkpoint. space: what may be changed.
+    Args:
+        settings: of the run.
+        tokenizer: of the checkpoint.
+        space: what may be changed.
     """
     if answers_in_tokens(tokenizer):
         return TokenFormat(settings, tokenizer, DeltaGrammar(space, design.strata).allowed)

@@ -19,8 +19,10 @@ from lakewright.experiments.loop.settings.run_settings import RunSettings
 def fit_forecast(settings: RunSettings, environment: Environment, folder: RunFolder, number: int) -> Forecast:
     """The forecast after stage `number`, from the groups of its training and of all before, trials included.
 
-    With `difficulty.held_out`, the answers to the held-out problems are included, from the warm-up on. settings,
-    environment, folder: of the run.
+    With `difficulty.held_out`, the answers to the held-out problems are included, from the warm-up on.
+
+    Args:
+        settings, environment, folder: of the run.
     """
     design = folder.stage(number).design()
     found = [seen for past in range(number + 1) for seen in _observe_training(folder.stage(past), number - past)]

@@ -31,8 +31,10 @@ Policy = tuple[PreTrainedModel, PreTrainedTokenizerFast]
 def make_tools(settings: RunSettings, folder: RunFolder, stage: Stage, recorded: bool) -> Tools:
     """Everything that the teacher of a run needs after `stage`. Raises InputError if its model cannot be asked at all.
 
-    settings, folder: the run. stage: the last one that ended. recorded: whether requests to a server are charged to the
-    run.
+    Args:
+        settings, folder: the run.
+        stage: the last one that ended.
+        recorded: whether requests to a server are charged to the run.
     """
     name = settings.asked
     if name not in MODELS:

@@ -77,8 +77,9 @@ def _free_accelerator() -> None:
 def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, tokens: float) -> None:
     """Trains in this process, which may be one of several; the first one saves the results.
 
-    Of several processes, groups.jsonl holds the problems of the first. The arguments are those of `train_stage`, but
-    `previous` is the checkpoint.
+    Of several processes, groups.jsonl holds the problems of the first.
+
+    Args: trainee, stage, number, tokens, as for `train_stage`; previous, the checkpoint to begin with.
     """
     settings, (rank, processes) = trainee.settings, rank_and_processes()
     device = "cpu" if processes > 1 else settings.device  # a trainer of several processes places the weights itself

@@ -36,8 +36,11 @@ BENCHMARK_FILES = ("benchmark.parquet", "benchmark.jsonl")
 def table_of(catalogue: Catalogue, item: Item, part: str, policy: str = "") -> BoardTable:
     """The boards of an item as a table.
 
-    catalogue: of all items. item: that has the boards. part: `file`, `held-out`, `stage-N` or `answers`. policy: whose
-    plans for held-out boards.
+    Args:
+        catalogue: of all items.
+        item: that has the boards.
+        part: `file`, `held-out`, `stage-N` or `answers`.
+        policy: whose plans for held-out boards.
 
     Raises InputError where the item has no such part, or its file is not there yet or not readable.
     """

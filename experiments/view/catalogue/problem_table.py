@@ -76,7 +76,12 @@ class ProblemTable(NamedTuple):
 def read_problem_table(folder: RunFolder, name: str, part: str, policy: str = "") -> ProblemTable:
     """The problems of a run with their answers.
 
-    folder: the run. name: what it is called. part: `held-out` or `stage-N`. policy: whose answers to the held-out ones.
+    Args:
+        folder: the run.
+        name: what it is called.
+        part: `held-out` or `stage-N`.
+        policy: whose answers to the held-out ones.
+
     Raises MissingError if the part does not exist yet, InputError where a file is damaged.
     """
     if part == "held-out":

@@ -27,7 +27,11 @@ def tokens_after(history: Sequence[Chapter]) -> list[int]:
 def share_point(x: float, count: int, of: int, words: str = "") -> Point:
     """A share in percent with its 95 % interval (Wilson, 1927); no number without problems.
 
-    x: the position. count: of problems that have the property. of: of all problems. words: the label of the point.
+    Args:
+        x: the position.
+        count: of problems that have the property.
+        of: of all problems.
+        words: the label of the point.
     """
     if not of:
         return Point(x, float("nan"))

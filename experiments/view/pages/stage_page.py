@@ -75,7 +75,10 @@ class TextExample(NamedTuple):
 def stage_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]], number: str) -> Page:
     """A stage so far. Raises InputError if the run has no such stage.
 
-    catalogue, query: unused, as this page has no filters. item: the run. number: of the stage, from 0.
+    Args:
+        catalogue, query: unused, as this page has no filters.
+        item: the run.
+        number: of the stage, from 0.
     """
     folder = RunFolder(item.path)
     stages = folder.settings().stages
@@ -191,7 +194,10 @@ def _show_engineer(stage: Stage) -> Table | None:
 def list_stratum_changes(old: Design, new: Design, about: RunSpace, delta: Delta | None = None) -> list[StratumChange]:
     """The changes from one design to another, stratum by stratum.
 
-    old, new: the designs. about: their space. delta: has the reasons.
+    Args:
+        old, new: the designs.
+        about: their space.
+        delta: has the reasons.
     """
     found = []
     for stratum in about.space.sort_strata(new.strata):

@@ -80,7 +80,7 @@ def bound_pair(work: Work, table: Table, mode: int, pair: int, one: int, other: 
 def search_pair(work: Work, table: Table, mode: int, pair: int, one: int, other: int, left: int) -> bool:
     """Return True if two agents get home within a bound; the table learns from it.
 
-    Args: left, the slack at most, or for MAKESPAN the steps; the others as for `bound_pair`.
+    Args: work, table, mode, pair, one, other, as for `bound_pair`; left, the slack at most, or for MAKESPAN the steps.
     """
     if mode != MAKESPAN:
         need_distance(work, work.first[pair], 1 << work.second[pair])
