@@ -31,6 +31,8 @@ def load_class(name: str, registry: Mapping[str, str], kind: str, methods: Seque
         raise InputError(f"{kind}: {name!r:.60} is unknown; choose from {', '.join(registry)}, or name module:Class")
     spec = registry.get(name, name)
     where, _, attribute = spec.rpartition(":")
+    if not where or not attribute:
+        raise InputError(f"{kind} {name!r:.80}: half of the name is missing; name module:Class or FILE.py:Class")
     module = _import_module(where, f"{kind} {name!r:.80}")
     found = getattr(module, attribute, None)
     if found is None:

@@ -29,14 +29,12 @@ from lakewright.engineer.evidence.modules import EvidenceSettings
 from lakewright.engineer.guard import GuardSettings, widen_reach
 from lakewright.engineer.proposal import Proposal, Teacher, check_space
 from lakewright.engineer.random_generators import Key, fold_key, make_key
+from lakewright.engineer.rollback import Comparison, RollbackSettings, compare_answers
 from lakewright.engineer.space import DesignSpace, check_design
 from lakewright.engineer.state import STATE, Seen, State, check_cell_of, read_state
 from lakewright.engineer.steps import (
     Attempt,
-    Comparison,
     Next,
-    RollbackSettings,
-    compare_answers,
     count_held_out,
     decide_next,
     group_by_cell,

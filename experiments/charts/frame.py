@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-INK = "#2b3440"
+INK = "#2b3440"  # of pictures on white
 LOOK: Any = {
     "font.size": 10,
     "axes.titlesize": 11,
@@ -55,7 +55,6 @@ WIDTH, HEIGHT = 460, 260  # of the whole picture without its legend, in its own 
 LEFT, RIGHT, TOP, BOTTOM = 46, 14, 44, 40  # margins around what is plotted
 LEGEND_LINE = 18
 LETTER = 6.8  # the mean width of a letter of the legend
-INK = "#2b3440"  # of pictures on white
 FONT = "font-family=\"system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif\""
 MOST_NAMES = 12  # along an axis
 

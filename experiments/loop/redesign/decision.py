@@ -10,7 +10,8 @@ from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.guard import project_delta
 from lakewright.engineer.proposal import Teacher
-from lakewright.engineer.steps import Next, compare_answers, negotiate
+from lakewright.engineer.rollback import compare_answers
+from lakewright.engineer.steps import Next, negotiate
 from lakewright.engineer.teachers import make_teacher
 from lakewright.experiments.loop.records.evidence_gathering import collect_evidence
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage, choose_next

@@ -11,8 +11,8 @@ from lakewright.engineer.difficulty import DifficultySettings, Objective
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.engineer.guard import GuardSettings
 from lakewright.engineer.lessons import Lessons, LessonSettings
+from lakewright.engineer.rollback import RollbackSettings
 from lakewright.engineer.samplers import SamplerSettings
-from lakewright.engineer.steps import RollbackSettings
 from lakewright.engineer.teachers import TEACHERS, check_teacher
 from lakewright.engineer.trial import ProposalReward, TrialSettings
 from lakewright.experiments.loop.settings.launch import LaunchSettings

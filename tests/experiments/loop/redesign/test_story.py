@@ -6,7 +6,7 @@ import pytest
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.engineer.lessons import Examination
-from lakewright.engineer.steps import Comparison
+from lakewright.engineer.rollback import Comparison
 from lakewright.engineer.tally import pool_tallies
 from lakewright.experiments.environments.lake import design_of, lake_space
 from lakewright.experiments.loop.closed_loop import prepare_run
