@@ -204,7 +204,7 @@ def _write_label(value: Any) -> str:
 
 @contextlib.contextmanager
 def _seed_process(number: int) -> Iterator[None]:
-    """Generators of the whole process are seeded with a number inside, and go on outside as if nothing had been.
+    """Seeds the generators of the whole process inside the block, and restores their states after it.
 
     One at a time, as they are shared, and a data set has one seed.
     """

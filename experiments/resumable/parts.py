@@ -214,7 +214,7 @@ def work_in_parts(
     give: Callable[[pa.RecordBatch], Any] = lambda rows: rows,
     on_progress: Callable[[int], object] = lambda rows: None,
 ) -> None:
-    """Adds to `parts` what is made of the rows of a file, from where they end to the last row.
+    """Processes the rows of a file that `parts` does not cover yet, and adds their results part by part.
 
     Args:
         source: The file.

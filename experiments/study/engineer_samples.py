@@ -42,7 +42,7 @@ class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answers: int
 
 
-class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SavedAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """answers-N.json: the answers so far of one model, with the mask or without."""
 
     said: list[str]
@@ -104,8 +104,8 @@ def sample_engineers(
     work = Sampling(CLAIM.format, str(folder.folder), settings, number, list(places), answers)
     with CLAIM.hold_folder(out, work) if out is not None else nullcontext():
         for place, masked in itertools.product(places, (False, True)):
-            kept = out / f"answers-{len(found)}.json" if out is not None else None
-            said = _sample_answers(settings, place, asked, masked, answers, on_progress, kept)
+            saved = out / f"answers-{len(found)}.json" if out is not None else None
+            said = _sample_answers(settings, place, asked, masked, answers, on_progress, saved)
             verdicts = [
                 _judge_text(text, space, lambda delta: project_delta(stage.design(), delta, environment, guard))
                 for text in said
@@ -147,10 +147,10 @@ def _sample_answers(
     masked: bool,
     answers: int,
     on_progress: Callable[[int], object],
-    kept: Path | None,
+    saved: Path | None,
 ) -> list[str]:
-    """The answers of a model. kept: the file that holds those sampled before."""
-    said = read_record(kept, Kept).said if kept is not None and kept.exists() else []
+    """The answers of a model. saved: the file that holds those sampled before."""
+    said = read_record(saved, SavedAnswers).said if saved is not None and saved.exists() else []
     on_progress(len(said))
     if len(said) == answers:
         return said
@@ -161,9 +161,9 @@ def _sample_answers(
         seed = derive_seed(settings.seed, f"engineer samples {masked} {len(said)}")
         schema = asked.schema if masked else None
         said += sample_in_json(model, tokenizer, asked.messages, schema, how, copies, seed)
-        if kept is not None:
-            with listed(kept):
-                write_json(kept, Kept(said))
+        if saved is not None:
+            with listed(saved):
+                write_json(saved, SavedAnswers(said))
         on_progress(copies)
     return said
 
