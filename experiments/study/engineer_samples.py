@@ -26,6 +26,7 @@ from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, load_engineer
 from lakewright.experiments.resumable.claims import Claim
 from lakewright.policy.inference import SchemaSettings, sample_in_json
+from lakewright.policy.models import TEXT, check_codec
 
 TOGETHER = 25  # answers sampled at once
 SHOWN = 5
@@ -93,7 +94,8 @@ def sample_engineers(
         trial: whether each proposed design is tried beside the current one, with the policy of the stage.
         out: a folder that saves the answers as they come, where the same call continues.
 
-    Raises InputError if it holds others, or another process works there.
+    Raises InputError if a model is not a language model, if the folder holds other answers, or if another process works
+    there.
     """
     settings, environment, stage = trainee.settings, trainee.environment, folder.stage(number)
     space, key = environment.space, derive_key(settings.seed, f"stage {number} samples")
@@ -155,6 +157,7 @@ def _sample_answers(
     if len(said) == answers:
         return said
     model, tokenizer = load_engineer(settings, place)
+    check_codec(place, TEXT, model)
     how = SchemaSettings(0, settings.engineer.answer, settings.engineer.temperature or 1.0)
     while len(said) < answers:
         copies = min(TOGETHER, answers - len(said))
