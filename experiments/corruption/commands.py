@@ -19,7 +19,7 @@ STAGES = {
 }
 IN_A_RUN = {"config.json of a run": "config.json", "held-out boards": "validation.parquet", **STAGES}
 # The clock's figures, which no two runs of a command share, and the lines that list digests of files that hold them.
-CLOCK = "seconds|boards_per_second|seconds_left|finished|step_time|train_runtime"
+CLOCK = "seconds|processor_seconds|boards_per_second|seconds_left|finished|step_time|train_runtime"
 OF_CLOCK = re.compile(rf'"({CLOCK})":\s*("[^"]*"|[-+.eE\d]+|null)'.encode())
 
 

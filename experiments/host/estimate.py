@@ -21,13 +21,14 @@ from lakewright.experiments.host.memory_arithmetic import (
     weights,
     whole_logits,
 )
-from lakewright.experiments.host.model_shape import ModelShape, Widths, adapter_weights, model_shape
+from lakewright.experiments.host.model_shape import ModelShape, Widths, adapter_weights, count_weight_bytes, model_shape
 from lakewright.experiments.host.sequence_lengths import Lengths, longest_sequences
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.policy.training import SHARED_SCORES, answers_at_once
 
 GB = 10**9
+LIBRARIES = 2 * GB  # of memory, that Python and the training libraries take in a process
 PROMPT_ROWS = 64  # answers that the trainer reads together where they share prompts
 SCORES = 4  # copies of the scores of an engineer's answers, and their gradients
 TOKENS_BATCH = 512  # answers in tokens that are decoded together
@@ -103,6 +104,14 @@ def estimate_of(settings: RunSettings, accelerator: int = 80 * GB) -> Estimate:
         checkpoint=checkpoint,
         disk=_estimate_disk(settings, shape, checkpoint),
     )
+
+
+def estimate_answering(place: str) -> int:
+    """Bytes of memory of a process that answers with a saved model, or one on the hub: its weights, and the libraries.
+
+    Raises InputError where the config of the model cannot be read.
+    """
+    return count_weight_bytes(place) + LIBRARIES
 
 
 def _describe_trained(settings: RunSettings, shape: ModelShape) -> Trained:

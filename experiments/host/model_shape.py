@@ -73,6 +73,16 @@ def model_shape(settings: RunSettings) -> ModelShape:
     return shape_of_model(model, settings.start or _name(settings))
 
 
+def count_weight_bytes(place: str) -> int:
+    """The bytes of the weights of a saved model, or of one on the hub, as they are loaded to answer.
+
+    Raises InputError where its config cannot be read.
+    """
+    with torch.device("meta"):
+        model = _started(prepare_place(place))
+    return shape_of_model(model, place).parameters * model.dtype.itemsize
+
+
 def shape_of_model(model: PreTrainedModel, name: str) -> ModelShape:
     """The shape of a model, on any device."""
     parameters = dict(model.named_parameters())  # weights that are shared come once

@@ -237,6 +237,18 @@ def test_the_same_command_again_changes_no_run(study, capsys):
     assert json.loads(capsys.readouterr().out)["held_out"] == results.held_out
 
 
+def test_results_and_logs_are_copied_to_an_address_also_of_runs_that_were_finished_before(study, tmp_path):
+    out, there = tmp_path / "study", tmp_path / "there"
+    shutil.copytree(study[0].folder, out)
+    with quick():
+        assert main(["study", str(SPEC), "--out", str(out), "--copy-to", f"file://{there}"]) == 0
+    copied = [there / name for name in ("study.json", "results.json", "table.txt", "start/warmup/done.json")]
+    copied += [there / "runs" / run / "stage_00" / "done.json" for run in RUNS]
+    for copy in copied:
+        assert copy.read_bytes() == (out / copy.relative_to(there)).read_bytes()
+    assert not list(there.rglob("*.safetensors"))
+
+
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 def test_a_study_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tmp_path, study, monkeypatch, before):
     whole, out, kept, cuts = study[0], tmp_path / "study", {}, 0
