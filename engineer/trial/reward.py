@@ -23,7 +23,7 @@ class ProposalReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scale: Weight = 50.0
     """Scale of the score; with 50 a lead of 0.02 in p (1 - p) counts as 1."""
     held_back: Weight = 0.1
-    """Lost where the guard held something back."""
+    """Lost where the guard clipped the proposal."""
     identical: Weight = 0.5
     """Lost in proportion to the share of near-identical siblings."""
     gain: Weight = 0.0

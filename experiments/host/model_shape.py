@@ -79,7 +79,7 @@ def count_weight_bytes(place: str) -> int:
     Raises InputError where its config cannot be read.
     """
     with torch.device("meta"):
-        model = _started(prepare_place(place))
+        model = _build_from_start(prepare_place(place))
     return shape_of_model(model, place).parameters * model.dtype.itemsize
 
 

@@ -55,7 +55,7 @@ CLAIM = Claim("sample of engineers' answers", "sampling.json", Sampling, 1, "lak
 class EngineerAnswers(msgspec.Struct, frozen=True):
     """Answers of a model to the question after a stage, with the mask or without.
 
-    Counts of answers that are parsed, that the guard accepts as they are, that it holds back, and that it refuses;
+    Counts of answers that are parsed, that the guard accepts as they are, that it clips, and that it refuses;
     of parsed answers that change nothing; and of different designs that they lead to. said: all of them. won: answers
     whose design is more likely better than the current one than not, by a trial; None without one.
     """
@@ -214,7 +214,7 @@ def format_counts(found: Sequence[EngineerAnswers]) -> str:
     """The counts as Markdown, one line for each model without the mask and with it."""
     from tabulate import tabulate
 
-    header = ("model", "mask", "answers", "parsed", "accepted", "held back", "refused", "no change", "configs", "won")
+    header = ("model", "mask", "answers", "parsed", "accepted", "clipped", "refused", "no change", "configs", "won")
     rows = [
         (
             *(one.model, "yes" if one.masked else "no", one.answers, one.parsed),

@@ -123,7 +123,7 @@ def engineer_charts(history: Sequence[Chapter]) -> list[str]:
     def points(name: str, scale: float = 1.0) -> list[Point]:
         return [Point(x, scale * figures[name]) for x, figures in enumerate(groups, 1)]
 
-    shares = {"distinct": "different answers", "refused": "refused", "projected": "held back in part"}
+    shares = {"distinct": "different answers", "refused": "refused", "projected": "clipped"}
     series = [Series(words, points(name, 100)) for name, words in shares.items()]
     common = {"x_label": "group of proposals, all stages", "marks": marks}
     return [
