@@ -51,7 +51,7 @@ def test_a_run_says_how_well_the_engineer_has_learned_its_part():
     run = finished("random")
     known = read_record(run.warmup.examination, Examination)
     assert known.summary() in as_table(run).splitlines()
-    assert f"{100 * known.agreement:.0f} % of {known.questions} answers" in known.summary()
+    assert f"{100 * known.agreement:.0f} % of the edits in {known.questions} answers" in known.summary()
 
 
 @pytest.mark.deep
