@@ -126,6 +126,7 @@ def evaluate(
     return 0 if summary.complete else 1
 
 
+def _describe_batch(model: str | None, device: str, where: ExecutorOptions) -> Task:
     """The resources of a batch of answers; on a cluster the weights of the model, and a GPU with --device cuda."""
     if model is None:
         return Task("batch of answers")

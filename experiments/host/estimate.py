@@ -11,12 +11,12 @@ from lakewright.experiments.host.memory_arithmetic import (
     Trained,
     backward_work,
     gradients,
-    kept_activations,
     keys_and_values,
     mask_bytes,
     optimizer_state,
     optimizer_work,
     rounded_weights,
+    saved_activations,
     tiled_head,
     weights,
     whole_logits,
@@ -189,7 +189,7 @@ def _estimate_update(settings: RunSettings, trained: Trained, lengths: Lengths) 
 def _estimate_step(trained: Trained, tokens: int, head: int, repeats: bool = False) -> dict[str, int]:
     """The memory of a step: saved activations, and one after the other what head, layers and optimizer work with."""
     known = trained.shape.widths is not None
-    kept = kept_activations(trained, tokens, repeats) if known else 0
+    kept = saved_activations(trained, tokens, repeats) if known else 0
     layers = backward_work(trained, tokens, repeats) if known else 0
     return {
         "activations": kept,
@@ -305,7 +305,7 @@ def _list_phases(found: Estimate) -> list[str]:
 
 def _list_host(found: Estimate) -> Iterator[str]:
     if not found.known:
-        yield "Not in the table: the activations of a network on the board, for which there is no arithmetic here."
+        yield "Not in the table: the activations of a network on the board, which this estimate does not cover."
     if found.processes > 1:
         yield f"Memory of the host while every process loads the model: {found.loading / GB:,.1f} GB."
     yield f"Disk: a checkpoint {_format_size(found.checkpoint)}, the run {_format_size(found.disk)}."

@@ -63,12 +63,13 @@ class EngineerFolder:
     ) -> "EngineerFolder":
         """Begins an engineer in a new or empty folder.
 
-        environment: a name, as of `load_environment`; the path of a file is made absolute.
-        teacher, options, rounds, seed: as of `Engineer`. Of the teachers that are models, `endpoint` asks a server,
-        and `self` the policy under training, by what `next` is given.
-        design: version 0; by default that of the environment.
-        settings: how the engineer works, and how a server is asked.
-        held_out: how many held-out problems there are, drawn from version 0.
+        Args:
+            environment: a name, as of `load_environment`; the path of a file is made absolute.
+            teacher, options, rounds, seed: as of `Engineer`. Of the teachers that are models, `endpoint` asks a server,
+                and `self` the policy under training, by what `next` is given.
+            design: version 0; by default that of the environment.
+            settings: how the engineer works, and how a server is asked.
+            held_out: how many held-out problems there are, drawn from version 0.
 
         Raises InputError where something is not usable, no problem of a stratum can be drawn, or an engineer is there
         already.
@@ -210,7 +211,7 @@ class EngineerFolder:
             changes = list_changes(before, version.design, self.space) if before else ""
             parts = [part for part in (version.line, changes if version.by == "undo" else "") if part]
             stayed = len(version.decisions) - (version.by == "engineer")
-            kept = f" (left as it is {stayed} time{'s' * (stayed > 1)})" if stayed else ""
+            kept = f" (unchanged {stayed} time{'s' * (stayed > 1)})" if stayed else ""
             lines.append(f"{number} by {version.by}: {'; '.join(parts)}{kept}")
             before = version.design
         return lines

@@ -23,7 +23,7 @@ from tests.support.models.small_language_model import language, language_checkpo
 from tests.support.models.tiny_policy import tiny_model, tokenizer
 from tests.support.processes.commands import assert_refused, lakewright, surroundings
 from tests.support.processes.watching import PATIENCE
-from tests.support.samples.evaluations import ROWS, board_of, in_words
+from tests.support.samples.evaluations import ROWS, board_of, write_plan
 from tests.support.servers.chat_server import KEY, closed, completion, failing, send, serving
 
 
@@ -31,7 +31,7 @@ def answering(request, body):
     """Answers each second board with its certified plan and the others with none, after a moment's thought."""
     shows = read_lake("asked", body["messages"][0]["content"])
     place, row = next((n, row) for n, row in enumerate(ROWS) if (row.grid, row.starts, row.goals) == shows_board(shows))
-    send(request, completion(f"<think>agent 0: UP</think>{in_words(row.plan) if place % 2 else 'No.'}"))
+    send(request, completion(f"<think>agent 0: UP</think>{write_plan(row.plan) if place % 2 else 'No.'}"))
 
 
 def shows_board(row: Row) -> tuple:

@@ -224,7 +224,7 @@ def test_a_part_is_not_chosen_where_nothing_is_run(study, capsys):
     assert_refused(
         capsys,
         command,
-        "--results-only sums up all finished runs; leave out --arms, --seeds and --copy-to, which are of running",
+        "--results-only sums up all finished runs; leave out --arms, --seeds and --copy-to, which are for running",
     )
 
 
@@ -321,7 +321,7 @@ def test_runs_that_all_fail_before_they_have_a_folder_can_begin_the_next_time(tm
         patch.setattr(studying, "begin_run", fails)
         results, failures = run_study(SPEC, out)
     assert (results.missing, results.arms) == (sorted(failures), [])
-    remedy = "No space left on device; make room there, and run the same command again: what is finished is kept"
+    remedy = "No space left on device; free disk space and run the same command again; finished parts are reused"
     assert failures["random-s0"] == f"{out / 'runs' / 'random-s0'}: {remedy}"
     monkeypatch.setattr(studying, "run_loop", lambda settings, run: None)
     results, failures = run_study(SPEC, out)

@@ -76,7 +76,7 @@ def test_a_design_that_stays_keeps_its_version_and_the_decision_is_noted(tmp_pat
     assert (report.version, report.new) == (0, False)
     assert len(folder.files.read_version(0).decisions) == 1
     assert folder.next().line.startswith("no outcomes")
-    assert folder.log() == ["0 by begin: begins (left as it is 1 time)"]
+    assert folder.log() == ["0 by begin: begins (unchanged 1 time)"]
 
 
 def test_a_step_is_decided_once(folder):
