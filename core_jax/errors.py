@@ -36,7 +36,7 @@ def is_of_the_disk(error: OSError) -> bool:
 
 def _suggest_remedy(error: OSError) -> str:
     if error.errno in NO_ROOM:
-        return "make room there, and run the same command again: what is finished is kept"
+        return "free disk space and run the same command again; finished parts are reused"
     if error.errno == errno.ENAMETOOLONG:
         return "choose a shorter name"
     return "choose a folder that can be written" if error.errno == errno.EROFS else "check the path and the disk"

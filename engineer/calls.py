@@ -27,7 +27,11 @@ class _TooLongError(BaseException):
 def run_call(where: str, call: Callable[[], T], *, limit: float = LIMIT, remedy: str = "correct it") -> T:
     """The result of a call.
 
-    where: the member of the environment, and on what. call: its code. limit: seconds. remedy: of an error.
+    Args:
+        where: the member of the environment, and on what.
+        call: its code.
+        limit: seconds.
+        remedy: of an error.
 
     Raises InputError in one line where the code raises, ends the program or forks. Also where it takes longer than the
     limit, in the main thread of Linux or macOS; a call in a call, or beside an alarm of someone else, has no limit.

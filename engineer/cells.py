@@ -49,7 +49,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
     name: an identifier, the field of an edit. meaning: what it is, for prompts. step: of an edit in tokens, or by a
     rule. reach: the largest change in one round. harder: whether problems get harder as it rises (1) or falls (-1); 0
     where nobody knows. whole: only whole numbers are drawn. bins: the number of bins that bandits count in. told: the
-    values of which a forecast in tokens speaks; by default a fifth and three fifths of the way up. word: its word in
+    values whose forecast is stated in tokens; by default a fifth and three fifths of the way up. word: its word in
     tokens and summaries, such as `hole` of `<hole+2>`; by default the name.
 
     Raises InputError where these do not fit together.
@@ -122,8 +122,8 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
         width = (high - low) / bins
         return list(dict.fromkeys(self.round_value(low + (place + 0.5) * width) for place in range(bins)))
 
-    def told_values(self) -> tuple[Value, ...]:
-        """The values of which a forecast in tokens speaks."""
+    def list_stated_values(self) -> tuple[Value, ...]:
+        """The values whose forecast is stated in tokens."""
         return self.told or tuple(
             dict.fromkeys(self.list_points(self.low, self.high)[1:4:2] or [self.round_value(self.low)])
         )

@@ -39,7 +39,11 @@ def derive_delta(
 ) -> Delta:
     """The delta from `old` to its strata as in `new`, one reason for all or one a stratum: `edit_design` gives `new`.
 
-    old: the design. new: its rows after the change. reason: of the edits. space: that of the design.
+    Args:
+        old: the design.
+        new: its rows after the change.
+        reason: of the edits.
+        space: that of the design.
 
     The delta is exact where the values of `new` that change have at most DECIMALS. Raises InputError on a stratum that
     `old` lacks.

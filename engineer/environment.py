@@ -130,7 +130,10 @@ class Environment(abc.ABC):
     def draw(self, design: Design, count: int, seed: int, first: int = 0) -> list[Problem]:
         """Problems first .. first + count - 1 of the set of a design and a seed.
 
-        design: what they are drawn from. count: how many. seed, first: which of them.
+        Args:
+            design: what they are drawn from.
+            count: how many.
+            seed, first: which of them.
 
         Design, seed and index alone determine a problem. In every prefix each cell has its share of the problems,
         within one. Raises InputError on a design of another space, and where `make` fails or gives no problem.
@@ -150,14 +153,20 @@ class Environment(abc.ABC):
     def draw_cell(self, cell: Cell, count: int, seed: int, first: int = 0) -> list[Problem]:
         """Problems first .. first + count - 1 of the set of a cell, which has its givens, and a seed.
 
-        cell: canonical, of `mix`. count: how many. seed, first: which of them.
+        Args:
+            cell: canonical, of `mix`.
+            count: how many.
+            seed, first: which of them.
         """
         return [self.draw_one(cell, seed, first + number) for number in range(count)]
 
     def draw_one(self, cell: Cell, seed: int, index: int, version: int = 0) -> Problem:
         """The problem of a cell, a seed and an index, with its key.
 
-        cell: with its givens. seed, index: which problem. version: of the design, for the problem.
+        Args:
+            cell: with its givens.
+            seed, index: which problem.
+            version: of the design, for the problem.
 
         Raises InputError where `make` fails.
         """
@@ -216,7 +225,9 @@ class Environment(abc.ABC):
     ) -> list[Case]:
         """Answers that failed, evenly over the problems.
 
-        problems, answers, verdicts: one answer to each problem, judged. most: how many cases at most.
+        Args:
+            problems, answers, verdicts: one answer to each problem, judged.
+            most: how many cases at most.
         """
         failed = [place for place, verdict in enumerate(verdicts) if not verdict.valid]
         chosen = [failed[int(at)] for at in np.linspace(0, len(failed) - 1, min(most, len(failed)))]

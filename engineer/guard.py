@@ -79,10 +79,14 @@ class GuardVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.status}: {'; '.join(self.reasons)}" if self.reasons else self.status
 
 
-def judge_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardSettings) -> GuardVerdict:
+def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardSettings) -> GuardVerdict:
     """Applies `delta` to `design` and projects the sum onto the legal region within reach of `design`.
 
-    design: the current one. delta: proposed changes. bounds: the environment. settings: limits and reach.
+    Args:
+        design: the current one.
+        delta: proposed changes.
+        bounds: the environment.
+        settings: limits and reach.
 
     The legal region, for shares d of m strata and values k of a knob:
         d_s >= floor,  sum_s d_s = 1,  low <= k_s <= min(high, most).

@@ -58,7 +58,7 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def __post_init__(self) -> None:
         self._list_kinds()
         if self.rule == "rules" and self.power != 1:
-            raise InputError(f"lessons: power is {self.power:g}, but the rule rules has none; drop it")
+            raise InputError(f"lessons: power is {self.power:g}, but the rule `rules` has no power; remove it")
 
     def lessons(
         self, objective: Objective, shown: EvidenceSettings, difficulty: DifficultySettings | None = None
@@ -117,9 +117,14 @@ def synthetic_examples(
 ) -> list[tuple[list[str], list[str]]]:
     """`count` pairs (prompt tokens, answer tokens) over the strata of `design`, at a random round of `rounds`.
 
-    count: how many examples. design: gives the strata. space: that of the design. rounds: of a run, at least 1. rng: a
-    generator, consumed. lessons: the rule and the evidence. recorded: evidence of runs over the same strata, of which
-    every other example is made.
+    Args:
+        count: how many examples.
+        design: gives the strata.
+        space: that of the design.
+        rounds: of a run, at least 1.
+        rng: a generator, consumed.
+        lessons: the rule and the evidence.
+        recorded: evidence of runs over the same strata, of which every other example is made.
 
     Each round's design is drawn from the step grid and its outcomes at random; which modules show it is drawn from
     the kinds of `lessons`, and sometimes an earlier answer was refused. The answer is that of their rule, applied to
@@ -186,7 +191,11 @@ def _draw_seldom(rng: np.random.Generator) -> bool:
 def draw_forecast(design: Design, space: DesignSpace, rng: np.random.Generator, how: DifficultySettings) -> Forecast:
     """The forecast of a model whose weights are drawn.
 
-    design: gives the strata. space: that of the design. rng: consumed. how: how forecasts are fitted.
+    Args:
+        design: gives the strata.
+        space: that of the design.
+        rng: consumed.
+        how: how forecasts are fitted.
 
     Weights are drawn from their prior, or nearer to 0 where strata have effects of their own, as nearly all P(valid)
     would be 0 or 1 otherwise.
@@ -312,8 +321,8 @@ class Examination(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def summary(self) -> str:
         """In a sentence."""
         return (
-            f"the engineer gives {100 * self.agreement:.0f} % of {self.questions} answers' changes as it was taught "
-            f"({100 * self.chance:.0f} % by chance)"
+            f"engineer exam: {100 * self.agreement:.0f} % of the edits in {self.questions} answers match the taught "
+            f"rule (chance {100 * self.chance:.0f} %)"
         )
 
 
@@ -322,7 +331,10 @@ def examine_engineer(
 ) -> Examination:
     """Asks for an answer to the prompt of each example, under the grammar of deltas over the strata of `design`.
 
-    examples: prompts and right answers, in tokens. design, space: what the answers change. decode: the model.
+    Args:
+        examples: prompts and right answers, in tokens.
+        design, space: what the answers change.
+        decode: the model.
     """
     allowed = DeltaGrammar(space, design.strata).allowed
     given = [_count_strides(read_tokens(decode(prompt, allowed), space), design, space) for prompt, _ in examples]
@@ -333,7 +345,10 @@ def examine_engineer(
 def measure_agreement(given: Delta, right: Delta, design: Design, space: DesignSpace) -> float:
     """The share of changes of `design`, one for each stratum and column, that are the same steps in both.
 
-    given, right: the deltas. design: gives the strata. space: that of the design.
+    Args:
+        given, right: the deltas.
+        design: gives the strata.
+        space: that of the design.
     """
     return _share_same([_count_strides(given, design, space)], [_count_strides(right, design, space)])
 

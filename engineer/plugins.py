@@ -19,10 +19,11 @@ from lakewright.core_jax.support import convert
 def load_class(name: str, registry: Mapping[str, str], kind: str, methods: Sequence[str]) -> Any:
     """The class, or the function that makes an object, of a name.
 
-    name: one of the registry, or `module:Class`, or `FILE.py:Class`, which are imported.
-    registry: `module:Class` by name.
-    kind: what it must be, for messages, such as teacher.
-    methods: what it must have.
+    Args:
+        name: one of the registry, or `module:Class`, or `FILE.py:Class`, which are imported.
+        registry: `module:Class` by name.
+        kind: what it must be, for messages, such as teacher.
+        methods: what it must have.
 
     Raises InputError on an unknown class, or one that lacks a method.
     """
@@ -30,6 +31,8 @@ def load_class(name: str, registry: Mapping[str, str], kind: str, methods: Seque
         raise InputError(f"{kind}: {name!r:.60} is unknown; choose from {', '.join(registry)}, or name module:Class")
     spec = registry.get(name, name)
     where, _, attribute = spec.rpartition(":")
+    if not where or not attribute:
+        raise InputError(f"{kind} {name!r:.80}: half of the name is missing; name module:Class or FILE.py:Class")
     module = _import_module(where, f"{kind} {name!r:.80}")
     found = getattr(module, attribute, None)
     if found is None:
@@ -69,10 +72,14 @@ Power = Annotated[float, msgspec.Meta(ge=0, le=10)]  # to which weights are rais
 Draws = Annotated[int, msgspec.Meta(ge=1, le=100_000)]  # random draws for one proposal
 
 
-def checked_options(where: str, name: str, make: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
+def check_options(where: str, name: str, make: Callable[..., Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """The options as `make` annotates them.
 
-    where: the place, for messages. name: of the class. make: the class. options: by name.
+    Args:
+        where: the place, for messages.
+        name: of the class.
+        make: the class.
+        options: by name.
 
     Raises InputError where one is not an argument of `make` with a default, or of another type, or outside its range.
     """

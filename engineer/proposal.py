@@ -16,7 +16,7 @@ from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
 
 
-class Spoken(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AnswerTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A prompt and the answers to it as the tokens of a language model, as text does not tell how it was cut."""
 
     prompt: list[str]
@@ -41,7 +41,7 @@ class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cut: tuple[str, ...] = ()
     tokens: int = 0
     dollars: float = 0.0
-    spoken: Spoken | None = None
+    spoken: AnswerTokens | None = None
 
 
 class Teacher(Protocol):
@@ -50,10 +50,11 @@ class Teacher(Protocol):
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """A change of `design`, which need not be legal: the guard decides. All chance comes from `key`, consumed.
 
-        evidence: all that is known; a teacher that is a language model shows it what its modules switch on.
-        design: what the round's problems were drawn from.
-        space: what may be changed.
-        key: a typed key of JAX.
+        Args:
+            evidence: all that is known; a teacher that is a language model shows it what its modules switch on.
+            design: what the round's problems were drawn from.
+            space: what may be changed.
+            key: a typed key of JAX.
         """
 
     def state_dict(self) -> dict[str, Any]:
@@ -138,7 +139,8 @@ class CellTeacher(Stateful, abc.ABC):
     def weigh(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Mapping[Cell, float]:
         """The weights of cells, not negative, after a stage with rollouts; without any above 0, the design stays.
 
-        evidence, design, space, key: as of `Teacher.propose`.
+        Args:
+            evidence, design, space, key: as of `Teacher.propose`.
         """
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
@@ -152,6 +154,10 @@ class CellTeacher(Stateful, abc.ABC):
 def propose_rows(design: Design, rows: Mapping[Stratum, Row], reason: str, space: DesignSpace) -> Proposal:
     """The proposal that changes `design` into these rows.
 
-    design: the current one. rows: by stratum. reason: of all edits. space: that of the design.
+    Args:
+        design: the current one.
+        rows: by stratum.
+        reason: of all edits.
+        space: that of the design.
     """
     return propose_delta(derive_delta(design, rows, reason, space))

@@ -29,14 +29,12 @@ from lakewright.engineer.evidence.modules import EvidenceSettings
 from lakewright.engineer.guard import GuardSettings, widen_reach
 from lakewright.engineer.proposal import Proposal, Teacher, check_space
 from lakewright.engineer.random_generators import Key, fold_key, make_key
+from lakewright.engineer.rollback import Comparison, RollbackSettings, compare_answers
 from lakewright.engineer.space import DesignSpace, check_design
 from lakewright.engineer.state import STATE, Seen, State, check_cell_of, read_state
 from lakewright.engineer.steps import (
     Attempt,
-    Comparison,
     Next,
-    RollbackSettings,
-    compare_answers,
     count_held_out,
     decide_next,
     group_by_cell,
@@ -119,16 +117,18 @@ class Engineer:
     ) -> None:
         """Makes an engineer.
 
-        environment: draws problems and judges answers.
-        teacher: the name of a teacher, `module:Class`, `FILE.py:Class`, or an object.
-        design: what to begin with; by default equal shares and middle values.
-        held_out: the problems that the policy is judged on, so which cells matter and how much; by default all alike.
-        settings: how it works.
-        options: keyword arguments of a teacher that is given by name.
-        tools: how a teacher that is a model is asked.
-        roll_out: rolls the present policy out, for trials; without it none is held.
-        rounds: how many redesigns there will be, for teachers with a schedule.
-        seed: of problems and of the teacher's chance.
+        Args:
+            environment: draws problems and judges answers.
+            teacher: the name of a teacher, `module:Class`, `FILE.py:Class`, or an object.
+            design: what to begin with; by default equal shares and middle values.
+            held_out: the problems that the policy is judged on, so which cells matter and how much; by default all
+                alike.
+            settings: how it works.
+            options: keyword arguments of a teacher that is given by name.
+            tools: how a teacher that is a model is asked.
+            roll_out: rolls the present policy out, for trials; without it none is held.
+            rounds: how many redesigns there will be, for teachers with a schedule.
+            seed: of problems and of the teacher's chance.
 
         Raises InputError where teacher, options or design are not usable, or do not suit the space.
         """
@@ -203,11 +203,12 @@ class Engineer:
     ) -> Decision:
         """One round: forecast, rollback, evidence, proposal, guard, trial. Sets `design`.
 
-        outcomes: tallies of the held-out problems, as `Environment.tallies` gives them; by default the tallies of
-        the training groups. With the answers of every problem (`Outcomes`), validation of successive rounds is
-        compared, and a design that lowered it is given up.
-        cases: held-out problems whose answers failed, for evidence as text.
-        training, statistics: further evidence: figures of the training, and what was really drawn.
+        Args:
+            outcomes: tallies of the held-out problems, as `Environment.tallies` gives them; by default the tallies of
+                the training groups. With the answers of every problem (`Outcomes`), validation of successive rounds is
+                compared, and a design that lowered it is given up.
+            cases: held-out problems whose answers failed, for evidence as text.
+            training, statistics: further evidence: figures of the training, and what was really drawn.
         """
         state, design = self._state, self.design
         groups = [(seen.cell, seen.group) for seen in state.seen]

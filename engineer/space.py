@@ -51,17 +51,18 @@ class DesignSpace:
     ) -> None:
         """Makes a space.
 
-        strata: all that there are, from easy to hard where `ranked`; a design may name some of them.
-        knobs: the levels and traits.
-        share: the knob of the shares of the strata.
-        limits: narrower ranges of knobs, by stratum; low = high where a stratum lacks a knob.
-        scale: the place of a stratum on a smooth axis, about -1 to 1; by default evenly by rank.
-        ranked: whether the strata are ordered from easy to hard. Else the difficulty model knows each by itself.
-        givens: what problems differ in and nobody edits.
-        failures: the names of the ways in which an answer fails.
-        grades: further properties of valid answers, such as optimal.
-        words: how problems, strata and knobs are called in texts.
-        spoken: the strata that have tokens; by default all.
+        Args:
+            strata: all that there are, from easy to hard where `ranked`; a design may name some of them.
+            knobs: the levels and traits.
+            share: the knob of the shares of the strata.
+            limits: narrower ranges of knobs, by stratum; low = high where a stratum lacks a knob.
+            scale: the place of a stratum on a smooth axis, about -1 to 1; by default evenly by rank.
+            ranked: whether the strata are ordered from easy to hard. Else the difficulty model knows each by itself.
+            givens: what problems differ in and nobody edits.
+            failures: the names of the ways in which an answer fails.
+            grades: further properties of valid answers, such as optimal.
+            words: how problems, strata and knobs are called in texts.
+            spoken: the strata that have tokens; by default all.
 
         Raises InputError where a name is missing, twice there, or not usable.
         """
@@ -179,20 +180,20 @@ class DesignSpace:
         """
         chosen = self.sort_strata(strata)
         bins = self._choose_bins(chosen)
-        ways = ((stratum, [self._binned_values(stratum, knob, bins) for knob in self.knobs]) for stratum in chosen)
+        ways = ((stratum, [self._list_bin_values(stratum, knob, bins) for knob in self.knobs]) for stratum in chosen)
         return [Cell(stratum, values) for stratum, way in ways for values in itertools.product(*way)]
 
     def _choose_bins(self, strata: Sequence[Stratum]) -> int:
         """The largest number of bins of a level such that the grid of some strata has at most MOST_BINNED cells."""
         for bins in range(max((knob.bins for knob in self.knobs), default=1), 1, -1):
             sizes = (
-                math.prod(len(self._binned_values(stratum, knob, bins)) for knob in self.knobs) for stratum in strata
+                math.prod(len(self._list_bin_values(stratum, knob, bins)) for knob in self.knobs) for stratum in strata
             )
             if sum(sizes) <= MOST_BINNED:
                 return bins
         return 1
 
-    def _binned_values(self, stratum: Stratum, knob: Knob, bins: int) -> list[Value]:
+    def _list_bin_values(self, stratum: Stratum, knob: Knob, bins: int) -> list[Value]:
         if knob.trait:
             return self._trait_values(stratum, knob)
         return knob.list_centres(*self.limits(stratum, knob), min(bins, knob.bins))
@@ -211,7 +212,7 @@ class DesignSpace:
         bins = self._choose_bins(self.sort_strata(strata))
         values = []
         for knob, value in zip(self.knobs, cell.values, strict=True):
-            centres = self._binned_values(cell.stratum, knob, bins)
+            centres = self._list_bin_values(cell.stratum, knob, bins)
             low, high = self.limits(cell.stratum, knob)
             width = (high - low) / len(centres)
             if knob.trait:
@@ -273,12 +274,12 @@ class DesignSpace:
         ]
         return list(dict.fromkeys(cells))
 
-    def told_cells(self, stratum: Stratum, cells: Iterable[Cell]) -> list[Cell]:
+    def list_stated_cells(self, stratum: Stratum, cells: Iterable[Cell]) -> list[Cell]:
         """The cells of a stratum whose forecast the tokens state: all combinations of `told` of the levels and traits.
 
         With more than MOST_TOLD of them, those among `cells`, the cells of the forecast.
         """
-        ways = [(False, True) if knob.trait else knob.told_values() for knob in self.knobs]
+        ways = [(False, True) if knob.trait else knob.list_stated_values() for knob in self.knobs]
         if math.prod(map(len, ways)) <= MOST_TOLD:
             return [Cell(stratum, values) for values in itertools.product(*ways)]
         mine = (cell for cell in cells if cell.stratum == stratum)
@@ -336,7 +337,7 @@ def _check_strata(strata: Sequence[Stratum]) -> None:
             )
     if len(set(strata)) < len(strata):
         twice = next(stratum for stratum in strata if strata.count(stratum) > 1)
-        raise InputError(f"space: stratum {twice!r:.60} is there twice; name each once")
+        raise InputError(f"space: stratum {twice!r:.60} appears twice; name each once")
 
 
 def _check_names(kind: str, names: Sequence[str]) -> None:
@@ -344,7 +345,7 @@ def _check_names(kind: str, names: Sequence[str]) -> None:
         if not isinstance(name, str) or not name.isidentifier():
             raise InputError(f"space: {kind} {name!r:.60} is not an identifier; choose letters, digits and _")
         if names.count(name) > 1:
-            raise InputError(f"space: {kind} {name!r:.60} is there twice; name each once")
+            raise InputError(f"space: {kind} {name!r:.60} appears twice; name each once")
 
 
 NOISE = 1e-3  # tolerance on the sum of the shares

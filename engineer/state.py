@@ -67,7 +67,11 @@ def read_state(state: Any, space: DesignSpace) -> State:
 def check_cell_of(one: Any, kind: type[Any], space: DesignSpace, where: str) -> None:
     """Raises InputError where something is not of its kind, or not of a cell of the space.
 
-    one: a problem, a group, or what was seen. kind: what it must be. space: of the cell. where: for messages.
+    Args:
+        one: a problem, a group, or what was seen.
+        kind: what it must be.
+        space: of the cell.
+        where: for messages.
     """
     if not isinstance(one, kind):
         raise InputError(f"{where}: {one!r:.60} is no {kind.__name__}; leave it out")

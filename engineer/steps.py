@@ -1,4 +1,4 @@
-"""The steps of a redesign: proposal, rivals, their trial, the test for a rollback, and what is next."""
+"""The steps of a redesign: the proposal, its rivals, their trial, and the next design."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -7,14 +7,13 @@ from typing import Literal
 import msgspec
 
 from lakewright.core_jax import results
-from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
 from lakewright.engineer.difficulty.worth import Worth, estimate_worth
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence.evidence import CellGroups, Evidence
-from lakewright.engineer.guard import Bounds, GuardSettings, GuardVerdict, judge_delta
+from lakewright.engineer.guard import Bounds, GuardSettings, GuardVerdict, project_delta
 from lakewright.engineer.proposal import Proposal, Teacher
 from lakewright.engineer.random_generators import Key, fold_key, split_key
 from lakewright.engineer.space import DesignSpace
@@ -45,8 +44,13 @@ def negotiate(
 ) -> list[Attempt]:
     """Asks until a proposal is not refused, at most `settings.tries` times; the last attempt is what counts.
 
-    teacher: is asked. evidence, design: as in `Teacher.propose`. bounds: the environment. key: consumed. settings: the
-    guard's. proposals: how many deltas are asked for, to be tried side by side.
+    Args:
+        teacher: is asked.
+        evidence, design: as in `Teacher.propose`.
+        bounds: the environment.
+        key: consumed.
+        settings: the guard's.
+        proposals: how many deltas are asked for, to be tried side by side.
 
     Each refusal is in `evidence.refusals` of the next try, and leaves no trace in the teacher's state. Where the
     last is refused too, its verdict holds `design`.
@@ -71,11 +75,14 @@ def negotiate(
 def judge_proposal(proposal: Proposal, design: Design, bounds: Bounds, settings: GuardSettings) -> GuardVerdict:
     """The guard's verdict on a proposal; one without a delta is refused for its own error.
 
-    proposal: of a teacher. design: the current one. bounds, settings: as of `judge_delta`.
+    Args:
+        proposal: of a teacher.
+        design: the current one.
+        bounds, settings: as of `project_delta`.
     """
     if proposal.delta is None:
         return GuardVerdict("refused", [proposal.error], design)
-    return judge_delta(design, proposal.delta, bounds, settings)
+    return project_delta(design, proposal.delta, bounds, settings)
 
 
 def add_rivals(
@@ -89,8 +96,12 @@ def add_rivals(
 ) -> Proposal:
     """The proposal with candidates, `count` deltas in all where there are as many.
 
-    teacher: is asked. proposal: its first one. evidence, design, space: as in `Teacher.propose`. key: consumed.
-    count: of deltas.
+    Args:
+        teacher: is asked.
+        proposal: its first one.
+        evidence, design, space: as in `Teacher.propose`.
+        key: consumed.
+        count: of deltas.
 
     A teacher that generates no tokens is asked again, each time in the state that the proposal left; what it then
     learned is forgotten. What lacks is the first change stretched by STRETCHES.
@@ -145,11 +156,14 @@ def list_rivals(
 ) -> list[Design]:
     """The different designs that a proposal and its candidates lead to, the proposal first.
 
-    verdict: on the proposal. others: the candidates. design: what they change, which is not among them. bounds, guard:
-    as of `judge_delta`.
+    Args:
+        verdict: on the proposal.
+        others: the candidates.
+        design: what they change, which is not among them.
+        bounds, guard: as of `project_delta`.
     """
     rivals: list[Design] = []
-    for found in (verdict.design, *(judge_delta(design, delta, bounds, guard).design for delta in others)):
+    for found in (verdict.design, *(project_delta(design, delta, bounds, guard).design for delta in others)):
         if found != design and found not in rivals:
             rivals.append(found)
     return rivals
@@ -160,8 +174,11 @@ def choose_rivals(
 ) -> tuple[list[Design], list[Worth]]:
     """The rivals that are tried, and what the model expects of them beyond the current design.
 
-    rivals, current: the designs. environment: draws them. known: the forecast. trial: settings; without `prior`
-    the model has no vote.
+    Args:
+        rivals, current: the designs.
+        environment: draws them.
+        known: the forecast.
+        trial: settings; without `prior` the model has no vote.
     """
     if known is None or not trial.prior:
         return list(rivals[: trial.shortlist]), []
@@ -181,7 +198,11 @@ def try_rivals(
 ) -> Trial | None:
     """The trial of rivals against the current design; None where there are none.
 
-    work: what is rolled out. rivals, current: the designs. known: the forecast. made: the original proposal.
+    Args:
+        work: what is rolled out.
+        rivals, current: the designs.
+        known: the forecast.
+        made: the original proposal.
     """
     if not rivals:
         return None
@@ -203,40 +224,3 @@ def group_by_cell(groups: Iterable[tuple[Cell, results.Group]]) -> list[CellGrou
         cells[Cell(cell.stratum, cell.values)].append(group)
     order = sorted(cells.items(), key=lambda item: (isinstance(item[0].stratum, str), item[0]))
     return [CellGroups(cell, results.statistics_of(members)) for cell, members in order]
-
-
-class RollbackSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings of the rollback of a stage."""
-
-    enabled: bool = True
-    """Whether a stage is rolled back whose policy solves significantly fewer held-out boards."""
-    level: Share = 0.05
-    """Significance level of the one-sided McNemar test."""
-    weights: bool = True
-    """Whether the weights go back too, not only the config."""
-
-
-class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Two policies on the same problems: how many only the later solves, and how many only the earlier.
-
-    p_value: the chance of as many lost among those that changed, if each were as likely gained as lost.
-    """
-
-    gained: int
-    lost: int
-    p_value: float
-
-
-def compare_answers(before: Sequence[bool], after: Sequence[bool]) -> Comparison:
-    """The one-sided exact McNemar test (McNemar 1947) on the valid answers of two policies, problem by problem.
-
-    Raises ValueError where the two have unequal numbers of problems.
-    """
-    from scipy.stats import binomtest  # a second to load: settings are read without it
-
-    pairs = list(zip(before, after, strict=True))
-    gained = sum(new and not old for old, new in pairs)
-    lost = sum(old and not new for old, new in pairs)
-    changed = gained + lost
-    p_value = float(binomtest(lost, changed, 0.5, alternative="greater").pvalue) if changed else 1.0
-    return Comparison(gained, lost, p_value)

@@ -1,4 +1,4 @@
-"""Evaluation of a model on certified boards: valid and optimal plans, and failures by type, by map size."""
+"""Evaluation of a model on certified boards: valid and optimal plans, and failures, by map size."""
 
 from collections.abc import Callable
 

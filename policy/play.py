@@ -56,7 +56,7 @@ class TaskStream(abc.ABC, Generic[T]):
 class DrawnTasks(TaskStream[T]):
     """A stream from a function that draws tasks by their places: `draw(first, count)` gives the same ones each time.
 
-    `first` is the place at which the stream begins; to resume a training, it is `boards` of its `kept_place`.
+    `first` is the place at which the stream begins; to resume a training, it is `boards` of its `load_place`.
     """
 
     def __init__(self, draw: Callable[[int, int], Sequence[T]], first: int = 0) -> None:

@@ -7,6 +7,7 @@ import re
 import runpy
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -329,6 +330,44 @@ def test_every_test_says_what_it_asserts():
 def test_every_file_says_what_it_is():
     for file in ALL_FILES:
         assert parsed(file).docstring, f"{file} has no docstring"
+
+
+def list_arguments(function: ast.FunctionDef) -> list[str]:
+    """The names of arguments, without self."""
+    given = function.args
+    names = [argument.arg for argument in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+    return [name for name in names if name not in ("self", "cls")]
+
+
+def public_functions(file: Path) -> Iterator[tuple[ast.FunctionDef, str]]:
+    """The public functions of a file with their docstrings; a constructor has that of its class, too."""
+    tree = tree_of(file)
+    classes = [node for node in tree.body if isinstance(node, ast.ClassDef) and not node.name.startswith("_")]
+    for holder in (tree, *classes):
+        for node in (node for node in holder.body if isinstance(node, ast.FunctionDef)):
+            if node.name == "__init__" or not node.name.startswith("_"):
+                above = (ast.get_docstring(holder) or "") if node.name == "__init__" else ""
+                yield node, f"{above}\n{ast.get_docstring(node) or ''}"
+
+
+def list_unnamed(function: ast.FunctionDef, text: str) -> list[str]:
+    """The arguments that a docstring does not name."""
+    return [name for name in list_arguments(function) if not re.search(rf"\b{name}\b", text)]
+
+
+def is_command(function: ast.FunctionDef) -> bool:
+    """Whether it is a command, whose options may have help of their own."""
+    return any(re.search(r"\.(command|default)\b", ast.unparse(decorator)) for decorator in function.decorator_list)
+
+
+def test_four_arguments_or_more_are_listed_in_the_docstring():
+    long = [(file, *one) for file in FILES for one in public_functions(file) if len(list_arguments(one[0])) > 3]
+    listed = {node.name for _, node, text in long if node.name != "__init__" and not list_unnamed(node, text)}
+    for file, node, text in long:
+        # An overridden method, or a hook of another library, has arguments that are listed elsewhere.
+        elsewhere = is_command(node) or "A hook of" in text or re.search(r"\bAs `", text) or node.name in listed
+        unnamed = list_unnamed(node, text)
+        assert elsewhere or not unnamed, f"{file}:{node.lineno}: {node.name} does not list {', '.join(unnamed)}"
 
 
 def test_the_core_reads_no_training_library():

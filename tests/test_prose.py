@@ -14,8 +14,9 @@ HOUSE = Path(__file__).parents[1]
 WINGS = ("core_jax", "policy", "engineer", "experiments")
 PAGES = [HOUSE / "README.md", *sorted((HOUSE / "docs").glob("*.md")), *sorted((HOUSE / "docs" / "lab").glob("*.md"))]
 FILES = sorted(file for wing in WINGS for file in (HOUSE / wing).rglob("*.py"))
-PRINTING = re.compile(r"InputError|print\w*")  # calls whose texts a user reads
-HELP = ("help", "help_epilogue", "help_on_error")  # arguments that are such texts
+# Files of prompts, which stay as the models that they were measured with were asked.
+PROMPTS = {"engineer/evidence/text_form.py", "engineer/words.py", "engineer/teachers/llm.py"}
+PROSE = re.compile(r"[A-Za-z,]+ [a-z,]+ [a-z]+")  # a string with three words in a row is read by people
 LONGEST_SENTENCE, LONGEST_LINE = 35, 160  # words; letters of a line of a page, tables apart
 
 # Words that are old, mean several things, or make persons of programs.
@@ -47,7 +48,7 @@ BUDGETS = {
 
 
 class Text(NamedTuple):
-    """A text of the project. kind: page, lab, docstring or message. where: its file and line."""
+    """A text of the project. kind: page, lab, docstring, message, or template (several lines). where: its line."""
 
     kind: str
     where: str
@@ -82,18 +83,29 @@ def blank(found: re.Match[str]) -> str:
 
 
 def code_texts(file: Path) -> Iterator[Text]:
-    """The docstrings of a file, and the texts that its calls print."""
-    place = file.relative_to(HOUSE)
-    for node in ast.walk(ast.parse(file.read_text())):
+    """The docstrings of a file, and its strings: messages, help, titles of charts."""
+    place, tree = file.relative_to(HOUSE), ast.parse(file.read_text())
+    quiet = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}  # docstrings, read as such
+    for node in ast.walk(tree):
         if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
             returns = getattr(node, "returns", None)
             asks = isinstance(returns, ast.Name) and returns.id == "bool"
             where = f"{place}:{getattr(node, 'lineno', 1)}"
             yield Text("docstring", where, strip_code(ast.get_docstring(node) or ""), asks)
             yield from (Text("message", where, strip_code(text)) for text in name_texts(node.body))
-        elif isinstance(node, ast.Call):
-            for part in printed_parts(node):
-                yield Text("message", f"{place}:{node.lineno}", part)
+        elif (
+            isinstance(node, ast.Constant)
+            and is_prose(node.value)
+            and id(node) not in quiet
+            and str(place) not in PROMPTS
+        ):
+            text = str(node.value)
+            yield Text("template" if "\n" in text else "message", f"{place}:{node.lineno}", text)
+
+
+def is_prose(value: object) -> bool:
+    """Return True if a constant is a string that people read."""
+    return isinstance(value, str) and bool(PROSE.search(value))
 
 
 def name_texts(body: list[ast.stmt]) -> Iterator[str]:
@@ -107,16 +119,6 @@ def name_texts(body: list[ast.stmt]) -> Iterator[str]:
 def strip_code(docstring: str) -> str:
     """A docstring without indented formulas and code in backquotes."""
     return re.sub(r"`[^`]*`", "`", re.sub(r"(?m)^ {4}.*$", "", docstring))
-
-
-def printed_parts(call: ast.Call) -> Iterator[str]:
-    """The literal texts of a call that prints, or of its arguments that are help."""
-    read = list(call.args) if PRINTING.fullmatch(ast.unparse(call.func).rpartition(".")[2]) else []
-    read += [argument.value for argument in call.keywords if argument.arg in HELP]
-    for argument in read:
-        for node in ast.walk(argument):
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                yield node.value
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -161,7 +163,7 @@ COUNTED: dict[str, Callable[[], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("kind", ["page", "lab", "docstring", "message"])
+@pytest.mark.parametrize("kind", ["page", "lab", "docstring", "message", "template"])
 def test_no_text_has_a_wrong_word(kind):
     wrong = found(WRONG, kind)
     assert not wrong, "say it in plain words:\n" + "\n".join(wrong)

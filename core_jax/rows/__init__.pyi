@@ -27,7 +27,7 @@ from .row import check_plan as check_plan
 from .row import find_distance as find_distance
 from .row import fingerprint as fingerprint
 from .row import symmetric_fingerprint as symmetric_fingerprint
-from .solving import drawn_columns as drawn_columns
+from .solving import columns_in_turn as columns_in_turn
 from .solving import rows_in_turn as rows_in_turn
 from .solving import rows_of as rows_of
 from .solving import solve_columns as solve_columns

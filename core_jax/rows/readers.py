@@ -16,7 +16,7 @@ from lakewright.core_jax.rows.column_checks import good_rows
 from lakewright.core_jax.rows.columns import columns_of, records_of
 from lakewright.core_jax.rows.json_lines import parse_lines
 from lakewright.core_jax.rows.row import BENCHMARK_COLUMNS, BENCHMARK_FIELDS, SCHEMA, Row
-from lakewright.core_jax.support.decoding import convert, repeated_key
+from lakewright.core_jax.support.decoding import convert, find_repeated_key
 
 FEW = 32  # rows among which the bad ones are looked for one by one
 R = TypeVar("R", bound=msgspec.Struct)
@@ -192,8 +192,8 @@ def _line_decoder(kind: type[R]) -> Callable[[bytes], R]:
     def decode_once(line: bytes) -> R:
         row = whole(line)
         # Rows hold no objects, so as many colons after quotes as keys leave no room for a second of one.
-        if line.count(b'":') != len(fields(line)) and repeated_key(line) is not None:
-            raise msgspec.ValidationError("a key is there twice")
+        if line.count(b'":') != len(fields(line)) and find_repeated_key(line) is not None:
+            raise msgspec.ValidationError("a key appears twice")
         return row
 
     return decode_once
@@ -206,7 +206,7 @@ def _decode_carefully(raw: Any, kind: type[R], place: str) -> R | InputError:
             line, raw = raw, msgspec.json.decode(raw)
         except _REFUSED as error:
             return InputError(f"{place}: not JSON ({error}); one object a line")
-        if (twice := repeated_key(line)) is not None:
+        if (twice := find_repeated_key(line)) is not None:
             return InputError(f"{place}: has {twice!r:.60} twice; keep one of them")
     if isinstance(raw, dict) and issubclass(kind, Row):
         ignored = BENCHMARK_COLUMNS.difference(kind.__struct_fields__)

@@ -1,4 +1,4 @@
-"""The row: one board with its labels, what makes it a good one, and its identity."""
+"""The row: one board with its labels, their checks, and its identity."""
 
 import hashlib
 import math

@@ -24,10 +24,10 @@ def rows_of(batches: dict[int, Batch], config: EnvConfig) -> list[Row]:
 
 def rows_in_turn(made: Sequence[dict[int, Batch]], configs: Sequence[EnvConfig]) -> list[Row]:
     """The rows of a set that configs have a board each of in turn, in its order."""
-    return _to_rows(drawn_columns(made, configs))
+    return _to_rows(columns_in_turn(made, configs))
 
 
-def drawn_columns(made: Sequence[dict[int, Batch]], configs: Sequence[EnvConfig]) -> pa.RecordBatch:
+def columns_in_turn(made: Sequence[dict[int, Batch]], configs: Sequence[EnvConfig]) -> pa.RecordBatch:
     """As `rows_in_turn`, in columns."""
     parts = [part for pair in zip(made, configs, strict=True) for part in _columns_by_size(*pair)]
     batch = pa.concat_batches([columns for _, columns in parts])

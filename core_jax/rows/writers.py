@@ -1,4 +1,4 @@
-"""Files of rows: whole or not at all, and laid out the same in whatever batches the rows came."""
+"""Writers of files of rows: a file appears whole or not at all, and its layout does not depend on the batches."""
 
 import contextlib
 import itertools

@@ -49,8 +49,7 @@ def solve(
         makespan_plans: whether to return `makespan_moves` too.
         budget: conflicts of the satisfiability solver for four or more agents, after which a board stays undecided.
         wanted: bool [B], or None. If `wait_required[b]` of a board of three or more agents differs from it, makespan
-            and
-            plan of b may be omitted (-1, empty).
+            and plan of b may be omitted (-1, empty).
 
     Returns: `Labels` of numpy arrays with leading axis B.
     """

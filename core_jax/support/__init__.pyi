@@ -21,12 +21,12 @@ from .decoding import Share as Share
 from .decoding import Team as Team
 from .decoding import Weight as Weight
 from .decoding import convert as convert
+from .decoding import find_repeated_key as find_repeated_key
 from .decoding import first_repeated as first_repeated
 from .decoding import one_of as one_of
 from .decoding import read_config as read_config
 from .decoding import read_raw as read_raw
 from .decoding import refuse_pipe as refuse_pipe
-from .decoding import repeated_key as repeated_key
 from .decoding import toml_table as toml_table
 from .digests import LISTING as LISTING
 from .digests import check_digest as check_digest

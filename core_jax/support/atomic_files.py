@@ -20,11 +20,11 @@ LOCKS = Path("/proc/locks")  # what Linux lists
 
 
 @contextlib.contextmanager
-def replacing(path: str | Path, writer: str = "") -> Iterator[Path]:
+def replacing(path: str | Path, writer: str = "", synchronized: bool = True) -> Iterator[Path]:
     """Yields a path next to `path` to write to; on success it replaces `path`, otherwise it is removed.
 
-    writer: distinguishes processes that may write the same file at the same time. An OSError without a file name, such
-    as that of a full disk, gets the name of this file.
+    writer: distinguishes processes that may write the same file at the same time. synchronized: False for a file that
+    a power cut may empty. An OSError without a file name, such as that of a full disk, gets the name of this file.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -32,8 +32,11 @@ def replacing(path: str | Path, writer: str = "") -> Iterator[Path]:
     try:
         with _name_errors(path):
             yield beside
-            _sync_path(beside)
-            rename(beside, path)
+            if synchronized:
+                _sync_path(beside)
+                rename(beside, path)
+            else:
+                os.replace(beside, path)
     finally:
         beside.unlink(missing_ok=True)
 

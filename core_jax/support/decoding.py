@@ -64,7 +64,7 @@ def read_raw(path: str | Path) -> Any:
         if path.suffix == ".toml":
             return toml_table(data.decode(), str(path))
         found = msgspec.json.decode(data)
-        if (twice := repeated_key(data)) is not None:
+        if (twice := find_repeated_key(data)) is not None:
             raise InputError(f"{path}: has {twice!r:.60} twice; keep one of them")
         return found
     except (msgspec.DecodeError, tomllib.TOMLDecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -85,7 +85,7 @@ def refuse_pipe(path: Path) -> None:
         raise InputError(f"{path}: is a pipe, which is read only once; save it to a file first")
 
 
-def repeated_key(text: bytes) -> str | None:
+def find_repeated_key(text: bytes) -> str | None:
     """The first key that an object in a text of JSON has twice, of which readers see only the last; None without one.
 
     Raises ValueError or RecursionError where it is not JSON, or too deep.

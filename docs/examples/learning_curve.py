@@ -21,7 +21,7 @@ from lakewright.policy.codecs import TokensCodec
 from lakewright.policy.evaluation import evaluate
 from lakewright.policy.models import load_checkpoint
 from lakewright.policy.tasks import Task, task_of
-from lakewright.policy.training import kept_place
+from lakewright.policy.training import load_place
 
 HORIZON = 64  # steps of the longest plan, as in `benchmark eval`
 AVERAGED = "averaged."  # the weights that count
@@ -35,7 +35,7 @@ def main() -> None:
     play = BoardPlay(TokensCodec(tokenizer), HORIZON)
     tasks = [task_of(row) for row in read_all(Path(benchmark))]
     for copy in copies:
-        place = kept_place(Path(copy))
+        place = load_place(Path(copy))
         with safe_open(copy, "pt") as file:
             weights = {name: file.get_tensor(AVERAGED + name) for name, _ in model.named_parameters()}
         model.load_state_dict(weights, strict=False)

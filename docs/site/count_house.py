@@ -18,8 +18,15 @@ ROOT = Path(__file__).parents[2]
 WINGS = ("core_jax", "policy", "engineer", "experiments")
 GUEST = "_lakewright/"
 SHORT = 30  # lines
+# Rooms for what the product could not do at commit c28e1fc: other people's trainers, clusters, any environment and its
+# check, the reading test, and damaged files.
+LATER_ROOMS = (
+    *("experiments/trainers/", "experiments/executors/", "experiments/environments/", "experiments/reading/"),
+    *("experiments/corruption/", "engineer/testing/", "engineer/reading/"),
+)
 FIGURES: dict[str, Callable[[Mapping[str, str]], str]] = {
     "files": lambda files: str(len(_python(files))),
+    "files without later rooms": lambda files: str(len(_python(_drop_later(files)))),
     "files without __init__": lambda files: str(len(_own_files(files))),
     "median lines of those": lambda files: f"{statistics.median(map(_count_lines, _own_files(files))):g}",
     f"of those up to {SHORT} lines": lambda files: str(sum(_count_lines(text) <= SHORT for text in _own_files(files))),
@@ -65,6 +72,10 @@ def _run_git(*words: str) -> str:
 
 def _python(files: Mapping[str, str]) -> list[str]:
     return [text for name, text in files.items() if name.endswith(".py")]
+
+
+def _drop_later(files: Mapping[str, str]) -> dict[str, str]:
+    return {name: text for name, text in files.items() if not name.startswith(LATER_ROOMS)}
 
 
 def _own_files(files: Mapping[str, str]) -> list[str]:

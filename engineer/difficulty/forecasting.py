@@ -40,7 +40,11 @@ def measure_calibration(
 ) -> Calibration | None:
     """The calibration of `model` on cells drawn after it was fitted; None where none were.
 
-    model: the forecast's. constant: the prediction of the baseline. drawn: outcomes since. space: that of the cells.
+    Args:
+        model: the forecast's.
+        constant: the prediction of the baseline.
+        drawn: outcomes since.
+        space: that of the cells.
     """
     if not drawn:
         return None
@@ -126,9 +130,14 @@ def make_forecast(
 ) -> Forecast:
     """The forecast from all groups so far, those of age 0 being new since `before`.
 
-    design: what problems were drawn from. observations: the groups. held_out: what the policy is judged on. settings:
-    how the model is fitted. space: that of the design. before: the forecast one stage earlier. tested: outcomes on
-    held-out problems; the model is fitted to them, too, and everything else is of the groups.
+    Args:
+        design: what problems were drawn from.
+        observations: the groups.
+        held_out: what the policy is judged on.
+        settings: how the model is fitted.
+        space: that of the design.
+        before: the forecast one stage earlier.
+        tested: outcomes on held-out problems; the model is fitted to them, too, and everything else is of the groups.
     """
     model = fit_model([*observations, *tested], settings, space)
     weights = [(settings.decay**seen.age * seen.groups, seen.success / seen.groups) for seen in observations]
@@ -149,7 +158,11 @@ def predict_grid(
 ) -> list[CellForecast]:
     """The model's predictions for the cells of `DesignSpace.forecast_cells`.
 
-    design: gives the strata and the givens. model: predicts. space: that of the design. observations: groups so far.
+    Args:
+        design: gives the strata and the givens.
+        model: predicts.
+        space: that of the design.
+        observations: groups so far.
     """
     cells = space.forecast_cells(design)
     seen = dict.fromkeys(cells, 0)

@@ -142,7 +142,11 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def sample(self, cells: Sequence[Cell], space: DesignSpace, rng: np.random.Generator, count: int) -> Sample:
         """P(valid) of cells under weights drawn from the posterior.
 
-        cells: with their givens. space: that of the cells. rng: consumed. count: how many weights are drawn.
+        Args:
+            cells: with their givens.
+            space: that of the cells.
+            rng: consumed.
+            count: how many weights are drawn.
         """
         weights = rng.multivariate_normal(np.array(self.weights), np.array(self.covariance), count, method="eigh")
         success = _apply_logistic(weights @ compute_features(cells, space, self.by_size).T)

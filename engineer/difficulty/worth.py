@@ -27,7 +27,11 @@ class Worth(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def estimate_worth(model: DifficultyModel, mix: Mix, space: DesignSpace, current: Mix | None = None) -> Worth:
     """The worth of a mix of cells, or with `current` how much more it is worth than that; equal chances for all.
 
-    model: the posterior. mix: the shares of the design's cells. space: that of the cells. current: another mix.
+    Args:
+        model: the posterior.
+        mix: the shares of the design's cells.
+        space: that of the cells.
+        current: another mix.
     """
     cells, shares = list(mix), np.array(list(mix.values()))
     if current is not None:
@@ -39,7 +43,11 @@ def estimate_worth(model: DifficultyModel, mix: Mix, space: DesignSpace, current
 def estimate_diminishing_worth(known: Forecast, mix: Mix, power: float, space: DesignSpace) -> float:
     """sum_c v_c h_c^(1/power) q_c^(1 - 1/power): the more of the data q_c a cell has, the less more of them adds.
 
-    known: the forecast. mix: the cells of the design with their shares. power: see below. space: that of the cells.
+    Args:
+        known: the forecast.
+        mix: the cells of the design with their shares.
+        power: see below.
+        space: that of the cells.
 
     c are strata with each combination of traits, v_c is what the model expects of the mix's problems there, and h_c the
     share of the held-out problems. The best q_c are in proportion to h_c v_c^power, the rule of the teacher

@@ -78,7 +78,7 @@ class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 
 def read_evidence(raw: Any, where: str, forms: Mapping[int, Callable[[Any], Any]] = MappingProxyType({})) -> Evidence:
-    """Evidence from plain JSON values. forms: by their version, what turns other forms that are read into today's.
+    """Evidence from plain JSON values. forms: functions by version that convert earlier forms to the current one.
 
     Raises InputError naming `where`, also on evidence of a version that is not read.
     """

@@ -46,7 +46,7 @@ def evidence_tokens(evidence: Evidence, space: DesignSpace) -> list[str]:
     module left out has no token. Of the training the rollouts are shown, a cell being its stratum, 0 or 10 for each
     trait, and in tenths informative groups, valid answers and mean reward; of what was sampled the knobs, the
     acceptance and what the environment measures; of a case its stratum, failure and place; of the forecast P(valid) in
-    tenths of the cells that `DesignSpace.told_cells` lists. Numbers of problems and settings have no words.
+    tenths of the cells that `DesignSpace.list_stated_cells` lists. Numbers of problems and settings have no words.
     """
     words = vocabulary_of(space)
     tokens = [GUIDED] if evidence.guideline else []
@@ -149,7 +149,7 @@ def _encode_forecast(forecast: Forecast, space: DesignSpace) -> list[str]:
     p = {found.cell: found.p for found in forecast.grid}
     tokens = []
     for stratum in space.sort_strata({cell.stratum for cell in p}):
-        told = (bucket_token(p[cell]) if cell in p else UNKNOWN for cell in space.told_cells(stratum, p))
+        told = (bucket_token(p[cell]) if cell in p else UNKNOWN for cell in space.list_stated_cells(stratum, p))
         tokens += [FORECAST, vocabulary_of(space).stratum_token(stratum), *told]
     return tokens
 

@@ -110,8 +110,14 @@ def ask_in_form(
 ) -> Answer:
     """The answer of a reader to the question what of `design` to change, asked in a form.
 
-    form: of the question. reader: the model. evidence: outcomes or a forecast. design: the current one. space: of the
-    design. solved: from which examples are taken. columns: of which a form of one decision asks; without any all.
+    Args:
+        form: of the question.
+        reader: the model.
+        evidence: outcomes or a forecast.
+        design: the current one.
+        space: of the design.
+        solved: from which examples are taken.
+        columns: of which a form of one decision asks; without any all.
     """
     if form.asks == "one":
         return _ask_one_by_one(form, reader, evidence, design, space, solved, columns)
@@ -129,7 +135,9 @@ def write_question(
 ) -> tuple[list[Message], dict[str, Any]]:
     """The question of a form that asks for all changes at once, and the schema of its answer.
 
-    form: of the question. evidence, design, space: what it is about.
+    Args:
+        form: of the question.
+        evidence, design, space: what it is about.
     """
     if form.asks == "delta":
         import jax
@@ -153,8 +161,11 @@ def write_decision(
 ) -> list[Message]:
     """The question of a form for one decision: more or less of a column of a stratum.
 
-    form: of the question. evidence, design, space: what it is about. place: the stratum and the column. before: text of
-    solved examples.
+    Args:
+        form: of the question.
+        evidence, design, space: what it is about.
+        place: the stratum and the column.
+        before: text of solved examples.
     """
     content = f"{before}{_write_decision(form, evidence, place, design, space)}"
     return _make_messages(content, evidence, form, space)
@@ -251,7 +262,7 @@ def _list_facts(evidence: Evidence, design: Design, space: DesignSpace) -> dict[
     for stratum in space.sort_strata(design.strata):
         if evidence.forecast:
             p = {one.cell: one.p for one in evidence.forecast.grid}
-            cells = [cell for cell in space.told_cells(stratum, p) if cell in p]
+            cells = [cell for cell in space.list_stated_cells(stratum, p) if cell in p]
             parts = [_Fact(_name_values(cell.values, space), p[cell]) for cell in cells]
             found[stratum] = [_Fact("", float(np.mean([part.success for part in parts]))), *parts] if parts else []
         else:

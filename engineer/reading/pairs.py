@@ -60,8 +60,11 @@ class Pair(NamedTuple):
 def draw_pairs(environment: Environment, count: int, seed: int, strata: int = STRATA) -> list[Pair]:
     """`count` pairs of evidence that no policy had to be trained for.
 
-    environment: gives the space, and its own first design what that does not say. count: how many. seed: of all chance.
-    strata: how many strata a design has, at most.
+    Args:
+        environment: gives the space, and its own first design what that does not say.
+        count: how many.
+        seed: of all chance.
+        strata: how many strata a design has, at most.
 
     In turn the outcomes of two strata are exchanged, and the forecasts of all strata reversed in order. Figures come
     from a difficulty model whose weights are drawn. A pair decides at least one share. Raises InputError where the
@@ -104,7 +107,10 @@ def draw_question(
 ) -> tuple[Design, Evidence]:
     """An even design of some strata and evidence about it, as those of pairs.
 
-    kind: what is shown. environment, strata: as for `draw_pairs`. rng: consumed.
+    Args:
+        kind: what is shown.
+        environment, strata: as for `draw_pairs`.
+        rng: consumed.
     """
     design = _draw_even_design(environment, strata, rng)
     truth = draw_forecast(design, environment.space, rng, FITTED)

@@ -10,7 +10,7 @@ from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.worth import Mix, estimate_worth
 from lakewright.engineer.environment import Environment
-from lakewright.engineer.guard import GuardSettings, judge_delta
+from lakewright.engineer.guard import GuardSettings, project_delta
 from lakewright.engineer.reading.forms import Answer, make_steps, name_place
 from lakewright.engineer.reading.pairs import RULES, Pair, list_signs
 from lakewright.engineer.space import DesignSpace
@@ -134,7 +134,7 @@ class _Roomy(NamedTuple):
 
 
 def _apply_delta(design: Design, delta: Delta | None, environment: Environment) -> Design:
-    return judge_delta(design, delta, _Roomy(environment.space), GUARD).design if delta is not None else design
+    return project_delta(design, delta, _Roomy(environment.space), GUARD).design if delta is not None else design
 
 
 def _calibrate(

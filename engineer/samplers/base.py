@@ -43,9 +43,13 @@ class Sampler(Protocol):
     """Chooses the problems of a stage, where they are drawn; learns from the stage's training rollouts on them."""
 
     def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
-        """`count` problems to train on; the state does not change.
+        """Problems to train on; the state does not change.
 
-        fresh: draws new problems. score: rolls the policy out on problems. key: the only source of chance, consumed.
+        Args:
+            count: how many.
+            fresh: draws new problems.
+            score: rolls the policy out on problems.
+            key: the only source of chance, consumed.
         """
 
     def learn(self, rollouts: Sequence[Rollout], stage: int, environment: Environment) -> None:

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import msgspec
 
 from lakewright.core_jax.support import Count, one_of
-from lakewright.engineer.plugins import checked_options, load_class
+from lakewright.engineer.plugins import check_options, load_class
 from lakewright.engineer.samplers.base import Sampler
 
 ROOM = "lakewright.engineer.samplers"
@@ -40,4 +40,4 @@ class SamplerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def make_sampler(name: str, options: Mapping[str, Any]) -> Sampler:
     """The sampler of that name. Raises InputError on an unknown name or option, or a value outside its range."""
     kind = load_class(name, SAMPLERS, "sampler", METHODS)
-    return kind(**checked_options("options", name, kind, options))
+    return kind(**check_options("options", name, kind, options))

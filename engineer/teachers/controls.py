@@ -91,12 +91,12 @@ class DomainRandomisationTeacher(Stateful):
         for stratum, share in zip(space.sort_strata(design.strata), shares, strict=True):
             rows[stratum] = {space.share.name: share}
             for knob in space.knobs:
-                rows[stratum][knob.name] = float(rng.uniform(*_drawn_range(stratum, knob, space)))
+                rows[stratum][knob.name] = float(rng.uniform(*_find_range(stratum, knob, space)))
         ordered = {stratum: rows[stratum] for stratum in design.strata}
         return propose_rows(design, normalize_rows(ordered, space), "drawn uniformly from the box", space)
 
 
-def _drawn_range(stratum: Stratum, knob: Knob, space: DesignSpace) -> tuple[float, float]:
+def _find_range(stratum: Stratum, knob: Knob, space: DesignSpace) -> tuple[float, float]:
     """The range of a knob; of a trait all shares, as the guard knows which are legal."""
     return (0.0, 1.0) if knob.trait else space.limits(stratum, knob)
 

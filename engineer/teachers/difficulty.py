@@ -71,7 +71,7 @@ class DifficultyTeacher(Stateful):
 
 
 class ForecastTeacher(Stateful):
-    """q_c ~ v_c^power r_c over the cells c of which evidence in tokens tells the forecast (`DesignSpace.told_cells`).
+    """q_c ~ v_c^power r_c over the cells c whose forecast is stated in tokens (`DesignSpace.list_stated_cells`).
 
     v_c is p (1 - p), or 1 - p where the model's objective is the regret, p being the forecast's P(valid); r_c is the
     largest p of the cells that differ from c in their traits alone, to the power of the model's reach. So it is the
@@ -120,7 +120,7 @@ class ForecastTeacher(Stateful):
 def _list_told(known: Forecast, design: Design, space: DesignSpace) -> dict[Cell, float]:
     """P(valid) of the cells that the tokens of the evidence tell."""
     p = {found.cell: found.p for found in known.grid}
-    told = {cell for stratum in design.strata for cell in space.told_cells(stratum, p)}
+    told = {cell for stratum in design.strata for cell in space.list_stated_cells(stratum, p)}
     return {cell: success for cell, success in p.items() if cell in told}
 
 

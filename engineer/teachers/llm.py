@@ -62,7 +62,11 @@ Ask = Callable[[list[Message], dict[str, Any], int], Reply]
 class LlmTeacher(Stateful):
     """Asks `ask` for `proposals` answers; the first that can be used is the delta, the others are tried with it.
 
-    inline: whether the reasoning is a part of the JSON, for servers that let a model write nothing else.
+    Args:
+        ask: asks the model.
+        settings: what it is shown of the evidence.
+        proposals: how many answers are asked for.
+        inline: whether the reasoning is a part of the JSON, for servers that let a model write nothing else.
     """
 
     def __init__(self, ask: Ask, settings: EvidenceSettings, proposals: int = 1, inline: bool = False) -> None:
@@ -105,8 +109,11 @@ def ask_about(
 ) -> Asked:
     """The question to a model about the evidence, with the schema of its answer.
 
-    evidence, design, space: as in `Teacher.propose`. settings: what is shown. key: draws what the view of the evidence
-    shows. inline: as in `LlmTeacher`.
+    Args:
+        evidence, design, space: as in `Teacher.propose`.
+        settings: what is shown.
+        key: draws what the view of the evidence shows.
+        inline: as in `LlmTeacher`.
     """
     modules = settings.chosen()
     view = show_evidence(evidence, modules, key)
@@ -120,6 +127,12 @@ def answer_schema(strata: Sequence[Stratum], space: DesignSpace, *, inline: bool
     """The JSON schema of an answer for some strata: changes in whole steps, texts of bounded length.
 
     All fields are required and no others allowed, as strict servers demand; `parse_answer` is more lenient.
+
+    Args:
+        strata: those that may be changed.
+        space: that of the design.
+        inline: whether the reasoning is a field.
+        summary: whether a summary of the round is a field.
     """
     changes = {column.name: {"enum": _list_steps(column)} for column in space.columns}
     edit = object_schema({"reason": _line_schema(REASON), **changes})

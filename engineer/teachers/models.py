@@ -22,8 +22,8 @@ from lakewright.engineer.teachers.self import (
 class Tools:
     """A trainer's functions for teachers: its evidence settings, and the way in which their model is asked.
 
-    That is `decode` for a model that speaks tokens, `ask` for one that speaks language; `sample` and `sample_json` for
-    those that are trained on their answers too. proposals, inline: as in `LlmTeacher`.
+    That is `decode` for a model that answers in tokens, `ask` for a language model; `sample` and `sample_json` where
+    it is trained on its answers too. proposals, inline: as in `LlmTeacher`.
     """
 
     evidence: EvidenceSettings = dataclasses.field(default_factory=EvidenceSettings)

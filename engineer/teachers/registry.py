@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.plugins import checked_options, load_class
+from lakewright.engineer.plugins import check_options, load_class
 
 if TYPE_CHECKING:  # names are read without what teachers need
     from lakewright.engineer.proposal import Teacher
@@ -68,7 +68,7 @@ def check_teacher(name: str, options: Mapping[str, Any], space: "DesignSpace | N
     where it cannot work with the space.
     """
     make = load_class(name, TEACHERS, "teacher", METHODS)
-    checked = checked_options("teacher_options", name, make, options)
+    checked = check_options("teacher_options", name, make, options)
     if not _needs_tools(make):
         teacher = make(**checked)  # which knows what options go together
         if space is not None:

@@ -87,7 +87,10 @@ def _choose_failure(tally: Tally, space: DesignSpace) -> str:
 def can_step(stratum: Stratum, row: Row, column: Knob, stride: int, space: DesignSpace) -> bool:
     """Return True if `stride` steps leave a value of a stratum's row inside its range there, float noise aside.
 
-    stratum, row: which, and its values. column, stride: what moves, by how many steps. space: that of the row.
+    Args:
+        stratum, row: which, and its values.
+        column, stride: what moves, by how many steps.
+        space: that of the row.
 
     The range of a trait is 0 to 1: which problems can be drawn is the guard's decision.
     """
@@ -100,7 +103,11 @@ def make_step_edit(
 ) -> Edit | None:
     """The edit of a stratum by some steps a column, without those that do not fit; None if nothing is left.
 
-    stratum, row: which, and its values. strides: steps by column. reason: of the edit. space: that of the row.
+    Args:
+        stratum, row: which, and its values.
+        strides: steps by column.
+        reason: of the edit.
+        space: that of the row.
     """
     changes = {
         column.name: strides[column.name] * column.step

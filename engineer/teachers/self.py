@@ -11,7 +11,7 @@ from lakewright.engineer.evidence.evidence import Evidence, show_evidence
 from lakewright.engineer.evidence.modules import EvidenceSettings, fit_to_budget
 from lakewright.engineer.evidence.token_form import evidence_tokens, read_tokens
 from lakewright.engineer.evidence.vocabulary import DeltaGrammar
-from lakewright.engineer.proposal import Proposal, Spoken, Stateful
+from lakewright.engineer.proposal import AnswerTokens, Proposal, Stateful
 from lakewright.engineer.random_generators import Key, numpy_rng, split_key
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers.llm import Message, Reply, ask_about, parse_answer, prompt_text, propose_replies
@@ -54,14 +54,14 @@ Sample = Callable[[list[str], Allowed, int], list[list[str]]]
 """Samples a group of answers: prompt tokens, the function prefix -> allowed next tokens, and a seed."""
 
 
-class Said(NamedTuple):
+class SampledAnswers(NamedTuple):
     """A group of answers of a language model: as its tokens, with those of the prompt, and as texts."""
 
-    spoken: Spoken
+    tokens: AnswerTokens
     texts: list[str]
 
 
-SampleJson = Callable[[list[Message], dict[str, Any], int], Said]
+SampleJson = Callable[[list[Message], dict[str, Any], int], SampledAnswers]
 """Samples a group of answers in JSON: messages, the schema of an answer, and a seed."""
 A = TypeVar("A")
 
@@ -109,10 +109,10 @@ class SelfTrainedLlmTeacher(Stateful):
         """The checkpoint's deltas; with an error where no answer makes one."""
         showing, asking = split_key(key)
         messages, schema, cut = ask_about(evidence, design, space, self.settings, showing)
-        spoken, texts = self.sample(messages, schema, int(numpy_rng(asking).integers(2**31)))
-        replies = [Reply(text, len(answer)) for text, answer in zip(texts, spoken.answers, strict=True)]
+        tokens, texts = self.sample(messages, schema, int(numpy_rng(asking).integers(2**31)))
+        replies = [Reply(text, len(answer)) for text, answer in zip(texts, tokens.answers, strict=True)]
         proposal = propose_replies(replies, space)
-        return msgspec.structs.replace(proposal, prompt=prompt_text(messages), cut=cut, spoken=spoken)
+        return msgspec.structs.replace(proposal, prompt=prompt_text(messages), cut=cut, spoken=tokens)
 
 
 def read_token_answers(answers: Sequence[Sequence[str]], space: DesignSpace) -> list[Delta | InputError]:

@@ -51,13 +51,14 @@ def find_faults(
 ) -> Report:
     """The report on an environment, with its faults.
 
-    environment: what is tried.
-    seconds: for all properties, after every stratum, bound and bin was drawn once.
-    limit: of one call of the environment, seconds.
-    maker: the words from which another process makes the environment, see `redraw`; by default those of its class.
-    name: for the report; by default that of the class.
-    tick: called several times a second.
-    share: gives parts of the check to other processes, which make the environment by `maker`; by default none are.
+    Args:
+        environment: what is tried.
+        seconds: for all properties, after every stratum, bound and bin was drawn once.
+        limit: of one call of the environment, seconds.
+        maker: the words from which another process makes the environment, see `redraw`; by default those of its class.
+        name: for the report; by default that of the class.
+        tick: called several times a second.
+        share: gives parts of the check to other processes, which make the environment by `maker`; by default none are.
 
     Raises InputError where the environment is none, or the machine cannot copy a process.
     """

@@ -96,12 +96,13 @@ def try_parts(
 ) -> Joined:
     """All properties but the comparison with another process.
 
-    environment: what is tried.
-    maker: the words from which other processes make it.
-    slices: seconds for the cells.
-    seconds: for the other properties.
-    limit: of one call, seconds.
-    share: gives the parts to other processes.
+    Args:
+        environment: what is tried.
+        maker: the words from which other processes make it.
+        slices: seconds for the cells.
+        seconds: for the other properties.
+        limit: of one call, seconds.
+        share: gives the parts to other processes.
     """
     properties = Properties(environment, Calls(mmap.mmap(-1, ROOM), limit), Report(environment=""), {})
     starts = range(0, len(properties.listed), SLICE)

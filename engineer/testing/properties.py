@@ -13,7 +13,7 @@ from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import encode_delta, read_answer
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.environment import Environment, Problem
-from lakewright.engineer.guard import GuardSettings, judge_delta
+from lakewright.engineer.guard import GuardSettings, project_delta
 from lakewright.engineer.space import DesignSpace, check_design
 from lakewright.engineer.testing.isolation import CallError, Calls
 from lakewright.engineer.testing.report import Fault, Report
@@ -32,7 +32,11 @@ CROSS_SECONDS = 3.0  # of drawing, for the cases that another process draws too
 class Properties:
     """The properties of one environment, each tried until a moment in time; what is measured goes into `report`.
 
-    given: the values of the givens, by name.
+    Args:
+        environment: what is tried.
+        calls: limits its calls in time.
+        report: gets what is measured.
+        given: the values of the givens, by name.
     """
 
     def __init__(self, environment: Environment, calls: Calls, report: Report, given: dict[str, float]) -> None:
@@ -227,7 +231,7 @@ class Properties:
             design, delta = case
             _check_round_trips(design, delta, self.space)
             settings = GuardSettings(floor=min(GuardSettings().floor, 1 / len(design.strata)))
-            found = judge_delta(design, delta, self.bounds, settings).design
+            found = project_delta(design, delta, self.bounds, settings).design
             try:
                 check_design(found, self.space)
             except InputError as error:

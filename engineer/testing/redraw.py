@@ -1,4 +1,4 @@
-"""A program: draws problems again in a process of its own, with other hashes of texts, for `check_environment`.
+"""A program that draws problems again in its own process, with another hash seed, for `check_environment`.
 
 `python -m lakewright.engineer.testing.redraw MAKER [ARGUMENT]`: `MAKER` is a class or function, `FILE.py:Class` or
 `module:function`, that gives the environment. Standard input has the draws in JSON, standard output gets the problems.
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> None:
     The clock is a year ahead, so that a generator that reads it is found.
     """
     output = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what the environment prints is no answer
+    os.dup2(2, 1)  # so that what the environment prints is not read as an answer
     now = time.time
     time.time = lambda: now() + YEAR
     maker, *rest = arguments

@@ -49,13 +49,14 @@ def find_smallest(
 ) -> Fault | None:
     """The fault with the smallest case in which `attempt` raises CallError; None where it never does.
 
-    name: of the property.
-    examples: tried first, small ones first.
-    strategy: of further cases, which hypothesis tries and shrinks.
-    attempt: the trial of a case.
-    show: a case for people.
-    until: by `time.monotonic`; after it nothing new is tried, except for the first example and LEAST cases.
-    most: cases of the strategy, at most.
+    Args:
+        name: of the property.
+        examples: tried first, small ones first.
+        strategy: of further cases, which hypothesis tries and shrinks.
+        attempt: the trial of a case.
+        show: a case for people.
+        until: by `time.monotonic`; after it nothing new is tried, except for the first example and LEAST cases.
+        most: cases of the strategy, at most.
     """
     found: list[tuple[T, str]] = []
 

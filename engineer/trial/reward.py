@@ -23,7 +23,7 @@ class ProposalReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scale: Weight = 50.0
     """Scale of the score; with 50 a lead of 0.02 in p (1 - p) counts as 1."""
     held_back: Weight = 0.1
-    """Lost where the guard held something back."""
+    """Lost where the guard clipped the proposal."""
     identical: Weight = 0.5
     """Lost in proportion to the share of near-identical siblings."""
     gain: Weight = 0.0
@@ -52,7 +52,11 @@ def reward_proposals(
 ) -> list[Earned]:
     """r = scale (s(design) - s(current)) - held_back [projected] - identical (share of near-identical siblings), or -1.
 
-    verdicts: of the guard, one a proposal. score: s(design) - s(current). settings: the weights. space: of the designs.
+    Args:
+        verdicts: of the guard, one a proposal.
+        score: s(design) - s(current).
+        settings: the weights.
+        space: of the designs.
 
     The advantage is (r - mean) / standard deviation over the group, and 0 where all
     earn the same. (Absolute Zero 2505.03335 for the -1 of what cannot be used; R-Zero 2508.05004 for the siblings.)

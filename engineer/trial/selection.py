@@ -44,8 +44,13 @@ def shortlist_designs(
 ) -> list[int]:
     """The places of the `count` designs of the largest expected worth beyond the current one, by their mixes of cells.
 
-    model: the posterior. current, mixes: the cells of the designs. count: how many. space: that of the cells. Best
-    first; equal ones, and those of no model, in order.
+    Best first; equal ones, and those of a model without observations, in order.
+
+    Args:
+        model: the posterior.
+        current, mixes: the cells of the designs.
+        count: how many.
+        space: that of the cells.
     """
     if not model.groups:
         return list(range(len(mixes)))[:count]
@@ -67,8 +72,11 @@ def estimate_lead(
 ) -> Lead:
     """The lead of a design over the current one.
 
-    mix, current: the shares of the cells of both. values: what each problem of a cell is estimated to be worth.
-    answers: how many were sampled to each problem. prior: what the difficulty model expects, or None.
+    Args:
+        mix, current: the shares of the cells of both.
+        values: what each problem of a cell is estimated to be worth.
+        answers: how many were sampled to each problem.
+        prior: what the difficulty model expects, or None.
 
     Cells are shared, so the difference is sum_s (q_s - c_s) m_s, with q and c the shares of the two and m_s the mean
     of a cell's problems, and its variance sum_s (q_s - c_s)^2 v_s / n_s. Its normal likelihood is multiplied with the

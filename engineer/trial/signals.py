@@ -107,7 +107,10 @@ def sum_up_trial(
 ) -> Tried:
     """The signal of a design from those of its cells.
 
-    design, mix: the design and its cells. signals: by cell. objective: what problems are worth.
+    Args:
+        design, mix: the design and its cells.
+        signals: by cell.
+        objective: what problems are worth.
     """
     strata = {
         stratum: {cell: share for cell, share in mix.items() if cell.stratum == stratum} for stratum in design.strata

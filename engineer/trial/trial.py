@@ -49,8 +49,12 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TrialWork:
     """The cells rolled out so far, shared by all designs, and what that cost.
 
-    environment: draws the problems. roll_out: the policy. settings: how many problems and answers. objective: what
-    problems are worth. seed: of the problems.
+    Args:
+        environment: draws the problems.
+        roll_out: the policy.
+        settings: how many problems and answers.
+        objective: what problems are worth.
+        seed: of the problems.
     """
 
     def __init__(
@@ -119,9 +123,13 @@ def try_beside_current(
 ) -> Trial:
     """The current design and its rivals by successive halving: after each round the worse half of the rivals leaves.
 
-    work: what is rolled out. current, rivals: the designs. priors: what the difficulty model expects of each rival
-    beyond the current design; empty where it is not asked. proposed: the place of the first proposal among the rivals,
-    where it is tried. `choose_rival` decides between the one that stays to the end and the current design.
+    `choose_rival` decides between the one that stays to the end and the current design.
+
+    Args:
+        work: what is rolled out.
+        current, rivals: the designs.
+        priors: what the difficulty model expects of each rival beyond the current design; empty where it is not asked.
+        proposed: the place of the first proposal among the rivals, where it is tried.
     """
     mix, others = work.environment.mix(current), [work.environment.mix(rival) for rival in rivals]
     places, leads = list(range(len(rivals))), [NO_LEAD for _ in rivals]

@@ -2,14 +2,16 @@
 
 lakewright bench --digests
 
-Each command runs in this process, twice: what is measured is the second time, without the start of a process and the
-compiling of programs, which would make the share smaller. Seconds of several threads are added up.
+Each command runs as a user runs it, in a process of its own, and then twice in this process. The digests are measured
+in the last of these. The share of a process is what a user notices; that of the work leaves out the start and the
+compiling of programs, and is what a command on many more rows comes to. Seconds of several threads are added up.
 """
 
 import contextlib
 import functools
 import io
 import itertools
+import subprocess
 import sys
 import tempfile
 import threading
@@ -32,7 +34,7 @@ Main = Callable[[Sequence[str]], int]
 LARGE = "100M"
 STEPS = ("grpo.steps=1", "grpo.prompts=8", "grpo.group=4", "stages=2")
 RUN = ("--teacher", "rules", "warmup.steps=0", "horizon=16", "validation.boards=8", *STEPS, "trial.boards=32")
-FEW = 32  # boards, for a large model
+SOME, FEW = 4096, 32  # boards, for a small and a large model
 SWEEP = "sizes = [5]\nagents = [2]\nhole_ratios = [0.0, 0.2, 0.4]\nboards = 4096\nshard = 1024\n"
 ALIKE = ("--size", "5", "--agents", "2", "--hole-ratio", "0.3", "--wait-ratio", "0.5")
 DIGESTS = sys.modules[check_digest.__module__]
@@ -45,16 +47,12 @@ TIMED = (
 
 
 class DigestCost(msgspec.Struct, frozen=True):
-    """A command: its seconds, and those of them in which files are listed and checked."""
+    """A command: its seconds in a process of its own, those of its work, and those in which files are checked."""
 
     command: str
-    seconds: float
+    process: float
+    work: float
     digests: float
-
-    @property
-    def share(self) -> float:
-        """The share of the seconds."""
-        return self.digests / self.seconds
 
 
 class DigestsBench(msgspec.Struct, frozen=True):
@@ -75,26 +73,35 @@ def measure_rates(main: Main) -> DigestsBench:
 def _measure_commands(call: Callable[[Sequence[str]], None]) -> Iterator[DigestCost]:
     """Each command is run in a new folder `{}`, of which the last is read by those after it. call: runs a command."""
     measure = functools.partial(_measure, call)
-    rows, run, model = "rows.jsonl", "run{}", "run2/warmup/checkpoint"
-    yield measure("generate, 8192 boards", ("generate", *ALIKE, "--count", "8192", "--out", "rows{}.jsonl"))
-    Path("rows2.jsonl").rename(rows)
-    yield measure("solve, 8192 boards", ("solve", rows, "--out", "solved{}.jsonl"))
-    yield measure("verify, 8192 boards", ("verify", "solved2.jsonl", "--out", "verified{}.jsonl"))
+    rows, run, model = "rows.jsonl", "run{}", "run3/warmup/checkpoint"
+    yield measure("generate, 65 536 boards", ("generate", *ALIKE, "--count", "65536", "--out", "rows{}.jsonl"))
+    Path("rows3.jsonl").rename(rows)
+    yield measure("solve, 65 536 boards", ("solve", rows, "--out", "solved{}.jsonl"))
+    yield measure("verify, 65 536 boards", ("verify", "solved3.jsonl", "--out", "verified{}.jsonl"))
     yield measure("sweep, 12 288 boards", ("sweep", "run", "sweep.toml", "--out", "sweep{}", "--workers", "1"))
-    yield measure("sweep plot", ("sweep", "plot", "sweep2"))
+    yield measure("sweep plot", ("sweep", "plot", "sweep3"))
     yield measure("run of two small stages", ("run", "--out", run, "start=pretrained", *RUN))
-    yield measure("report", ("report", "run2"))
-    yield measure("engineer show", ("engineer", "show", "run2", "--stage", "0"))
-    yield measure("engineer replay", ("engineer", "replay", "run2"))
-    yield measure("benchmark eval of a solver", _evaluation(rows, "planned{}", "--solver", "greedy"))
-    yield measure("benchmark eval of a model of 0.9 M parameters", _evaluation(rows, "asked{}", "--model", model))
+    yield measure("report", ("report", "run3"))
+    yield measure("engineer show", ("engineer", "show", "run3", "--stage", "0"))
+    yield measure("engineer replay", ("engineer", "replay", "run3"))
+    _copy_rows(rows, "some.jsonl", SOME)
+    _copy_rows(rows, "few.jsonl", FEW)
+    yield measure(
+        f"benchmark eval of a solver, {SOME} boards", _evaluation("some.jsonl", "planned{}", "--solver", "greedy")
+    )
+    small = f"benchmark eval of a model of 0.9 M parameters, {SOME} boards"
+    yield measure(small, _evaluation("some.jsonl", "asked{}", "--model", model))
     _save_large_model(Path("large"))
-    with open(rows) as lines, open("few.jsonl", "w") as few:
-        few.writelines(itertools.islice(lines, FEW))
     yield measure(
         f"benchmark eval of a model of {LARGE} parameters, {FEW} boards",
         _evaluation("few.jsonl", "large-asked{}", "--model", "large"),
     )
+
+
+def _copy_rows(rows: str, to: str, count: int) -> None:
+    """Copies the first rows of a file to another."""
+    with open(rows) as lines, open(to, "w") as few:
+        few.writelines(itertools.islice(lines, count))
 
 
 def _save_large_model(folder: Path) -> None:
@@ -111,20 +118,36 @@ def _evaluation(rows: str, out: str, *who: str) -> tuple[str, ...]:
 
 
 def _measure(call: Callable[[Sequence[str]], None], name: str, words: Sequence[str]) -> DigestCost:
-    call([word.format(1) for word in words])
+    process = _time(_call_process, [word.format(1) for word in words])
+    call([word.format(2) for word in words])
     with _time_digests() as spent:
-        begun = time.perf_counter()
-        call([word.format(2) for word in words])
-        return DigestCost(name, time.perf_counter() - begun, sum(spent))
+        work = _time(call, [word.format(3) for word in words])
+    return DigestCost(name, process, work, sum(spent))
+
+
+def _time(call: Callable[[Sequence[str]], None], words: Sequence[str]) -> float:
+    begun = time.perf_counter()
+    call(words)
+    return time.perf_counter() - begun
+
+
+def _call_process(words: Sequence[str]) -> None:
+    """Runs a command in a process of its own. Raises RuntimeError where it fails."""
+    done = subprocess.run([sys.executable, "-m", "lakewright.experiments.cli", *words], capture_output=True, text=True)
+    _check(done.returncode, words, done.stderr)
 
 
 def _call(main: Main, words: Sequence[str]) -> None:
-    """Runs a command. Raises RuntimeError where it fails."""
+    """Runs a command in this process. Raises RuntimeError where it fails."""
     said, problems = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(problems):
         code = main(words)
+    _check(code, words, problems.getvalue())
+
+
+def _check(code: int, words: Sequence[str], problems: str) -> None:
     if code:
-        raise RuntimeError(f"lakewright {' '.join(words)}: {problems.getvalue()[-500:]}")
+        raise RuntimeError(f"lakewright {' '.join(words)}: {problems[-500:]}")
 
 
 @contextlib.contextmanager
@@ -152,9 +175,17 @@ def _time_digests() -> Iterator[list[float]]:
 
 def format_table(bench: DigestsBench) -> str:
     """The benchmark as Markdown."""
-    head = ("command", "seconds", "digests, ms", "share")
+    head = ("command", "process, s", "work, s", "digests, ms", "of the process", "of the work")
     rows = [
-        (cost.command, f"{cost.seconds:.2f}", f"{1000 * cost.digests:.1f}", f"{cost.share:.2%}") for cost in bench.costs
+        (
+            cost.command,
+            f"{cost.process:.2f}",
+            f"{cost.work:.2f}",
+            f"{1000 * cost.digests:.1f}",
+            f"{cost.digests / cost.process:.2%}",
+            f"{cost.digests / cost.work:.2%}",
+        )
+        for cost in bench.costs
     ]
     about = ", ".join(f"{name} {value}" for name, value in bench.machine.items())
     return "\n".join([about, "", *format_markdown(head, rows)])

@@ -25,7 +25,7 @@ import pyarrow.parquet
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.generator import generate
 from lakewright.core_jax.lake import verify
-from lakewright.core_jax.rows import Row, column_writer, drawn_columns, write_rows
+from lakewright.core_jax.rows import Row, column_writer, columns_in_turn, write_rows
 from lakewright.core_jax.solver import solve
 from lakewright.experiments.bench.lake import HOLE_RATIO, describe_machine, random_boards
 from lakewright.experiments.bench.measurement import format_markdown, wall_and_processor
@@ -40,7 +40,7 @@ FORMS = (".jsonl", ".parquet")
 KINDS, ROWS_A_KIND = [(size, agents) for size in range(3, 13) for agents in (1, 2, 3)], 100
 TEAMS = (2, 5)  # of the first board
 MORE = 4  # times as many rows, for their memory
-READ = "read, by pyarrow alone"  # what every command that reads a file needs, besides the core that verifies
+READ = "read, by pyarrow alone"  # which every command that reads a file needs, in addition to the core that verifies
 _READERS: dict[str, Callable[[Path], object]] = {
     ".jsonl": pyarrow.json.read_json,
     ".parquet": pyarrow.parquet.read_table,
@@ -95,7 +95,7 @@ def file_rates(folder: Path, size: int) -> Iterator[FileRate]:
     for form in FORMS:
         with column_writer(folder / f"in{form}") as write:
             for _ in range(ROWS // len(drawn.index)):
-                write(drawn_columns([{size: drawn}], [config]))
+                write(columns_in_turn([{size: drawn}], [config]))
 
     def draw_all() -> None:
         for first in range(0, ROWS, DRAWN):
@@ -128,13 +128,13 @@ def _time_first_boards(folder: Path) -> tuple[dict[int, float], dict[int, float]
 
     warm = {agents: statistics.median(_repeat_command(given(agents))[0]) for agents in TEAMS}
     cold = {
-        agents: statistics.median(_run_command(given(agents), _nothing_kept(folder))[0] for _ in range(REPEATS))
+        agents: statistics.median(_run_command(given(agents), _make_empty_caches(folder))[0] for _ in range(REPEATS))
         for agents in TEAMS
     }
     return warm, cold
 
 
-def _nothing_kept(folder: Path) -> dict[str, str]:
+def _make_empty_caches(folder: Path) -> dict[str, str]:
     """The environment of a process that finds no compiled program."""
     return {name: tempfile.mkdtemp(dir=folder) for name in ("JAX_COMPILATION_CACHE_DIR", "NUMBA_CACHE_DIR")}
 

@@ -30,7 +30,7 @@ from lakewright.experiments.bench.peers import PEERS, Answers, Crew, Peer, Plain
 
 CASES = ((5, 2), (8, 2), (10, 2), (8, 3), (10, 3), (8, 4), (10, 5))  # size, agents
 HOLE_RATIO = 0.3
-BOARDS = {2: 16384, 3: 8192, 4: 4096, 5: 1024}  # so many that a call takes long enough to be timed
+BOARDS = {2: 16384, 3: 8192, 4: 4096, 5: 1024}  # enough that a call can be timed
 DRAWN = {2: 8192, 3: 8192, 4: 4096, 5: 2048}
 WAIT_RATIOS = {2: (0.0, 0.75), 3: (0.5,), 4: (0.5,), 5: (0.5,)}
 PEER_BOARDS, PEER_SECONDS = 4096, 0.5  # boards for a peer, and how long it solves at a time

@@ -104,6 +104,12 @@ class Crew:
     def solve(self, peer: Peer, boards: Sequence[PlainBoard], first: int, seconds: float) -> list[Answers]:
         """Every worker solves boards, each from a place of its own, until `seconds` are over.
 
+        Args:
+            peer: the solver.
+            boards: to solve, in turn.
+            first: the place at which the first worker begins.
+            seconds: after which no further board is begun.
+
         Raises multiprocessing.TimeoutError where one is not heard from.
         """
         stride = max(1, len(boards) // self._workers)
@@ -138,7 +144,7 @@ def _meet_others(worker: int) -> None:
 def _solve_for(
     solve: Callable[[PlainBoard], int | None], boards: Sequence[PlainBoard], first: int, seconds: float
 ) -> Answers:
-    solve(boards[first])  # what is imported or set up once is no part of the rate
+    solve(boards[first])  # imports and set-up are left out of the rate
     _all_here.wait()  # all cores work at the same time, or the rate of one would pass for that of many
     costs: list[int | None] = []
     begun = time.perf_counter()

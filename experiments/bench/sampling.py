@@ -51,7 +51,7 @@ def _of_tiny_model() -> list[Measurement]:
     boards = EnvConfig.single(SIZE, AGENTS, hole_ratio=0.3, wait_ratio=0.5)
     tasks = tasks_of(generate(boards, derive_seed(0, "bench boards"), PROMPTS))
     model, tokenizer = short_warmup(tasks)
-    return [_measured(model, tokenizer, tasks, LONGEST, *case) for case in CASES]
+    return [_measure_sampling(model, tokenizer, tasks, LONGEST, *case) for case in CASES]
 
 
 def _of_pretrained() -> list[Measurement]:
@@ -63,10 +63,10 @@ def _of_pretrained() -> list[Measurement]:
     boards = EnvConfig.single(TEAM_SIZE, TEAM, hole_ratio=0.3, wait_ratio=0.5)
     tasks = tasks_of(generate(boards, derive_seed(0, "bench teams"), TEAM_PROMPTS))
     longest = TokensCodec(tokenizer).answer_length(TEAM_HORIZON, TEAM)
-    return [_measured(model, tokenizer, tasks, longest, *case) for case in TEAM_CASES]
+    return [_measure_sampling(model, tokenizer, tasks, longest, *case) for case in TEAM_CASES]
 
 
-def _measured(
+def _measure_sampling(
     model: Any, tokenizer: Any, tasks: list, longest: int, what: str, copies: int, batch: int, heat: float, ours: bool
 ) -> Measurement:
     import torch

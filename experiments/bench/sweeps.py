@@ -188,5 +188,12 @@ def _against_local(found: SweepBench) -> tuple[str, str]:
 
 
 def spec_of(size: int, agents: int, shard: int, shards: int) -> SweepSpec:
-    """A sweep of one cell."""
+    """A sweep of one cell.
+
+    Args:
+        size: cells on a side.
+        agents: on each board.
+        shard: boards of a shard.
+        shards: how many there are.
+    """
     return SweepSpec((size,), (agents,), (HOLE_RATIO,), boards=shards * shard, shard=shard)

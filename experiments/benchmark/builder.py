@@ -20,7 +20,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import content_hash, prng, versions
 from lakewright.core_jax.rows import fingerprint, read_all_as, write_rows
 from lakewright.core_jax.support import listed, locked, read_config, write_json
-from lakewright.experiments.benchmark.cells import BENCHMARK_SCHEMA, BenchmarkRow, Moved, draw_cell, moved_from
+from lakewright.experiments.benchmark.cells import BENCHMARK_SCHEMA, BenchmarkRow, Moved, draw_cell, find_moved_cell
 from lakewright.experiments.benchmark.tiers import TIERS, Tier
 from lakewright.experiments.executors.choice import HERE, ExecutorChoice
 from lakewright.experiments.executors.executor import Task, in_order
@@ -167,7 +167,7 @@ def _write_manifest(
         config=tier,
         boards=len(rows),
         counts=[TeamCounts(*team, boards, waits[team]) for team, boards in teams.items()],
-        moved=list(dict.fromkeys(moved for row in rows if (moved := moved_from(row)))),
+        moved=list(dict.fromkeys(moved for row in rows if (moved := find_moved_cell(row)))),
         files={path.name: _describe_file(path) for path in files},
     )
     with listed(folder / MANIFEST):

@@ -66,7 +66,7 @@ def draw_cell(cell: BenchmarkCell, tier: Tier, seed: int, taken: set[Fingerprint
     return rows
 
 
-def moved_from(row: BenchmarkRow) -> Moved | None:
+def find_moved_cell(row: BenchmarkRow) -> Moved | None:
     """The cell that was drawn instead of the row's; None where it was drawn as requested."""
     holes = sum(line.count("H") for line in row.grid)
     asked = holes_of(row.size, row.agents, row.hole_ratio or 0.0)

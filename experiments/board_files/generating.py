@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.generator import Acceptance, check_count, generate, manifest_of, manifest_path, prng
-from lakewright.core_jax.rows import SCHEMA, drawn_columns
+from lakewright.core_jax.rows import SCHEMA, columns_in_turn
 from lakewright.core_jax.support import write_json
 from lakewright.experiments.executors.choice import HERE, ExecutorChoice
 from lakewright.experiments.executors.executor import Task, in_order
@@ -70,5 +70,5 @@ def _draw_range(config: EnvConfig, seed: int, some: range) -> Drawn:
     begun = time.monotonic()
     batches = generate(config, seed, len(some), first=some.start)
     acceptance = [stratum for batch in batches.values() for stratum in batch.acceptance]
-    rows = drawn_columns([batches], [config])
+    rows = columns_in_turn([batches], [config])
     return Drawn(rows, acceptance, len(batches), time.monotonic() - begun)

@@ -72,7 +72,7 @@ def verify_file(
 
         def check(rows: pa.RecordBatch) -> Mapping[int, str | InputError]:
             given = plans_for(rows)
-            return _missing(rows, given) | (_unfit(rows, given, index, plans) if index and plans else {})
+            return _find_missing(rows, given) | (_unfit(rows, given, index, plans) if index and plans else {})
 
         work_in_parts(
             source,
@@ -97,7 +97,7 @@ def _judge(given: tuple[pa.RecordBatch, pa.ListArray]) -> tuple[pa.RecordBatch, 
     return verdicts, {"plans": len(verdicts), "valid": valid, "without_plan": plans.null_count}
 
 
-def _missing(rows: pa.RecordBatch, plans: pa.ListArray) -> dict[int, str | InputError]:
+def _find_missing(rows: pa.RecordBatch, plans: pa.ListArray) -> dict[int, str | InputError]:
     """The rows that lack a plan."""
     missing = pc.and_(plans.is_null(), pc.invert(pc.is_in(rows["status"], WITHOUT_PLAN)))
     places = np.flatnonzero(missing.to_numpy(zero_copy_only=False)).tolist()
@@ -127,20 +127,20 @@ def _index(path: Path, source: Path, parts: Parts) -> PlanIndex:
         place.unlink(missing_ok=True)  # left by a process that was killed
     index = PlanIndex(place)
     if not parts.number:
-        bad, unlisted = _listed(_filled(index, path))
-        lost, more = _listed(_without_board(index, path, source))
+        bad, unlisted = _split_first(_fill_index(index, path))
+        lost, more = _split_first(_without_board(index, path, source))
         with listed(place):
             index.commit()
         parts.add_part(Part(0, bad, unlisted, lost, {"without_board": len(lost) + more}))
     return index
 
 
-def _listed(problems: Iterator[str]) -> tuple[list[str], int]:
+def _split_first(problems: Iterator[str]) -> tuple[list[str], int]:
     """The first MOST_LISTED of the problems, and how many more there are."""
     return list(itertools.islice(problems, MOST_LISTED)), sum(1 for _ in problems)
 
 
-def _filled(index: PlanIndex, path: Path) -> Iterator[str]:
+def _fill_index(index: PlanIndex, path: Path) -> Iterator[str]:
     """Adds the plans of a file to an index; yields what is wrong with those that are left out."""
     for chunk in read_chunks(path):
         for number, row in decode_numbered(chunk, PlanRow):

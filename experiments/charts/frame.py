@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-INK = "#2b3440"
+INK = "#2b3440"  # of pictures on white
 LOOK: Any = {
     "font.size": 10,
     "axes.titlesize": 11,
@@ -55,7 +55,6 @@ WIDTH, HEIGHT = 460, 260  # of the whole picture without its legend, in its own 
 LEFT, RIGHT, TOP, BOTTOM = 46, 14, 44, 40  # margins around what is plotted
 LEGEND_LINE = 18
 LETTER = 6.8  # the mean width of a letter of the legend
-INK = "#2b3440"  # of pictures on white
 FONT = "font-family=\"system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif\""
 MOST_NAMES = 12  # along an axis
 
@@ -118,7 +117,13 @@ def draw_legend(names: Sequence[str], patterns: Sequence[str]) -> tuple[str, int
 
 
 def wrap_picture(title: str, parts: str, height: int = HEIGHT, width: int = WIDTH) -> str:
-    """A whole SVG; its ink is that of the page around it."""
+    """A whole SVG; its ink is that of the page around it.
+
+    Args:
+        title: above the picture.
+        parts: SVG of what is in it.
+        height, width: of its coordinates.
+    """
     opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" class="chart"'
     named = draw_text(LEFT - 36, 15, title, "start", 'font-weight="650" font-size="14"')
     return (
@@ -138,7 +143,14 @@ def join_pictures(pictures: Sequence[str], width: int, height: int) -> str:
 
 
 def draw_text(x: float, y: float, words: str, anchor: str, look: str = "") -> str:
-    """A line of text."""
+    """A line of text.
+
+    Args:
+        x, y: where it is anchored.
+        words: the text, which is escaped.
+        anchor: `start`, `middle` or `end` of the text lies at x.
+        look: further attributes.
+    """
     return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" {look}>{escape_text(words)}</text>'
 
 

@@ -14,7 +14,7 @@ from lakewright.experiments.cli.conventions.options import ExecutorOptions, Flag
 from lakewright.experiments.cli.conventions.output import print_error, print_found, print_summary
 from lakewright.experiments.executors.choice import HERE
 from lakewright.experiments.executors.executor import Task
-from lakewright.experiments.runtime.library_setup import keep_compiled_programs
+from lakewright.experiments.runtime.library_setup import keep_compiled_programs, prepare_training
 from lakewright.experiments.runtime.progress_bars import progress
 
 EXAMPLE = "example: lakewright benchmark build --out benchmark --tier paper"
@@ -106,11 +106,10 @@ def evaluate(
         raise InputError("--executor and --workers: the server of --endpoint answers; give --concurrency instead")
     given = {"samples": samples, "temperature": temperature, "per_cell": per_cell, "prompt": prompt}
     settings = convert({"greedy": not no_greedy, **given}, EvaluationSettings, "command line")
-    task = Task("batch of answers")
-    if who.model:
-        gpus = 1.0 if model.device == "cuda" and where.executor == "ray" else None
-        task = Task("batch of answers", None, gpus, prepare=keep_compiled_programs)
-    with where.chosen().open(task) as executor, progress("evaluation", None, "answers") as bar:
+    with (
+        where.chosen().open(_describe_batch(who.model, model.device, where)) as executor,
+        progress("evaluation", None, "answers") as bar,
+    ):
         answerer = answerer_of(who, model, endpoint, prompt, executor)
 
         def on_progress(what: str, done: int, total: int) -> None:
@@ -125,3 +124,16 @@ def evaluate(
         spent = f"{summary.tokens.dollars:.4f} dollars are spent, and another answer may exceed --max-cost"
         print_error(f"{spent}; raise it and run the same command again to resume")
     return 0 if summary.complete else 1
+
+
+def _describe_batch(model: str | None, device: str, where: ExecutorOptions) -> Task:
+    """The resources of a batch of answers; on a cluster the weights of the model, and a GPU with --device cuda."""
+    if model is None:
+        return Task("batch of answers")
+    gpus, memory = None, 0
+    if where.executor == "ray":
+        prepare_training(model)
+        from lakewright.experiments.host.estimate import estimate_answering
+
+        gpus, memory = (1.0 if device == "cuda" else None), estimate_answering(model)
+    return Task("batch of answers", None, gpus, memory, keep_compiled_programs)

@@ -164,7 +164,7 @@ def _watch_progress(what: str, total: int | None, unit: str) -> Iterator["Watch"
         def resume(rows: int) -> None:
             bar.initial = bar.n = rows
             if rows:
-                print_on_terminal(f"resuming after {rows} that are done")
+                print_on_terminal(f"resuming: {rows} rows already done")
 
         yield Watch(resume, bar.update, print_error)
 

@@ -1,4 +1,4 @@
-"""`lakewright engineer`: what the environment engineer saw and answered, and what other teachers would."""
+"""`lakewright engineer`: what the engineer was shown and answered, and what other teachers would propose."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -32,10 +32,10 @@ def show(folder: Annotated[Path, Parameter(name="DIR")], /, *, stage: int, json:
     """
     from lakewright.experiments.loop.records.run_folder import RunFolder
     from lakewright.experiments.view.catalogue.run_space import find_space
-    from lakewright.experiments.view.proposals import plain_stage, shown_stage, stage_text
+    from lakewright.experiments.view.proposals import plain_stage, read_shown_stage, stage_text
 
     run = RunFolder(folder)
-    found = shown_stage(run, stage)
+    found = read_shown_stage(run, stage)
     about = find_space(run, run.settings())
     print(encode_line(plain_stage(found, about)) if json else stage_text(found, about))
 

@@ -86,7 +86,7 @@ def track(
     from lakewright.experiments.loop.records.run_folder import RunFolder
 
     run_folder = RunFolder(folder)
-    run_folder.settings()  # which says what is wrong where there is no run
+    run_folder.settings()  # raises InputError if the folder holds no run
     print_summary(Publisher(run_folder, to).publish(), json)
 
 

@@ -48,7 +48,7 @@ def study(
     chosen = where.chosen()
     if results_only and (arms or seeds or copy_to):
         raise InputError(
-            "--results-only sums up all finished runs; leave out --arms, --seeds and --copy-to, which are of running"
+            "--results-only sums up all finished runs; leave out --arms, --seeds and --copy-to, which are for running"
         )
     prepare_training()
     from lakewright.experiments.study.results_table import as_table

@@ -57,4 +57,5 @@ def bundle(
     """
     from lakewright.experiments.view.site import write_site
 
-    print(f"{write_site(paths, out)} pages: {out / 'index.html'}")
+    count = write_site(paths, out)
+    print(f"{count} {'page' if count == 1 else 'pages'}: {out / 'index.html'}")

@@ -27,7 +27,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.experiments.bench.measurement import format_markdown
 from lakewright.experiments.corruption.commands import COMMANDS, Command, target_in, without_clock
 from lakewright.experiments.corruption.damages import TENSORS, damage_file, list_kinds
-from lakewright.experiments.corruption.fixtures import Main, make_fixtures, tiny_tier, working_in
+from lakewright.experiments.corruption.fixtures import Main, enter_folder, make_fixtures, tiny_tier
 from lakewright.experiments.corruption.outside import outside_alike
 from lakewright.experiments.loop.settings import preset_files
 from lakewright.experiments.resumable.journal import Journal
@@ -93,9 +93,13 @@ def corrupt_files(
 ) -> list[Total]:
     """Runs `count` cases, or the one of the number `only`.
 
-    main: the program. seed: gives other cases. journal: keeps each finished case; those that it holds are not run
-    again. The small folders that are damaged lie beside it. on_progress: gets how many more are done. named: only
-    commands whose name holds one of these texts, with commas between them.
+    Args:
+        main: the program.
+        seed: gives other cases.
+        journal: keeps each finished case; those that it holds are not run again. The small folders that are damaged lie
+            beside it.
+        on_progress: gets how many more are done.
+        named: only commands whose name holds one of these texts, with commas between them.
 
     Raises InputError where the journal is of another campaign, and where no command has such a name.
     """
@@ -135,7 +139,14 @@ def _read_cases(kept: Journal[Case], path: Path, seed: int, commands: Sequence[C
 
 
 class Trials:
-    """Runs cases on copies of the fixtures, which all lie at one place, as some records hold paths."""
+    """Runs cases on copies of the fixtures, which all lie at one place, as some records hold paths.
+
+    Args:
+        main: the program.
+        fixtures: the folder that is copied.
+        commands: that are run.
+        seed: gives other cases.
+    """
 
     def __init__(self, main: Main, fixtures: Path, commands: Sequence[Command], seed: int) -> None:
         self._main, self._fixtures, self._commands, self._seed = main, fixtures, commands, seed
@@ -166,7 +177,7 @@ class Trials:
             os.utime(path, ns=(stat.st_atime_ns, stat.st_mtime_ns))  # a disk that errs does not say when
         damaged = without_clock(target.path.read_bytes())
         ended = self._call(command)
-        if ended.result.get(file) == damaged:  # the file itself is no result
+        if ended.result.get(file) == damaged:  # the file itself is not a result
             ended = ended._replace(result=ended.result | {file: expected.result.get(file, b"")})
         outcome, detail = judge(ended, expected, command.is_input(file))
         return Case(self._seed, number, command.name, what, file, kind, change, outcome, detail)
@@ -199,7 +210,7 @@ class Trials:
         said, problems, code, trace = io.StringIO(), io.StringIO(), -1, ""
         presets = self._work / "presets" if "presets" in command.folders else preset_files.FOLDER
         with (
-            working_in(self._work),
+            enter_folder(self._work),
             tiny_tier(),
             outside_alike(),
             mock.patch.object(preset_files, "FOLDER", presets),

@@ -19,7 +19,7 @@ STAGES = {
 }
 IN_A_RUN = {"config.json of a run": "config.json", "held-out boards": "validation.parquet", **STAGES}
 # The clock's figures, which no two runs of a command share, and the lines that list digests of files that hold them.
-CLOCK = "seconds|boards_per_second|seconds_left|finished|step_time|train_runtime"
+CLOCK = "seconds|processor_seconds|boards_per_second|seconds_left|finished|step_time|train_runtime"
 OF_CLOCK = re.compile(rf'"({CLOCK})":\s*("[^"]*"|[-+.eE\d]+|null)'.encode())
 
 
@@ -110,7 +110,7 @@ def _parts_of(command: str, **more: str) -> dict[str, str]:
     return {what: pattern.format(command) for what, pattern in {**IN_PARTS, **more}.items()}
 
 
-def _written(folder: str, patterns: tuple[str, ...] = RESUMED) -> tuple[str, ...]:
+def _fill_patterns(folder: str, patterns: tuple[str, ...] = RESUMED) -> tuple[str, ...]:
     return tuple(pattern.format(folder) for pattern in patterns)
 
 
@@ -167,17 +167,17 @@ COMMANDS = [
     Command("study of a spec", ("study", "study.toml", "--out", "study", "--results-only", "--json"),
             ("study.toml", "study"), {"spec": ""}, ("study.toml",), (), 0.3),
     Command("run, finished", ("run", "--out", "run", *RUN, "--seed", 0, "--json"), ("run",), IN_A_RUN, (),
-            _written("run")),
+            _fill_patterns("run")),
     Command("run, resumed before a validation", ("run", "--out", "trained", *RUN, "--seed", 0, "--json"),
-            ("trained",), {**IN_A_RUN, **CHECKPOINT}, (), _written("trained"), 0.3),
+            ("trained",), {**IN_A_RUN, **CHECKPOINT}, (), _fill_patterns("trained"), 0.3),
     Command("run, resumed before a decision", ("run", "--out", "validated", *RUN, "--seed", 0, "--json"),
-            ("validated",), IN_A_RUN, (), _written("validated")),
+            ("validated",), IN_A_RUN, (), _fill_patterns("validated")),
     Command("run, resumed in its warm-up", ("run", "--out", "warming", *WARMING, "--seed", 0, "--json"), ("warming",),
-            SAVED, (), _written("warming", TRAINED), 0.5),
+            SAVED, (), _fill_patterns("warming", TRAINED), 0.5),
     Command("run, resumed in a training", ("run", "--out", "training", *TRAINING, "--seed", 0, "--json"),
-            ("training",), SAVED, (), _written("training", TRAINED), 0.5),
+            ("training",), SAVED, (), _fill_patterns("training", TRAINED), 0.5),
     Command("run with a server, resumed before a decision", ("run", "--out", "told", *ASKED, "--seed", 0, "--json"),
-            ("told",), {**SPENT, **IN_A_RUN}, (), _written("told")),
+            ("told",), {**SPENT, **IN_A_RUN}, (), _fill_patterns("told")),
     Command("benchmark eval of a server, resumed",
             ("benchmark", "eval", "boards/in.jsonl", "--endpoint", URL, "--model-name", "m", *SERVED, "--out", "asked",
              "--json"), ("asked", "boards"), {**SPENT, **JOURNAL}, (), ("asked/*.json", "asked/verdicts.jsonl")),

@@ -113,7 +113,7 @@ def make_fixtures(place: Path, main: Main, needed: Collection[str]) -> Path:
         shutil.rmtree(work, ignore_errors=True)
         os.rename(done, work)
     work.mkdir(parents=True, exist_ok=True)
-    with working_in(work), tiny_tier(), outside_alike():
+    with enter_folder(work), tiny_tier(), outside_alike():
         for (step, makes), (seed, suffix) in itertools.product(STEPS.items(), enumerate(("", ".other"))):
             if not makes.isdisjoint(needed):
                 _make_once(step, run, seed, suffix)
@@ -136,7 +136,7 @@ def _make_once(step: Step, run: Run, seed: int, suffix: str) -> None:
 
 
 @contextlib.contextmanager
-def working_in(folder: Path) -> Iterator[None]:
+def enter_folder(folder: Path) -> Iterator[None]:
     """Works in a folder."""
     before = Path.cwd()
     os.chdir(folder)
@@ -273,12 +273,12 @@ def _make_interrupted(run: Run, seed: int, suffix: str) -> None:
     """Runs that are interrupted in their warm-up and in the training of a stage, when their state is saved again."""
     for name, words, times in (("warming", WARMING, 2), ("training", TRAINING, 1)):
         folder = Path(f"{name}{suffix}")
-        with _interrupted_after(times, folder):
+        with _interrupt_after(times, folder):
             run("run", "--out", folder, *words, "--seed", seed, code=INTERRUPTED)
 
 
 @contextlib.contextmanager
-def _interrupted_after(times: int, folder: Path) -> Iterator[None]:
+def _interrupt_after(times: int, folder: Path) -> Iterator[None]:
     """Saves trainings in the folder of a run after every step, and interrupts them once that is done some times."""
     from lakewright.policy import training
 

@@ -21,7 +21,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.experiments.environments.plain_expressions import is_plain
 from lakewright.experiments.environments.time_limit import OutOfTime, run_within
 
-KEPT = 4096  # problems of a task that are kept for the judge
+KEPT = 4096  # problems of a task that are cached for the judge
 PROBES = 3  # problems by which a setting is tried
 LONGEST_LABEL = 24
 EVALUATES = re.compile(r"\b(eval|exec|parse_expr|sympify)\(")
@@ -126,18 +126,18 @@ class GymTask:
         if self.evaluates and text != entry.answer and not is_plain(text):
             return 0.0
         try:
-            with _own_chance(number):
+            with _seed_process(number):
                 score = run_within(self.seconds, lambda: float(self._data_set(places).score_answer(text, entry.raw)))
         except (Exception, OutOfTime):  # many scorers raise on text that they cannot read, and some run on and on
             return 0.0
-        return min(1.0, score) if score > 0 else 0.0  # what is no number is no success
+        return min(1.0, score) if score > 0 else 0.0  # NaN counts as 0
 
     def _draw_entry(self, places: Places, number: int) -> Entry:
         """The problem of places and a number: the first of a data set whose seed that is, as items of equal seed +
         index are the same. Raises NoProblemError where there is none.
         """
         try:
-            with _own_chance(number):
+            with _seed_process(number):
                 return run_within(self.seconds, lambda: self._read_entry(places, number))
         except OutOfTime as error:
             raise NoProblemError(f"no problem in {self.seconds:g} s") from error
@@ -203,8 +203,8 @@ def _write_label(value: Any) -> str:
 
 
 @contextlib.contextmanager
-def _own_chance(number: int) -> Iterator[None]:
-    """Generators of the whole process are seeded with a number inside, and go on outside as if nothing had been.
+def _seed_process(number: int) -> Iterator[None]:
+    """Seeds the generators of the whole process inside the block, and restores their states after it.
 
     One at a time, as they are shared, and a data set has one seed.
     """

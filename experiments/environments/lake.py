@@ -154,7 +154,7 @@ class Lake(Environment):
         """A board of a cell, as a question in text."""
         config = self._config_of(cell)
         (row,) = rows_of(generate(config, rng.getrandbits(31), 1), config)
-        return self._in_words(row)
+        return self._write_problem(row)
 
     def judge(self, problem: Problem, answer: str) -> Verdict:
         """The simulator's verdict on a plan in text, which is read strictly."""
@@ -208,7 +208,7 @@ class Lake(Environment):
     def draw(self, design: Design, count: int, seed: int, first: int = 0) -> list[Problem]:
         """As `Environment.draw`, by the vmapped generator, as questions in text."""
         rows = self.draw_rows(design, count, seed, first)
-        return [msgspec.structs.replace(self._in_words(row), version=design.version) for row in rows]
+        return [msgspec.structs.replace(self._write_problem(row), version=design.version) for row in rows]
 
     def draw_cell(self, cell: Cell, count: int, seed: int, first: int = 0) -> list[Problem]:
         """As `Environment.draw_cell`, by the vmapped generator; for policies that see rows."""
@@ -216,7 +216,7 @@ class Lake(Environment):
         return list(map(problem_of, rows_of(generate(config, seed, count, first=first), config)))
 
     def draw_rows(self, design: Design, count: int, seed: int, first: int = 0) -> list[Row]:
-        """The boards of `draw`."""
+        """As `draw`, the boards as rows."""
         configs = with_teams(config_of(design), self.teams)
         return rows_in_turn(generate_in_turn(configs, seed, count, first=first), configs)
 
@@ -230,7 +230,7 @@ class Lake(Environment):
         hole_ratio, wait = cell.values
         return EnvConfig.single(int(cell.stratum), agents, min(float(hole_ratio), MAX_HOLE_RATIO), float(wait))
 
-    def _in_words(self, row: Row) -> Problem:
+    def _write_problem(self, row: Row) -> Problem:
         from lakewright.experiments.interop.text_tasks import TextTask
 
         task = TextTask(row)

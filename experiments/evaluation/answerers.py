@@ -21,8 +21,8 @@ from lakewright.policy.inference import Endpoint, EndpointSettings, Question, pr
 if TYPE_CHECKING:
     from lakewright.policy.codecs import TextSettings
 
-PLANS_AT_ONCE = 128  # kept together
-ANSWERS_AT_ONCE, TEXTS_AT_ONCE = 512, 16  # decoded together, in tokens of cells and in words
+PLANS_AT_ONCE = 128  # saved together
+ANSWERS_AT_ONCE, TEXTS_AT_ONCE = 512, 16  # decoded together, in tokens of cells and in text
 HORIZON = 64  # steps of the longest plan in tokens of cells
 
 
@@ -53,11 +53,13 @@ class WantedAnswer:
 
 
 class Answerer(Protocol):
-    """Gives answers. in_words: whether it reads prompts. name: for people. identity: all that its answers depend on.
-    spent: dollars, earlier ones in the same folder included.
+    """Gives answers.
+
+    reads_text: whether it reads prompts in text. name: for people. identity: all that its answers depend on. spent:
+    dollars, earlier ones in the same folder included.
     """
 
-    in_words: bool
+    reads_text: bool
     name: str
     identity: dict[str, Any]
 
@@ -74,7 +76,7 @@ class Answerer(Protocol):
 class PlannerAnswerer:
     """A planner of `lakewright.experiments.evaluation.planners`, which reads no prompt."""
 
-    in_words = False
+    reads_text = False
     spent = 0.0
 
     def __init__(self, solver: str, seed: int, executor: Executor = SERIAL) -> None:
@@ -84,7 +86,7 @@ class PlannerAnswerer:
 
     def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
         """In order."""
-        return in_order(self._executor, self._plan, _batched(asked, PLANS_AT_ONCE))
+        return in_order(self._executor, self._plan, _split_batches(asked, PLANS_AT_ONCE))
 
 
 def _plan_batch(asked: Sequence[WantedAnswer], solver: str, seed: int) -> list[AnswerRow]:
@@ -95,7 +97,7 @@ def _plan_batch(asked: Sequence[WantedAnswer], solver: str, seed: int) -> list[A
 class EndpointAnswerer:
     """A model behind an endpoint. out: the folder of its answers, where `spending.jsonl` keeps what they cost."""
 
-    in_words = True
+    reads_text = True
 
     def __init__(self, settings: EndpointSettings, out: Path) -> None:
         self.name = settings.model
@@ -150,17 +152,17 @@ class ModelAnswerer:
 
         self._model, tokenizer = load_model(place, "auto", device)
         self._codec = codec_for(get_codec(self._model), tokenizer, settings)
-        self.in_words = self._codec.name == "text"
-        self._batch = batch or (TEXTS_AT_ONCE if self.in_words else ANSWERS_AT_ONCE)
+        self.reads_text = self._codec.name == "text"
+        self._batch = batch or (TEXTS_AT_ONCE if self.reads_text else ANSWERS_AT_ONCE)
         self._seed = seed
         self.name = place
-        spoken = {"max_tokens": settings.max_tokens, "thinking": settings.thinking} if self.in_words else {}
-        self.identity = {"model": place, "weights": _weights(Path(prepare_place(place))), "seed": seed, **spoken}
+        sampled = {"max_tokens": settings.max_tokens, "thinking": settings.thinking} if self.reads_text else {}
+        self.identity = {"model": place, "weights": _weights(Path(prepare_place(place))), "seed": seed, **sampled}
 
     def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
         """One batch after another. Raises InputError on a board that the codec cannot describe."""
         alike = itertools.groupby(asked, lambda one: (one.temperature, one.sample))
-        batches = (some for _, one in alike for some in _batched(list(one), self._batch))
+        batches = (some for _, one in alike for some in _split_batches(list(one), self._batch))
         here = isinstance(self._executor, Serial)
         work = self._answers if here else functools.partial(_answer_batch, self._source)
         return in_order(self._executor, work, batches)
@@ -185,7 +187,7 @@ class ModelAnswerer:
             max_new_tokens=max(codec.answer_length(HORIZON, one.row.agents) for one in asked),
             temperature=asked[0].temperature,
             batch=self._batch,
-            scored=not self.in_words,
+            scored=not self.reads_text,
         )
         ends = set(end_tokens(self._model, tokenizer))
         rows = []
@@ -221,5 +223,5 @@ def _weights(folder: Path) -> str | None:
     return digest.hexdigest()
 
 
-def _batched(asked: Sequence[WantedAnswer], size: int) -> Iterator[Sequence[WantedAnswer]]:
+def _split_batches(asked: Sequence[WantedAnswer], size: int) -> Iterator[Sequence[WantedAnswer]]:
     return (asked[begin : begin + size] for begin in range(0, len(asked), size))

@@ -45,7 +45,7 @@ from lakewright.core_jax.support import (
 )
 from lakewright.experiments.evaluation.answerers import Answerer, AnswerRow, WantedAnswer
 from lakewright.experiments.evaluation.evaluation_set import EvaluationSet, read_set, spread_rows
-from lakewright.experiments.evaluation.scores import Summary, Tokens, hole_scores, judged_scores, score_answers
+from lakewright.experiments.evaluation.scores import Summary, Tokens, hole_scores, score_answers, score_best_samples
 from lakewright.experiments.resumable.claims import Claim
 from lakewright.experiments.resumable.journal import Journal
 from lakewright.experiments.resumable.parts import job_of, parts_of, work_in_parts
@@ -98,9 +98,15 @@ def evaluate(
 ) -> Summary:
     """Has every board of `benchmark` answered, except those answered in `out` already, and judges all answers.
 
-    answerer: makes the answerer for the folder `out`. on_progress: gets the kind of progress, how much was added, and
-    the total. Raises InputError on bad input, on an `out` of another
-    evaluation, and where an endpoint fails; the answers so far are saved.
+    Args:
+        benchmark: a folder of `benchmark build`, or a file of rows.
+        out: the folder of the evaluation.
+        answerer: makes the answerer for the folder `out`.
+        settings: how often boards are answered, and how.
+        on_progress: gets the kind of progress, how much was added, and the total.
+
+    Raises InputError on bad input, on an `out` of another evaluation, and where an endpoint fails; the answers so far
+    are saved.
     """
     if benchmark.resolve() == (out / VERDICTS).resolve():
         raise InputError(f"{benchmark}: would be overwritten by the verdicts; choose another --out")
@@ -116,7 +122,7 @@ def evaluate(
         found = label_rows(found, out, lambda rows: on_progress("labels", rows, len(found.rows)))
         rows = spread_rows(found.rows, settings.per_cell) if settings.per_cell else found.rows
         there = {(answer.id, answer.sample) for answer in kept}
-        prompts = {row.id: _write_prompt(row, found, settings) if who.in_words else "" for row in rows}
+        prompts = {row.id: _write_prompt(row, found, settings) if who.reads_text else "" for row in rows}
         asked = [one for one in _list_questions(rows, prompts, settings) if (one.row.id, one.sample) not in there]
         total = len(rows) * (settings.samples + settings.greedy)
         on_progress("answers", total - len(asked), total)
@@ -170,7 +176,7 @@ def _summarise(
     by_id = {row.id: row for row in rows}
     wanted = range(settings.first, settings.samples + 1)
     answers = [answer for answer in answers if answer.id in by_id and answer.sample in wanted]
-    judged = judged_rows([by_id[answer.id] for answer in answers], answers)
+    judged = judge_rows([by_id[answer.id] for answer in answers], answers)
     with listed(out / VERDICTS):
         write_atomically(out / VERDICTS, msgspec.json.Encoder().encode_lines(judged))
     verdicts = {(found.verdict.id, found.sample): found.verdict for found in judged}
@@ -189,7 +195,7 @@ def _summarise(
         pooled=pooled,
         refusals=dict(Counter(found.refusal for found in judged if found.refusal and found.sample == settings.first)),
         tokens=_count_tokens(answers, who.spent),
-        judged=judged_scores(rows, verdicts, wanted) if settings.samples else None,
+        judged=score_best_samples(rows, verdicts, wanted) if settings.samples else None,
         hole_ratios=hole_scores(rows, verdicts, settings.first),
     )
     with listed(out / "summary.json"):
@@ -213,7 +219,7 @@ class JudgedRow(msgspec.Struct, frozen=True):
     problem: str | None = msgspec.field(default=None, name="told")
 
 
-def judged_rows(rows: Sequence[Row], answers: Sequence[AnswerRow]) -> list[JudgedRow]:
+def judge_rows(rows: Sequence[Row], answers: Sequence[AnswerRow]) -> list[JudgedRow]:
     """The verdict of the simulator on each answer to its row, a batch of one size and number of agents at once."""
     plans = [_read_answer(row, answer) for row, answer in zip(rows, answers, strict=True)]
     return [

@@ -153,7 +153,7 @@ def hole_scores(rows: Sequence[Row], judged: Judged, first: int) -> list[HoleSco
     ]
 
 
-def judged_scores(rows: Sequence[Row], judged: Judged, wanted: Sequence[int]) -> JudgedScores:
+def score_best_samples(rows: Sequence[Row], judged: Judged, wanted: Sequence[int]) -> JudgedScores:
     """The scores of the answer that the simulator chooses for each board among the samples `wanted`."""
     chosen: dict[tuple[str, int], VerdictRow] = {}
     for row in rows:

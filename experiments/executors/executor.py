@@ -133,7 +133,13 @@ def _put(finished: queue.SimpleQueue[tuple[A, Future[R]]], item: A, future: Futu
 def in_order(
     executor: Executor, function: Callable[[A], R], items: Iterable[A], most: int = AT_ONCE
 ) -> Generator[R, None, None]:
-    """The results in the order of the items, of which `most` are worked on at a time; closing it is as `as_finished`.
+    """The results in the order of the items; closing it is as `as_finished`.
+
+    Args:
+        executor: does the work.
+        function: of one item.
+        items: taken as they are needed.
+        most: items that are worked on at a time.
 
     Raises what `function` raised, and WorkerDiedError.
     """

@@ -1,6 +1,6 @@
-"""Checks, before the first task of a node, that it has the folder and versions of the process that hands out tasks.
+"""Checks of a node before its first task: it has the folder and the versions of the process that hands out tasks.
 
-A node that has not would fail all tasks that it gets, and as it fails them soon it would get most of them.
+A node without them would fail every task, and since failing is quick, it would get most of them.
 """
 
 import contextlib
@@ -56,7 +56,7 @@ def mark_home(folder: Path | None) -> Iterator[Home]:
 
 @functools.cache
 def enter_node(home: Home) -> None:
-    """Makes this process one of a node that may work. Raises InputError where versions or the folder are others."""
+    """Makes this process one of a node that passed its checks. Raises InputError where versions or folder differ."""
     node, there = socket.gethostname(), _list_versions()
     for name, version in home.versions:
         if there.get(name) != version:

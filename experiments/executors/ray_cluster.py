@@ -228,7 +228,7 @@ def _refuse_cluster(reason: str) -> InputError:
 
 
 def _describe_loss(reason: str) -> ClusterLostError:
-    return ClusterLostError(f"the cluster is lost ({reason}); finished work is kept, and the same command resumes")
+    return ClusterLostError(f"the cluster is lost ({reason}); finished work is saved, and the same command resumes")
 
 
 def _take_first_line(error: BaseException) -> str:

@@ -19,7 +19,7 @@ from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.policy.models import is_gguf
 
 PROGRAMS = 3 * GB  # of Python, torch and JAX with their compiled programs, in a process of a run
-SHARED_EACH = GB  # of shared memory, for each process that speaks to others
+SHARED_EACH = GB  # of shared memory, for each process that exchanges data with others
 LOST = 1e-4  # learning rates below it vanish in bf16 weights: a weight of 0.02 has steps of 0.00012
 PROJECT = "lakewright"
 # TRL takes this version too, which asks for an older transformers than this project: see docs/gpu-hosts.md.
@@ -86,7 +86,7 @@ def _check_gpus(settings: RunSettings, machine: Machine, need: Estimate, smalles
     few = f"use {wanted} GPUs, or launch.processes={here * hosts}" if here < wanted else ""
     yield Finding("GPUs", f"{here} x {name}, {wanted} needed", few)
     worst = need.peak
-    much = f"{worst.name} takes {worst.total / GB:.1f} GB of {smallest / GB:.1f} GB in each GPU"
+    much = f"{worst.name} needs {worst.total / GB:.1f} GB, {smallest / GB:.1f} GB available in each GPU"
     yield Finding("GPU memory", much, _suggest_lower(settings, worst.name) if worst.total > smallest else "")
     if settings.grpo.host.bf16 and not all(gpu.bf16 for gpu in machine.accelerators):
         yield Finding("bf16", f"{name} does not compute in it", "set grpo.host.bf16=false, or use newer GPUs")
@@ -100,7 +100,9 @@ def _check_cuda(machine: Machine) -> Finding:
             "CUDA", "torch is a build without CUDA", "pip install --force-reinstall torch, of a build with CUDA"
         )
     if machine.driver is None:
-        return Finding("CUDA", f"torch asks for CUDA {machine.cuda}, and there is no driver", "install NVIDIA's driver")
+        return Finding(
+            "CUDA", f"torch needs CUDA {machine.cuda}, but no driver is installed", "install NVIDIA's driver"
+        )
     there = f"driver {machine.driver}, torch with CUDA {machine.cuda}"
     wrong = "" if machine.accelerators else f"take a driver that serves CUDA {machine.cuda}, or an older build of torch"
     return Finding("CUDA", there, wrong)
@@ -129,7 +131,7 @@ def _share_of_vllm(settings: RunSettings, need: Estimate, smallest: int) -> Find
 def _check_cpu(settings: RunSettings, machine: Machine, need: Estimate) -> Iterator[Finding]:
     processes = settings.launch.processes
     takes = processes * (need.peak.total + PROGRAMS)
-    found = f"{need.peak.name} takes about {takes / GB:.1f} GB of {machine.memory / GB:.1f} GB"
+    found = f"{need.peak.name} needs about {takes / GB:.1f} GB, {machine.memory / GB:.1f} GB available"
     yield Finding("memory", found, _suggest_lower(settings, need.peak.name) if takes > machine.memory else "")
     cores = "" if processes <= machine.cores else f"set launch.processes={machine.cores}"
     yield Finding("cores", f"{machine.cores} for {processes} process{'es' if processes > 1 else ''}", cores)
@@ -176,7 +178,7 @@ def _check_model(settings: RunSettings, machine: Machine, need: Estimate) -> Ite
 
 def _check_cache(machine: Machine) -> Finding:
     if machine.cache_writable:
-        return Finding("compiled programs", f"kept in {machine.cache or 'memory only'}")
+        return Finding("compiled programs", f"cached in {machine.cache or 'memory only'}")
     change = "set JAX_COMPILATION_CACHE_DIR to a folder that can be written"
     return Finding("compiled programs", f"{machine.cache} cannot be written", change)
 
@@ -191,7 +193,7 @@ def _check_precision(settings: RunSettings) -> Iterator[Finding]:
     """Weights in bf16 without a copy in full precision, which DeepSpeed and FSDP keep, take no small updates."""
     host, kept = settings.grpo.host, settings.launch.config.startswith(("zero", "fsdp"))
     if host.bf16 and not kept and not host.lora and settings.grpo.learning_rate < LOST:
-        found = f"all weights are kept in bf16 only, where updates of {settings.grpo.learning_rate:g} are lost"
+        found = f"all weights are in bf16 only, where updates of {settings.grpo.learning_rate:g} are lost"
         yield Finding("precision", found, "set launch.config=zero2, or grpo.host.lora.rank=32, or grpo.host.bf16=false")
     if host.bf16 and not host.lora and settings.teacher == "self_trained":
         found = f"the engineer is trained in one process in bf16 only, where updates below {LOST:g} are lost"

@@ -11,23 +11,24 @@ from lakewright.experiments.host.memory_arithmetic import (
     Trained,
     backward_work,
     gradients,
-    kept_activations,
     keys_and_values,
     mask_bytes,
     optimizer_state,
     optimizer_work,
     rounded_weights,
+    saved_activations,
     tiled_head,
     weights,
     whole_logits,
 )
-from lakewright.experiments.host.model_shape import ModelShape, Widths, adapter_weights, model_shape
+from lakewright.experiments.host.model_shape import ModelShape, Widths, adapter_weights, count_weight_bytes, model_shape
 from lakewright.experiments.host.sequence_lengths import Lengths, longest_sequences
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.policy.training import SHARED_SCORES, answers_at_once
 
 GB = 10**9
+LIBRARIES = 2 * GB  # of memory, that Python and the training libraries take in a process
 PROMPT_ROWS = 64  # answers that the trainer reads together where they share prompts
 SCORES = 4  # copies of the scores of an engineer's answers, and their gradients
 TOKENS_BATCH = 512  # answers in tokens that are decoded together
@@ -105,6 +106,14 @@ def estimate_of(settings: RunSettings, accelerator: int = 80 * GB) -> Estimate:
     )
 
 
+def estimate_answering(place: str) -> int:
+    """Bytes of memory of a process that answers with a saved model, or one on the hub: its weights, and the libraries.
+
+    Raises InputError where the config of the model cannot be read.
+    """
+    return count_weight_bytes(place) + LIBRARIES
+
+
 def _describe_trained(settings: RunSettings, shape: ModelShape) -> Trained:
     host = settings.grpo.host
     return Trained(
@@ -180,7 +189,7 @@ def _estimate_update(settings: RunSettings, trained: Trained, lengths: Lengths) 
 def _estimate_step(trained: Trained, tokens: int, head: int, repeats: bool = False) -> dict[str, int]:
     """The memory of a step: saved activations, and one after the other what head, layers and optimizer work with."""
     known = trained.shape.widths is not None
-    kept = kept_activations(trained, tokens, repeats) if known else 0
+    kept = saved_activations(trained, tokens, repeats) if known else 0
     layers = backward_work(trained, tokens, repeats) if known else 0
     return {
         "activations": kept,
@@ -296,7 +305,7 @@ def _list_phases(found: Estimate) -> list[str]:
 
 def _list_host(found: Estimate) -> Iterator[str]:
     if not found.known:
-        yield "Not in the table: the activations of a network on the board, for which there is no arithmetic here."
+        yield "Not in the table: the activations of a network on the board, which this estimate does not cover."
     if found.processes > 1:
         yield f"Memory of the host while every process loads the model: {found.loading / GB:,.1f} GB."
     yield f"Disk: a checkpoint {_format_size(found.checkpoint)}, the run {_format_size(found.disk)}."

@@ -74,7 +74,7 @@ def look_at_machine(settings: RunSettings, out: Path) -> Machine:
         model=_place_of_model(settings.start),
         cache=cache,
         cache_writable=not cache or os.access(existing(Path(cache)), os.W_OK),
-        askable=_missing_to_ask(settings),
+        askable=_explain_missing(settings),
     )
 
 
@@ -124,7 +124,7 @@ def _answers(host: str, port: int) -> bool:
 
 def _healthy(url: str) -> bool:
     parts = urlsplit(url)
-    return _reached(f"{parts.scheme}://{parts.netloc}/health")
+    return _is_answering(f"{parts.scheme}://{parts.netloc}/health")
 
 
 def _place_of_model(start: str) -> str:
@@ -135,10 +135,10 @@ def _place_of_model(start: str) -> str:
 
     if isinstance(try_to_load_from_cache(start, "config.json"), str):
         return "cache"
-    return "hub" if not constants.HF_HUB_OFFLINE and _reached(constants.ENDPOINT) else ""
+    return "hub" if not constants.HF_HUB_OFFLINE and _is_answering(constants.ENDPOINT) else ""
 
 
-def _reached(url: str) -> bool:
+def _is_answering(url: str) -> bool:
     """Whether a server answers at all; an answer that is an error counts only where it is not the server's own."""
     try:
         with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=PATIENCE) as answer:
@@ -149,7 +149,7 @@ def _reached(url: str) -> bool:
         return False
 
 
-def _missing_to_ask(settings: RunSettings) -> str:
+def _explain_missing(settings: RunSettings) -> str:
     try:
         check_askable(settings)
     except InputError as error:

@@ -1,6 +1,6 @@
 """The memory of training and sampling as arithmetic, in bytes for each process.
 
-Kept activations are those that transformers' layers (Qwen3, Llama) leave for the backward pass; the tests compare them
+Saved activations are those that transformers' layers (Qwen3, Llama) leave for the backward pass; the tests compare them
 with what is allocated. h: hidden width, a: heads x their width, k: key-value heads x their width, m: width of the MLP.
 """
 
@@ -96,7 +96,7 @@ def optimizer_work(trained: Trained) -> int:
     return 0
 
 
-def kept_activations(trained: Trained, tokens: int, repeats: bool = False) -> int:
+def saved_activations(trained: Trained, tokens: int, repeats: bool = False) -> int:
     """Activations of `tokens` tokens that layers save until the backward pass; with checkpointing only their inputs.
 
     repeats: whether keys and values are repeated for each group of heads, as they are where there is a mask.
@@ -138,7 +138,14 @@ def mask_bytes(rows: int, length: int) -> int:
 
 
 def whole_logits(shape: ModelShape, tokens: int, times: int, number: int) -> int:
-    """Logits of all words for some tokens, `times` over."""
+    """Bytes of the logits of all words for some tokens.
+
+    Args:
+        shape: of the model.
+        tokens: with logits.
+        times: how many such arrays there are.
+        number: bytes of a number.
+    """
     assert shape.widths
     return times * tokens * shape.widths.words * number
 

@@ -69,8 +69,18 @@ def model_shape(settings: RunSettings) -> ModelShape:
     """
     start = prepare_place(settings.start) if settings.start else ""
     with torch.device("meta"):
-        model = _started(start) if start else _built(settings)
+        model = _build_from_start(start) if start else _build_from_settings(settings)
     return shape_of_model(model, settings.start or _name(settings))
+
+
+def count_weight_bytes(place: str) -> int:
+    """The bytes of the weights of a saved model, or of one on the hub, as they are loaded to answer.
+
+    Raises InputError where its config cannot be read.
+    """
+    with torch.device("meta"):
+        model = _build_from_start(prepare_place(place))
+    return shape_of_model(model, place).parameters * model.dtype.itemsize
 
 
 def shape_of_model(model: PreTrainedModel, name: str) -> ModelShape:
@@ -101,14 +111,14 @@ def _name(settings: RunSettings) -> str:
     return settings.model if isinstance(settings.model, str) else f"{settings.model.architecture} from scratch"
 
 
-def _built(settings: RunSettings) -> PreTrainedModel:
+def _build_from_settings(settings: RunSettings) -> PreTrainedModel:
     model, _ = make_trainee(msgspec.structs.replace(settings, device="cpu")).build_model()
     return model
 
 
-def _started(start: str) -> PreTrainedModel:
+def _build_from_start(start: str) -> PreTrainedModel:
     try:
-        config = _known(start)
+        config = _find_known_config(start)
         if config is None:
             check_configs(Path(start))
             config = AutoConfig.from_pretrained(start, trust_remote_code=False)
@@ -120,7 +130,7 @@ def _started(start: str) -> PreTrainedModel:
         raise InputError(f"start is {start}, whose config.json cannot be read ({first}); give its folder") from error
 
 
-def _known(start: str) -> Qwen3Config | None:
+def _find_known_config(start: str) -> Qwen3Config | None:
     if start not in QWEN3 or Path(start).exists():
         return None
     hidden, mlp, layers, heads, pairs, tied = QWEN3[start]

@@ -45,7 +45,7 @@ def export_benchmark(benchmark: Path, out: Path) -> Exported:
     Raises InputError where the benchmark is not complete, one of its files was changed, or `out` exists.
     """
     if out.exists():
-        raise InputError(f"{out}: exists already; name a folder that does not, or remove it")
+        raise InputError(f"{out}: already exists; choose a new folder, or remove it")
     manifest, rows = read_benchmark(benchmark)
     with replacing_folder(out) as folder:
         files = [_write_config(folder, config, part) for config, part in _split_configs(rows)]
@@ -86,7 +86,7 @@ COLUMNS = {
     "sum_of_costs": "the optimal sum of costs: each agent's final arrival, waits included",
     "wait_required": "whether every plan of optimal sum of costs waits before a final arrival",
     "plan": "a plan of optimal sum of costs: one string of U D L R W for each agent",
-    "makespan_plan": "null: no separate plan for the makespan is kept",
+    "makespan_plan": "null: no separate plan for the makespan is stored",
     "certificate": "why the labels are certain",
     "sample_id": "`id`, under the published name",
     "num_agents": "`agents`, under the published name",
@@ -155,7 +155,14 @@ MIT, as the program that draws the boards. They are drawn, not taken from any ot
 def card_text(
     manifest: BenchmarkManifest, schema: pa.Schema, files: Sequence[ConfigFile], certificates: Mapping[str, int]
 ) -> str:
-    """README.md of the data set. certificates: the number of boards for each kind."""
+    """README.md of the data set.
+
+    Args:
+        manifest: of the benchmark.
+        schema: of the rows.
+        files: of each config of the data set.
+        certificates: the number of boards for each kind.
+    """
     request = manifest.request
     text = TEXT.format(
         tier=request.tier,

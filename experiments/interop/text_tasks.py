@@ -62,7 +62,16 @@ CHUNK = 32
 
 
 class BoardStream:
-    """The endless set of boards of a kind and a seed. Raises InputError where such boards do not exist."""
+    """The endless set of boards of a kind and a seed.
+
+    Args:
+        size: cells on a side.
+        agents: on each board.
+        hole_ratio, wait_ratio: as of `generate`.
+        seed: other boards.
+
+    Raises InputError where such boards do not exist.
+    """
 
     def __init__(self, size: int, agents: int, hole_ratio: float, wait_ratio: float, seed: int) -> None:
         try:

@@ -17,7 +17,7 @@ from lakewright.policy.codecs import encode_prompt
 from lakewright.policy.tasks import task_of
 from lakewright.policy.training import RewardSettings, reward_texts
 
-HORIZON = 128  # steps; a longer answer is no plan
+HORIZON = 128  # steps; a longer answer is not a plan
 Completion = str | list[dict[str, Any]]
 
 

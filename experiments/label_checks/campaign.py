@@ -111,8 +111,10 @@ def check_labels(
 ) -> list[Total]:
     """Draws `count` boards and tries them; `on_progress` is given the number of boards done.
 
-    journal: keeps each finished batch; those that it holds are not tried again. agents: only boards with this number.
-    where: where batches are tried, and how many at a time; times are of boards beside as many others.
+    Args:
+        journal: keeps each finished batch; those that it holds are not tried again.
+        agents: only boards with this number.
+        where: where batches are tried, and how many at a time; times are of boards beside as many others.
 
     Raises ImportError where w9-pathfinding is not installed (`pip install lakewright[bench]`), InputError where the
     journal is of another seed.

@@ -27,8 +27,8 @@ from lakewright.experiments.loop.redesign.decision import (
     gather_evidence,
     make_decision,
 )
-from lakewright.experiments.loop.redesign.difficulty import fit_forecast
 from lakewright.experiments.loop.redesign.engineer_training import TRAINED, train_engineer
+from lakewright.experiments.loop.redesign.run_forecast import fit_forecast
 from lakewright.experiments.loop.redesign.story import describe_redesign, describe_stage
 from lakewright.experiments.loop.redesign.teacher_models import check_askable
 from lakewright.experiments.loop.redesign.trial import try_proposals

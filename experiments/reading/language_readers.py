@@ -44,8 +44,11 @@ def use_threads(threads: int | None) -> None:
 class ReadingTeacher(Stateful):
     """Asks a language model in a form of the reading test, by the outcomes or by the forecast of a round.
 
-    model: its place, as for `load_model`. form: by name. shows: what it is asked about. shuffled: whether each stratum
-    shows the figures of another, a control.
+    Args:
+        model: its place, as for `load_model`.
+        form: by name.
+        shows: what it is asked about.
+        shuffled: whether each stratum shows the figures of another, a control.
     """
 
     def __init__(

@@ -85,9 +85,13 @@ def teach_reader(
 ) -> Path:
     """Trains a model on the lessons, and returns the folder of the checkpoint.
 
-    folder: of the work, where a killed training continues. work: the lessons and the training. environment: theirs.
-    model, tokenizer: trained in place. on_step: gets each step and its loss, those before a kill too. clock: by which
-    the training is saved about once a minute.
+    Args:
+        folder: of the work, where a killed training continues.
+        work: the lessons and the training.
+        environment: theirs.
+        model, tokenizer: trained in place.
+        on_step: gets each step and its loss, those before a kill too.
+        clock: by which the training is saved about once a minute.
 
     Raises InputError where the folder holds other work, or another process works there.
     """

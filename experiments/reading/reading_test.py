@@ -85,9 +85,13 @@ def run_reading_test(
 ) -> list[Result]:
     """Asks each model in each form, and returns the scores of all answers in the folder, the rule's first.
 
-    folder: of the test. work: its questions, whose digest is filled in. environment: theirs. models: names, of which
-    `load` makes readers when they are asked. forms: of the questions. on_progress: gets how many more answers there
-    are.
+    Args:
+        folder: of the test.
+        work: its questions, whose digest is filled in.
+        environment: theirs.
+        models: names, of which `load` makes readers when they are asked.
+        forms: of the questions.
+        on_progress: gets how many more answers there are.
 
     Answers that the folder holds are not asked for again. Raises InputError where it holds another test, or another
     process works there.

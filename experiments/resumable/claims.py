@@ -40,8 +40,11 @@ class Claim(Generic[W]):
     def take_folder(self, folder: Path, work: W, *, replace: bool = False, writer: str = "") -> None:
         """Makes `folder` that of `work`, or confirms that it is.
 
-        replace: the folder may change hands, as nothing in it depends on the earlier work. writer: as for
-        `lakewright.core_jax.support.replacing`. Raises InputError where the folder holds other work.
+        Args:
+            replace: the folder may change hands, as nothing in it depends on the earlier work.
+            writer: as for `lakewright.core_jax.support.replacing`.
+
+        Raises InputError where the folder holds other work.
         """
         self._check_alone(folder)
         if self.is_in(folder) and not replace:

@@ -104,7 +104,7 @@ def _unseal(path: Path, lines: Iterable[bytes], of: str) -> Iterator[bytes]:
         sealed = sealed or bool(seal)
         if sealed and seal != _seal(before, text):
             raise InputError(
-                f"{path}:{number}: this line, or one before it, was changed or is of another folder; {REMEDY}"
+                f"{path}:{number}: this line, or one before it, was changed or belongs to another folder; {REMEDY}"
             )
         before.update(line)
         yield text

@@ -101,7 +101,13 @@ class Parts:
     """The finished parts of a file that is not whole yet.
 
     consumed: how many rows of the input they settle. tally: their counts, `bad_rows` among them, and `unlisted`: how
-    many of these are only counted. acceptance: of all. rejects: where the rows that are left out go, if anywhere.
+    many of these are only counted. acceptance: of all.
+
+    Args:
+        out: the file that is made.
+        folder: of its parts.
+        schema: of its rows.
+        rejects: where the rows that are left out go, if anywhere.
     """
 
     def __init__(self, out: Path, folder: Path, schema: pa.Schema, rejects: Rejects | None = None) -> None:
@@ -208,7 +214,7 @@ def work_in_parts(
     give: Callable[[pa.RecordBatch], Any] = lambda rows: rows,
     on_progress: Callable[[int], object] = lambda rows: None,
 ) -> None:
-    """Adds to `parts` what is made of the rows of a file, from where they end to the last row.
+    """Processes the rows of a file that `parts` does not cover yet, and adds their results part by part.
 
     Args:
         source: The file.

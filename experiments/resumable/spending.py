@@ -59,8 +59,11 @@ class Spending:
 def ask_server(settings: EndpointSettings, temperature: float, spending: Spending, *, recorded: bool) -> Ask:
     """Asks for JSON under the schema; a server that refuses every form of a schema is asked without one.
 
-    settings: of the server. temperature: of the answers. spending: the charges so far. recorded: whether new charges
-    are added to it.
+    Args:
+        settings: of the server.
+        temperature: of the answers.
+        spending: the charges so far.
+        recorded: whether new charges are added to it.
     """
     paid, forms = price_tokens(settings, *spending.count_tokens()), list(settings.schemas)
     endpoint = Endpoint(settings, paid, spending.add) if recorded else Endpoint(settings, paid)

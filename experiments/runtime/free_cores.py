@@ -20,18 +20,18 @@ class FreeCores:
         self._fixed = "OMP_NUM_THREADS" in os.environ
         self._cores = len(os.sched_getaffinity(0))
         self._process = psutil.Process()
-        self._last = self._measured()
+        self._last = self._measure_use()
 
     def adapt(self) -> None:
         """Sets torch's threads by the load since the last call; to be called between steps."""
-        now = self._measured()
+        now = self._measure_use()
         elapsed, others = now[0] - self._last[0], now[1] - self._last[1]
         if self._fixed or elapsed < INTERVAL:
             return
         self._last = now
         torch.set_num_threads(free_cores(self._cores, others / elapsed))
 
-    def _measured(self) -> tuple[float, float]:
+    def _measure_use(self) -> tuple[float, float]:
         """The time, and the processor seconds that others have used so far."""
         system, own = psutil.cpu_times(), self._process.cpu_times()
         idle = system.idle + getattr(system, "iowait", 0.0)

@@ -14,18 +14,19 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import derive_key, derive_seed, listed, write_json
 from lakewright.engineer.design import Delta, Design
-from lakewright.engineer.guard import GuardVerdict, judge_delta
+from lakewright.engineer.guard import GuardVerdict, project_delta
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers import Asked, ask_about, parse_answer
 from lakewright.engineer.trial import measure_leads
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import read_record
-from lakewright.experiments.loop.redesign.difficulty import find_trust_region
+from lakewright.experiments.loop.redesign.run_forecast import find_trust_region
 from lakewright.experiments.loop.redesign.trial import start_trial
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, load_engineer
 from lakewright.experiments.resumable.claims import Claim
 from lakewright.policy.inference import SchemaSettings, sample_in_json
+from lakewright.policy.models import TEXT, check_codec
 
 TOGETHER = 25  # answers sampled at once
 SHOWN = 5
@@ -42,7 +43,7 @@ class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answers: int
 
 
-class Kept(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SavedAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """answers-N.json: the answers so far of one model, with the mask or without."""
 
     said: list[str]
@@ -54,7 +55,7 @@ CLAIM = Claim("sample of engineers' answers", "sampling.json", Sampling, 1, "lak
 class EngineerAnswers(msgspec.Struct, frozen=True):
     """Answers of a model to the question after a stage, with the mask or without.
 
-    Counts of answers that are parsed, that the guard accepts as they are, that it holds back, and that it refuses;
+    Counts of answers that are parsed, that the guard accepts as they are, that it clips, and that it refuses;
     of parsed answers that change nothing; and of different designs that they lead to. said: all of them. won: answers
     whose design is more likely better than the current one than not, by a trial; None without one.
     """
@@ -85,10 +86,16 @@ def sample_engineers(
 ) -> list[EngineerAnswers]:
     """`answers` answers of each model to the question after stage `number`, without the mask and with it.
 
-    trainee, folder, number: the run and its stage. places: of the models. answers: how many of each. on_progress: gets
-    the number of further answers. trial: whether each proposed design is tried beside the current one, with the policy
-    of the stage. out: a folder that saves the answers as they come, where the same call continues. Raises InputError
-    if it holds others, or another process works there.
+    Args:
+        trainee, folder, number: the run and its stage.
+        places: of the models.
+        answers: how many of each.
+        on_progress: gets the number of further answers.
+        trial: whether each proposed design is tried beside the current one, with the policy of the stage.
+        out: a folder that saves the answers as they come, where the same call continues.
+
+    Raises InputError if a model is not a language model, if the folder holds other answers, or if another process works
+    there.
     """
     settings, environment, stage = trainee.settings, trainee.environment, folder.stage(number)
     space, key = environment.space, derive_key(settings.seed, f"stage {number} samples")
@@ -99,10 +106,10 @@ def sample_engineers(
     work = Sampling(CLAIM.format, str(folder.folder), settings, number, list(places), answers)
     with CLAIM.hold_folder(out, work) if out is not None else nullcontext():
         for place, masked in itertools.product(places, (False, True)):
-            kept = out / f"answers-{len(found)}.json" if out is not None else None
-            said = _sample_answers(settings, place, asked, masked, answers, on_progress, kept)
+            saved = out / f"answers-{len(found)}.json" if out is not None else None
+            said = _sample_answers(settings, place, asked, masked, answers, on_progress, saved)
             verdicts = [
-                _judge_text(text, space, lambda delta: judge_delta(stage.design(), delta, environment, guard))
+                _judge_text(text, space, lambda delta: project_delta(stage.design(), delta, environment, guard))
                 for text in said
             ]
             found.append(_count_answers(place, masked, said, verdicts, stage.design()))
@@ -142,23 +149,24 @@ def _sample_answers(
     masked: bool,
     answers: int,
     on_progress: Callable[[int], object],
-    kept: Path | None,
+    saved: Path | None,
 ) -> list[str]:
-    """The answers of a model. kept: the file that holds those sampled before."""
-    said = read_record(kept, Kept).said if kept is not None and kept.exists() else []
+    """The answers of a model. saved: the file that holds those sampled before."""
+    said = read_record(saved, SavedAnswers).said if saved is not None and saved.exists() else []
     on_progress(len(said))
     if len(said) == answers:
         return said
     model, tokenizer = load_engineer(settings, place)
+    check_codec(place, TEXT, model)
     how = SchemaSettings(0, settings.engineer.answer, settings.engineer.temperature or 1.0)
     while len(said) < answers:
         copies = min(TOGETHER, answers - len(said))
         seed = derive_seed(settings.seed, f"engineer samples {masked} {len(said)}")
         schema = asked.schema if masked else None
         said += sample_in_json(model, tokenizer, asked.messages, schema, how, copies, seed)
-        if kept is not None:
-            with listed(kept):
-                write_json(kept, Kept(said))
+        if saved is not None:
+            with listed(saved):
+                write_json(saved, SavedAnswers(said))
         on_progress(copies)
     return said
 
@@ -206,7 +214,7 @@ def format_counts(found: Sequence[EngineerAnswers]) -> str:
     """The counts as Markdown, one line for each model without the mask and with it."""
     from tabulate import tabulate
 
-    header = ("model", "mask", "answers", "parsed", "accepted", "held back", "refused", "no change", "configs", "won")
+    header = ("model", "mask", "answers", "parsed", "accepted", "clipped", "refused", "no change", "configs", "won")
     rows = [
         (
             *(one.model, "yes" if one.masked else "no", one.answers, one.parsed),

@@ -20,8 +20,14 @@ from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 def draw_final_test(settings: RunSettings, chosen: ValidationSettings, held_out: Sequence[Problem], path: Path) -> None:
     """Draws the problems of the test as a held-out set and saves them, unless that is done.
 
-    settings, held_out: of the runs. chosen: those of the test. path: where it is saved. In text a problem that is held
-    out already is left out, as there may be few of a kind. Raises InputError if none is left.
+    In text a problem that is held out already is left out, as there may be few of a kind.
+
+    Args:
+        settings, held_out: of the runs.
+        chosen: those of the test.
+        path: where it is saved.
+
+    Raises InputError if none is left.
     """
     if path.exists():
         return
@@ -39,8 +45,10 @@ def draw_final_test(settings: RunSettings, chosen: ValidationSettings, held_out:
 def take_final_test(trainee: Trainee, policy: Stage, problems: Sequence[Problem], path: Path) -> None:
     """Saves how a policy does on the problems of the test, unless that is done.
 
-    trainee, policy: of the run, and the stage whose policy it is. problems: of the test. path: where the result is
-    saved; beside it are answers in text.
+    Args:
+        trainee, policy: of the run, and the stage whose policy it is.
+        problems: of the test.
+        path: where the result is saved; beside it are answers in text.
     """
     if path.exists():
         return

@@ -38,7 +38,7 @@ def interquartile_mean(values: Sequence[float]) -> Estimate:
     return _estimate_statistic(values, lambda sample, axis: trim_mean(sample, QUARTER, axis=axis))
 
 
-def paired_tests(arms: dict[str, dict[int, float]], family: Sequence[tuple[str, str]]) -> list[PairedTest]:
+def run_paired_tests(arms: dict[str, dict[int, float]], family: Sequence[tuple[str, str]]) -> list[PairedTest]:
     """The comparisons of a family for which both arms have two seeds or more in common.
 
     arms: the outcome of each arm by seed. Two-sided paired t-tests; Holm 1979 over those that can be made.

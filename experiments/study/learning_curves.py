@@ -1,4 +1,4 @@
-"""Figures of learning curves: the height of a run on average, and the time until it equals another one at its best."""
+"""Figures of learning curves: the mean height of a run, and the time until it reaches the best of another."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence

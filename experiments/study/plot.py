@@ -1,4 +1,4 @@
-"""The picture of a study: the arms and the baseline, or the trial's scores and the gains in training; its curves."""
+"""Plots of a study: arms against the baseline, or trial scores against gains in training, and learning curves."""
 
 import matplotlib
 import numpy as np

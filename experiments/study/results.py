@@ -20,8 +20,8 @@ from lakewright.experiments.study.inference import (
     PairedTest,
     Prediction,
     interquartile_mean,
-    paired_tests,
     prediction_of,
+    run_paired_tests,
 )
 from lakewright.experiments.study.learning_curves import (
     Curve,
@@ -158,8 +158,10 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
         prediction=prediction_of(read_prediction(folder), plan, {run.arm: run.gain for run in runs})
         if plan.spec.configs and not stopped
         else None,
-        tests=paired_tests(_by_seed(runs, lambda run: run.valid), plan.spec.family),
-        along=paired_tests(_by_seed(runs, lambda run: average_curve(run.curve, plan.spec.budget)), plan.spec.family),
+        tests=run_paired_tests(_by_seed(runs, lambda run: run.valid), plan.spec.family),
+        along=run_paired_tests(
+            _by_seed(runs, lambda run: average_curve(run.curve, plan.spec.budget)), plan.spec.family
+        ),
         likely=_compare_probabilities(runs, plan.spec),
         sizes=valid_by_stratum(begun),
         forced_sizes=valid_with_trait(begun, WAIT) if lake else {},
@@ -177,7 +179,7 @@ def _compare_probabilities(runs: Sequence[RunResult], spec: StudySpec) -> list[P
     known = {(run.arm, run.seed): run.probability for run in runs if run.probability is not None}
     if len(known) < len(runs) or not known:
         return []
-    return paired_tests(_by_seed(runs, lambda run: known[run.arm, run.seed]), spec.family)
+    return run_paired_tests(_by_seed(runs, lambda run: known[run.arm, run.seed]), spec.family)
 
 
 def _judge_constant_answers(plan: Plan, folder: StudyFolder) -> Rates:

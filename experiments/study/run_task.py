@@ -15,14 +15,13 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import read_config, write_json
 from lakewright.experiments.executors.executor import Task
 from lakewright.experiments.executors.ray_group import find_group
-from lakewright.experiments.host.estimate import GB, estimate_of
+from lakewright.experiments.host.estimate import LIBRARIES, estimate_of
 from lakewright.experiments.host.machine import installed_version
 from lakewright.experiments.loop.dry_run import check_machine
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.study.study import Planned
 
 MACHINES = "machines.json"  # in a run's folder
-LIBRARIES = 2 * GB  # of memory, that Python and the training libraries take
 PATIENCE = 20.0  # seconds in which the processes of a lost node end
 PROCESSORS = Path("/proc/cpuinfo")
 PACKAGES = ("lakewright", "jax", "torch", "transformers", "trl")

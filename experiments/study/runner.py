@@ -84,7 +84,7 @@ def run_study(
         begin(partial(_prepare, folder=folder.folder.absolute(), runs=chosen), plan).result()
         work = partial(_run_one, out=folder.folder.absolute(), copy_to=copy_to)
         failures = _run_rounds(plan, chosen, folder, executor, work)
-        results = _summed_up(plan, folder)
+        results = _write_results(plan, folder)
         if copy_to:
             _copy_results(folder, copy_to)
     return results, failures
@@ -99,10 +99,10 @@ def sum_up(spec: Path, out: Path) -> Results:
     CLAIM.refuse_other(folder.plan, CLAIM.read_work(out), plan)
     if not folder.start.warmup.done.exists():
         raise InputError(f"{out}: the warm-up is not finished; leave out --results-only until it is")
-    return _summed_up(plan, folder)
+    return _write_results(plan, folder)
 
 
-def _summed_up(plan: Plan, folder: StudyFolder) -> Results:
+def _write_results(plan: Plan, folder: StudyFolder) -> Results:
     results = results_of(plan, folder)
     write_record(folder.results, results)
     write_atomically(folder.table, f"{as_table(results)}\n".encode())

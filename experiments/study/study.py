@@ -164,7 +164,7 @@ def plan_of(path: Path) -> Plan:
 
     Raises InputError naming file, arm, setting, value and remedy.
     """
-    known = {file.name.removesuffix(".toml"): file for file in _own_specs().iterdir()}
+    known = {file.name.removesuffix(".toml"): file for file in _find_own_specs().iterdir()}
     if not path.suffix and str(path) not in known:
         raise InputError(f"study {str(path)!r:.60} is unknown; give a file, or choose from {', '.join(sorted(known))}")
     with resources.as_file(known[str(path)]) if str(path) in known else nullcontext(path) as file:
@@ -181,7 +181,9 @@ def plan_of(path: Path) -> Plan:
     if spec.first_configs:
         firsts = [design for _, design in random_configs(spec.first_configs, trainee)]
         own = "env" if start.lake else "design"
-        runs = [planned if own in arms[planned.arm] else _beginning_with(firsts, planned, path) for planned in runs]
+        runs = [
+            planned if own in arms[planned.arm] else _replace_first_design(firsts, planned, path) for planned in runs
+        ]
     if not start.lake:
         for planned in runs:
             _check_design(planned, trainee, path)
@@ -221,7 +223,7 @@ def read_prediction(folder: StudyFolder) -> Trial:
     return read_record(folder.trial, Trial)
 
 
-def _own_specs() -> Traversable:
+def _find_own_specs() -> Traversable:
     return resources.files("lakewright.experiments") / "presets" / "studies"
 
 
@@ -244,7 +246,7 @@ def _check_seeds(seeds: Sequence[int]) -> None:
         raise ValueError(f"seeds has {twice} twice; name it once")
 
 
-def _beginning_with(firsts: Sequence[Design], planned: Planned, path: Path) -> Planned:
+def _replace_first_design(firsts: Sequence[Design], planned: Planned, path: Path) -> Planned:
     """The run with its seed's design. Raises InputError where there are too few."""
     if planned.seed >= len(firsts):
         raise InputError(

@@ -58,7 +58,7 @@ def _draw_figures(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]
                 "solvable", free, "Boards that are solvable", "% of boards", _rate_of("solvable"), THRESHOLD
             )
             title = "Unsolvable though each agent alone has a path"
-            share = _complement_of("solvable_if_connected")
+            share = _take_complement("solvable_if_connected")
             yield from _draw_lines("blocked", free, title, "% of boards where\neach agent has a path", share)
         if several and strata:
             yield from _draw_lines(
@@ -67,12 +67,12 @@ def _draw_figures(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]
         if several and len({cell.size for cell in free}) > 1:
             yield from _draw_maps("waits", free, "Forced waits: every cheapest plan waits", "% of solvable boards")
         if several:
-            title = "Solvable boards whose shortest paths cannot all be kept"
+            title = "Solvable boards on which some agent must leave its shortest path"
             yield from _draw_lines(
-                "gaps", cells, title, "% of solvable boards", _complement_of("shortest_paths_suffice")
+                "gaps", cells, title, "% of solvable boards", _take_complement("shortest_paths_suffice")
             )
             title = "Boards that shortest paths leave open"
-            share = _complement_of("bound_certificate")
+            share = _take_complement("bound_certificate")
             yield from _draw_lines("open", cells, title, "% of boards that need\na flood or a search", share)
         yield from draw_optima(cells, values)
         yield from draw_predictors(cells, values)
@@ -133,7 +133,7 @@ def _rate_of(name: str) -> Share:
     return lambda cell: cell.rates.get(name)
 
 
-def _complement_of(name: str) -> Share:
+def _take_complement(name: str) -> Share:
     """The share of boards on which something does not happen."""
 
     def share(cell: CellSummary) -> Rate | None:
@@ -167,7 +167,7 @@ def draw_optima(cells: Group, values: pa.Table) -> Iterator[tuple[str, Figure]]:
             costs, boards = _pool_distribution(values, cell.cell, "sum_of_costs")
             look = choose_style(n) | {"markevery": max(1, len(costs) // 12), "drawstyle": "steps-post"}
             left.plot(costs, 100 * boards.cumsum() / boards.sum(), **look, label=f"hole ratio {cell.hole_ratio:g}")
-        left.set(title=f"{title_of(kind)}, {size}x{size}", xlabel="at most so many steps, sum of costs")
+        left.set(title=f"{title_of(kind)}, {size}x{size}", xlabel="sum of costs, at most")
         left.set(ylabel="% of solvable boards", ylim=PERCENT)
         if chosen:
             left.legend()

@@ -97,7 +97,9 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for name in ("boards", "shard"):
             given = getattr(self, name)
             if isinstance(given, dict) and (differing := set(given) ^ set(self.agents)):
-                raise ValueError(f"{name} and agents must be of the same numbers; {min(differing)} is in one only")
+                raise ValueError(
+                    f"{name} and agents must name the same numbers of agents; only one has {min(differing)}"
+                )
         if unknown := [name for name in self.columns if name not in COLUMNS]:
             raise ValueError(f"columns: {unknown[0]!r:.60} is not a statistic; choose from {', '.join(COLUMNS)}")
         cells = self.cells()

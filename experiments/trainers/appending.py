@@ -1,4 +1,4 @@
-"""Files that several processes append lines to at once: a write is whole, and lines of others stay whole."""
+"""Files to which several processes append lines at the same time, each line in one write."""
 
 import errno
 import os

@@ -15,7 +15,8 @@ class EpisodeBook:
     Environment 2 of 8 has the places 2, 10, 18, ...; so none waits for another, and each has the same problems again
     after a restart. A problem stays until its last episode has ended: a reset before that begins it again.
 
-    position: how many episodes have ended.
+    Args:
+        position: how many episodes have ended.
     """
 
     def __init__(
@@ -23,9 +24,12 @@ class EpisodeBook:
     ) -> None:
         """Opens the folder.
 
-        path: of the folder. seed: of the problems. index, count: which environment of how many this is.
-        episodes: how many in a row are on one problem; they are a group. position: how many episodes ended before, of
-        a trainer that resumes.
+        Args:
+            path: of the folder.
+            seed: of the problems.
+            index, count: which environment of how many this is.
+            episodes: how many in a row are on one problem; they are a group.
+            position: how many episodes ended before, of a trainer that resumes.
 
         Raises InputError without an engineer, or a number is out of range.
         """

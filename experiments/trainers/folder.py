@@ -23,7 +23,7 @@ from lakewright.engineer.environment import Problem, check_design_draws
 from lakewright.engineer.guard import can_draw, check_floor
 from lakewright.engineer.redesign import Decision, Engineer
 from lakewright.engineer.space import DesignSpace, check_design, normalize_design
-from lakewright.engineer.teachers import MODELS, Ask, Message, Reply, Tools, check_teacher
+from lakewright.engineer.teachers import MODELS, Ask, Message, Reply, Tools, UnansweredError, check_teacher
 from lakewright.engineer.trial import RollOut
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.resumable.spending import Spending, ask_server
@@ -63,12 +63,13 @@ class EngineerFolder:
     ) -> "EngineerFolder":
         """Begins an engineer in a new or empty folder.
 
-        environment: a name, as of `load_environment`; the path of a file is made absolute.
-        teacher, options, rounds, seed: as of `Engineer`. Of the teachers that are models, `endpoint` asks a server,
-        and `self` the policy under training, by what `next` is given.
-        design: version 0; by default that of the environment.
-        settings: how the engineer works, and how a server is asked.
-        held_out: how many held-out problems there are, drawn from version 0.
+        Args:
+            environment: a name, as of `load_environment`; the path of a file is made absolute.
+            teacher, options, rounds, seed: as of `Engineer`. Of the teachers that are models, `endpoint` asks a server,
+                and `self` the policy under training, by what `next` is given.
+            design: version 0; by default that of the environment.
+            settings: how the engineer works, and how a server is asked.
+            held_out: how many held-out problems there are, drawn from version 0.
 
         Raises InputError where something is not usable, no problem of a stratum can be drawn, or an engineer is there
         already.
@@ -114,7 +115,8 @@ class EngineerFolder:
         """Reads the outcomes since the last time, and writes the next version, or leaves the design unchanged.
 
         A `design.json` that was edited by hand becomes a version by "user" instead. Without new outcomes nothing
-        happens.
+        happens. Where a model that is the engineer cannot be reached, or not afforded, nothing is decided either, and
+        the outcomes are read again the next time.
 
         roll_out: rolls the present policy out, so that proposals are tried before one becomes a version; by default
         at the server `rollouts` of the settings, if any. ask: asks the present policy, where the teacher is `self`.
@@ -135,11 +137,15 @@ class EngineerFolder:
             if not fresh:
                 line = f"no outcomes since version {current.version} was decided"
                 return self._make_report(current, new=False, line=line, complaint=complaint)
-            engineer = self._make_engineer(current.design, current.state, roll_out or self._make_rollouts(), ask)
+            unanswered: list[str] = []
+            tools = self._make_tools(ask, unanswered)
+            engineer = self._make_engineer(current.design, current.state, roll_out or self._make_rollouts(), tools)
             groups = make_groups(fresh)
             engineer.observe(groups)
             outcomes = tally_held_out(self.space, engineer.held_out or [], fresh)
             decision = engineer.redesign(outcomes)
+            if unanswered and decision.design.version == current.version:
+                return self._make_report(current, new=False, line=f"undecided: {unanswered[0]}", complaint=complaint)
             following = self._make_version(current, decision, engineer)
             following = msgspec.structs.replace(
                 following,
@@ -205,7 +211,7 @@ class EngineerFolder:
             changes = list_changes(before, version.design, self.space) if before else ""
             parts = [part for part in (version.line, changes if version.by == "undo" else "") if part]
             stayed = len(version.decisions) - (version.by == "engineer")
-            kept = f" (left as it is {stayed} time{'s' * (stayed > 1)})" if stayed else ""
+            kept = f" (unchanged {stayed} time{'s' * (stayed > 1)})" if stayed else ""
             lines.append(f"{number} by {version.by}: {'; '.join(parts)}{kept}")
             before = version.design
         return lines
@@ -216,7 +222,7 @@ class EngineerFolder:
     def _read_outcomes(self, current: Version) -> tuple[Read, str]:
         """The outcomes after the index, and the SHA-256 of all whole lines."""
         path = self.files.outcomes_path
-        prefix, index = Prefix(path), read_index(self.files.index_path)
+        prefix, index = Prefix(path), read_index(self.files.index_path, EMPTY)
         # A kill may have come between the version and the index, which then ends before the version; never after it.
         if index.offset > current.offset or prefix.digest(index.offset) != index.digest:
             index = EMPTY
@@ -233,7 +239,7 @@ class EngineerFolder:
         design: Design,
         state: Mapping[str, Any] | None = None,
         roll_out: RollOut | None = None,
-        ask: Ask | None = None,
+        tools: Tools | None = None,
     ) -> Engineer:
         setup = self.setup
         engineer = Engineer(
@@ -243,7 +249,7 @@ class EngineerFolder:
             held_out=self.held_out() if state and setup.held_out else None,
             settings=setup.settings,
             options=setup.options,
-            tools=self._make_tools(ask),
+            tools=tools or self._make_tools(),
             roll_out=roll_out,
             rounds=setup.rounds,
             seed=setup.seed,
@@ -260,13 +266,14 @@ class EngineerFolder:
         spending = Spending(self.path / "trial-spending.jsonl")
         return make_served_rollouts(settings.rollouts, settings.rollout_temperature, self.environment, spending)
 
-    def _make_tools(self, ask: Ask | None) -> Tools:
-        settings = self.setup.settings
-        if self.setup.teacher == "self" or not settings.endpoint:
-            return Tools(settings.evidence, ask=ask or _refuse_to_ask, proposals=settings.proposals)
-        spending = Spending(self.path / "spending.jsonl")
-        served = ask_server(settings.endpoint, settings.temperature, spending, recorded=True)
-        return Tools(settings.evidence, ask=served, proposals=settings.proposals, inline=True)
+    def _make_tools(self, ask: Ask | None = None, unanswered: list[str] | None = None) -> Tools:
+        """The tools of the teacher. unanswered: gets the reason of each question without an answer."""
+        settings, inline = self.setup.settings, False
+        if self.setup.teacher != "self" and settings.endpoint:
+            spending, inline = Spending(self.path / "spending.jsonl"), True
+            ask = ask_server(settings.endpoint, settings.temperature, spending, recorded=True)
+        asked = _note_unanswered(ask or _refuse_to_ask, [] if unanswered is None else unanswered)
+        return Tools(settings.evidence, ask=asked, proposals=settings.proposals, inline=inline)
 
     def _settle_design(self) -> tuple[Version, bool]:
         """The newest version, and whether it is one that a user has just made by editing `design.json`."""
@@ -355,6 +362,17 @@ def _check_teacher(teacher: str, options: Mapping[str, Any], settings: FolderSet
     if teacher == "endpoint" and settings.endpoint is None:
         raise InputError("teacher endpoint has no server; give endpoint.url and endpoint.model")
     check_teacher(teacher, options, space)
+
+
+def _note_unanswered(ask: Ask, unanswered: list[str]) -> Ask:
+    def ask_and_note(messages: list[Message], schema: dict[str, Any], seed: int) -> Reply:
+        try:
+            return ask(messages, schema, seed)
+        except UnansweredError as error:
+            unanswered.append(str(error))
+            raise
+
+    return ask_and_note
 
 
 def _refuse_to_ask(messages: list[Message], schema: dict[str, Any], seed: int) -> Reply:

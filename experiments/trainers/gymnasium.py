@@ -30,9 +30,12 @@ class EngineerEnv(gymnasium.Env[Any, Any]):
     ) -> None:
         """Opens a folder.
 
-        path: of the folder. make: the environment of a problem; limits of time belong inside it. report: from the sum
-        of the rewards and the last `info` the text that the folder's environment judges, or a verdict. options: as of
-        `EpisodeBook`.
+        Args:
+            path: of the folder.
+            make: the environment of a problem; limits of time belong inside it.
+            report: from the sum of the rewards and the last `info` the text that the folder's environment judges, or a
+                verdict.
+            options: as of `EpisodeBook`.
         """
         self.book = EpisodeBook(path, **options)
         self._make, self._report = make, report

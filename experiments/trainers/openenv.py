@@ -60,10 +60,13 @@ class EpisodeClient(Generic[C]):
     ) -> None:
         """Opens a folder.
 
-        client: a connected client; each has a session of its own on the server. path: of the folder. report: from the
-        sum of the rewards and the last result the text that the folder's environment judges, or a verdict. arguments:
-        those of `reset` for a problem; by default `stratum`, each knob by its name, and `seed`. options: as of
-        `EpisodeBook`.
+        Args:
+            client: a connected client; each has a session of its own on the server.
+            path: of the folder.
+            report: from the sum of the rewards and the last result the text that the folder's environment judges, or a
+                verdict.
+            arguments: those of `reset` for a problem; by default `stratum`, each knob by its name, and `seed`.
+            options: as of `EpisodeBook`.
         """
         self.client = client
         self.book = EpisodeBook(path, **options)

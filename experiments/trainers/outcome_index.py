@@ -1,6 +1,7 @@
 """The index of a folder's outcomes: what the lines that were read before came to, so that only new ones are read.
 
     outcomes.index    SHA-256 of what follows, then an `Index` as MessagePack
+    traces.index      likewise, of what was read of traces
 
 It is made from the outcomes alone. Where it is missing, damaged, or of other outcomes, all lines are read, and it is
 made again.
@@ -8,6 +9,7 @@ made again.
 
 import hashlib
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -41,29 +43,55 @@ class Index(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     names: bytes = b""
 
 
-EMPTY = Index()
+class TraceFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The counts of the first lines of a file of traces.
+
+    offset, digest: how many bytes there were, and their SHA-256. recorded: how many are outcomes. left_out: the others.
+    """
+
+    offset: int = 0
+    digest: str = NOTHING
+    recorded: int = 0
+    left_out: dict[str, int] = {}
 
 
-def write_index(path: Path, index: Index) -> None:
+class TraceIndex(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The state of reading traces, and of reading the outcomes before.
+
+    format: as of `Index`. offset, digest: of the outcomes. names: the sorted digests of their answers. files: by path.
+    """
+
+    format: int = 1
+    offset: int = 0
+    digest: str = NOTHING
+    names: bytes = b""
+    files: dict[str, TraceFile] = {}
+
+
+EMPTY, NO_TRACES = Index(), TraceIndex()
+T = TypeVar("T", Index, TraceIndex)
+
+
+def write_index(path: Path, index: Index | TraceIndex) -> None:
     """Writes an index."""
     data = msgspec.msgpack.encode(index)
     write_atomically(path, hashlib.sha256(data).digest() + data)
 
 
-def read_index(path: Path) -> Index:
-    """The index of a file; an empty one where there is none that is whole."""
+def read_index(path: Path, empty: T) -> T:
+    """The index of a file; `empty` where there is none that is whole and of the same format."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
-        return EMPTY
+        return empty
     digest, data = data[:32], data[32:]
     if hashlib.sha256(data).digest() != digest:
-        return EMPTY
+        return empty
     try:
-        index = msgspec.msgpack.decode(data, type=Index)
+        index = msgspec.msgpack.decode(data, type=type(empty))
     except msgspec.MsgspecError:  # of another version of this package
-        return EMPTY
-    return index if index.format == EMPTY.format else EMPTY
+        return empty
+    return index if index.format == empty.format else empty
 
 
 def digest_name(text: bytes) -> bytes:

@@ -151,8 +151,12 @@ class RefusedError(Exception):
 class OutcomeReader:
     """Reads the outcomes of a folder.
 
-    design: the present one. newest: the version that lines may be of, at most. index: of the lines that need not be
-    read again; by default none.
+    Args:
+        path: of outcomes.jsonl.
+        space: of the designs.
+        design: the present one.
+        newest: the version that lines may be of, at most.
+        index: of the lines that need not be read again; by default none.
     """
 
     def __init__(self, path: Path, space: DesignSpace, design: Design, newest: int, index: Index = EMPTY) -> None:

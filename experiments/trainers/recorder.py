@@ -52,11 +52,16 @@ class OutcomeRecorder:
     ) -> list[Verdict]:
         """Appends a line for each answer to a problem; once it returns they survive the end of this process.
 
-        problem: of a source. answers: texts. outcomes: a verdict of each, or a reward, beside which the environment
-        says whether the answer is valid; by default the environment's verdict. split: what the problem is of. tokens:
-        the length of each answer. group: a name for these answers; a trainer that repeats a step after it resumes
-        gives the same name again, and they count once; by default a new one. first: the number of the first answer in
-        the group, where several processes record one.
+        Args:
+            problem: of a source.
+            answers: texts.
+            outcomes: a verdict of each, or a reward, beside which the environment says whether the answer is valid; by
+                default the environment's verdict.
+            split: what the problem is of.
+            tokens: the length of each answer.
+            group: a name for these answers; a trainer that repeats a step after it resumes gives the same name again,
+                and they count once; by default a new one.
+            first: the number of the first answer in the group, where several processes record one.
 
         Returns the verdicts. Raises InputError, and writes nothing, on lists of unequal lengths, a reward that is not
         finite, or a failure that the space does not name.

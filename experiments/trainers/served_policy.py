@@ -17,8 +17,11 @@ def make_served_rollouts(
 ) -> RollOut:
     """A way to roll out the policy that a server has at that moment.
 
-    settings: of the server. temperature: of the answers. environment: judges them. spending: what was paid before, to
-    which each request is added.
+    Args:
+        settings: of the server.
+        temperature: of the answers.
+        environment: judges them.
+        spending: what was paid before, to which each request is added.
 
     What it returns raises InputError where the server does not answer, or the cost cap leaves no room.
     """

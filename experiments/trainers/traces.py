@@ -6,9 +6,8 @@ A line is an episode. prime-rl writes `rollouts/step_N/train/all/traces.jsonl` i
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -16,9 +15,20 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Natural
 from lakewright.engineer.environment import Environment, Problem, Verdict
 from lakewright.experiments.trainers.folder import EngineerFolder
+from lakewright.experiments.trainers.outcome_index import (
+    NO_TRACES,
+    Names,
+    Prefix,
+    TraceFile,
+    TraceIndex,
+    digest_name,
+    read_index,
+    write_index,
+)
 from lakewright.experiments.trainers.outcomes import Split, read_lines
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
+from lakewright.experiments.trainers.versions import VersionFiles
 
 TRACES = "traces.jsonl"
 
@@ -90,7 +100,7 @@ class LeftOutError(Exception):
 
 
 def record_traces(folder: str | Path, run: str | Path) -> Copied:
-    """Appends what episodes came to, each once however often this is called.
+    """Appends what episodes came to, each once however often this is called; only new lines are decoded.
 
     folder: of the engineer. run: the folder of a run of prime-rl or of `vf-eval`, or a file of traces. A last line
     that is still being written waits for the next time. Episodes of other tasksets, that failed before they were
@@ -98,29 +108,79 @@ def record_traces(folder: str | Path, run: str | Path) -> Copied:
 
     Raises InputError without an engineer or no such run.
     """
-    copier = Copier(folder)
-    left_out: Counter[str] = Counter()
+    opened, files = EngineerFolder(folder), _list_files(Path(run))
+    index, answers = _read_outcomes(opened.files)
+    copier, read = Copier(opened, answers), dict(index.files)
+    names = answers.encode()  # those of the outcomes so far, which the index is of
     recorded = before = 0
-    for line in _list_lines(Path(run)):
-        try:
-            new = copier.copy_episode(line)
-        except LeftOutError as error:
-            left_out[str(error)] += 1
-            continue
-        recorded, before = recorded + new, before + (not new)
+    for file in files:
+        copied = _copy_file(copier, file, read.get(str(file), TraceFile()))
+        recorded, before = recorded + copied.new, before + copied.read.recorded - copied.new
+        read[str(file)] = copied.read
+    write_index(opened.files.traces_path, msgspec.structs.replace(index, names=names, files=read))
+    left_out: Counter[str] = Counter()
+    for file in files:
+        left_out.update(read[str(file)].left_out)
     return Copied(recorded, before, dict(left_out))
 
 
-class Copier:
-    """Turns episodes into outcomes of a folder."""
+class CopiedFile(NamedTuple):
+    """The counts of a file of traces, and how many of its episodes are newly recorded."""
 
-    def __init__(self, folder: str | Path) -> None:
-        opened = EngineerFolder(folder)
-        self.path, self.environment, self.held_out = Path(folder), opened.environment, opened.held_out()
-        self._recorder = OutcomeRecorder(folder, opened.environment)
+    read: TraceFile
+    new: int
+
+
+def _copy_file(copier: "Copier", file: Path, read: TraceFile) -> CopiedFile:
+    """Records the episodes of a file. read: what was read before, if the file still begins with it."""
+    prefix = Prefix(file)
+    if prefix.digest(read.offset) != read.digest:
+        read, prefix = TraceFile(), Prefix(file)
+    recorded, left_out, new, end = read.recorded, Counter(read.left_out), 0, read.offset
+    with open(file, "rb") as lines:
+        lines.seek(end)
+        for line in lines:
+            if not line.endswith(b"\n"):  # it is still being written
+                break
+            end += len(line)
+            try:
+                new += copier.copy_episode(line)
+                recorded += 1
+            except LeftOutError as error:
+                left_out[str(error)] += 1
+    return CopiedFile(TraceFile(end, prefix.digest(end), recorded, dict(left_out)), new)
+
+
+def _read_outcomes(files: VersionFiles) -> tuple[TraceIndex, Names]:
+    """The index of traces, brought up to all present outcomes, and the names of their answers."""
+    path, index = files.outcomes_path, read_index(files.traces_path, NO_TRACES)
+    prefix = Prefix(path)
+    if prefix.digest(index.offset) != index.digest:
+        prefix, index = Prefix(path), NO_TRACES
+    names, end = Names(index.names), index.offset
+    for after, text in read_lines(path, index.offset):
+        end = after
+        try:
+            line = msgspec.json.decode(text, type=Answers) if isinstance(text, bytes) else Answers()
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            continue  # of another writer; the engineer counts it
+        names.add(_name_answer(line.group, line.answer))
+    return msgspec.structs.replace(index, offset=end, digest=prefix.digest(end)), names
+
+
+def _name_answer(group: str, number: int | None) -> bytes:
+    return digest_name(msgspec.json.encode((group, number)))
+
+
+class Copier:
+    """Turns episodes into outcomes of a folder. answers: the names of those that were recorded before."""
+
+    def __init__(self, opened: EngineerFolder, answers: Names) -> None:
+        self.path, self.environment, self.held_out = opened.path, opened.environment, opened.held_out()
+        self._recorder = OutcomeRecorder(opened.path, opened.environment)
         self._sources: dict[int, ProblemSource] = {}
         self._decoder = msgspec.json.Decoder(Episode)
-        self._seen = _list_answers(opened.files.outcomes_path)
+        self._answers = answers
 
     def copy_episode(self, line: bytes) -> bool:
         """Appends an episode; whether it was not there before. Raises LeftOutError."""
@@ -140,9 +200,8 @@ class Copier:
         named = episode.group or episode.run or episode
         group = f"{data.split} {data.seed} {data.place} {named.id}"
         number = int.from_bytes(hashlib.sha256(episode.id.encode()).digest()[:6], "big")
-        if (group, number) in self._seen:
+        if not self._answers.add(_name_answer(group, number)):
             return False
-        self._seen.add((group, number))
         tokens = [trace.num_output_tokens]
         self._recorder.record(problem, [""], [verdict], split=data.split, tokens=tokens, group=group, first=number)
         return True
@@ -178,23 +237,8 @@ def _make_verdict(environment: Environment, trace: Trace) -> Verdict:
     return Verdict(False, reward, failures[0])
 
 
-def _list_answers(path: Path) -> set[tuple[str, int | None]]:
-    """The answers that were recorded before."""
-    found: set[tuple[str, int | None]] = set()
-    for _, text in read_lines(path):
-        try:
-            line = msgspec.json.decode(text, type=Answers) if isinstance(text, bytes) else Answers()
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            continue  # of another writer; the engineer counts it
-        found.add((line.group, line.answer))
-    return found
-
-
-def _list_lines(run: Path) -> Iterator[bytes]:
-    """The whole lines of all traces."""
-    files = sorted(run.rglob(TRACES)) if run.is_dir() else [run]
+def _list_files(run: Path) -> list[Path]:
+    """All files of traces."""
     if not run.exists():
         raise InputError(f"{run}: no run was found; give the folder that has {TRACES} in it")
-    for file in files:
-        with open(file, "rb") as lines:
-            yield from (line for line in lines if line.endswith(b"\n"))
+    return [file.resolve() for file in (sorted(run.rglob(TRACES)) if run.is_dir() else [run])]

@@ -41,8 +41,12 @@ class EngineerTasks:
     ) -> None:
         """Opens a folder.
 
-        every: optimizer steps between two decisions. places: rows of the data set. chat: whether a prompt is a message
-        to a chat model, or plain text. seed: of the problems.
+        Args:
+            path: of the folder.
+            every: optimizer steps between two decisions.
+            places: rows of the data set.
+            chat: whether a prompt is a message to a chat model, or plain text.
+            seed: of the problems.
 
         Raises InputError without an engineer, or a number is below 1.
         """
@@ -105,7 +109,10 @@ class EngineerTasks:
     ) -> list[float]:
         """The reward of each completion, which is recorded.
 
-        completions, completion_ids: of this process. place, split: columns of the data set. trainer_state: of TRL.
+        Args:
+            completions, completion_ids: of this process.
+            place, split: columns of the data set.
+            trainer_state: of TRL.
 
         A step that is done again, as a trainer resumed from a checkpoint does, gives its groups the same names.
         """

@@ -45,8 +45,10 @@ class TrainedPolicy:
     def __init__(self, trainer: GRPOTrainer, environment: Environment, *, chat: bool, answer_tokens: int) -> None:
         """Wraps a trainer.
 
-        environment: judges the answers. chat: whether prompts are messages. answer_tokens: the most tokens of an answer
-        as the engineer.
+        Args:
+            environment: judges the answers.
+            chat: whether prompts are messages.
+            answer_tokens: the most tokens of an answer as the engineer.
         """
         self.trainer, self.environment, self.chat, self.answer_tokens = trainer, environment, chat, answer_tokens
         self.step = 0

@@ -34,9 +34,11 @@ class EngineerDataset(Dataset[dict[str, Any]]):
     def __init__(self, data_files: Any, tokenizer: Any, config: Any, processor: Any = None, max_samples: int = -1):
         """Opens a folder, as verl does.
 
-        data_files: the folder, or `FOLDER/held_out`. tokenizer, processor: not used. config: `data` of verl, of which
-        `seed` is the seed of the problems, 0 where it is null. max_samples: rows; by default 100,000, or all
-        held-out problems.
+        Args:
+            data_files: the folder, or `FOLDER/held_out`.
+            tokenizer, processor: not used.
+            config: `data` of verl, of which `seed` is the seed of the problems, 0 where it is null.
+            max_samples: rows; by default 100,000, or all held-out problems.
 
         Raises InputError without an engineer or without held-out problems.
         """
@@ -94,9 +96,11 @@ def judge_answer(
 ) -> dict[str, float]:
     """The reward of an answer, which is recorded: a `compute_score` of verl.
 
-    data_source, ground_truth: not used. solution_str: the answer. extra_info: of the data set, with `step`, `answer`
-    and `tokens` from the manager. Without these, as under another manager, each call is another answer: steps that are
-    done again after a resumption then count again.
+    Args:
+        data_source, ground_truth: not used.
+        solution_str: the answer.
+        extra_info: of the data set, with `step`, `answer` and `tokens` from the manager. Without these, as under
+            another manager, each call is another answer: steps that are done again after a resumption then count again.
 
     Returns `score`, the reward, and `acc`, 1 where the answer is valid.
     """

@@ -5,6 +5,7 @@
     versions/NNNN.json    each version: its design, who made it and why, and what the engineer knew then
     outcomes.jsonl        what became of answers, appended by trainers
     outcomes.index        what was read of it before, made again where it is missing or damaged
+    traces.index          what was read of traces of verifiers, likewise
     pins-SEED.jsonl       which version the problems of a source were drawn from
 
 A version exists once its file is there; `design.json` follows.
@@ -114,6 +115,7 @@ class VersionFiles:
         self.design_path = self.folder / "design.json"
         self.outcomes_path = self.folder / "outcomes.jsonl"
         self.index_path = self.folder / "outcomes.index"
+        self.traces_path = self.folder / "traces.index"
 
     def read_setup(self) -> Setup:
         """The arguments that the engineer was begun with. Raises InputError on none, or another format."""

@@ -20,7 +20,7 @@ from lakewright.experiments.environments.lake_form import to_lake
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, read_record
 from lakewright.experiments.loop.redesign.decision import load_teacher
-from lakewright.experiments.loop.redesign.difficulty import find_trust_region
+from lakewright.experiments.loop.redesign.run_forecast import find_trust_region
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.view.catalogue.run_space import RunSpace, describe_next
@@ -56,9 +56,9 @@ class Replayed(msgspec.Struct, frozen=True):
         return self.attempts[-1]
 
 
-def shown_stage(folder: RunFolder, number: int) -> Shown:
+def read_shown_stage(folder: RunFolder, number: int) -> Shown:
     """The record of a finished stage. Raises InputError where there is none."""
-    stage = finished_stage(folder, number)
+    stage = find_finished_stage(folder, number)
     decision = read_record(stage.proposal, Decision) if stage.proposal.exists() else None
     attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)] if decision else []
     trial = read_record(stage.trial, Trial) if stage.trial.exists() else None
@@ -94,7 +94,7 @@ def plain_replay(found: Replayed, about: RunSpace) -> dict[str, Any]:
 
 def ask_teacher(settings: RunSettings, folder: RunFolder, number: int) -> Replayed:
     """The proposal of the teacher of `settings` after a finished stage, with those before it observed."""
-    finished_stage(folder, number)
+    find_finished_stage(folder, number)
     *_, last = _replay_stages(settings, folder, range(number + 1), only=number)
     return last
 
@@ -104,12 +104,12 @@ def replay_teachers(settings: Sequence[RunSettings], folder: RunFolder) -> Itera
     numbers = range(len(folder.finished_stages()))
     others = [_replay_stages(chosen, folder, numbers) for chosen in settings]
     for number in numbers:
-        yield Replayed(str(folder.folder), number, RECORDED, shown_stage(folder, number).attempts)
+        yield Replayed(str(folder.folder), number, RECORDED, read_shown_stage(folder, number).attempts)
         for other in others:
             yield next(other)
 
 
-def finished_stage(folder: RunFolder, number: int) -> Stage:
+def find_finished_stage(folder: RunFolder, number: int) -> Stage:
     """A stage that counts. Raises InputError, naming those there are, on another."""
     finished = len(folder.finished_stages())
     if not 0 <= number < finished:
@@ -190,7 +190,7 @@ def _replay_stages(
     """A teacher's proposals stage by stage, its state handed on; one without state is asked after `only` alone."""
     state, environment = None, make_trainee(settings).environment
     for number in numbers:
-        stage = finished_stage(folder, number)
+        stage = find_finished_stage(folder, number)
         teacher = load_teacher(settings, folder, stage, state)
         if only is not None and number != only and isinstance(teacher, Stateful) and not teacher.list_state():
             continue

@@ -25,7 +25,7 @@ LAKE_DRAWN = "boards drawn from (size: share hole wait)"
 def as_json(folder: RunFolder) -> dict[str, Any]:
     """Every finished stage, the warm-up first, with its design, its outcomes pooled and by stratum, and the decision.
 
-    checkpoint: that of the policy that counts. best: the one with most valid answers on the held-out set. A run of the
+    checkpoint: the final one. best: the one with most valid answers on the held-out set. A run of the
     lake has the names of the lake's records.
     """
     last, best = _find_last(folder), folder.find_best()
@@ -71,12 +71,12 @@ def _head_drawn(about: RunSpace) -> str:
 
 
 def _describe_final(folder: RunFolder) -> Iterator[str]:
-    """The policy that a run continues with, or ended with, and the best one if it is another."""
+    """The final checkpoint, that of the last stage not rolled back, and the best one if it is another."""
     if last := _find_last(folder):
-        line = f"the policy that counts: {_describe_checkpoint(last)}"
+        line = f"final checkpoint: {_describe_checkpoint(last)}"
         if (best := folder.find_best()) and best.folder != last.folder:
             link = f" ({folder.best_link})" if folder.best_link.is_symlink() else ""
-            line += f"; the best: {_describe_checkpoint(best)}{link}"
+            line += f"; best: {_describe_checkpoint(best)}{link}"
         yield line
 
 

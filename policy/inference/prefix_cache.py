@@ -1,5 +1,4 @@
-"""Greedy answers of one model to many questions that begin alike: what a question shares with the last is not read
-again."""
+"""Greedy answers to many questions with a common beginning, which the model reads once."""
 
 import functools
 from collections.abc import Sequence

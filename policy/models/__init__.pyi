@@ -17,6 +17,7 @@ from .folders import is_board_network as is_board_network
 from .folders import is_on_hub as is_on_hub
 from .folders import resolve_place as resolve_place
 from .gguf_files import is_gguf as is_gguf
+from .loading import check_codec as check_codec
 from .loading import load_checkpoint as load_checkpoint
 from .loading import load_model as load_model
 from .loading import prepare_place as prepare_place

@@ -1,4 +1,4 @@
-"""The header of a GGUF file, read within bounds, as a hostile one may claim more than the file or any memory holds."""
+"""The header of a GGUF file, read within bounds: a hostile one may claim more data than the file holds."""
 
 import math
 from typing import Any

@@ -48,7 +48,7 @@ def load_checkpoint(
     Raises InputError as `load_model`, and if the checkpoint has another codec.
     """
     model, tokenizer = load_model(place, dtype, device)
-    _check_codec(place, codec, model)
+    check_codec(place, codec, model)
     return model, tokenizer
 
 
@@ -169,7 +169,8 @@ def _list_shapes(tensors: dict[str, torch.Tensor]) -> dict[str, torch.Size]:
     return {name: tensor.shape for name, tensor in tensors.items()}
 
 
-def _check_codec(place: str | Path, codec: str, model: PreTrainedModel) -> None:
+def check_codec(place: str | Path, codec: str, model: PreTrainedModel) -> None:
+    """Raise InputError if a model is of another codec."""
     if get_codec(model) != codec:
         raise InputError(
             f"{place}: config.json: codec is {get_codec(model)!r}, this needs {codec!r}; choose another checkpoint"

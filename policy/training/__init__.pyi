@@ -23,7 +23,7 @@ from .settings import LoraSettings as LoraSettings
 from .settings import RewardSettings as RewardSettings
 from .settings import WarmupSettings as WarmupSettings
 from .settings import answers_at_once as answers_at_once
-from .training_state import kept_place as kept_place
+from .training_state import load_place as load_place
 from .warmup import plan_loss as plan_loss
 from .warmup import reference_log_probs as reference_log_probs
 from .warmup import warm_up as warm_up

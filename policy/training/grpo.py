@@ -34,7 +34,7 @@ from lakewright.policy.training.hardware import (
 )
 from lakewright.policy.training.rollouts import Answered, Rollouts
 from lakewright.policy.training.settings import GrpoSettings
-from lakewright.policy.training.training_state import kept_place
+from lakewright.policy.training.training_state import load_place
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # of `rollout_func`, which TRL may still change
 
@@ -78,7 +78,7 @@ def train_grpo(
     and as `play` does.
     """
     check_host(settings.host)
-    place = kept_place(state_file)
+    place = load_place(state_file)
     take = _supply_tasks(tasks, play.plural, settings, place.boards)
     rollouts = Rollouts(
         take,

@@ -113,6 +113,12 @@ class Muon(torch.optim.Optimizer):
     """Nesterov momentum, orthogonalised, scaled by 0.2 sqrt(max(rows, columns)) to the size of an AdamW update.
 
     The kernel of a convolution counts as a matrix of its output channels by all that each of them reads.
+
+    Args:
+        params: matrices and kernels.
+        lr: learning rate.
+        momentum: of the average of gradients, 0 to 1.
+        weight_decay: as in AdamW.
     """
 
     def __init__(self, params: Iterable[torch.Tensor], lr: float, momentum: float = 0.95, weight_decay: float = 0.01):

@@ -149,7 +149,7 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(f"first_steps is {self.first_steps}, more than steps {self.steps}; choose at most as many")
         if self.guided and self.host.vllm != "off":
             raise ValueError(
-                f"guided is true, but host.vllm {self.host.vllm} weighs answers by its own chances; drop one"
+                f"guided is true, but host.vllm {self.host.vllm} weighs answers by its own probabilities; use one"
             )
 
     def of_stage(self, number: int) -> "GrpoSettings":

@@ -139,7 +139,7 @@ class TrainingState:
         }
 
 
-def kept_place(path: Path | None) -> Place:
+def load_place(path: Path | None) -> Place:
     """Return the place of the training that is saved in a file; the beginning if the file does not exist."""
     return _read_place(path) if path is not None and path.exists() else Place()
 

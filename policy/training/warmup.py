@@ -56,7 +56,7 @@ def warm_up(
         seed: of batches, symmetries and dropout.
         on_step: gets each step and its loss.
         state_file: a file to which the training is saved about once a minute, and from which it resumes if the file
-            exists: a stream must then begin at its `kept_place`, and the earlier losses are reported again.
+            exists: a stream must then begin at its `load_place`, and the earlier losses are reported again.
         clock: gives the seconds that `minutes` are counted in.
 
     Raises InputError if that file is of another training, and as `play` does.

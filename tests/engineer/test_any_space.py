@@ -30,7 +30,7 @@ from lakewright.engineer.evidence import (
     show_evidence,
     vocabulary_of,
 )
-from lakewright.engineer.guard import GuardSettings, judge_delta
+from lakewright.engineer.guard import GuardSettings, project_delta
 from lakewright.engineer.lessons import LessonSettings, _draw_round, synthetic_examples
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.space import DesignSpace, check_design, normalize_rows
@@ -152,7 +152,7 @@ def test_a_teacher_proposes_a_design_in_under_a_second_and_carries_its_state(nam
         two = make_teacher(teacher, tools)
         two.load_state_dict(state)
         assert two.state_dict() == one.state_dict()
-        verdict = judge_delta(design, proposal.delta, environment, GUARD)
+        verdict = project_delta(design, proposal.delta, environment, GUARD)
         assert verdict.status != "refused", verdict.reasons
         design = verdict.design
         check_design(design, space)
@@ -175,7 +175,7 @@ def test_the_guard_keeps_any_change_in_its_limits(name):
         answer = msgspec.json.encode({"edits": {str(one): {"reason": "x"} for one in changes}})
         delta = read_answer(answer, space)[0]
         delta = Delta({one: msgspec.structs.replace(edit, changes=changes[one]) for one, edit in delta.edits.items()})
-        verdict = judge_delta(design, delta, Odd(space), GUARD)
+        verdict = project_delta(design, delta, Odd(space), GUARD)
         check_design(verdict.design, space)
         for knob in space.knobs:
             reach = max(1, knob.reach) if knob.whole else knob.reach
@@ -192,7 +192,7 @@ def test_the_guard_finds_what_can_be_drawn_among_many_knobs_at_once():
     answer = {"edits": {"0": {"reason": "x", **{f"whole_{number}": 1 for number in range(8)}}}}
     delta = read_answer(msgspec.json.encode(answer), WIDE)[0]
     begun = time.process_time()
-    verdict = judge_delta(design, delta, Narrow(WIDE), GUARD)
+    verdict = project_delta(design, delta, Narrow(WIDE), GUARD)
     assert time.process_time() - begun < 1
     row = verdict.design.strata[0]
     assert row["whole_0"] == 4 and row["whole_7"] == 5, verdict.reasons  # noqa: PT018
@@ -203,7 +203,7 @@ def test_a_trial_compares_designs_of_any_space(name):
     space, evidence, environment = SPACES[name], known(name), Odd(SPACES[name])
     design, model = evidence.design, evidence.forecast.model
     deltas = [RulesTeacher(0.1, 0.2).make_delta(evidence, design, space), Delta({})]
-    designs = [judge_delta(design, stretch_delta(delta, 0.5, space), environment, GUARD).design for delta in deltas]
+    designs = [project_delta(design, stretch_delta(delta, 0.5, space), environment, GUARD).design for delta in deltas]
     mixes = [environment.mix(one) for one in (design, *designs)]
     settings = TrialSettings(boards=40)
     counts = problems_to_try(mixes, settings)
@@ -220,7 +220,7 @@ def test_a_trial_compares_designs_of_any_space(name):
     ]
     assert all(np.isfinite(lead.mean) and 0 <= lead.better <= 1 for lead in leads)
     assert choose_rival(leads, 0, 0) in (None, 0)
-    verdicts = [judge_delta(design, delta, environment, GUARD) for delta in deltas]
+    verdicts = [project_delta(design, delta, environment, GUARD) for delta in deltas]
     earned = reward_proposals(verdicts, lambda one: 0.0, ProposalReward(), space)
     assert len(earned) == 2
 

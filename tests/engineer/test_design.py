@@ -13,7 +13,7 @@ from lakewright.engineer.cells import Cell, Knob
 from lakewright.engineer.delta import derive_delta, edit_design, encode_delta, make_edit, read_answer, weigh_cells
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence import Evidence, Round, read_evidence
-from lakewright.engineer.guard import GuardSettings, judge_delta
+from lakewright.engineer.guard import GuardSettings, project_delta
 from lakewright.engineer.space import DesignSpace, check_design
 from lakewright.engineer.tally import Tally
 from tests.support.samples.spaces import deltas, designs, finite, spaces
@@ -59,7 +59,7 @@ def test_the_cells_of_a_design_mean_the_design(data):
 def test_any_delta_of_any_space_gives_a_legal_design_within_reach(data):
     space = data.draw(spaces())
     design = data.draw(designs(space, floor=0.05))
-    verdict = judge_delta(design, data.draw(deltas(design, space)), Anything(space), GuardSettings())
+    verdict = project_delta(design, data.draw(deltas(design, space)), Anything(space), GuardSettings())
     if verdict.status == "refused":
         assert verdict.design is design
         assert not all(map(space.allows, space.cells(design))), "even what is drawn now has a trait that is not allowed"

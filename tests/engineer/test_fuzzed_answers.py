@@ -18,7 +18,7 @@ from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import MAX_ANSWER_BYTES, read_answer
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import EvidenceSettings
-from lakewright.engineer.guard import GuardSettings, judge_delta
+from lakewright.engineer.guard import GuardSettings, project_delta
 from lakewright.engineer.steps import negotiate
 from lakewright.engineer.teachers import Reply, parse_answer
 from lakewright.engineer.teachers.llm import LlmTeacher
@@ -101,7 +101,7 @@ def judged(answer: str | bytes, design: Design) -> tuple[str, list[str], Design]
         delta, _ = read_answer(answer, SPACE)
     except InputError as error:
         return "unread", [str(error)], design
-    verdict = judge_delta(design, delta, LAKE, GUARD)
+    verdict = project_delta(design, delta, LAKE, GUARD)
     msgspec.json.encode((delta, verdict))  # as it is written
     return verdict.status, verdict.reasons, verdict.design
 

@@ -69,3 +69,9 @@ def test_the_defaults_are_inside_their_ranges(kind, name):
 def test_whole_numbers_pass_for_fractions():
     assert make_teacher("sec", options={"rate": 1}).rate == 1.0
     assert make_sampler("plr", {"replay": 0}).replay == 0.0
+
+
+@pytest.mark.parametrize("name", [":Longer", "docs/examples/own_parts.py:", ":"])
+def test_half_a_name_of_a_class_is_refused_in_one_line(name):
+    with pytest.raises(InputError, match=r"half of the name is missing; name module:Class or FILE\.py:Class$"):
+        make_teacher(name)

@@ -8,7 +8,7 @@ back for nothing (a run of many stages may be, once); and a policy that lost a t
 import numpy as np
 import pytest
 
-from lakewright.engineer.steps import RollbackSettings, compare_answers
+from lakewright.engineer.rollback import RollbackSettings, compare_answers
 
 CASES = 1000
 

@@ -26,7 +26,7 @@ Members = tuple[int, ...]
 
 
 def list_steps(holes: np.ndarray) -> np.ndarray:
-    """The cell that each of `MOVES` leads to, cells numbered row by row: int [N, 5], -1 where it leads nowhere."""
+    """The cell that each move leads to, cells numbered row by row: int [N, 5], -1 where it leads nowhere."""
     size = len(holes)
     number = np.where(holes, -1, np.arange(size * size).reshape(size, size))
     padded = np.pad(number, 1, constant_values=-1)
@@ -113,8 +113,10 @@ def _list_cycles(agents: int) -> Iterator[np.ndarray]:
 class Flood:
     """The joint states of the agents of one board.
 
-    steps: int [N, 5] as from `steps_of`. starts, goals: int [K], cells. A joint state of some agents has a number: the
-    ranks of their cells, each among those that the agent can reach, as digits.
+    steps: int [N, 5] as from `list_steps`. starts, goals: int [K], cells.
+
+    A joint state of some agents has a number: the ranks of their cells, each among those that the agent can reach, as
+    digits.
     """
 
     def __init__(self, steps: np.ndarray, starts: np.ndarray, goals: np.ndarray) -> None:

@@ -80,8 +80,11 @@ def answerer_of(
 ) -> Callable[[Path], "Answerer"]:
     """A function that makes the answerer for the folder of an evaluation.
 
-    who, model, endpoint, prompt: the options of the command. executor: answers, where a server does not. Raises
-    InputError on options that do not go together.
+    Args:
+        who, model, endpoint, prompt: the options of the command.
+        executor: answers, where a server does not.
+
+    Raises InputError on options that do not go together.
     """
     if prompt == "compact" and who.model is None:
         raise InputError("--prompt is compact, which goes with --model only; leave it out")

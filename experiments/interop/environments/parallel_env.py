@@ -38,7 +38,7 @@ class LakeParallelEnv(ParallelEnv[str, Arrays, int]):
         self.render_mode = render_mode
         self.possible_agents = [f"agent_{number}" for number in range(pool.agents)]
         self.agents: list[str] = []
-        self._spaces = {name: _own_space(pool.size) for name in self.possible_agents}
+        self._spaces = {name: _make_agent_space(pool.size) for name in self.possible_agents}
         self._actions = {name: spaces.Discrete(5) for name in self.possible_agents}
 
     def observation_space(self, agent: str) -> spaces.Dict:
@@ -59,7 +59,7 @@ class LakeParallelEnv(ParallelEnv[str, Arrays, int]):
         board = int(self._random.integers(self._boards)) if chosen is None else chosen
         observation, optima = self._episode.begin(board)
         self.agents = list(self.possible_agents)
-        return self._observed(observation), {name: dict(optima) for name in self.agents}
+        return self._split_observation(observation), {name: dict(optima) for name in self.agents}
 
     def step(
         self, actions: dict[str, int]
@@ -71,7 +71,7 @@ class LakeParallelEnv(ParallelEnv[str, Arrays, int]):
         if terminated or truncated:
             self.agents = []
         return (
-            self._observed(observation),
+            self._split_observation(observation),
             dict.fromkeys(names, reward),
             dict.fromkeys(names, terminated),
             dict.fromkeys(names, truncated),
@@ -82,7 +82,7 @@ class LakeParallelEnv(ParallelEnv[str, Arrays, int]):
         """Text or pixels of the board, by the render mode."""
         return self._episode.picture()
 
-    def _observed(self, observation: Observation) -> dict[str, Arrays]:
+    def _split_observation(self, observation: Observation) -> dict[str, Arrays]:
         planes, positions = np.asarray(observation.planes, np.int8), np.asarray(observation.positions)
         goals, count = np.asarray(observation.goals), len(self.possible_agents)
         holes, places, ends = planes[..., :1], planes[..., 1 : 1 + count], planes[..., 1 + count :]
@@ -99,7 +99,7 @@ class LakeParallelEnv(ParallelEnv[str, Arrays, int]):
         return found
 
 
-def _own_space(size: int) -> spaces.Dict:
+def _make_agent_space(size: int) -> spaces.Dict:
     return spaces.Dict(
         {
             "planes": spaces.Box(0, 1, (size, size, PLANES), np.int8),

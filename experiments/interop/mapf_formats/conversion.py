@@ -39,13 +39,17 @@ def convert(
 ) -> int:
     """Writes the boards of `source` to `out` and returns how many there are.
 
-    given, wanted: names of FORMATS; without one it follows from the ending, of a folder from what lies in it. Raises
-    InputError where a file, a board or a combination is not what the format takes; then nothing is written.
+    Args:
+        source, out: the files, or folders where a format has them.
+        given, wanted: names of FORMATS; without one it follows from the ending, of a folder from what lies in it.
+        on_progress: gets how many more boards are done.
+
+    Raises InputError where a file, a board or a combination is not what the format takes; then nothing is written.
     """
     if not source.exists():
         raise InputError(f"{source}: no such file or folder; check the path")
-    reader = FORMATS[_named(given, "--from") if given else _format_of(source)]
-    writer = FORMATS[_named(wanted, "--to") if wanted else _format_for(out)]
+    reader = FORMATS[_check_format(given, "--from") if given else _format_of(source)]
+    writer = FORMATS[_check_format(wanted, "--to") if wanted else _format_for(out)]
     read: set[Path] = set()
     rows = list(reader.read(source, read))
     refuse_overwriting([("--out", path) for path in _files_of(out)], [("an input", path) for path in sorted(read)])
@@ -57,7 +61,7 @@ def convert(
     return len(rows)
 
 
-def _named(name: str, option: str) -> str:
+def _check_format(name: str, option: str) -> str:
     if name not in FORMATS:
         raise InputError(f"{option} is {name!r:.40}; choose from {', '.join(FORMATS)}")
     return name
@@ -71,7 +75,7 @@ def _format_of(source: Path) -> str:
     for ending in (".txt", ".scen"):
         if ending in inside:
             return _by_ending(ending, source, "--from")
-    raise InputError(f"{source}: no .scen and no .txt in the folder; name its format by --from")
+    raise InputError(f"{source}: the folder has no .scen or .txt file; name the format with --from")
 
 
 def _format_for(out: Path) -> str:
@@ -253,7 +257,7 @@ class _TextLoader(yaml.BaseLoader):
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
         """As its base."""
         if (twice := first_repeated(str(key.value) for key, _ in node.value)) is not None:
-            raise yaml.YAMLError(f"{twice!r:.60} is there twice")
+            raise yaml.YAMLError(f"{twice!r:.60} appears twice")
         return super().construct_mapping(node, deep)
 
 

@@ -63,7 +63,7 @@ def read_scenario(text: str, place: str) -> tuple[str, list[Cell], list[Cell], t
         )
     entries = [_read_entry(line, f"{place}:{number}") for number, line in lines[1:]]
     if not entries:
-        raise InputError(f"{place}: no agent; a scenario has a line for each")
+        raise InputError(f"{place}: no agents; a scenario has a line for each")
     maps, sides = {entry[0] for entry in entries}, {entry[1] for entry in entries}
     if len(maps) > 1 or len(sides) > 1:
         raise InputError(
@@ -90,7 +90,7 @@ def make_board(grid: list[str], scenario: tuple[list[Cell], list[Cell]], name: s
 
 def _grid_line(line: str, width: int, place: str) -> str:
     if len(line) != width:
-        raise InputError(f"{place}: {len(line)} cells where the map is {width} wide; correct the line")
+        raise InputError(f"{place}: {len(line)} cells, but the map is {width} wide; correct the line")
     if unknown := [letter for letter in line if letter not in FREE + BLOCKED]:
         remedy = f"write {FREE[0]!r} for free and {BLOCKED[0]!r} for blocked"
         raise InputError(f"{place}: the letter {unknown[0]!r}; {remedy}")

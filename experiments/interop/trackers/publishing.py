@@ -129,7 +129,7 @@ class Publisher:
     def publish(self) -> dict[str, int]:
         """Publishes what is finished and new; returns how many chapters, warm-up and stages, each tracker now has."""
         for name in self._names:
-            new = range(self._chapters().get(name, 0), self._finished())
+            new = range(self._chapters().get(name, 0), self._count_finished())
             if new:
                 self._send(name, new)
         return {name: self._chapters().get(name, 0) for name in self._names}
@@ -144,7 +144,7 @@ class Publisher:
             tracker.close()
         write_record(self._file, Published(self._chapters() | {name: chapters.stop}))
 
-    def _finished(self) -> int:
+    def _count_finished(self) -> int:
         """The number of finished chapters, in order from the warm-up."""
         return self._folder.warmup.done.exists() + len(self._folder.finished_stages())
 

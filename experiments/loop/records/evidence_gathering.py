@@ -28,8 +28,10 @@ def collect_evidence(
 ) -> Evidence:
     """The evidence after the last of `stages`, which has no decision yet.
 
-    settings, environment: of the run. stages: all from the first one, or from the warm-up where the engineer is asked
-    after it. forecast: after the last one, if there is any.
+    Args:
+        settings, environment: of the run.
+        stages: all from the first one, or from the warm-up where the engineer is asked after it.
+        forecast: after the last one, if there is any.
     """
     *past, now = stages
     validation = read_record(now.validation, Validation)

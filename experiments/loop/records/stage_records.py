@@ -14,8 +14,9 @@ from lakewright.engineer.environment import Problem
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.proposal import Proposal
+from lakewright.engineer.rollback import Comparison
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.steps import Attempt, Comparison, Next
+from lakewright.engineer.steps import Attempt, Next
 from lakewright.engineer.tally import Drawn, Tally
 from lakewright.engineer.teachers import read_json_answers, read_token_answers
 from lakewright.engineer.trial import Earned, Trial

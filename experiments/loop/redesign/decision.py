@@ -8,9 +8,10 @@ import msgspec
 from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence import Evidence
-from lakewright.engineer.guard import judge_delta
+from lakewright.engineer.guard import project_delta
 from lakewright.engineer.proposal import Teacher
-from lakewright.engineer.steps import Next, compare_answers, negotiate
+from lakewright.engineer.rollback import compare_answers
+from lakewright.engineer.steps import Next, negotiate
 from lakewright.engineer.teachers import make_teacher
 from lakewright.experiments.loop.records.evidence_gathering import collect_evidence
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage, choose_next
@@ -21,7 +22,7 @@ from lakewright.experiments.loop.records.stage_records import (
     Validation,
     read_record,
 )
-from lakewright.experiments.loop.redesign.difficulty import find_trust_region, read_forecast
+from lakewright.experiments.loop.redesign.run_forecast import find_trust_region, read_forecast
 from lakewright.experiments.loop.redesign.teacher_models import make_tools
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee
@@ -61,7 +62,7 @@ def _ask_again(trainee: Trainee, stage: Stage) -> Next:
     environment, current = trainee.environment, stage.design()
     guard = find_trust_region(trainee.settings, environment, stage)
     answers = read_record(stage.engineer, EngineerTraining).groups[-1].read_deltas(environment.space)
-    verdicts = (judge_delta(current, delta, environment, guard) for delta in answers if isinstance(delta, Delta))
+    verdicts = (project_delta(current, delta, environment, guard) for delta in answers if isinstance(delta, Delta))
     if verdict := next((verdict for verdict in verdicts if verdict.status != "refused"), None):
         reasons = [f"asked again after its training: {verdict.summary()}"]
         return Next(verdict.design, "current" if verdict.design == current else "proposal", reasons)
@@ -87,8 +88,11 @@ def load_teacher(
 ) -> Teacher:
     """The teacher of a run after `stage`, in the given state; in its first state if that is empty.
 
-    settings, folder: the run. stage: the last that ended. state: of the teacher. recorded: whether requests to a
-    server are charged to the run.
+    Args:
+        settings, folder: the run.
+        stage: the last that ended.
+        state: of the teacher.
+        recorded: whether requests to a server are charged to the run.
     """
     teacher = make_teacher(settings.teacher, make_tools(settings, folder, stage, recorded), settings.teacher_options)
     if state:

@@ -8,7 +8,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import estimate_diminishing_worth, estimate_worth
-from lakewright.engineer.guard import GuardVerdict, judge_delta
+from lakewright.engineer.guard import GuardVerdict, project_delta
 from lakewright.engineer.tally import pool_tallies
 from lakewright.engineer.trial import Earned, Score, reward_proposals
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
@@ -20,8 +20,8 @@ from lakewright.experiments.loop.records.stage_records import (
     read_record,
     write_record,
 )
-from lakewright.experiments.loop.redesign.difficulty import find_trust_region, read_forecast
-from lakewright.experiments.loop.redesign.engineer_speech import EngineerSpeech, make_speech
+from lakewright.experiments.loop.redesign.engineer_formats import EngineerFormat, make_format
+from lakewright.experiments.loop.redesign.run_forecast import find_trust_region, read_forecast
 from lakewright.experiments.loop.training.trainee import Trainee, load_policy
 from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.models import save_checkpoint
@@ -41,27 +41,27 @@ def train_engineer(trainee: Trainee, folder: RunFolder, number: int) -> None:
     policy, tokenizer = load_policy(settings, stage.checkpoint)
     model = prepare_training(policy, settings.grpo.host)
     reference, _ = load_policy(settings, folder.warmup.checkpoint)
-    speech = make_speech(settings, tokenizer, stage.design(), trainee.environment.space)
-    spoken = speech.read_proposal(read_record(stage.proposal, Decision).proposal)
-    prompt, answers = spoken.prompt, spoken.answers
+    form = make_format(settings, tokenizer, stage.design(), trainee.environment.space)
+    asked = form.read_proposal(read_record(stage.proposal, Decision).proposal)
+    prompt, answers = asked.prompt, asked.answers
     measured = _measure_gain(trainee, folder, number, tokenizer)
     torch.manual_seed(derive_seed(settings.seed, f"stage {number} engineer training"))
     groups: list[EngineerGroup] = []
     with progress("engineer", settings.engineer.training.rounds, "rounds") as bar:
         for turn in range(settings.engineer.training.rounds):
-            group = _judge_group(trainee, folder, number, speech, answers)
+            group = _judge_group(trainee, folder, number, form, answers)
             sampled = _encode_group(tokenizer, prompt, answers, [part.advantage for part in group.earned])
             parts = [sampled, *measured]
             if useful := [part for part in parts if any(part.advantages)]:
-                figures = train_on_answers(model, reference, useful, speech.grammar, settings.engineer.training)
+                figures = train_on_answers(model, reference, useful, form.grammar, settings.engineer.training)
                 group.figures.update(figures)
             groups.append(group)
-            answers = speech.sample_answers(
+            answers = form.sample_answers(
                 model, prompt, derive_seed(settings.seed, f"stage {number} engineer round {turn + 1}")
             )
             bar.update()
             bar.set_postfix(reward=f"{group.figures['reward']:.2f}")
-    groups.append(_judge_group(trainee, folder, number, speech, answers))
+    groups.append(_judge_group(trainee, folder, number, form, answers))
     write_record(stage.engineer, EngineerTraining(prompt, groups))
     save_checkpoint(stage.engineer_checkpoint, merge_adapter(model, settings.grpo.host), tokenizer)
 
@@ -74,11 +74,11 @@ def _encode_group(
 
 
 def _judge_group(
-    trainee: Trainee, folder: RunFolder, number: int, speech: EngineerSpeech, answers: list[list[str]]
+    trainee: Trainee, folder: RunFolder, number: int, form: EngineerFormat, answers: list[list[str]]
 ) -> EngineerGroup:
     """A group of answers with what they earn."""
     stage, space = folder.stage(number), trainee.environment.space
-    group = EngineerGroup(answers, [], {}, speech.decode_answers(answers))
+    group = EngineerGroup(answers, [], {}, form.decode_answers(answers))
     verdicts = [_judge_answer(trainee, stage, delta) for delta in group.read_deltas(space)]
     earned = reward_proposals(verdicts, _make_score(trainee, stage), trainee.settings.engineer.reward, space)
     return msgspec.structs.replace(group, earned=earned, figures=_average_figures(answers, earned))
@@ -112,7 +112,7 @@ def _judge_answer(trainee: Trainee, stage: Stage, delta: Delta | InputError) -> 
     if isinstance(delta, InputError):
         return GuardVerdict("refused", [str(delta)], stage.design())
     guard = find_trust_region(trainee.settings, trainee.environment, stage)
-    return judge_delta(stage.design(), delta, trainee.environment, guard)
+    return project_delta(stage.design(), delta, trainee.environment, guard)
 
 
 def _measure_gain(

@@ -9,10 +9,10 @@ from typing import Any
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.proposal import Spoken
-from lakewright.engineer.teachers import MODELS, Allowed, Ask, Message, Reply, Said, Tools
+from lakewright.engineer.proposal import AnswerTokens
+from lakewright.engineer.teachers import MODELS, Allowed, Ask, Message, Reply, SampledAnswers, Tools
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.redesign.engineer_speech import JsonSpeech, TokenSpeech, speaks_tokens
+from lakewright.experiments.loop.redesign.engineer_formats import JsonFormat, TokenFormat, answers_in_tokens
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import load_engineer
 from lakewright.experiments.resumable.spending import Spending, ask_server
@@ -31,8 +31,10 @@ Policy = tuple[PreTrainedModel, PreTrainedTokenizerFast]
 def make_tools(settings: RunSettings, folder: RunFolder, stage: Stage, recorded: bool) -> Tools:
     """Everything that the teacher of a run needs after `stage`. Raises InputError if its model cannot be asked at all.
 
-    settings, folder: the run. stage: the last one that ended. recorded: whether requests to a server are charged to the
-    run.
+    Args:
+        settings, folder: the run.
+        stage: the last one that ended.
+        recorded: whether requests to a server are charged to the run.
     """
     name = settings.asked
     if name not in MODELS:
@@ -67,7 +69,7 @@ def _ask_checkpoint(settings: RunSettings, policy: Stage) -> Tools:
             "choose a teacher that asks no checkpoint"
         )
     trained = settings.asked == "self_trained"
-    if speaks_tokens(tokenizer):
+    if answers_in_tokens(tokenizer):
         if trained:
             return Tools(settings.evidence, sample=functools.partial(_sample_tokens, settings, load))
         return Tools(settings.evidence, decode=lambda prompt, allowed: answer_under_grammar(*load(), prompt, allowed))
@@ -86,17 +88,17 @@ def _sample_tokens(
     settings: RunSettings, load: Callable[[], Policy], prompt: list[str], allowed: Allowed, seed: int
 ) -> list[list[str]]:
     model, tokenizer = load()
-    return TokenSpeech(settings, tokenizer, allowed).sample_answers(model, prompt, seed)
+    return TokenFormat(settings, tokenizer, allowed).sample_answers(model, prompt, seed)
 
 
 def _sample_json(
     settings: RunSettings, load: Callable[[], Policy], messages: list[Message], schema: dict[str, Any], seed: int
-) -> Said:
+) -> SampledAnswers:
     model, tokenizer = load()
-    speech = JsonSpeech(settings, tokenizer, schema)
+    form = JsonFormat(settings, tokenizer, schema)
     prompt = tokenizer.convert_ids_to_tokens(json_prompt(tokenizer, messages))
-    answers = speech.sample_answers(model, prompt, seed)
-    return Said(Spoken(prompt, answers), speech.decode_answers(answers))
+    answers = form.sample_answers(model, prompt, seed)
+    return SampledAnswers(AnswerTokens(prompt, answers), form.decode_answers(answers))
 
 
 def _ask_endpoint(settings: RunSettings, spending: Spending, recorded: bool) -> Ask:

@@ -10,7 +10,7 @@ from lakewright.engineer.steps import list_rivals, try_rivals
 from lakewright.engineer.trial import Trial, TrialWork
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, read_record
-from lakewright.experiments.loop.redesign.difficulty import find_trust_region, read_forecast
+from lakewright.experiments.loop.redesign.run_forecast import find_trust_region, read_forecast
 from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.experiments.runtime.progress_bars import progress
 

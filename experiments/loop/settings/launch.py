@@ -57,10 +57,18 @@ def launch_stage(
     log: Path,
     on_wait: Callable[[], object],
 ) -> None:
-    """Trains stage `number` of the run in a folder, from the checkpoint `previous`, until `tokens` are generated.
+    """Trains a stage of a run in processes of its own.
 
-    settings: of the launch. run: the folder. log: the file for the output of the processes. on_wait: called every
-    second. Raises InputError if the processes refuse their input or fail.
+    Args:
+        settings: of the launch.
+        run: the folder.
+        number: of the stage.
+        previous: the checkpoint to begin with.
+        tokens: training ends once this many are generated.
+        log: the file for the output of the processes.
+        on_wait: called every second.
+
+    Raises InputError if the processes refuse their input or fail.
     """
     group = None if settings.starts_machines else find_group()
     machines = _name_machines(settings, group) if group else [settings]
@@ -134,7 +142,10 @@ def _run_alone(command: Sequence[str], log: Path) -> int:
 
 
 def launch_command(settings: LaunchSettings, run: Path, number: int, previous: Path, tokens: float) -> list[str]:
-    """The command that trains, and its arguments, which are those of `launch_stage`."""
+    """The command that trains, and its arguments.
+
+    Args: settings, run, number, previous, tokens, as for `launch_stage`.
+    """
     if settings.config != "none":
         config = resources.files("trl") / "accelerate_configs" / f"{settings.config}.yaml"
         how = ["--config_file", str(config)]

@@ -11,8 +11,8 @@ from lakewright.engineer.difficulty import DifficultySettings, Objective
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.engineer.guard import GuardSettings
 from lakewright.engineer.lessons import Lessons, LessonSettings
+from lakewright.engineer.rollback import RollbackSettings
 from lakewright.engineer.samplers import SamplerSettings
-from lakewright.engineer.steps import RollbackSettings
 from lakewright.engineer.teachers import TEACHERS, check_teacher
 from lakewright.engineer.trial import ProposalReward, TrialSettings
 from lakewright.experiments.loop.settings.launch import LaunchSettings
@@ -138,9 +138,9 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     horizon: Count = 16
     """Longest plan, in steps, that the policy may answer with."""
     codec: CodecName = "tokens"
-    """What the policy speaks: a token for each cell, or text."""
+    """The form of prompts and answers: a token for each cell, or text."""
     text: TextSettings = TextSettings()
-    """How the policy is asked if it speaks text."""
+    """How the policy is asked with the codec text."""
     exclude: str = ""
     """A file of boards that are never trained on, nor turned, mirrored or with their agents in another order."""
     start: str = ""
@@ -221,37 +221,27 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.teacher_options.get("match", self.teacher)
 
     def __post_init__(self) -> None:
-        check_teacher(self.teacher, self.teacher_options)
-        if self.codec == "tokens" and self.warmup.steps:
-            self.lessons.check(self.evidence)
+        self._check_teacher()
+        self._check_sizes()
         if self.teams:
             self._check_teams()
+        self._check_boards()
+        self._check_codec()
+
+    def _check_teacher(self) -> None:
+        check_teacher(self.teacher, self.teacher_options)
         if "endpoint" in (self.teacher, self.teacher_options.get("match")) and not self.engineer.endpoint:
             raise ValueError("teacher endpoint has no server; give engineer.endpoint.url and engineer.endpoint.model")
-        if large := [size for size in (*self.env.sizes, *self.warmup_env.sizes) if size > MAX_TOKEN_SIZE]:
-            raise ValueError(f"env.sizes.{large[0]}: boards to train on are at most {MAX_TOKEN_SIZE}x{MAX_TOKEN_SIZE}")
-        if self.grpo.fresh and self.sampler.name != "fresh":
-            raise ValueError(
-                f"sampler.name is {self.sampler.name}, but with grpo.fresh boards are taken as they are drawn; drop one"
-            )
-        if self.codec == "text" and self.warmup.steps and (self.launch.elsewhere or self.grpo.host.lora):
-            raise ValueError(
-                f"warmup.steps is {self.warmup.steps}, but the warm-up trains all weights in one process; give "
-                "warmup.steps=0, or neither launch nor grpo.host.lora"
-            )
-        if self.exclude and not (self.grpo.fresh and (self.warmup.fresh or not self.warmup.steps)):
-            raise ValueError(
-                f"exclude is {self.exclude}, but only boards that are drawn while training are held against it; set "
-                "warmup.fresh and grpo.fresh"
-            )
         if self.asks_checkpoint and self._begins_with_board_network():
             named = f"start {self.start:.60}" if self.start else "model.architecture board"
             raise ValueError(
                 f"teacher is {self.teacher}, but {named} has no answers except plans; choose a teacher that asks no "
                 "checkpoint, such as difficulty"
             )
-        if self.codec == "text" and not self.start:
-            raise ValueError("codec is text, but start names no model; give a folder or a name on the hub")
+
+    def _check_sizes(self) -> None:
+        if large := [size for size in (*self.env.sizes, *self.warmup_env.sizes) if size > MAX_TOKEN_SIZE]:
+            raise ValueError(f"env.sizes.{large[0]}: boards to train on are at most {MAX_TOKEN_SIZE}x{MAX_TOKEN_SIZE}")
         if missing := [size for size in self.env.sizes if size not in self.warmup_env.sizes]:
             raise ValueError(f"warmup_env.sizes lacks {missing[0]}, which env.sizes has; add it")
         if self.guard.floor * len(self.env.sizes) > 1:
@@ -259,6 +249,29 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 f"guard.floor is {self.guard.floor:g}, too much for {len(self.env.sizes)} sizes; "
                 f"choose at most {1 / len(self.env.sizes):.3g}"
             )
+
+    def _check_boards(self) -> None:
+        """Checks how the boards of a stage are chosen."""
+        if self.grpo.fresh and self.sampler.name != "fresh":
+            raise ValueError(
+                f"sampler.name is {self.sampler.name}, but with grpo.fresh boards are taken as they are drawn; drop one"
+            )
+        if self.exclude and not (self.grpo.fresh and (self.warmup.fresh or not self.warmup.steps)):
+            raise ValueError(
+                f"exclude is {self.exclude}, but only boards that are drawn while training are held against it; set "
+                "warmup.fresh and grpo.fresh"
+            )
+
+    def _check_codec(self) -> None:
+        if self.codec == "tokens" and self.warmup.steps:
+            self.lessons.check(self.evidence)
+        if self.codec == "text" and self.warmup.steps and (self.launch.elsewhere or self.grpo.host.lora):
+            raise ValueError(
+                f"warmup.steps is {self.warmup.steps}, but the warm-up trains all weights in one process; give "
+                "warmup.steps=0, or neither launch nor grpo.host.lora"
+            )
+        if self.codec == "text" and not self.start:
+            raise ValueError("codec is text, but start names no model; give a folder or a name on the hub")
 
     def _begins_with_board_network(self) -> bool:
         """Return True if the start is known to be a board network before the model is read."""

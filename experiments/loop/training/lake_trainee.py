@@ -178,8 +178,11 @@ def measure_policy(
 ) -> tuple[Validation, Verdict, np.ndarray]:
     """Greedy plans of a stage's policy for some boards: the record without examples, verdicts [B], plans [B, K, T].
 
-    trainee, stage: the policy. boards: what it plans for. label: what the progress bar is called. on_texts: gets the
-    text of each answer, empty in tokens.
+    Args:
+        trainee, stage: the policy.
+        boards: what it plans for.
+        label: what the progress bar is called.
+        on_texts: gets the text of each answer, empty in tokens.
     """
     tasks = [task_of(row) for row in boards]
     model, tokenizer = load_policy(trainee.settings, stage.checkpoint)

@@ -22,8 +22,13 @@ def make_problems(
     They depend on design and seed alone, unless the sampler uses rollouts. Scoring ends once half of the remaining
     tokens are spent, as the rest is for training.
 
-    trainee: of the run. stage: whose problems are drawn. policy: the stage whose policy is to be trained. before: the
-    stage before this one, if any. number: of this stage. tokens: that remain of the budget.
+    Args:
+        trainee: of the run.
+        stage: whose problems are drawn.
+        policy: the stage whose policy is to be trained.
+        before: the stage before this one, if any.
+        number: of this stage.
+        tokens: that remain of the budget.
     """
     settings = trainee.settings
     count, sampler = settings.grpo.of_stage(number).boards, _load_sampler(trainee, before, number)

@@ -1,5 +1,6 @@
 """The training of a stage's policy: GRPO in this process, or in processes that are launched for it."""
 
+import functools
 import gc
 import math
 import os
@@ -25,16 +26,21 @@ from lakewright.experiments.runtime.free_cores import FreeCores
 from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.models import save_checkpoint
 from lakewright.policy.play import Play, Tasks
-from lakewright.policy.training import Answered, kept_place, rank_and_processes, train_grpo
+from lakewright.policy.training import Answered, load_place, rank_and_processes, train_grpo
 
-KEPT_A_STEP, MOST_KEPT = 4, 1024  # groups whose plans are saved
+EXAMPLES_A_STEP, MOST_EXAMPLES = 4, 1024  # groups whose answers are saved, of a step and of a stage
+WriteLine = Callable[[dict[str, Any]], None]
 
 
 def train_stage(trainee: Trainee, stage: Stage, previous: Stage, number: int, tokens: float = math.inf) -> None:
     """Trains a stage's policy by GRPO.
 
-    trainee: of the run. stage: to be trained. previous: the stage whose policy it begins with. number: of the stage.
-    tokens: training ends once this many are generated.
+    Args:
+        trainee: of the run.
+        stage: to be trained.
+        previous: the stage whose policy it begins with.
+        number: of the stage.
+        tokens: training ends once this many are generated.
 
     An interrupted training resumes from a state about a minute old; in several processes it starts over.
     """
@@ -71,8 +77,9 @@ def _free_accelerator() -> None:
 def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, tokens: float) -> None:
     """Trains in this process, which may be one of several; the first one saves the results.
 
-    Of several processes, groups.jsonl holds the problems of the first. The arguments are those of `train_stage`, but
-    `previous` is the checkpoint.
+    Of several processes, groups.jsonl holds the problems of the first.
+
+    Args: trainee, stage, number, tokens, as for `train_stage`; previous, the checkpoint to begin with.
     """
     settings, (rank, processes) = trainee.settings, rank_and_processes()
     device = "cpu" if processes > 1 else settings.device  # a trainer of several processes places the weights itself
@@ -106,37 +113,21 @@ def _train_on(
     tokenizer: PreTrainedTokenizerFast,
     tasks: Tasks,
 ) -> PreTrainedModel:
-    settings, (rank, processes) = trainee.settings, rank_and_processes()
+    """Trains a model by GRPO, with the stage's logs beside it, and returns it.
+
+    Args:
+        trainee, stage, number, tokens: as for `train_stage`.
+        model, tokenizer: the policy to be trained.
+        tasks: to train on.
+    """
+    settings, (_, processes) = trainee.settings, rank_and_processes()
     play = trainee.make_play(model, tokenizer)
-    kept = stage.scratch / "training.safetensors" if processes == 1 else None
-    place = kept_place(kept)
-    before = _Lines.from_notes(place.notes)
-    if kept:
+    saved = stage.scratch / "training.safetensors" if processes == 1 else None
+    place = load_place(saved)
+    if saved:
         write_json(stage.resumed, Resumed(place.step, place.seconds))  # for the viewer alone, so without a digest
     grpo = settings.grpo.of_stage(number)
-    cores, spent = FreeCores(), sum(round(figures["sampled/tokens"]) for figures in before.steps)
-    with (
-        _open_bar(grpo.steps, rank) as bar,
-        _open_log(stage.train_log, rank, before.steps) as log,
-        _open_log(stage.groups, rank, before.groups) as log_group,
-        _open_log(stage.rollouts, rank, before.rollouts) as log_rollouts,
-    ):
-        bar.update(len(before.steps))
-
-        def on_step(figures: dict[str, Any]) -> bool:
-            nonlocal spent
-            figures["sampled/tokens"] *= processes  # TRL logs the mean of the processes
-            spent += round(figures["sampled/tokens"])
-            bar.update()
-            bar.set_postfix(reward=f"{figures['reward']:.2f}", valid=f"{figures['valid']:.2f}")
-            log(figures)
-            cores.adapt()
-            return spent >= tokens
-
-        def on_groups(groups: list[Group]) -> None:
-            for group in groups:
-                log_group(msgspec.structs.asdict(group))
-
+    with _open_logger(trainee, stage, play, grpo.steps, _Lines.from_notes(place.notes), tokens) as logger:
         return train_grpo(
             model,
             play,
@@ -144,10 +135,10 @@ def _train_on(
             grpo,
             seed=derive_seed(settings.seed, f"stage {number} GRPO"),
             scratch=stage.scratch,
-            on_step=on_step,
-            on_groups=on_groups,
-            on_answers=_log_first(log_rollouts, trainee, play, MOST_KEPT - len(before.rollouts)),
-            state_file=kept,
+            on_step=logger.log_step,
+            on_groups=logger.log_groups,
+            on_answers=logger.log_answers,
+            state_file=saved,
             notes=lambda: _Lines.so_far(stage).write_notes(),
         )
 
@@ -171,21 +162,74 @@ class _Lines(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self).decode()
 
 
-def _log_first(
-    log: Callable[[dict[str, Any]], None], trainee: Trainee, play: Play, left: int
-) -> Callable[[list[Answered]], None]:
-    """Logs the answers of the first groups of each step, as examples: the log stays small in a long stage.
+class _StageLogger:
+    """Writes the logs of a stage while it is trained, and ends the training once its tokens are spent.
 
-    log: takes a line. trainee, play: who answers. left: how many lines more there may be.
+    Args:
+        describe: the line of a group's answers.
+        bar: the progress bar.
+        write_step, write_group, write_rollout: write a line of each log.
+        before: the lines from before an interruption, which are in the logs already.
+        tokens: training ends once this many are generated.
     """
 
-    def keep(answered: list[Answered]) -> None:
-        nonlocal left
-        for made in answered[: min(KEPT_A_STEP, left)]:
-            log(trainee.describe_answers(made, play))
-            left -= 1
+    def __init__(
+        self,
+        describe: Callable[[Answered], dict[str, Any]],
+        bar: tqdm,
+        write_step: WriteLine,
+        write_group: WriteLine,
+        write_rollout: WriteLine,
+        before: _Lines,
+        tokens: float,
+    ) -> None:
+        self._describe, self._bar = describe, bar
+        self._write_step, self._write_group, self._write_rollout = write_step, write_group, write_rollout
+        self._tokens, self._processes = tokens, rank_and_processes()[1]
+        self._spent = sum(round(figures["sampled/tokens"]) for figures in before.steps)
+        self._examples_left = MOST_EXAMPLES - len(before.rollouts)
+        self._cores = FreeCores()
+        bar.update(len(before.steps))
 
-    return keep
+    def log_step(self, figures: dict[str, Any]) -> bool:
+        """Logs the figures of a step; True ends the training."""
+        figures["sampled/tokens"] *= self._processes  # TRL logs the mean of the processes
+        self._spent += round(figures["sampled/tokens"])
+        self._bar.update()
+        self._bar.set_postfix(reward=f"{figures['reward']:.2f}", valid=f"{figures['valid']:.2f}")
+        self._write_step(figures)
+        self._cores.adapt()
+        return self._spent >= self._tokens
+
+    def log_groups(self, groups: list[Group]) -> None:
+        """Logs every group of a step."""
+        for group in groups:
+            self._write_group(msgspec.structs.asdict(group))
+
+    def log_answers(self, answered: list[Answered]) -> None:
+        """Logs the answers of the first groups of a step, as examples: the log stays small in a long stage."""
+        for made in answered[: min(EXAMPLES_A_STEP, self._examples_left)]:
+            self._write_rollout(self._describe(made))
+            self._examples_left -= 1
+
+
+@contextmanager
+def _open_logger(
+    trainee: Trainee, stage: Stage, play: Play, steps: int, before: _Lines, tokens: float
+) -> Iterator[_StageLogger]:
+    """The logger of a stage; only that of the first process writes.
+
+    Args: trainee, stage, tokens, as for `train_stage`; play, who answers; steps, in all; before, the lines so far.
+    """
+    rank, _ = rank_and_processes()
+    with (
+        _open_bar(steps, rank) as bar,
+        _open_log(stage.train_log, rank, before.steps) as write_step,
+        _open_log(stage.groups, rank, before.groups) as write_group,
+        _open_log(stage.rollouts, rank, before.rollouts) as write_rollout,
+    ):
+        describe = functools.partial(trainee.describe_answers, play=play)
+        yield _StageLogger(describe, bar, write_step, write_group, write_rollout, before, tokens)
 
 
 def _open_bar(steps: int, rank: int) -> AbstractContextManager[tqdm]:
@@ -194,7 +238,7 @@ def _open_bar(steps: int, rank: int) -> AbstractContextManager[tqdm]:
 
 
 @contextmanager
-def _open_log(path: Path, rank: int, before: list[dict[str, Any]]) -> Iterator[Callable[[dict[str, Any]], None]]:
+def _open_log(path: Path, rank: int, before: list[dict[str, Any]]) -> Iterator[WriteLine]:
     """The log of the first process, with the lines from before an interruption."""
     with nullcontext(lambda figures: None) if rank else line_log(path) as log:
         for figures in before:

@@ -141,7 +141,7 @@ class TextTrainee(Trainee[Problem]):
 
     @contextmanager
     def stream_problems(self, stage: Stage, number: int) -> Iterator[Tasks[Problem]]:
-        """Problems drawn while training, in each process others."""
+        """Problems drawn while training; each process draws different ones."""
         rank, _ = rank_and_processes()
         purpose = f"stage {number} problems" + f" of process {rank}" * (rank > 0)
         seed, design = derive_seed(self.settings.seed, purpose), stage.design()

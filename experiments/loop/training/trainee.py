@@ -65,7 +65,8 @@ class Trainee(abc.ABC, Generic[T]):
     ) -> tuple[list[Problem], Sequence[Any]]:
         """The problems first .. first + count - 1 of a design and a seed, and the acceptance of attempts at them.
 
-        on_progress: gets the number of further problems.
+        Args:
+            on_progress: gets the number of further problems.
         """
 
     @abc.abstractmethod
@@ -120,8 +121,11 @@ class Trainee(abc.ABC, Generic[T]):
     ) -> tuple[list[Group], int]:
         """`samples` answers of a checkpoint to each problem: a group for each, and the tokens generated.
 
-        checkpoint: the policy. problems, samples: what is asked, how often. seed: of the sampling. on_progress: gets
-        how many more answers there are.
+        Args:
+            checkpoint: the policy.
+            problems, samples: what is asked, how often.
+            seed: of the sampling.
+            on_progress: gets how many more answers there are.
         """
         model, tokenizer = load_policy(self.settings, checkpoint)
         return roll_out(

@@ -21,7 +21,7 @@ from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.codecs import token_ids
 from lakewright.policy.inference import answer_under_grammar
 from lakewright.policy.models import answers_only_plans, save_checkpoint
-from lakewright.policy.training import BoardStream, kept_place
+from lakewright.policy.training import BoardStream, load_place
 from lakewright.policy.training import warm_up as learn_answers
 
 SYNTHETIC = 4000  # random evidence with the rule's answers, from which it learns the engineer's part
@@ -31,7 +31,7 @@ QUESTIONS = 50  # of the examination afterwards
 def warm_up(trainee: Trainee, warmup: Stage, held_out: Sequence[Problem]) -> None:
     """Trains the first policy and validates it.
 
-    It learns reference answers and, if it speaks in tokens, the form of an engineer's answer.
+    It learns reference answers and, if it answers in tokens, the form of an engineer's answer.
     """
     settings = trainee.settings
     if not warmup.checkpoint.exists():
@@ -54,7 +54,7 @@ def _learn_answers(
     taught = _draw_lessons(trainee, "synthetic evidence", SYNTHETIC) if _answers_engineer(trainee, model) else []
     extra = [(token_ids(tokenizer, prompt), token_ids(tokenizer, answer)) for prompt, answer in taught]
     cores, kept = FreeCores(), warmup.scratch / "training.safetensors"
-    place = kept_place(kept)
+    place = load_place(kept)
     write_json(warmup.resumed, Resumed(place.step, place.seconds))
     with (
         trainee.stream_references(warmup, place.boards) as tasks,

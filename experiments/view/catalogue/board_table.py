@@ -178,7 +178,7 @@ def boards_of_file(path: Path, known: Mapping[str, str] = NOTHING, source: str =
 
     Raises InputError where the file holds no boards.
     """
-    values: list[Any] = [escaped_glob(path)]
+    values: list[Any] = [escape_glob(path)]
     if path.suffix == ".parquet":
         there = _columns_of(path)
         if missing := NEEDED - set(there):
@@ -209,7 +209,7 @@ def ask_database(query: str, values: list[Any]) -> list[dict[str, Any]]:
         ) from error
 
 
-def escaped_glob(path: Path) -> str:
+def escape_glob(path: Path) -> str:
     """A path as DuckDB takes it, to whom `*` would mean many files. Raises InputError where the file was changed."""
     check_digest(path)
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path))

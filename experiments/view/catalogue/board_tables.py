@@ -20,7 +20,7 @@ from lakewright.experiments.view.catalogue.board_table import (
     Tile,
     ask_database,
     boards_of_file,
-    escaped_glob,
+    escape_glob,
 )
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind, MissingError
 
@@ -36,8 +36,11 @@ BENCHMARK_FILES = ("benchmark.parquet", "benchmark.jsonl")
 def table_of(catalogue: Catalogue, item: Item, part: str, policy: str = "") -> BoardTable:
     """The boards of an item as a table.
 
-    catalogue: of all items. item: that has the boards. part: `file`, `held-out`, `stage-N` or `answers`. policy: whose
-    plans for held-out boards.
+    Args:
+        catalogue: of all items.
+        item: that has the boards.
+        part: `file`, `held-out`, `stage-N` or `answers`.
+        policy: whose plans for held-out boards.
 
     Raises InputError where the item has no such part, or its file is not there yet or not readable.
     """
@@ -55,7 +58,7 @@ def policies_of(folder: RunFolder) -> dict[str, Stage]:
     return {name: stage for name, stage in stages.items() if stage.validation.exists()}
 
 
-def written_so_far(path: Path) -> Path:
+def find_growing_file(path: Path) -> Path:
     """A file, or where it is while it is written."""
     return path if path.exists() else path.with_name(f".{path.name}.part")
 
@@ -72,7 +75,7 @@ def _of_run(folder: RunFolder, item: Item, part: str, policy: str) -> BoardTable
     number = part.removeprefix("stage-")
     if not (part.startswith("stage-") and number.isascii() and number.isdigit() and len(number) < 4):
         raise MissingError(f"{item.name}: has no boards called {part!r:.40}")
-    return _rolled_out(folder.stage(int(number)), f"Boards of stage {int(number)}")
+    return _join_rollouts(folder.stage(int(number)), f"Boards of stage {int(number)}")
 
 
 def _held_out(folder: RunFolder, item: Item, policy: str) -> BoardTable:
@@ -101,12 +104,16 @@ def _with_plans(boards: Path, stage: Stage) -> tuple[str, list[Any]]:
     once = f"SELECT board, first(answers)[1] AS answer FROM {read_lines_sql(PLANS_COLUMNS)} GROUP BY board"
     source = f"LEFT JOIN ({once}) AS p ON p.board = {_name_in(stage.plans)} ORDER BY boards.place"
     query, values = boards_of_file(boards, known, source)
-    return query, [*values, escaped_glob(stage.plans)]
+    return query, [*values, escape_glob(stage.plans)]
 
 
-def _rolled_out(stage: Stage, title: str) -> BoardTable:
+def _join_rollouts(stage: Stage, title: str) -> BoardTable:
     """The boards of a stage, each with the results of its rollouts, all of its groups pooled."""
-    boards, groups, plans = _check_there(stage.boards), written_so_far(stage.groups), written_so_far(stage.rollouts)
+    boards, groups, plans = (
+        _check_there(stage.boards),
+        find_growing_file(stage.groups),
+        find_growing_file(stage.rollouts),
+    )
     if not groups.exists():
         return BoardTable(title, *boards_of_file(boards))
     pooled = (
@@ -119,12 +126,12 @@ def _rolled_out(stage: Stage, title: str) -> BoardTable:
     success = "g.valid / g.completions"
     known = {"success": success, "completions": "g.completions", "learnability": f"{success} * (1 - {success})"}
     known |= {"failures": "g.failures", "kept": "false"}
-    files = [escaped_glob(groups)]
+    files = [escape_glob(groups)]
     if plans.exists():
         known["kept"] = "k.board IS NOT NULL"
         kept = f"SELECT DISTINCT board FROM {read_lines_sql(PLANS_COLUMNS)}"
         source += f" LEFT JOIN ({kept}) AS k ON k.board = {_name_in(plans)}"
-        files.append(escaped_glob(plans))
+        files.append(escape_glob(plans))
     query, values = boards_of_file(boards, known, f"{source} ORDER BY boards.place")
     return BoardTable(title, query, [*values, *files], judged=True, several=True)
 
@@ -169,7 +176,7 @@ def _answer_files(item: Item) -> list[Any]:
     for path in (verdicts, answers):
         check_digest(path)
     check_journal(answers, content_hash(read_raw(job)) if job.exists() else "")
-    return [escaped_glob(verdicts), escaped_glob(answers)]
+    return [escape_glob(verdicts), escape_glob(answers)]
 
 
 def _has_several(summary: dict[str, Any]) -> bool:
@@ -194,7 +201,7 @@ def _benchmark_file(folder: Path) -> Path:
 
 def _check_there(path: Path) -> Path:
     if not path.exists():
-        raise MissingError(f"{path.name} is not there yet, or no longer")
+        raise MissingError(f"{path.name} does not exist yet, or was removed")
     return path
 
 
@@ -209,7 +216,7 @@ def answers_to(item: Item, part: str, tile: Tile) -> list[Answer]:
     """The plans that were saved for a board of a table, at most MOST; those that could not be read have no moves."""
     if item.kind is Kind.RUN and tile.row and part.startswith("stage-"):
         stage = RunFolder(item.path).stage(int(part.removeprefix("stage-")))
-        return read_answers(written_so_far(stage.rollouts), tile.row, tile.place)[:MOST]
+        return read_answers(find_growing_file(stage.rollouts), tile.row, tile.place)[:MOST]
     if item.kind is Kind.EVALUATION and tile.row:
         return _of_evaluation(item, tile.row.id)
     return []

@@ -42,9 +42,10 @@ MARKS = {
     Kind.BENCHMARK: ("manifest.json", "benchmark.parquet"),
     Kind.EVALUATION: ("job.json",),
     Kind.RUN: ("config.json", "stage_00"),
-    # only begun: neither a stage nor a model's checkpoint, which has a config.json too
 }
+# A run without a stage yet has config.json and one of these. A model's checkpoint has a config.json too, but none.
 BEGUN = ("validation.parquet", "held_out.jsonl", "warmup", ".lock")
+STUDY_FOLDERS = frozenset({"start", "runs"})  # folders of a study that hold items
 
 
 class MissingError(InputError):
@@ -69,7 +70,7 @@ class Catalogue:
     def __init__(self, paths: Sequence[Path]) -> None:
         for path in paths:
             if not path.exists():
-                raise InputError(f"{path}: is not there; check the path")
+                raise InputError(f"{path}: does not exist; check the path")
             if not (path.is_dir() or _holds_boards(path)):
                 convert = f"lakewright convert {path} --out boards.jsonl"
                 remedy = f"run `{convert}` first" if path.suffix in MAP_FILES else "choose a folder or such a file"
@@ -125,6 +126,7 @@ class Catalogue:
 
 
 def _walk_root(root: Path, name: str) -> Iterator[Item]:
+    """The items at and below a path. Nothing inside an item is one, except the runs of a study."""
     if not root.is_dir():
         yield from _board_file(root, name)
         return
@@ -137,9 +139,9 @@ def _walk_root(root: Path, name: str) -> Iterator[Item]:
         kind = _find_kind(names)
         if kind:
             yield Item(kind, called, folder, _read_time(folder))
-        inner = {Kind.STUDY: {"start", "runs"}}.get(kind) if kind else names
+            names = names & STUDY_FOLDERS if kind is Kind.STUDY else set()
         for entry in entries:
-            if _is_hidden(entry.name) or entry.is_symlink() or entry.name not in (inner or ()):
+            if _is_hidden(entry.name) or entry.is_symlink() or entry.name not in names:
                 continue
             if entry.is_dir(follow_symlinks=False) and depth < DEEPEST:
                 waiting.append((Path(entry.path), f"{called}/{entry.name}", depth + 1))

@@ -14,7 +14,7 @@ from lakewright.engineer.environment import Problem
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_stage_problems
 from lakewright.experiments.view.catalogue.board_table import PAGE, VERDICTS
-from lakewright.experiments.view.catalogue.board_tables import policies_of, written_so_far
+from lakewright.experiments.view.catalogue.board_tables import find_growing_file, policies_of
 from lakewright.experiments.view.catalogue.discovery import MissingError
 
 T = TypeVar("T")
@@ -76,7 +76,12 @@ class ProblemTable(NamedTuple):
 def read_problem_table(folder: RunFolder, name: str, part: str, policy: str = "") -> ProblemTable:
     """The problems of a run with their answers.
 
-    folder: the run. name: what it is called. part: `held-out` or `stage-N`. policy: whose answers to the held-out ones.
+    Args:
+        folder: the run.
+        name: what it is called.
+        part: `held-out` or `stage-N`.
+        policy: whose answers to the held-out ones.
+
     Raises MissingError if the part does not exist yet, InputError where a file is damaged.
     """
     if part == "held-out":
@@ -86,15 +91,15 @@ def read_problem_table(folder: RunFolder, name: str, part: str, policy: str = ""
         raise MissingError(f"{name}: has no problems called {part!r:.40}; choose held-out or stage-0, stage-1 ...")
     stage = folder.stage(int(number))
     if not stage.problems.exists():
-        raise MissingError(f"{name}: {stage.problems.name} of {part} is not there yet; load the page again later")
-    groups = _count_groups(written_so_far(stage.groups))
-    found = _join_answers(read_stage_problems(stage), _read_answers(written_so_far(stage.rollouts)), groups)
+        raise MissingError(f"{name}: {stage.problems.name} of {part} does not exist yet; load the page again later")
+    groups = _count_groups(find_growing_file(stage.groups))
+    found = _join_answers(read_stage_problems(stage), _read_answers(find_growing_file(stage.rollouts)), groups)
     return ProblemTable(f"Problems of stage {int(number)}", found, [])
 
 
 def _read_held_out(folder: RunFolder, name: str, policy: str) -> ProblemTable:
     if not folder.held_out.exists():
-        raise MissingError(f"{name}: {folder.held_out.name} is not there yet; load the page again later")
+        raise MissingError(f"{name}: {folder.held_out.name} does not exist yet; load the page again later")
     policies = policies_of(folder)
     if policy and policy not in policies:
         raise MissingError(f"{name}: no policy {policy!r:.40} is validated; choose from {', '.join(policies)}")

@@ -192,7 +192,7 @@ def _read_limits(folder: RunFolder, settings: RunSettings, number: int) -> Limit
 
 
 def _name_activity(stage: Stage, settings: RunSettings) -> str:
-    """The step of a stage in training, as text, by which of its files exist."""
+    """The step that a stage in training is at, as text, by the files that exist."""
     problems = "boards" if settings.environment == LAKE else "problems"
     if stage.proposal.exists():
         return f"deciding on the next {problems}"

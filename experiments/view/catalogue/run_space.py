@@ -162,7 +162,11 @@ def format_value(column: Knob, value: Value) -> str:
 def describe_next(following: Next, design: Design, number: int, about: RunSpace) -> str:
     """The next design and the reason for it, in two sentences.
 
-    following: the decision. design: that of the stage. number: of the stage. about: the run's design space.
+    Args:
+        following: the decision.
+        design: that of the stage.
+        number: of the stage.
+        about: the run's design space.
     """
     changes = "" if following.design == design else f": {list_changes(design, following.design, about.space)}"
     why = f" Why: {'; '.join(following.reasons)}." if following.reasons else ""

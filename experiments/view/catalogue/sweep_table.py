@@ -9,7 +9,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import wilson
 from lakewright.core_jax.statistics import COLUMNS
 from lakewright.experiments.sweep.folder import SweepFolder
-from lakewright.experiments.view.catalogue.board_table import ask_database, escaped_glob
+from lakewright.experiments.view.catalogue.board_table import ask_database, escape_glob
 
 AXES = ("hole_ratio", "size", "agents", "wait_ratio")
 SHARES = {"solvable": "status = 'solvable'", "undecided": "status = 'undecided'", "wait_required": "wait_required"}
@@ -53,7 +53,7 @@ class SweepTable:
     def __init__(self, folder: SweepFolder) -> None:
         self.spec = folder.manifest().spec
         self.status = folder.status()
-        self._files = list(map(escaped_glob, folder.files()))
+        self._files = list(map(escape_glob, folder.files()))
 
     @property
     def statistics(self) -> list[str]:

@@ -30,7 +30,11 @@ GIVEN = "The plan that was given"
 def boards_page(catalogue: Catalogue, item: Item, query: Query, part: str) -> Page:
     """A page of boards. Raises InputError if a filter is invalid, or the file cannot be read.
 
-    catalogue: of all items. item: that has the boards. query: the filters. part: as for `table_of`.
+    Args:
+        catalogue: of all items.
+        item: that has the boards.
+        query: the filters.
+        part: as for `table_of`.
     """
     filters = asked_for(Filters, query)
     table = table_of(catalogue, item, part, filters.policy)
@@ -60,8 +64,14 @@ def boards_page(catalogue: Catalogue, item: Item, query: Query, part: str) -> Pa
 def board_page(catalogue: Catalogue, item: Item, query: Query, part: str, place: str) -> Page:
     """One board: its labels, the certified plan, and the plan that was given for it.
 
-    catalogue: of all items. item: that has the board. query: unused. part: as for `table_of`. place: of the board in
-    the table. Raises InputError if the board does not exist, or the file cannot be read.
+    Args:
+        catalogue: of all items.
+        item: that has the board.
+        query: unused.
+        part: as for `table_of`.
+        place: of the board in the table.
+
+    Raises InputError if the board does not exist, or the file cannot be read.
     """
     table = table_of(catalogue, item, part)
     tile, more = table.at(int(place))
@@ -163,7 +173,11 @@ def _make_crumbs(item: Item, part: str) -> list[Crumb]:
 def problems_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]], part: str) -> Page:
     """A page of problems. Raises InputError if a filter is invalid, the run has boards, or a file is damaged.
 
-    catalogue: of all items, unused. item: the run. query: the filters. part: `held-out` or `stage-N`.
+    Args:
+        catalogue: of all items, unused.
+        item: the run.
+        query: the filters.
+        part: `held-out` or `stage-N`.
     """
     filters, folder = asked_for(ProblemFilters, query), RunFolder(item.path)
     about = find_space(folder, folder.settings())

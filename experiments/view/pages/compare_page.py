@@ -1,4 +1,4 @@
-"""Runs, or arms of a study, over one another: curves with intervals, and the settings in which they differ."""
+"""The comparison of runs, or of arms of a study: curves with intervals, and the settings in which they differ."""
 
 import functools
 import re

@@ -26,14 +26,14 @@ class Drawn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def editor_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
     """The editor with the board of the address. Raises InputError if it is not a board."""
     text = query.get("board", [FIRST])[-1]
-    drawn_row(text)
+    read_drawn_row(text)
     runs = [item for item in catalogue.items() if item.kind is Kind.RUN]
     values = {"board_text": text, "sizes": range(MIN_SIZE, MAX_SIZE + 1), "teams": range(1, MAX_AGENTS + 1)}
     values |= {"checkpoints": _list_checkpoints(runs)}
     return Page("Board editor", "editor.html", values, [Crumb("All", ""), Crumb("editor", "editor")])
 
 
-def drawn_row(text: str) -> Row:
+def read_drawn_row(text: str) -> Row:
     """The row of a board in an address. Raises InputError naming what is wrong with it."""
     if len(text) > LONGEST:
         raise InputError(f"board: is longer than {LONGEST} letters; draw a smaller one")

@@ -15,7 +15,7 @@ Query = Mapping[str, list[str]]
 
 
 def evaluation_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
-    """The rates of an evaluation by agents and size. Raises InputError where its summary is not there or no summary."""
+    """The rates of an evaluation by agents and size. Raises InputError where its summary is missing or not readable."""
     if not (item.path / "summary.json").exists():
         raise InputError(f"{item.name}: has no summary.json yet; it is written when all answers are judged")
     found = record_of(item, "summary.json")

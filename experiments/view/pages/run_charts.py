@@ -27,7 +27,11 @@ def tokens_after(history: Sequence[Chapter]) -> list[int]:
 def share_point(x: float, count: int, of: int, words: str = "") -> Point:
     """A share in percent with its 95 % interval (Wilson, 1927); no number without problems.
 
-    x: the position. count: of problems that have the property. of: of all problems. words: the label of the point.
+    Args:
+        x: the position.
+        count: of problems that have the property.
+        of: of all problems.
+        words: the label of the point.
     """
     if not of:
         return Point(x, float("nan"))
@@ -119,7 +123,7 @@ def engineer_charts(history: Sequence[Chapter]) -> list[str]:
     def points(name: str, scale: float = 1.0) -> list[Point]:
         return [Point(x, scale * figures[name]) for x, figures in enumerate(groups, 1)]
 
-    shares = {"distinct": "different answers", "refused": "refused", "projected": "held back in part"}
+    shares = {"distinct": "different answers", "refused": "refused", "projected": "clipped"}
     series = [Series(words, points(name, 100)) for name, words in shares.items()]
     common = {"x_label": "group of proposals, all stages", "marks": marks}
     return [

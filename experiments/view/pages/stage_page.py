@@ -75,7 +75,10 @@ class TextExample(NamedTuple):
 def stage_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]], number: str) -> Page:
     """A stage so far. Raises InputError if the run has no such stage.
 
-    catalogue, query: unused, as this page has no filters. item: the run. number: of the stage, from 0.
+    Args:
+        catalogue, query: unused, as this page has no filters.
+        item: the run.
+        number: of the stage, from 0.
     """
     folder = RunFolder(item.path)
     stages = folder.settings().stages
@@ -119,7 +122,7 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
         "own_change": _show_change(before, stage, about),
         "next_change": _show_change(stage, following, about),
         "rollback": read_record(stage.rollback, Rollback) if stage.rollback.exists() else None,
-        **_kept_problems(stage, following, about),
+        **_describe_problems(stage, following, about),
         "most_side": MOST_SIDE,
     }
 
@@ -136,7 +139,7 @@ def _next_values(stage: Stage, design: Design | None, number: int, about: RunSpa
     }
 
 
-def _kept_problems(stage: Stage, following: Stage, about: RunSpace) -> dict[str, Any]:
+def _describe_problems(stage: Stage, following: Stage, about: RunSpace) -> dict[str, Any]:
     """The problems that can be shown, and the policy's answers to some of the held-out ones."""
     examples = read_record(stage.validation, Validation).examples if stage.validation.exists() else []
     return {
@@ -191,7 +194,10 @@ def _show_engineer(stage: Stage) -> Table | None:
 def list_stratum_changes(old: Design, new: Design, about: RunSpace, delta: Delta | None = None) -> list[StratumChange]:
     """The changes from one design to another, stratum by stratum.
 
-    old, new: the designs. about: their space. delta: has the reasons.
+    Args:
+        old, new: the designs.
+        about: their space.
+        delta: has the reasons.
     """
     found = []
     for stratum in about.space.sort_strata(new.strata):

@@ -107,8 +107,13 @@ def draw_trail(agent: int, down: int, right: int) -> str:
 def draw_label(x: float, y: float, words: str, width: float, size: float, ink: str, anchor: str = "middle") -> str:
     """Text as SVG. A text wider than `width` has a smaller font.
 
-    x, y: the anchor, in pixels. words: the text. width: the most, in pixels. size: of the font. ink: its colour.
-    anchor: `start`, `middle` or `end` of the text lies at x.
+    Args:
+        x, y: the anchor, in pixels.
+        words: the text.
+        width: the most, in pixels.
+        size: of the font.
+        ink: its colour.
+        anchor: `start`, `middle` or `end` of the text lies at x.
     """
     size = min(size, 1.35 * width / max(len(words), 1))
     place = f'x="{x:g}" y="{y:g}" fill="{ink}" font-size="{size:.1f}" font-weight="600" text-anchor="{anchor}"'

@@ -29,9 +29,15 @@ def board_svg(
 ) -> str:
     """The board after `step` moves of `plan`: lines show where agents came from, badges W who waited.
 
-    row: the board. plan: the moves of each agent. step: the time, from 0. title: a text above the step in the header
-    bar, such as the id. last: the ending, of the last frame of a plan. alarmed: agents whose cells are framed. Raises
-    InputError if the board is too large.
+    Args:
+        row: the board.
+        plan: the moves of each agent.
+        step: the time, from 0.
+        title: a text above the step in the header bar, such as the id.
+        last: the ending, of the last frame of a plan.
+        alarmed: agents whose cells are framed.
+
+    Raises InputError if the board is too large.
     """
     art.check_drawable(row.size)
     bar = 2 * BAR - 6 if title else BAR

@@ -22,7 +22,11 @@ class Ending(NamedTuple):
 def make_example(row: Row, plan: list[str], failure: str = "none", agent: int = -1, step: int = -1) -> Example:
     """A plan for a board as a thing to show.
 
-    row: the board. plan: the moves of each agent. failure: `none` of a valid plan. agent, step: where it fails.
+    Args:
+        row: the board.
+        plan: the moves of each agent.
+        failure: `none` of a valid plan.
+        agent, step: where it fails.
     """
     return Example(problem_of(row), "", failure, step, {"plan": plan, "agent": agent})
 

@@ -19,7 +19,7 @@ from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
 from lakewright.experiments.view.catalogue.run_space import LAKE
-from lakewright.experiments.view.pages.editor_page import drawn_row
+from lakewright.experiments.view.pages.editor_page import read_drawn_row
 from lakewright.experiments.view.pages.rendering import render_fragment
 from lakewright.experiments.view.pictures.played_plans import draw_played, still_svg
 from lakewright.experiments.view.pictures.replay import make_example
@@ -102,14 +102,14 @@ class Answering:
 
     def draw_board(self, board: str) -> str:
         """The picture of a board. Raises InputError where it is none."""
-        return still_svg(drawn_row(board))
+        return still_svg(read_drawn_row(board))
 
     def solve_board(self, board: str) -> str:
         """Status, optima, forced wait and plan of a board, or that its programs are compiled, to be asked again.
 
         Raises InputError where it is none, or too large.
         """
-        row = drawn_row(board)
+        row = read_drawn_row(board)
         check_memory(row.size, row.agents)
         try:
             begun = time.perf_counter()
@@ -125,7 +125,7 @@ class Answering:
 
         Raises InputError where there is none of that name.
         """
-        row, begun = drawn_row(board), time.perf_counter()
+        row, begun = read_drawn_row(board), time.perf_counter()
         part, _, name = checkpoint.partition("/")
         if checkpoint == PRETRAINED:
             title, plan = "The pretrained policy", self._run_alone(self._plan_by_pretrained, row)

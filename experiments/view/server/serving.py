@@ -28,7 +28,7 @@ def serve_pages(paths: Sequence[Path], port: int = 0, browser: bool = False) -> 
     with contextlib.closing(_open_socket(port)) as listener:
         address = f"http://{HOST}:{listener.getsockname()[1]}/"
         print(address, flush=True)
-        print("lakewright view: reads only; stop it with Ctrl-C", file=sys.stderr)
+        print("lakewright view: read-only; stop it with Ctrl-C", file=sys.stderr)
         if browser:
             threading.Timer(0.5, webbrowser.open, [address]).start()
         logging.basicConfig(level=logging.WARNING)

@@ -13,7 +13,7 @@ async function again(bring, known) {
     if (reply.ok && tag !== known) replace(await reply.text(), bring);
     say(reply.ok || reply.status === 304 ? "" : leadOf(await reply.text()));
   } catch {
-    say("The server does not answer; this page is as it was.");
+    say("The server does not answer; this page is not updated.");
   }
   if (document.querySelector("main[data-live]")) setTimeout(again, 1000 * SECONDS, bring, tag);
 }

@@ -34,7 +34,7 @@ teams = st.lists(st.integers(2, 8), max_size=4, unique=True)
 def test_each_team_has_the_sizes_that_hold_it_in_their_proportions_or_is_refused(config, teams):
     held = {team: {size: cell for size, cell in config.sizes.items() if holds(size, team)} for team in teams}
     if any(not sum(cell.data_ratio for cell in sizes.values()) for sizes in held.values()):
-        with pytest.raises(InputError, match=r"teams: \d agents fit on no size that has a data_ratio, of \d"):
+        with pytest.raises(InputError, match=r"teams: \d agents fit on none of the sizes with a data_ratio, \d"):
             with_teams(config, teams)
         return
     parts = with_teams(config, teams)
@@ -93,7 +93,7 @@ def test_a_stream_of_boards_has_teams_in_turn_within_its_chunks():
 
 
 def test_a_stream_refuses_a_team_that_its_sizes_do_not_hold():
-    with pytest.raises(InputError, match="teams: 5 agents fit on no size that has a data_ratio, of 3"):
+    with pytest.raises(InputError, match="teams: 5 agents fit on none of the sizes with a data_ratio, 3"):
         BoardStream([ROOMY], SEED, teams=(2, 5))
 
 

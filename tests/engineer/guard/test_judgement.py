@@ -10,7 +10,7 @@ from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.guard import GuardSettings, GuardVerdict
-from lakewright.engineer.guard import judge_delta as judged
+from lakewright.engineer.guard import project_delta as judged
 from lakewright.experiments.environments.lake import design_of
 from tests.support.samples.evidence import ROOMY, SPACE, edit
 

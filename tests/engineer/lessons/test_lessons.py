@@ -94,7 +94,7 @@ def test_a_rule_that_follows_outcomes_is_not_taught_where_a_forecast_alone_is_sh
 
 
 def test_a_power_that_the_rule_has_not_is_refused():
-    with pytest.raises(InputError, match=r"lessons.*power is 3, but the rule rules has none; drop it"):
+    with pytest.raises(InputError, match=r"lessons.*power is 3, but the rule `rules` has no power; remove it"):
         convert({"rule": "rules", "power": 3.0}, LessonSettings, "lessons")
 
 

@@ -14,7 +14,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.evidence import CellGroups
-from lakewright.engineer.guard import GuardSettings, judge_delta
+from lakewright.engineer.guard import GuardSettings, project_delta
 from lakewright.engineer.teachers import TEACHERS, make_teacher
 from lakewright.engineer.teachers.bandits import DumpTeacher, SecTeacher, SflTeacher, ThompsonTeacher
 from lakewright.engineer.teachers.learning_progress import AlpGmmTeacher
@@ -78,7 +78,7 @@ def test_what_a_teacher_asks_for_is_a_design_and_the_guard_refuses_none(name, co
     for number in range(2):
         proposal = propose(teacher, groups, dict.fromkeys(config.sizes, 50), config, number, number)
         assert proposal.delta is not None
-        verdict = judge_delta(design_of(config), proposal.delta, RoomyLake(config.agents), FREE)
+        verdict = project_delta(design_of(config), proposal.delta, RoomyLake(config.agents), FREE)
         assert verdict.status != "refused"
         assert config.agents > 1 or verdict.design.strata[5]["wait_ratio"] == 0
 

@@ -13,7 +13,7 @@ from lakewright.core_jax.results import Outcomes
 from lakewright.engineer.delta import read_answer
 from lakewright.engineer.design import Delta, Design, Edit
 from lakewright.engineer.evidence import DeltaGrammar, Evidence, read_tokens, vocabulary_of
-from lakewright.engineer.guard import GuardSettings, judge_delta
+from lakewright.engineer.guard import GuardSettings, project_delta
 from lakewright.engineer.proposal import Proposal, Teacher
 from lakewright.engineer.teachers import TEACHERS, RulesTeacher, Tools, make_teacher
 from lakewright.experiments.environments.lake import design_of
@@ -127,7 +127,7 @@ def test_the_guard_refuses_no_unprompted_teacher(seed):
         proposal = propose(make_teacher(name), seen, seed=seed)
         assert proposal.delta is not None
         assert read_answer(proposal.answer, SPACE) == (proposal.delta, "")
-        assert judge_delta(DESIGN, proposal.delta, ROOMY, GuardSettings()).status != "refused"
+        assert project_delta(DESIGN, proposal.delta, ROOMY, GuardSettings()).status != "refused"
 
 
 def test_the_self_teacher_asks_under_the_grammar_of_the_sizes():

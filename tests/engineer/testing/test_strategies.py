@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer import Cell, Delta, Design, DesignSpace, Given, Knob, Problem
 from lakewright.engineer.delta import encode_delta, read_answer
-from lakewright.engineer.guard import GuardSettings, judge_delta
+from lakewright.engineer.guard import GuardSettings, project_delta
 from lakewright.engineer.space import check_design
 from lakewright.engineer.testing import answers, cells, deltas, designs, spaces
 
@@ -37,7 +37,7 @@ def test_any_delta_on_any_design_of_any_space_leads_to_a_legal_design(round_):
     space, design, delta = round_
     check_design(design, space)
     limits = GuardSettings(floor=min(0.05, 1 / len(design.strata)))
-    verdict = judge_delta(design, delta, Anything(space), limits)
+    verdict = project_delta(design, delta, Anything(space), limits)
     assert verdict.status in ("accepted", "projected")
     check_design(verdict.design, space)
 
@@ -89,9 +89,9 @@ def test_bounds_within_which_nothing_can_be_drawn_are_refused():
 
 BAD_SPACES = {
     "no strata": (lambda: DesignSpace((), ()), "it has no strata; name at least one"),
-    "a stratum twice": (lambda: DesignSpace(("a", "a"), ()), "stratum 'a' is there twice; name each once"),
+    "a stratum twice": (lambda: DesignSpace(("a", "a"), ()), "stratum 'a' appears twice; name each once"),
     "no name": (lambda: DesignSpace(["a b"], ()), "stratum 'a b' is not a name; use letters"),
-    "a knob twice": (lambda: DesignSpace(("a",), [Knob(name="k")] * 2), "knob 'k' is there twice; name each once"),
+    "a knob twice": (lambda: DesignSpace(("a",), [Knob(name="k")] * 2), "knob 'k' appears twice; name each once"),
     "no identifier": (lambda: Knob(name="a-b"), "knob 'a-b': its name is a field of an edit; choose an identifier"),
     "no failure": (lambda: DesignSpace(("a",), (), failures=()), "failures is empty; name at least one"),
     "a failure in words": (
@@ -100,7 +100,7 @@ BAD_SPACES = {
     ),
     "low above high": (lambda: Knob(name="k", low=2, high=1), "low is 2, above high 1; exchange them"),
     "no step": (lambda: Knob(name="k", step=0), "step is 0, reach 0.25, bins 5; choose more"),
-    "a share redefined": (lambda: DesignSpace(("a",), [Knob(name="share")]), "knob 'share' is there twice"),
+    "a share redefined": (lambda: DesignSpace(("a",), [Knob(name="share")]), "knob 'share' appears twice"),
     "an infinite range": (lambda: Knob(name="k", high=float("inf")), "high: inf is not a finite number"),
     "a trait beyond one": (lambda: Knob(name="k", high=2, trait=True), "a trait is a share of the problems"),
     "half a whole": (lambda: Knob(name="k", high=1.5, whole=True), "choose whole numbers"),

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lakewright.core_jax.config import EnvConfig, SizeConfig, hole_ratio_of
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.difficulty import Mix
-from lakewright.engineer.steps import compare_answers
+from lakewright.engineer.rollback import compare_answers
 from lakewright.engineer.trial import FEWEST, CellTrial, Signal, TrialSettings, problems_to_try, sum_up_trial
 from lakewright.experiments.environments.lake import design_of
 from tests.support.samples.evidence import LAKE

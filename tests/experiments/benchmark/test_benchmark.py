@@ -16,7 +16,7 @@ from lakewright.core_jax.rows.row import BENCHMARK_COLUMNS, Row
 from lakewright.experiments.benchmark import builder as benchmark
 from lakewright.experiments.benchmark import cells
 from lakewright.experiments.benchmark.builder import build_benchmark
-from lakewright.experiments.benchmark.cells import BenchmarkRow, draw_cell, moved_from
+from lakewright.experiments.benchmark.cells import BenchmarkRow, draw_cell, find_moved_cell
 from lakewright.experiments.benchmark.tiers import HARD, PAPER, TIERS, BenchmarkCell, Tier
 from lakewright.experiments.cli import main
 from tests.support.boards.generated_rows import shown
@@ -123,7 +123,7 @@ def test_a_stratum_that_does_not_exist_is_replaced_by_the_nearest_and_reported(w
     for row in draw_cell(BenchmarkCell(2, 5, 0.5), tier, 0, set()):
         assert (row.hole_ratio, row.wait_ratio, row.id[:-4]) == (0.5, 0.25, "2ag_5x5_hr0.5")
         assert (row.drawn_hole_ratio, row.drawn_wait_ratio) == (round(2 / 21, 4), 0)
-        reported = moved_from(row)
+        reported = find_moved_cell(row)
         assert (reported.cell, reported.drawn_holes, reported.drawn_wait_ratio) == ("2ag_5x5_hr0.5", 2, 0)
 
 
@@ -151,7 +151,7 @@ def test_the_manifest_counts_and_signs_what_is_there(whole, rows):
     assert manifest.boards == SMALL_TIER.count == len(rows)
     assert [(team.agents, team.size, team.boards) for team in manifest.counts] == [(2, 3, 24), (2, 5, 24)]
     assert sum(team.wait_required for team in manifest.counts) == sum(row.wait_required for row in rows)
-    assert {moved.cell for moved in manifest.moved} == {row.id[:-4] for row in rows if moved_from(row)}
+    assert {moved.cell for moved in manifest.moved} == {row.id[:-4] for row in rows if find_moved_cell(row)}
     for name, file in manifest.files.items():
         assert hashlib.sha256((whole / name).read_bytes()).hexdigest() == file.sha256
     assert manifest.request.versions.keys() >= {"lakewright", "jax"}

@@ -9,7 +9,7 @@ import pytest
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.generator import generate
-from lakewright.core_jax.rows import column_writer, drawn_columns
+from lakewright.core_jax.rows import column_writer, columns_in_turn
 
 ROWS, DRAWN = 1_000_000, 50_000
 LATER = 3.0, 6.0, 5.0  # seconds after which the command is killed, each time anew
@@ -35,7 +35,7 @@ def million(tmp_path) -> Path:
     """The file."""
     config = EnvConfig.single(3, 2, hole_ratio=0.2, wait_ratio=0.3)
     with column_writer(tmp_path / "drawn.jsonl") as write:
-        write(drawn_columns([generate(config, 0, DRAWN)], [config]))
+        write(columns_in_turn([generate(config, 0, DRAWN)], [config]))
     drawn = (tmp_path / "drawn.jsonl").read_bytes().splitlines()
     with open(tmp_path / "million.jsonl", "wb") as file:
         for place, line in enumerate(itertools.islice(itertools.cycle(drawn), ROWS)):

@@ -86,7 +86,7 @@ def test_a_full_disk_is_one_line_and_loses_nothing(folder, capsys, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(Path, "write_bytes", fill)
-        assert_refused(capsys, ("engineer", "next", folder.path), "0001.json: No space left on device; make room there")
+        assert_refused(capsys, ("engineer", "next", folder.path), "0001.json: No space left on device; free disk space")
     assert (folder.files.list_versions(), folder.status().pending) == ([0], 128)
     assert outputs(capsys, "next", folder.path)[0].startswith("version 1: ")
 
@@ -98,6 +98,6 @@ def test_a_full_disk_at_the_beginning_is_one_line_and_it_can_begin_later(tmp_pat
     begin = ("engineer", "begin", tmp_path / "e", "--environment", ADDITION)
     with monkeypatch.context() as patch:
         patch.setattr(Path, "write_bytes", fill)
-        assert_refused(capsys, begin, "No space left on device; make room there")
+        assert_refused(capsys, begin, "No space left on device; free disk space")
     assert lakewright(capsys, *begin)[0] == 0
     assert EngineerFolder(tmp_path / "e").log() == ["0 by begin: begins"]

@@ -65,8 +65,8 @@ def test_a_run_is_quiet_in_a_pipe_except_for_its_table(tmp_path, capfd):
         f"report: {tmp_path}/run/report.html",
         "warm-up",
         "stage 0",
-        "the engineer gives",
-        f"the policy that counts: {tmp_path}/run/stage_00/checkpoint",
+        "engineer exam:",
+        f"final checkpoint: {tmp_path}/run/stage_00/checkpoint",
     ]
 
 

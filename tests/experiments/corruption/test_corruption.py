@@ -151,7 +151,7 @@ def test_no_command_is_silently_wrong_about_a_damaged_file():
 
 
 def test_outcomes_that_were_changed_after_they_were_read_are_refused(tmp_path):
-    with fixtures.working_in(tmp_path):
+    with fixtures.enter_folder(tmp_path):
         fixtures._make_rules(functools.partial(fixtures.run_quietly, main), 0, "")
         path = tmp_path / "engineer" / "outcomes.jsonl"
         whole = path.read_bytes()

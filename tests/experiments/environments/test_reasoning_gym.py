@@ -11,7 +11,7 @@ import pytest
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.environment import Problem
-from lakewright.engineer.guard import GuardSettings, judge_delta
+from lakewright.engineer.guard import GuardSettings, project_delta
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.teachers import make_teacher
 from lakewright.experiments.environments.reasoning_gym import ReasoningGym
@@ -125,7 +125,7 @@ def test_a_setting_that_the_task_refuses_cannot_be_drawn_and_the_guard_keeps_the
     delta = make_teacher("coaching", options={"success": 0, "failure": 0}).propose(
         evidence, design, environment.space, key_of(0)
     )
-    verdict = judge_delta(design, delta.delta, environment, GuardSettings())
+    verdict = project_delta(design, delta.delta, environment, GuardSettings())
     assert (verdict.status, verdict.design) == ("projected", design)
 
 

@@ -1,5 +1,6 @@
 """`benchmark eval` as a user runs it: servers, checkpoints and solvers answer, kills and caps lose nothing."""
 
+import contextlib
 import json
 import signal
 import subprocess
@@ -11,6 +12,8 @@ import pytest
 
 from lakewright.core_jax.rows import Row, write_rows
 from lakewright.experiments.evaluation.scores import Summary
+from lakewright.experiments.executors.choice import ExecutorChoice
+from lakewright.experiments.executors.executor import SERIAL
 from lakewright.policy.codecs import TextCodec, TextSettings
 from lakewright.policy.codecs.text_board import read_lake
 from lakewright.policy.models import save_checkpoint
@@ -20,7 +23,7 @@ from tests.support.models.small_language_model import language, language_checkpo
 from tests.support.models.tiny_policy import tiny_model, tokenizer
 from tests.support.processes.commands import assert_refused, lakewright, surroundings
 from tests.support.processes.watching import PATIENCE
-from tests.support.samples.evaluations import ROWS, board_of, in_words
+from tests.support.samples.evaluations import ROWS, board_of, write_plan
 from tests.support.servers.chat_server import KEY, closed, completion, failing, send, serving
 
 
@@ -28,7 +31,7 @@ def answering(request, body):
     """Answers each second board with its certified plan and the others with none, after a moment's thought."""
     shows = read_lake("asked", body["messages"][0]["content"])
     place, row = next((n, row) for n, row in enumerate(ROWS) if (row.grid, row.starts, row.goals) == shows_board(shows))
-    send(request, completion(f"<think>agent 0: UP</think>{in_words(row.plan) if place % 2 else 'No.'}"))
+    send(request, completion(f"<think>agent 0: UP</think>{write_plan(row.plan) if place % 2 else 'No.'}"))
 
 
 def shows_board(row: Row) -> tuple:
@@ -217,6 +220,26 @@ def test_a_checkpoint_is_evaluated_in_its_codec_and_a_kill_loses_a_batch_at_most
     cut_off(tmp_path / "out" / "answers.jsonl", 10)
     assert lakewright(capsys, *arguments, "--out", tmp_path / "out", "--json")[1] == out
     assert (tmp_path / "out" / "answers.jsonl").read_bytes() == answers
+
+
+def test_a_batch_on_a_cluster_takes_the_memory_of_the_model_and_a_gpu_where_one_is_asked_for(
+    benchmark, tmp_path, capsys, monkeypatch
+):
+    opened, model = [], tiny_model()
+    save_checkpoint(place := tmp_path / "model", model, tokenizer())
+
+    @contextlib.contextmanager
+    def open_executor(choice, task, folder=None):
+        opened.append(task)
+        yield SERIAL
+
+    monkeypatch.setattr(ExecutorChoice, "open", open_executor)
+    arguments = ("benchmark", "eval", benchmark, "--model", place, "--device", "cpu", "--out", tmp_path / "out")
+    assert lakewright(capsys, *arguments, "--executor", "ray")[0] == 0
+    weights = sum(part.numel() * part.element_size() for part in model.parameters())
+    assert (opened[0].memory, opened[0].gpus) == (weights + 2 * 10**9, None)
+    assert lakewright(capsys, *arguments, "--executor", "ray", "--device", "cuda")[0] == 2
+    assert opened[1].gpus == 1.0
 
 
 def test_a_model_that_was_trained_on_the_compact_prompt_is_asked_in_it(benchmark, tmp_path, capsys):

@@ -8,13 +8,13 @@ from lakewright.core_jax.rows import SCHEMA, columns_of, write_rows
 from lakewright.experiments.evaluation import evaluator
 from lakewright.experiments.evaluation.answerers import AnswerRow
 from lakewright.experiments.evaluation.evaluation_set import read_set, spread_rows
-from lakewright.experiments.evaluation.evaluator import EvaluationSettings, JudgedRow, judged_rows
+from lakewright.experiments.evaluation.evaluator import EvaluationSettings, JudgedRow, judge_rows
 from lakewright.experiments.evaluation.table import as_table
 from lakewright.experiments.resumable.journal import Journal
 from lakewright.policy.codecs import PublishedRow, Refusal, encode_prompt
 from tests.support.boards.generated_rows import unsolved
 from tests.support.machines.kills import cut_off
-from tests.support.samples.evaluations import ROWS, CertifiedAnswers, board_of, in_words, run_evaluation
+from tests.support.samples.evaluations import ROWS, CertifiedAnswers, board_of, run_evaluation, write_plan
 
 
 def test_every_board_is_judged_once_and_counted_by_its_outcome(benchmark, tmp_path):
@@ -91,7 +91,7 @@ def test_planning_with_the_simulator_as_judge_is_reported_apart(benchmark, tmp_p
         def answers(self, asked):
             for one in asked:
                 fails = not one.sample
-                yield [AnswerRow(one.row.id, one.sample, "I give up" if fails else in_words(one.row.plan))]
+                yield [AnswerRow(one.row.id, one.sample, "I give up" if fails else write_plan(one.row.plan))]
 
     summary = run_evaluation(benchmark, tmp_path / "both", GreedyFails(), samples=2)
     assert (summary.pooled.outcomes.valid, summary.judged.pooled.outcomes.valid) == (0, 12)
@@ -151,9 +151,9 @@ def test_two_rows_of_one_id_are_refused(tmp_path):
 
 
 def test_a_jump_of_the_tokens_codec_is_an_illegal_move():
-    (judged,) = judged_rows(ROWS[:1], [AnswerRow(ROWS[0].id, 0, plan=["?", "W"])])
+    (judged,) = judge_rows(ROWS[:1], [AnswerRow(ROWS[0].id, 0, plan=["?", "W"])])
     assert (judged.verdict.failure, judged.verdict.agent, judged.verdict.step) == ("illegal_move", 0, 0)
-    (unread,) = judged_rows(ROWS[:1], [AnswerRow(ROWS[0].id, 0)])
+    (unread,) = judge_rows(ROWS[:1], [AnswerRow(ROWS[0].id, 0)])
     assert (unread.verdict.failure, unread.refusal) == ("parse_error", Refusal.NO_PLAN)
 
 

@@ -19,7 +19,7 @@ from lakewright.experiments.evaluation.answerers import AnswerRow
 from lakewright.experiments.evaluation.evaluator import JudgedRow
 from lakewright.experiments.evaluation.scores import Summary, score_answers
 from lakewright.experiments.evaluation.table import as_table
-from tests.support.samples.evaluations import CertifiedAnswers, in_words, run_evaluation
+from tests.support.samples.evaluations import CertifiedAnswers, run_evaluation, write_plan
 from tests.support.samples.finished_run import board
 from tests.support.servers.viewer_client import client, page
 from tests.support.tools.plain_figures import numbers, page_table, score_interval
@@ -44,7 +44,7 @@ class Wavering(CertifiedAnswers):
         for one in asked:
             place = IDS.index(one.row.id)
             plan = ["WRR", "LWW"] if place in LATE else one.row.plan
-            text = in_words(plan) if is_right(place, one.sample) else NEVER.get(place, "No.")
+            text = write_plan(plan) if is_right(place, one.sample) else NEVER.get(place, "No.")
             yield [AnswerRow(one.row.id, one.sample, text, None, 10, 5, "stop")]
 
 

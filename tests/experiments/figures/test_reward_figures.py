@@ -112,7 +112,7 @@ def test_a_proposal_earns_what_the_model_expects_of_its_design_less_what_it_lose
 def shown_points(run: RunFolder) -> dict[str, list[float]]:
     """The points of the charts of the engineer's training, by the name of their series."""
     found = re.findall(r"<title>([^:<]*): ([-+.e\d]+)</title>", html.unescape(page(client(run.folder), "/run/run")))
-    names = ("mean reward", "different answers", "refused", "held back in part")
+    names = ("mean reward", "different answers", "refused", "clipped")
     return {name: [float(value) for title, value in found if title == name][-len(GROUPS) :] for name in names}
 
 
@@ -124,7 +124,7 @@ def test_the_page_and_trackers_show_the_means_of_each_group(run):
     held_back = [sum(place in HELD_BACK for place in group) / len(group) for group in GROUPS]
     shown = shown_points(run)
     assert shown["mean reward"] == pytest.approx(rewards, rel=1e-3)
-    for name, shares in {"different answers": distinct, "refused": refused, "held back in part": held_back}.items():
+    for name, shares in {"different answers": distinct, "refused": refused, "clipped": held_back}.items():
         assert shown[name] == pytest.approx([100 * share for share in shares], rel=1e-3)
     *_, last = points_of(run, 1)
     figures = {

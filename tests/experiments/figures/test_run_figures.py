@@ -23,7 +23,7 @@ import pytest
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.redesign.story import describe_stage
 from lakewright.experiments.view.catalogue.run_space import find_space
-from lakewright.experiments.view.proposals import shown_stage, stage_text
+from lakewright.experiments.view.proposals import read_shown_stage, stage_text
 from lakewright.experiments.view.run_table import as_table
 from lakewright.experiments.view.site import write_report
 from tests.support.samples.recorded_run import begin
@@ -142,7 +142,7 @@ def test_a_trial_shows_the_signal_of_the_answers_that_were_sampled(run, stage):
     trial = record(run, "stage_00", "trial")
     cells = {json.dumps(cell["cell"]): cell for cell in trial["cells"]}
     about = find_space(run, run.settings())
-    terminal = stage_text(shown_stage(run, 0), about).partition("## trial\n")[2]
+    terminal = stage_text(read_shown_stage(run, 0), about).partition("## trial\n")[2]
     in_terminal = text_table("name" + terminal[4:])
     for row, other, tried in zip(page_table(stage, "trial"), in_terminal, trial["candidates"], strict=True):
         shares = {name: share for name, share in shares_of(tried["design"]).items() if share}

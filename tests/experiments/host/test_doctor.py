@@ -72,11 +72,11 @@ SERVER = ("grpo.host.vllm=server", "grpo.host.vllm_url=http://a:8000")
 ADAPTER = ("launch.processes=1", "launch.config=single_gpu", "grpo.host.lora.rank=32")
 LACKS = {
     "a build without CUDA": Lack({"cuda": None}, "CUDA", "without CUDA", "of a build with CUDA"),
-    "no driver": Lack({"driver": None}, "CUDA", "there is no driver", "install NVIDIA's driver"),
+    "no driver": Lack({"driver": None}, "CUDA", "no driver is installed", "install NVIDIA's driver"),
     "a driver too old": Lack({"accelerators": ()}, "CUDA", "driver 580.65", "a driver that serves CUDA 13.0"),
     "too few GPUs": Lack({"accelerators": (H100,) * 2}, "GPUs", "2 x H100, 8 needed", "launch.processes=2"),
     "small GPUs": Lack(
-        {"accelerators": (Accelerator("A10", 24 * GB),) * 8}, "GPU memory", "GB of 24.0 GB", "text.batch"
+        {"accelerators": (Accelerator("A10", 24 * GB),) * 8}, "GPU memory", "GB, 24.0 GB available", "text.batch"
     ),
     "GPUs without bf16": Lack(
         {"accelerators": (Accelerator("V100", 80 * GB, False),) * 8}, "bf16", "V100", "bf16=false"
@@ -182,7 +182,7 @@ def test_a_run_on_the_cpu_is_checked_for_memory_and_cores():
     settings = load_settings("cpu", ["launch.processes=4", "grpo.prompts=32"])
     small = Machine(cores=2, memory=4 * GB, disk=GB, shared=GB)
     found = changes(settings, small)
-    assert "of 4.0 GB" in found["memory"].found
+    assert "4.0 GB available" in found["memory"].found
     assert found["cores"].change == "set launch.processes=2"
     assert changes(load_settings("cpu", []), small) == {}
 
@@ -191,7 +191,7 @@ def test_a_run_of_another_environment_is_checked_like_any_other():
     environment = f"environment={HOUSE / 'docs' / 'examples' / 'addition.py'}:Addition"
     small = Machine(cores=2, memory=4 * GB, disk=GB, shared=GB)
     assert changes(load_settings("text", [environment]), small) == {}
-    assert "of 3.0 GB" in changes(load_settings("text", [environment]), small, memory=3 * GB)["memory"].found
+    assert "3.0 GB available" in changes(load_settings("text", [environment]), small, memory=3 * GB)["memory"].found
 
 
 def test_bf16_weights_lose_the_updates_that_are_said_to_be_lost():

@@ -82,7 +82,7 @@ def test_the_command_exports_and_says_how_much(benchmark, tmp_path, capsys):
 def test_a_folder_without_a_benchmark_and_one_that_exists_are_refused(benchmark, tmp_path):
     with pytest.raises(InputError, match=r"no finished benchmark \(manifest.json is missing\); build one by"):
         export_benchmark(tmp_path, tmp_path / "hub")
-    with pytest.raises(InputError, match="exists already; name a folder that does not"):
+    with pytest.raises(InputError, match="already exists; choose a new folder"):
         export_benchmark(benchmark, tmp_path)
 
 

@@ -105,7 +105,7 @@ WRONG_MAPS = {
     "no map line": ("type octile\nheight 1\n", "no line `map`"),
     "not square": ("height 1\nwidth 2\nmap\n..\n", "1 rows by 2 columns; boards of the lake are square"),
     "an unknown letter": ("height 2\nwidth 2\nmap\n..\n.x\n", "here:5: the letter 'x'"),
-    "a short line": ("height 2\nwidth 2\nmap\n..\n.\n", "here:5: 1 cells where the map is 2 wide"),
+    "a short line": ("height 2\nwidth 2\nmap\n..\n.\n", "here:5: 1 cells, but the map is 2 wide"),
     "missing rows": ("height 2\nwidth 2\nmap\n..\n", "1 rows follow `map`, but height is 2"),
     "a side in words": ("height two\nwidth 2\nmap\n..\n", "here:1: height is 'two'"),
 }

@@ -86,7 +86,7 @@ REFUSED = {
     "a number for a map string": ({"a.yaml": f"a: {'9' * 5000}\n"}, r"'a':1: 5000 cells in one of 1 lines"),
     "a tag for a map string": ({"a.yaml": 'a: !!int "x"\n'}, r"'a':1: no agent|'a':1: the letter|'a': no agent"),
     "YAML of ten thousand levels": ({"a.yaml": "[" * 10_000}, r"a\.yaml: not YAML \(.*\); give `name: \|-`"),
-    "a name twice": ({"a.yaml": "b: a.A\nb: a.A\n"}, r"a\.yaml: not YAML \('b' is there twice\); give `name: \|-`"),
+    "a name twice": ({"a.yaml": "b: a.A\nb: a.A\n"}, r"a\.yaml: not YAML \('b' appears twice\); give `name: \|-`"),
     "no YAML": ({"a.yaml": "one: [\n"}, r"a\.yaml: not YAML \(.*\); give `name: \|-` and a map string"),
     "no text": ({"a.yaml": b"\xff\xfe"}, r"a\.yaml: byte 0 is not UTF-8; this is not a text file"),
 }

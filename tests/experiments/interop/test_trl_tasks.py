@@ -32,13 +32,13 @@ def play() -> LakePlay:
     return LakePlay(**SMALL)
 
 
-def in_words(row: Row) -> str:
+def write_plan(row: Row) -> str:
     return "\n".join(f"agent {agent}: {' '.join(moves or 'W')}" for agent, moves in enumerate(row.plan))
 
 
 def test_certified_plans_earn_everything_and_chatter_nothing(prompts):
     rows = [msgspec.json.decode(line, type=Row) for line in prompts.train_dataset["row"]]
-    plans = [in_words(row) for row in rows]
+    plans = [write_plan(row) for row in rows]
     assert plan_reward(plans, prompts.train_dataset["row"]) == [1.0] * 16
     said = [[{"role": "assistant", "content": plan}] for plan in plans]
     assert plan_reward(said, prompts.train_dataset["row"], prompts=[], trainer_state=None) == [1.0] * 16
@@ -47,7 +47,7 @@ def test_certified_plans_earn_everything_and_chatter_nothing(prompts):
 
 def test_of_a_plan_within_chatter_only_the_last_counts_and_an_unclear_one_earns_nothing(prompts):
     line = prompts.train_dataset["row"][0]
-    plan = in_words(msgspec.json.decode(line, type=Row))
+    plan = write_plan(msgspec.json.decode(line, type=Row))
     first = plan_reward([f"Let me think.\nagent 0: UP\n\n{plan}"], [line])
     assert first == [1.0]
     assert plan_reward([f"{plan} or not"], [line]) == [0.0]

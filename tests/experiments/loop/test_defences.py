@@ -9,7 +9,8 @@ from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.engineer.evidence import evidence_tokens
 from lakewright.engineer.evidence.vocabulary import UNDONE
 from lakewright.engineer.guard import GuardVerdict
-from lakewright.engineer.steps import Comparison, Next, RollbackSettings
+from lakewright.engineer.rollback import Comparison, RollbackSettings
+from lakewright.engineer.steps import Next
 from lakewright.engineer.trial import Trial, TrialSettings, try_designs
 from lakewright.experiments.environments.lake import config_of, design_of, lake_space
 from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig, RunFolder

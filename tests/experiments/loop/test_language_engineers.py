@@ -40,7 +40,7 @@ from lakewright.policy.models import build_model, load_model, save_checkpoint
 from lakewright.policy.training import GrpoSettings, WarmupSettings
 from tests.support.boards.generated_rows import SMALL
 from tests.support.models.byte_language_model import text_checkpoint
-from tests.support.models.tiny_policy import ENV, tiny_run, tokenizer
+from tests.support.models.tiny_policy import ENV, tiny_model, tiny_run, tokenizer
 from tests.support.samples.evidence import EDIT, GOOD, SPACE, everything, past
 from tests.support.samples.tiny_runs import before_the_first_decision, decision, run_loop
 from tests.support.servers.chat_server import saying, serving
@@ -225,6 +225,14 @@ def test_a_sample_of_answers_that_is_killed_goes_on_and_ends_the_same(tmp_path, 
     with pytest.raises(InputError, match="stage_07"):
         sample_engineers(trainee, run, 7, places, 4, out=tmp_path / "other")
     assert not (tmp_path / "other").exists(), "a question that cannot be asked takes no folder"
+
+
+def test_a_model_that_answers_in_tokens_is_no_language_model_to_sample(tmp_path):
+    run = before_the_first_decision(RunFolder(tmp_path / "run"))
+    save_checkpoint(tmp_path / "tokens", tiny_model(0), tokenizer())
+    trainee, out = make_trainee(tiny_run()), tmp_path / "answers"
+    with pytest.raises(InputError, match=r"tokens: config\.json: codec is 'tokens', this needs 'text'; choose another"):
+        sample_engineers(trainee, run, 0, [str(tmp_path / "tokens")], 2, out=out)
 
 
 def test_answers_win_where_their_config_leads_the_current_one(tmp_path, monkeypatch):

@@ -121,7 +121,7 @@ def test_a_team_without_a_held_out_board_is_reported(tmp_path, monkeypatch):
 
 
 REFUSED = {
-    "a team that fits no size": ({"teams": [2, 5], "env": {"sizes": {"3": {}}}}, "teams: 5 agents fit on no size"),
+    "a team that fits no size": ({"teams": [2, 5], "env": {"sizes": {"3": {}}}}, "5 agents fit on none of the sizes"),
     "a team named twice": ({"teams": [2, 3, 2]}, r"teams is \[2, 3, 2\], which names one twice; name each once"),
     "agents that are no team": ({"teams": [3, 4]}, r"env\.agents is 2, none of teams \[3, 4\]; set it to one of them"),
     "one agent": ({"teams": [1, 2]}, "teams"),

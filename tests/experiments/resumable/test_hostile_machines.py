@@ -118,7 +118,7 @@ def test_on_a_disk_that_is_full_again_and_again_nothing_is_lost_and_the_end_is_t
         if not (code := bench.run()):
             break
         assert code == 2 or (code == 1 and bench.case.runs > 1), bench.said.read_text()
-        bench.assert_refused("make room there, and run the same command again")
+        bench.assert_refused("free disk space and run the same command again")
         now = bench.finished()
         for path, data in kept.items():
             assert now[path].startswith(data), f"{path} was finished, and is altered"

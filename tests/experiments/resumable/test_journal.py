@@ -59,7 +59,7 @@ def test_a_line_that_was_changed_is_refused_with_all_that_follow(tmp_path, there
 def test_lines_of_another_journal_are_refused(tmp_path):
     path = journal_of_three(tmp_path / "journal.jsonl")
     repeated = path.read_bytes().splitlines(keepends=True)
-    changed = r"was changed or is of another folder; remove this line and all after it"
+    changed = r"was changed or belongs to another folder; remove this line and all after it"
     with Journal(path, Line, "another") as journal, pytest.raises(InputError, match=rf"journal.jsonl:1: .*{changed}"):
         list(journal)
     path.write_bytes(b"".join([*repeated, repeated[0]]))

@@ -220,7 +220,7 @@ def test_a_disk_without_space_is_reported_and_nothing_is_lost(tmp_path, capsys, 
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert (code, len(lines)) == (2, 1), lines
     assert f"{tmp_path}/.out{form}.parts/" in lines[0]
-    assert lines[0].endswith("; make room there, and run the same command again: what is finished is kept")
+    assert lines[0].endswith("; free disk space and run the same command again; finished parts are reused")
     assert len(parts(tmp_path / f"out{form}")) == 10, "all parts are kept"
     assert lakewright(capsys, *given)[0] == 0
     assert (tmp_path / f"out{form}").read_bytes() == (tmp_path / f"whole{form}").read_bytes()

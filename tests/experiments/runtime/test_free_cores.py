@@ -20,7 +20,7 @@ def test_a_busy_neighbour_leaves_one_thread(monkeypatch):
     monkeypatch.setattr(threads.os, "sched_getaffinity", lambda process: {0, 1})
     monkeypatch.setattr(torch, "set_num_threads", chosen.append)
     measured = iter([(0.0, 0.0), (1.0, 0.9), (4.0, 4.1), (8.0, 4.2)])
-    monkeypatch.setattr(FreeCores, "_measured", lambda self: next(measured))
+    monkeypatch.setattr(FreeCores, "_measure_use", lambda self: next(measured))
     cores = FreeCores()
     for _ in range(3):
         cores.adapt()

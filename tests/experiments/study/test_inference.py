@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
-from lakewright.experiments.study.inference import correct_by_holm, interquartile_mean, paired_tests
+from lakewright.experiments.study.inference import correct_by_holm, interquartile_mean, run_paired_tests
 from lakewright.experiments.study.learning_curves import CurvePoint, average_curve
 
 
@@ -27,7 +27,7 @@ def test_arms_are_compared_on_the_seeds_that_they_share():
     better = {seed: value + 2 + float(rng.normal(0, 0.5)) for seed, value in fixed.items()}
     arms = {"fixed": fixed, "better": better, "alike": dict(fixed), "one": {0: 1.0}}
     family = [("better", "fixed"), ("alike", "fixed"), ("one", "fixed"), ("absent", "fixed")]
-    found = paired_tests(arms, family)
+    found = run_paired_tests(arms, family)
     assert [test.arm for test in found] == ["better", "alike"]
     gain, nothing = found
     differences = [better[seed] - fixed[seed] for seed in fixed]

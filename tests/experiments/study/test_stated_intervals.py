@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from lakewright.experiments.study import inference
-from lakewright.experiments.study.inference import interquartile_mean, paired_tests
+from lakewright.experiments.study.inference import interquartile_mean, run_paired_tests
 from lakewright.experiments.view.pages.compare_page import make_seed_point
 from tests.support.tools.calibration import SURE, assert_coverage
 
@@ -44,7 +44,7 @@ def test_arms_that_do_not_differ_are_called_different_as_often_as_p_says(seeds, 
     monkeypatch.setattr(inference, "RESAMPLES", 1)
     p_values = np.array(
         [
-            paired_tests({"a": by_seed(one), "b": by_seed(other)}, [("a", "b")])[0].p_value
+            run_paired_tests({"a": by_seed(one), "b": by_seed(other)}, [("a", "b")])[0].p_value
             for one, other in draw(seeds, arms=2)
         ]
     )
@@ -59,14 +59,14 @@ def test_of_nine_pairs_that_do_not_differ_any_is_called_different_in_a_twentieth
     wrong = 0
     for study in draw(5, arms=10)[:200]:
         arms = {name: by_seed(values) for name, values in zip(names, study, strict=True)}
-        wrong += any(found.corrected <= 0.05 for found in paired_tests(arms, family))
+        wrong += any(found.corrected <= 0.05 for found in run_paired_tests(arms, family))
     assert wrong / 200 <= 0.05 + 3 * (0.05 * 0.95 / 200) ** 0.5
 
 
 @pytest.mark.parametrize("seeds", [3, 10, *(pytest.param(n, marks=pytest.mark.deep) for n in (2, 5, 20))])
 def test_the_bootstrap_over_seeds_holds_the_truth_as_often_as_is_written(seeds, quick_bootstrap):
     other = dict.fromkeys(range(seeds), 0.0)
-    found = [paired_tests({"a": by_seed(one), "b": other}, [("a", "b")])[0].difference for one in draw(seeds)[:, 0]]
+    found = [run_paired_tests({"a": by_seed(one), "b": other}, [("a", "b")])[0].difference for one in draw(seeds)[:, 0]]
     expect = COVERAGE[seeds][0] / 100
     assert_coverage(
         [one.low for one in found], [one.high for one in found], np.zeros(CASES), expect - 0.01, expect + 0.01

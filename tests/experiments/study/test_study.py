@@ -224,7 +224,7 @@ def test_a_part_is_not_chosen_where_nothing_is_run(study, capsys):
     assert_refused(
         capsys,
         command,
-        "--results-only sums up all finished runs; leave out --arms, --seeds and --copy-to, which are of running",
+        "--results-only sums up all finished runs; leave out --arms, --seeds and --copy-to, which are for running",
     )
 
 
@@ -235,6 +235,18 @@ def test_the_same_command_again_changes_no_run(study, capsys):
         assert main(["study", str(SPEC), "--out", str(folder.folder), "--json"]) == 0
     assert finished(folder.folder) == before
     assert json.loads(capsys.readouterr().out)["held_out"] == results.held_out
+
+
+def test_results_and_logs_are_copied_to_an_address_also_of_runs_that_were_finished_before(study, tmp_path):
+    out, there = tmp_path / "study", tmp_path / "there"
+    shutil.copytree(study[0].folder, out)
+    with quick():
+        assert main(["study", str(SPEC), "--out", str(out), "--copy-to", f"file://{there}"]) == 0
+    copied = [there / name for name in ("study.json", "results.json", "table.txt", "start/warmup/done.json")]
+    copied += [there / "runs" / run / "stage_00" / "done.json" for run in RUNS]
+    for copy in copied:
+        assert copy.read_bytes() == (out / copy.relative_to(there)).read_bytes()
+    assert not list(there.rglob("*.safetensors"))
 
 
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
@@ -309,7 +321,7 @@ def test_runs_that_all_fail_before_they_have_a_folder_can_begin_the_next_time(tm
         patch.setattr(studying, "begin_run", fails)
         results, failures = run_study(SPEC, out)
     assert (results.missing, results.arms) == (sorted(failures), [])
-    remedy = "No space left on device; make room there, and run the same command again: what is finished is kept"
+    remedy = "No space left on device; free disk space and run the same command again; finished parts are reused"
     assert failures["random-s0"] == f"{out / 'runs' / 'random-s0'}: {remedy}"
     monkeypatch.setattr(studying, "run_loop", lambda settings, run: None)
     results, failures = run_study(SPEC, out)

@@ -196,7 +196,7 @@ def test_a_full_disk_is_reported_and_costs_nothing_that_is_finished(tmp_path, ca
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert (code, printed, len(reported)) == (2, "", 1), reported
-    assert ".parquet: File too large; make room there, and run the same command again" in reported[0]
+    assert ".parquet: File too large; free disk space and run the same command again" in reported[0]
     assert data_of(out) == kept, "whole shards only"
     assert lakewright(capsys, "sweep", spec_file, "--out", out)[0] == 0
     assert data_of(out) == expected()
@@ -212,7 +212,7 @@ WRONG_SPECS = {
     "a ratio above one": (TOML.replace("0.4", "1.4"), ["hole_ratios", "<= 1"]),
     "no boards": (TOML.replace("80", "0"), ["boards", ">= 1"]),
     "more boards than there are numbers": (TOML.replace("80", str(2**33)), ["hr0.00_free", "at most 4294967296"]),
-    "boards for others": (TOML.replace("= 80", "= {3 = 80}"), ["boards and agents", "2 is in one only"]),
+    "boards for others": (TOML.replace("= 80", "= {3 = 80}"), ["boards and agents", "only one has 2"]),
     "no room": (TOML.replace("[2]", "[5]"), ["cell 5ag_3x3_hr0.00_free", "leave out size 3 or 5 agents"]),
     "one agent that waits": (
         TOML.replace("[2]", "[1]") + "wait_ratios = [0.5]\n",

@@ -76,7 +76,7 @@ def test_a_design_that_stays_keeps_its_version_and_the_decision_is_noted(tmp_pat
     assert (report.version, report.new) == (0, False)
     assert len(folder.files.read_version(0).decisions) == 1
     assert folder.next().line.startswith("no outcomes")
-    assert folder.log() == ["0 by begin: begins (left as it is 1 time)"]
+    assert folder.log() == ["0 by begin: begins (unchanged 1 time)"]
 
 
 def test_a_step_is_decided_once(folder):
@@ -212,9 +212,8 @@ ANSWER = {"edits": {"2": {"share": 0.05, "terms": -1, "carry": 0, "reason": "too
         (saying(json.dumps(ANSWER)), "2 share +0.05, terms -1 (too hard)"),
         (saying("no idea"), "answer: not JSON"),
         (saying(None), "answer: not JSON"),
-        (failing(500), "answers 500"),
     ],
-    ids=["an answer", "nonsense", "nothing", "down"],
+    ids=["an answer", "nonsense", "nothing"],
 )
 def test_a_served_model_may_be_the_engineer(tmp_path, reply, line):
     with serving(reply) as server:
@@ -226,3 +225,18 @@ def test_a_served_model_may_be_the_engineer(tmp_path, reply, line):
     assert report.version == int(line.startswith("2"))
     assert folder.next().line.startswith("no outcomes")
     assert (folder.path / "spending.jsonl").exists()
+
+
+def test_a_server_that_is_down_decides_nothing_and_is_asked_about_the_same_outcomes_again(tmp_path):
+    replies = [failing(500)]
+    with serving(lambda request, body: replies[-1](request, body)) as server:
+        endpoint = EndpointSettings(url=server.url, model="policy", retries=0)
+        folder = begin_engineer(tmp_path, teacher="endpoint", settings=FolderSettings(endpoint=endpoint))
+        record_some(folder, ProblemSource(folder.path).take(8))
+        report = folder.next(step=1)
+        assert (report.new, report.version, folder.status().pending) == (False, 0, 32)
+        assert "undecided: endpoint" in report.line
+        assert "answers 500" in report.line
+        replies.append(saying(json.dumps(ANSWER)))
+        assert folder.next(step=1).version == 1
+    assert folder.status().pending == 0

@@ -51,7 +51,7 @@ def test_without_the_index_all_lines_are_read_and_it_is_made_again(folder, monke
     record_some(folder, source.take(2))
     read.clear()
     assert (folder.next().counts.answers, len(read)) == (2 * ANSWERS, 7 * ANSWERS)
-    assert read_index(folder.files.index_path).lines == 7 * ANSWERS
+    assert read_index(folder.files.index_path, EMPTY).lines == 7 * ANSWERS
 
 
 def test_the_index_of_other_outcomes_is_not_used(folder, tmp_path):
@@ -69,14 +69,14 @@ def test_an_index_that_was_cut_is_as_none(folder, length):
     record_some(folder, ProblemSource(folder.path).take(5))
     folder.next()
     path = folder.files.index_path
-    assert read_index(path) != EMPTY
+    assert read_index(path, EMPTY) != EMPTY
     path.write_bytes(path.read_bytes()[:length])
-    assert read_index(path) == EMPTY
+    assert read_index(path, EMPTY) == EMPTY
 
 
 def test_an_index_of_a_later_format_is_as_none(tmp_path):
     write_index(tmp_path / "index", Index(format=EMPTY.format + 1, offset=3))
-    assert read_index(tmp_path / "index") == EMPTY
+    assert read_index(tmp_path / "index", EMPTY) == EMPTY
 
 
 def test_names_are_found_after_they_were_saved_however_they_end():

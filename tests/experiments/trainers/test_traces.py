@@ -5,6 +5,7 @@ import json
 import pytest
 
 from lakewright.core_jax.errors import InputError
+from lakewright.experiments.trainers import traces
 from lakewright.experiments.trainers.source import ProblemSource
 from lakewright.experiments.trainers.traces import Copied, record_traces
 from tests.support.samples.engineer_folders import begin_engineer, read_groups
@@ -94,6 +95,52 @@ def test_a_line_that_is_being_written_waits(folder, tmp_path):
     assert record_traces(folder.path, traces) == Copied(1, 0, {})
     write(traces, end="\n")
     assert record_traces(folder.path, traces) == Copied(1, 1, {})
+
+
+def count_episodes_read(monkeypatch):
+    """A list that grows by each line that is decoded."""
+    copy, found = traces.Copier.copy_episode, []
+
+    def note_episode(copier, line):
+        found.append(line)
+        return copy(copier, line)
+
+    monkeypatch.setattr(traces.Copier, "copy_episode", note_episode)
+    return found
+
+
+def test_lines_that_were_read_are_not_decoded_again(folder, tmp_path, monkeypatch):
+    problem, file, read = ProblemSource(folder.path)[0], tmp_path / "traces.jsonl", count_episodes_read(monkeypatch)
+    for number in range(3):
+        write(file, make_episode(problem, 0, number), make_episode(problem, 0, number, ok=False, traces=[]))
+        read.clear()
+        assert record_traces(folder.path, file) == Copied(1, number, {"0 traces": number + 1})
+        assert len(read) == 2
+    copy = tmp_path / "copy.jsonl"
+    copy.write_bytes(file.read_bytes())
+    assert record_traces(folder.path, copy) == Copied(0, 3, {"0 traces": 3})
+    assert folder.status().pending == 3
+
+
+@pytest.mark.parametrize("changed", ["traces", "index", "outcomes"])
+def test_what_was_changed_since_is_read_again_and_nothing_counts_twice(folder, tmp_path, monkeypatch, changed):
+    problem, file = ProblemSource(folder.path)[0], tmp_path / "traces.jsonl"
+    write(file, *(make_episode(problem, 0, number) for number in range(3)))
+    record_traces(folder.path, file)
+    outcomes, index = folder.path / "outcomes.jsonl", folder.path / "traces.index"
+    if changed == "traces":
+        file.write_text("")
+        write(file, *(make_episode(problem, 0, number) for number in range(1, 4)))
+    elif changed == "index":
+        index.write_bytes(index.read_bytes()[:-1])
+    else:
+        record_traces(folder.path, file)  # which reads the outcomes
+        outcomes.write_text(outcomes.read_text().split("\n", 1)[1])
+    read = count_episodes_read(monkeypatch)
+    new = int(changed != "index")
+    assert record_traces(folder.path, file) == Copied(new, 3 - new, {})
+    assert len(read) == 3
+    assert folder.status().pending == (4 if changed == "traces" else 3)
 
 
 def test_held_out_problems_and_runs_without_groups(folder, tmp_path):

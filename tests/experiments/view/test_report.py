@@ -14,7 +14,7 @@ from lakewright.engineer.delta import make_edit
 from lakewright.engineer.design import Delta
 from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.proposal import Proposal
-from lakewright.engineer.steps import Comparison
+from lakewright.engineer.rollback import Comparison
 from lakewright.experiments.environments.lake import design_of, lake_space
 from lakewright.experiments.loop.records.history import read_chapters
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage

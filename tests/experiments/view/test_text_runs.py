@@ -98,7 +98,7 @@ def test_a_problem_shows_how_many_of_its_answers_are_valid(site):
 @pytest.mark.parametrize(
     ("address", "line"),
     [
-        ("stage-7/shown/sums", "problems.jsonl of stage-7 is not there yet"),
+        ("stage-7/shown/sums", "problems.jsonl of stage-7 does not exist yet"),
         ("nothing/shown/sums", "has no problems called 'nothing'; choose held-out or stage-0"),
         (
             "held-out/shown/sums?policy=stage-9",

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.training import GrpoSettings, callbacks, kept_place, train_grpo
+from lakewright.policy.training import GrpoSettings, callbacks, load_place, train_grpo
 from tests.support.models.tiny_policy import board_play, tasks, tiny_model, weights
 
 STEPS, BROKEN = 4, 3
@@ -58,7 +58,7 @@ def test_a_stage_that_is_interrupted_ends_with_the_same_weights_figures_and_boar
     wanted, steps, boards = learn(tmp_path / "whole", way)
     with pytest.raises(InterruptedStageError):
         learn(tmp_path / "broken", way, kept, until=BROKEN)
-    place = kept_place(kept)
+    place = load_place(kept)
     assert (place.step, place.notes) == (BROKEN - 1, f"after {BROKEN - 1}")
     found, rest, others = learn(tmp_path / "again", way, kept)
     assert rest == steps[BROKEN - 1 :], "the steps after the interruption"

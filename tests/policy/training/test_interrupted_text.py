@@ -10,7 +10,7 @@ from lakewright.policy.training import (
     GrpoSettings,
     WarmupSettings,
     callbacks,
-    kept_place,
+    load_place,
     train_grpo,
     warm_up,
     warmup,
@@ -41,7 +41,7 @@ def warm(kept=None, until=math.inf):
         losses.append(loss)
 
     model, play = byte_play()
-    drawn = DrawnTasks(draw_pairs, kept_place(kept).boards)
+    drawn = DrawnTasks(draw_pairs, load_place(kept).boards)
     return weights(warm_up(model, play, drawn, [], WarmupSettings(steps=20, batch=4), 3, on_step, kept)), losses
 
 
@@ -67,7 +67,7 @@ def test_an_interrupted_warm_up_on_a_stream_ends_with_the_same_weights(tmp_path)
     wanted, losses = warm()
     with pytest.raises(InterruptedTrainingError):
         warm(kept, until=18)
-    assert kept_place(kept).boards == 16 * 4
+    assert load_place(kept).boards == 16 * 4
     found, again = warm(kept)
     assert again == losses
     assert all(torch.equal(weight, found[name]) for name, weight in wanted.items())

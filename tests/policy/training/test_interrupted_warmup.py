@@ -12,7 +12,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.policy.model_settings import ModelSettings
 from lakewright.policy.models import build_model
 from lakewright.policy.tasks import Task
-from lakewright.policy.training import BoardStream, WarmupSettings, kept_place, warm_up, warmup
+from lakewright.policy.training import BoardStream, WarmupSettings, load_place, warm_up, warmup
 from tests.support.models.damaged_weights import Damage, damage_file, drop, poison, put
 from tests.support.models.tiny_policy import board_play, tasks, tiny_model, tokenizer, weights
 
@@ -60,7 +60,7 @@ def test_a_warm_up_that_is_interrupted_ends_with_the_same_weights_and_losses(tmp
     wanted, losses = learn(source(0))
     with pytest.raises(InterruptedWarmupError):
         learn(source(0), kept, until=BROKEN)
-    place = kept_place(kept)
+    place = load_place(kept)
     assert 0 < place.step <= BROKEN
     assert place.boards == 4 * place.step
     found, again = learn(source(place.boards), kept)
@@ -78,7 +78,7 @@ def test_a_warm_up_whose_other_examples_begin_later_goes_on_with_the_same_boards
     wanted, losses = learn(ListStream(0), **other)
     with pytest.raises(InterruptedWarmupError):
         learn(ListStream(0), kept, until=BROKEN + 4, **other)
-    place = kept_place(kept)
+    place = load_place(kept)
     assert (place.step, place.boards) == (24, 16 * 4 + 8 * 2), "boards alone in the first two pools of eight"
     found, again = learn(ListStream(place.boards), kept, **other)
     assert again == losses
@@ -146,4 +146,4 @@ def test_a_damaged_file_is_refused(tmp_path):
     kept = tmp_path / "training.safetensors"
     kept.write_bytes(b"nothing of the kind")
     with pytest.raises(InputError, match="not a saved state of this training"):
-        kept_place(kept)
+        load_place(kept)

@@ -13,7 +13,7 @@ from lakewright.engineer.delta import make_edit
 from lakewright.engineer.design import Delta
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence import CellGroups, Evidence
-from lakewright.engineer.guard import GuardSettings, judge_delta
+from lakewright.engineer.guard import GuardSettings, project_delta
 from lakewright.engineer.teachers.success_levels import CoachingTeacher
 from lakewright.experiments.environments.reasoning_gym import ReasoningGym
 
@@ -29,7 +29,7 @@ def redesign(environment: Environment, design, success: float):
     ]
     evidence = Evidence(design=design, outcomes={}, round=0, rounds=9, groups=seen)
     delta = CoachingTeacher().propose(evidence, design, environment.space, None).delta
-    return judge_delta(design, delta, environment, GuardSettings()).design
+    return project_delta(design, delta, environment, GuardSettings()).design
 
 
 # Its own curriculum: chain_sum at level 2, upper bound alone.
@@ -68,10 +68,10 @@ for expected in (2, 1, 0, 0):
     harder = redesign(ours, harder, EASIER)
     assert harder.strata["chain_sum"]["num_terms"] == expected, "steps down go down, and stop at the lowest place"
 one = Delta({"chain_sum": make_edit(ours.space, "one knob", {"num_digits": 1.0})})
-found = judge_delta(design, one, ours, GuardSettings())
+found = project_delta(design, one, ours, GuardSettings())
 assert (found.status, found.design.strata["chain_sum"]["num_terms"]) == ("accepted", 2), "one knob moves by itself"
 far = Delta({"chain_sum": make_edit(ours.space, "a jump", {"num_digits": 7.0})})
-assert judge_delta(design, far, ours, GuardSettings()).design.strata["chain_sum"]["num_digits"] == 3, "jumps are cut"
+assert project_delta(design, far, ours, GuardSettings()).design.strata["chain_sum"]["num_digits"] == 3, "jumps are cut"
 
 # A ladder that it does not check before it draws.
 caesar = ReasoningGym("caesar_cipher", by="task")

@@ -16,7 +16,7 @@ WORDS = {MOVES[move]: word for move, word in MOVE_WORDS.items()}
 ROWS = small_rows()[:12]
 
 
-def in_words(plan: list[str]) -> str:
+def write_plan(plan: list[str]) -> str:
     """A plan as a language model answers with it."""
     return "\n".join(f"agent {agent}: {' '.join(map(WORDS.get, moves))}" for agent, moves in enumerate(plan))
 
@@ -29,7 +29,7 @@ def board_of(row: Row):
 class CertifiedAnswers:
     """Answers with the certified plan, except for the rows of some numbers; ends like a power cut after `most`."""
 
-    name, identity, in_words, spent = "certified", {"model": "certified"}, True, 0.0
+    name, identity, reads_text, spent = "certified", {"model": "certified"}, True, 0.0
 
     def __init__(self, wrong: dict[int, str] | None = None, most: float = math.inf) -> None:
         self.wrong, self.most = wrong or {}, most
@@ -41,7 +41,7 @@ class CertifiedAnswers:
             if len(self.asked) == self.most:
                 raise KeyboardInterrupt
             self.asked.append((one.row.id, one.sample))
-            text = self.wrong.get(numbers[one.row.id], in_words(one.row.plan))
+            text = self.wrong.get(numbers[one.row.id], write_plan(one.row.plan))
             yield [AnswerRow(one.row.id, one.sample, text, None, 10, 5, "stop")]
 
 

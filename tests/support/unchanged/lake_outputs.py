@@ -31,7 +31,7 @@ from lakewright.engineer.evidence import (
     show_evidence,
     token_estimate,
 )
-from lakewright.engineer.guard import GuardSettings, judge_delta, widen_reach
+from lakewright.engineer.guard import GuardSettings, project_delta, widen_reach
 from lakewright.engineer.lessons import LessonSettings, examine_engineer, synthetic_examples
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.steps import negotiate
@@ -107,7 +107,7 @@ def tell_verdicts(round: str) -> Any:
                 edits[size] = make_edit(lake.space, "r", {name: round_to(part) for name, part in changes.items()})
         free = GuardSettings(floor=0.01, reach={"data_ratio": 1.0, "hole_ratio": 0.5, "wait_ratio": 1.0})
         settings = widen_reach(GuardSettings(widen=2.0) if number % 3 else free, lake.space, (number % 5) / 5)
-        verdicts.append(plain(judge_delta(design, Delta(edits), lake, settings)))
+        verdicts.append(plain(project_delta(design, Delta(edits), lake, settings)))
     return {"first": verdicts[:6], "digest": digest(verdicts)}
 
 
@@ -200,7 +200,7 @@ def tell_trial(round: str, other: Design, model: DifficultyModel) -> Any:
     )
     proposal = last[-1].proposal
     deltas = [delta for delta in (proposal.delta, *proposal.candidates) if delta]
-    verdicts = [judge_delta(seen.design, delta, seen.lake, GuardSettings()) for delta in deltas]
+    verdicts = [project_delta(seen.design, delta, seen.lake, GuardSettings()) for delta in deltas]
     current = seen.lake.cells(seen.design)
 
     def score(design: Design) -> float:

@@ -36,6 +36,8 @@ def number_variables(steps: Steps, starts: Numbers, distance: Home, latest: Numb
         home: written from the distance of an agent's start on.
     """
     count = 0
+    # Step by step: a cell is reached from itself or a neighbour that has a variable one step before. It gets one only
+    # if the goal can still be reached in time, so both ends prune.
     for agent in range(len(starts)):
         for time in range(latest[agent]):
             for cell in range(len(steps)):
@@ -47,6 +49,7 @@ def number_variables(steps: Steps, starts: Numbers, distance: Home, latest: Numb
                 if reached and time + distance[agent, cell] <= latest[agent]:
                     count += 1
                     at[agent, time, cell] = count
+    # No agent is home sooner than its distance allows.
     for agent in range(len(starts)):
         for time in range(distance[agent, starts[agent]], home.shape[1]):
             count += 1
@@ -87,6 +90,7 @@ def write_meetings(goals: Numbers, at: At, home: Home, clauses: Clauses) -> int:
     Args: goals, at, home, clauses as above.
     """
     count = 0
+    # Each of the two passes through the cell or is home there. They have different goals, so not both are home.
     for one in range(len(goals)):
         for two in range(one + 1, len(goals)):
             for time in range(at.shape[1]):

@@ -113,6 +113,8 @@ class Formula:
         alone, last = self._puzzle.alone, self._home.shape[1]
         pairs = itertools.combinations(range(len(alone)), 2)
         for (one, two), excess in zip(pairs, self._puzzle.excess, strict=False):
+            # They are `excess` late together at least. So if one is at most `late`, the other is not below the rest:
+            # home[one, alone + late] excludes home[two, alone + excess - 1 - late].
             for late in range(int(excess)):
                 first, second = alone[one] + late, alone[two] + int(excess) - 1 - late
                 if max(first, second) < last:

@@ -156,6 +156,7 @@ def _bound_pairs(work: Work, table: Table) -> bool:
 @compiled_within
 def _rank_agents(work: Work, weight: Numbers) -> None:
     """Sorts the agents by falling weight, equal ones by number."""
+    # Insertion sort: the agents before this one are in order, and it moves up past those of less weight.
     for agent in range(work.agents):
         place = agent
         while place > 0 and weight[work.rank[place - 1]] < weight[agent]:

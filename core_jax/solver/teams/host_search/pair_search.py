@@ -80,7 +80,7 @@ def bound_pair(work: Work, table: Table, mode: int, pair: int, one: int, other: 
 def search_pair(work: Work, table: Table, mode: int, pair: int, one: int, other: int, left: int) -> bool:
     """Return True if two agents get home within a bound; the table learns from it.
 
-    Args: left, the slack at most, or for MAKESPAN the steps; the others as for `bound_pair`.
+    Args: work, table, mode, pair, one, other, as for `bound_pair`; left, the slack at most, or for MAKESPAN the steps.
     """
     if mode != MAKESPAN:
         need_distance(work, work.first[pair], 1 << work.second[pair])
@@ -123,6 +123,8 @@ def _open_state(work: Work, mode: int, pair: int, step: int, one: int, other: in
         target, price = work.duo_target[step, side], work.duo_price[step, side]
         here = np.int64(distance[cell])
         count = 0
+        # By price in slack: closer 0, a wait 1, away 2. Only moves that the agent could afford if it were alone, and no
+        # waits for MOVING.
         for move in range(4):
             there = neighbour[move]
             if there >= 0 and distance[there] < here:

@@ -3,7 +3,7 @@
 import numpy as np
 
 from lakewright.core_jax.solver.teams.host_search.pair_search import EXACT, bound_pair, pair_entry, pair_tag
-from lakewright.core_jax.solver.teams.host_search.workspace import COSTS, MAKESPAN, PARK, WAIT, Table, Work
+from lakewright.core_jax.solver.teams.host_search.workspace import COSTS, MAKESPAN, NO_WAY, PARK, WAIT, Table, Work
 from lakewright.core_jax.support.compiled_code import compiled_within
 
 
@@ -64,7 +64,7 @@ def _list_moves(work: Work, mode: int, step: int, agent: int, parked: int, left:
         for turn in range(4):
             move = (turn + first) & 3
             there = np.int64(neighbour[move])
-            if there >= 0 and here < distance[there] < 250:
+            if there >= 0 and here < distance[there] < NO_WAY:
                 _add_option(work, step, agent, count, there, 2, move)
                 count += 1
     work.options[step, agent] = count

@@ -23,15 +23,15 @@ def run_of(path, valid: tuple[int, ...]):
 
 def test_the_last_line_reports_the_best_policy_too_where_it_is_another(tmp_path):
     run = run_of(tmp_path / "run", (8, 32, 20))
-    assert as_table(run).endswith(f"% valid; the best: {run.stage(0).checkpoint}, 60.0 % valid")
+    assert as_table(run).endswith(f"% valid; best: {run.stage(0).checkpoint}, 60.0 % valid")
     run.link_best()
     last = as_table(run).splitlines()[-1]
-    assert last.startswith(f"the policy that counts: {run.stage(1).checkpoint}, ")
-    assert last.endswith(f"% valid; the best: {run.stage(0).checkpoint}, 60.0 % valid ({run.folder}/best)")
+    assert last.startswith(f"final checkpoint: {run.stage(1).checkpoint}, ")
+    assert last.endswith(f"% valid; best: {run.stage(0).checkpoint}, 60.0 % valid ({run.folder}/best)")
     found = msgspec.to_builtins(as_json(run))
     assert (found["checkpoint"], found["best"]) == (str(run.stage(1).checkpoint), str(run.stage(0).checkpoint))
     ended = finish(tmp_path / "ended")
-    assert "the best" not in as_table(ended)
+    assert "best:" not in as_table(ended)
     assert as_json(ended)["best"] == str(ended.stage(1).checkpoint)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.engineer.lessons import Examination
-from lakewright.engineer.steps import Comparison
+from lakewright.engineer.rollback import Comparison
 from lakewright.engineer.tally import pool_tallies
 from lakewright.experiments.environments.lake import design_of, lake_space
 from lakewright.experiments.loop.closed_loop import prepare_run
@@ -51,7 +51,7 @@ def test_a_run_says_how_well_the_engineer_has_learned_its_part():
     run = finished("random")
     known = read_record(run.warmup.examination, Examination)
     assert known.summary() in as_table(run).splitlines()
-    assert f"{100 * known.agreement:.0f} % of {known.questions} answers" in known.summary()
+    assert f"{100 * known.agreement:.0f} % of the edits in {known.questions} answers" in known.summary()
 
 
 @pytest.mark.deep
@@ -68,4 +68,4 @@ def test_the_engineer_of_the_demo_reads_its_evidence(tmp_path):
 def test_the_last_line_names_the_policy_that_counts():
     run = finished("random")
     stage = run.find_standing(1)
-    assert as_table(run).splitlines()[-1].startswith(f"the policy that counts: {stage.checkpoint}")
+    assert as_table(run).splitlines()[-1].startswith(f"final checkpoint: {stage.checkpoint}")

@@ -195,7 +195,7 @@ def test_pictures_and_tables_are_saved(page):
 
 @pytest.mark.deep
 def test_the_plans_of_a_group_are_played_side_by_side(page):
-    at(page, "/boards/run/stage-0/shown/demo").get_by_label("plans kept").check()
+    at(page, "/boards/run/stage-0/shown/demo").get_by_label("plans saved").check()
     page.wait_for_url("**plans=true**")
     page.locator(".tile a").click()
     page.get_by_text("Plan 4 of 4").wait_for()

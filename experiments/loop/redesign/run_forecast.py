@@ -19,8 +19,10 @@ from lakewright.experiments.loop.settings.run_settings import RunSettings
 def fit_forecast(settings: RunSettings, environment: Environment, folder: RunFolder, number: int) -> Forecast:
     """The forecast after stage `number`, from the groups of its training and of all before, trials included.
 
-    With `difficulty.held_out`, the answers to the held-out problems are included, from the warm-up on. settings,
-    environment, folder: of the run.
+    With `difficulty.held_out`, the answers to the held-out problems are included, from the warm-up on.
+
+    Args:
+        settings, environment, folder: of the run.
     """
     design = folder.stage(number).design()
     found = [seen for past in range(number + 1) for seen in _observe_training(folder.stage(past), number - past)]
@@ -28,7 +30,7 @@ def fit_forecast(settings: RunSettings, environment: Environment, folder: RunFol
     before = read_forecast(folder.stage(number - 1)) if number >= 0 else None
     how = msgspec.structs.replace(settings.difficulty, objective=settings.objective)
     held_out = read_held_out(folder)
-    first = number < 0  # there are no other answers yet
+    first = number < 0  # no other answers exist yet
     tested = list(_observe_tests(folder, number, held_out)) if settings.difficulty.held_out or first else []
     cells = count_held_out((problem.cell for problem in held_out), design)
     return make_forecast(design, found, cells, how, environment.space, before, tested)

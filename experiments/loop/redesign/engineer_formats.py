@@ -7,7 +7,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import DELTA, DeltaGrammar
-from lakewright.engineer.proposal import Proposal, Spoken
+from lakewright.engineer.proposal import AnswerTokens, Proposal
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers import Allowed, answer_schema
 from lakewright.experiments.loop.settings.run_settings import RunSettings
@@ -23,12 +23,12 @@ from lakewright.policy.inference import (
 TEMPERATURE = 1.0  # that of the training on the answers: at another they are not the model's own
 
 
-class EngineerSpeech(Protocol):
+class EngineerFormat(Protocol):
     """A form of answers: sampling of groups, and the tokens that are trained on."""
 
     grammar: Grammar
 
-    def read_proposal(self, proposal: Proposal) -> Spoken:
+    def read_proposal(self, proposal: Proposal) -> AnswerTokens:
         """The prompt and the answers of a proposal."""
         ...
 
@@ -41,66 +41,69 @@ class EngineerSpeech(Protocol):
         ...
 
 
-class TokenSpeech:
+class TokenFormat:
     """Answers in tokens of the codec, under a grammar of deltas."""
 
     def __init__(self, settings: RunSettings, tokenizer: PreTrainedTokenizerFast, allowed: Allowed) -> None:
         self.settings, self.tokenizer, self.allowed = settings, tokenizer, allowed
         self.grammar = grammar_of(tokenizer, allowed)
 
-    def read_proposal(self, proposal: Proposal) -> Spoken:
-        """As `EngineerSpeech`."""
-        return Spoken(proposal.prompt.split(), [line.split() for line in proposal.answer.split("\n")])
+    def read_proposal(self, proposal: Proposal) -> AnswerTokens:
+        """As `EngineerFormat`."""
+        return AnswerTokens(proposal.prompt.split(), [line.split() for line in proposal.answer.split("\n")])
 
     def sample_answers(self, model: PreTrainedModel, prompt: Sequence[str], seed: int) -> list[list[str]]:
-        """As `EngineerSpeech`."""
+        """As `EngineerFormat`."""
         how: dict[str, Any] = {"copies": self.settings.engineer.group, "temperature": TEMPERATURE, "seed": seed}
         return sample_under_grammar(model, self.tokenizer, prompt, self.allowed, **how)
 
     def decode_answers(self, answers: Sequence[Sequence[str]]) -> list[str]:
-        """As `EngineerSpeech`."""
+        """As `EngineerFormat`."""
         return []
 
 
-class JsonSpeech:
+class JsonFormat:
     """Answers of a language model in JSON of a schema, without reasoning before it."""
 
     def __init__(self, settings: RunSettings, tokenizer: PreTrainedTokenizerFast, schema: dict[str, Any]) -> None:
         self.settings, self.tokenizer, self.schema = settings, tokenizer, schema
         self.grammar = schema_grammar(tokenizer, schema)
 
-    def read_proposal(self, proposal: Proposal) -> Spoken:
-        """As `EngineerSpeech`."""
+    def read_proposal(self, proposal: Proposal) -> AnswerTokens:
+        """As `EngineerFormat`."""
         assert proposal.spoken, "a proposal of SelfTrainedLlmTeacher"
         return proposal.spoken
 
     def sample_answers(self, model: PreTrainedModel, prompt: Sequence[str], seed: int) -> list[list[str]]:
-        """As `EngineerSpeech`."""
+        """As `EngineerFormat`."""
         chosen, ids = self.settings.engineer, self.tokenizer.convert_tokens_to_ids(list(prompt))
         how = SchemaSettings(reasoning=0, answer=chosen.answer, temperature=TEMPERATURE)
         answers = sample_json_ids(model, self.tokenizer, ids, self.schema, how, chosen.group, seed)
         return [self.tokenizer.convert_ids_to_tokens(answer) for answer in answers]
 
     def decode_answers(self, answers: Sequence[Sequence[str]]) -> list[str]:
-        """As `EngineerSpeech`."""
+        """As `EngineerFormat`."""
         ids = (self.tokenizer.convert_tokens_to_ids(list(answer)) for answer in answers)
         return [str(self.tokenizer.decode(answer, skip_special_tokens=True)) for answer in ids]
 
 
-def speaks_tokens(tokenizer: PreTrainedTokenizerFast) -> bool:
+def answers_in_tokens(tokenizer: PreTrainedTokenizerFast) -> bool:
     """Whether a model's vocabulary has the engineer's words; else it is a language model."""
     return DELTA in tokenizer.get_vocab()
 
 
-def make_speech(
+def make_format(
     settings: RunSettings, tokenizer: PreTrainedTokenizerFast, design: Design, space: DesignSpace
-) -> EngineerSpeech:
+) -> EngineerFormat:
     """The form in which a checkpoint answers when asked for a change of `design`.
 
-    settings: of the run. tokenizer: of the checkpoint. space: what may be changed.
+    Args:
+        settings: of the run.
+        tokenizer: of the checkpoint.
+        space: what may be changed.
     """
-    if speaks_tokens(tokenizer):
-        return TokenSpeech(settings, tokenizer, DeltaGrammar(space, design.strata).allowed)
+    if answers_in_tokens(tokenizer):
+        return TokenFormat(settings, tokenizer, DeltaGrammar(space, design.strata).allowed)
     summary = settings.evidence.chosen().self_summary
     schema = answer_schema(space.sort_strata(design.strata), space, inline=False, summary=summary)
-    return JsonSpeech(settings, tokenizer, schema)
+    return JsonFormat(settings, tokenizer, schema)
