@@ -16,7 +16,7 @@ import pytest
 from lakewright.experiments.cli import main
 from tests.support.processes.commands import HOUSE
 from tests.support.tools.own_environments import own_environment, run_there
-from tests.test_doc_commands import PAGES_OF_TODAY, draw_boards, list_tests
+from tests.test_doc_commands import PAGES_OF_TODAY, list_tests
 from tests.test_docs import text_of
 
 # A line of each block that is not run here, by the test that runs the same calls.
@@ -47,6 +47,9 @@ ELSEWHERE: dict[str, str] = {
     "tests/experiments/trainers/test_trainers_tutorial.py::test_every_command_of_the_tutorial_runs": (
         "tasks = EngineerTasks(folder, every=steps // 6)"
     ),
+    "tests/policy/models/test_places.py::test_the_pretrained_policy_plans_better_than_chance": (
+        'planner = load_planner("pretrained", samples=8)'
+    ),
     "tests/policy/test_text_play.py::test_a_byte_policy_learns_to_add": (
         'model, tokenizer = build_byte_policy("0.6M", seed=0)'
     ),
@@ -58,7 +61,6 @@ OF_REASONING_GYM = re.compile(r"\breasoning_gym\b")  # a package that is install
 
 # What a reader has from other pages, by what names it in a block: how it is made.
 HAD: dict[str, Callable[[], object]] = {
-    "boards.jsonl": lambda: draw_boards(Path("boards.jsonl")),
     "import Rhymes": lambda: main(["new", "environment", "rhymes"]),
     '"runs/e"': lambda: main(["engineer", "begin", "runs/e", "--environment", ADDITION]),
 }

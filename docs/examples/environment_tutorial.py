@@ -47,8 +47,9 @@ def define(DesignSpace, Environment, Knob, Problem, Verdict, mo):
         return environment.space.design({kind: {"share": 0.5, "digits": digits} for kind in environment.space.strata})
 
     examples = environment.draw(design_of(3), 4, seed=0)
-    shown = "\n".join(f"- {one.cell.stratum}: `{one.prompt}` {one.answer}" for one in examples)
-    mo.md(f"# An environment\nFour problems of the design with three digits:\n\n{shown}")
+    shown = "\n".join(f"| {one.cell.stratum} | `{one.prompt}` | `{one.answer}` |" for one in examples)
+    table = f"| stratum | prompt | answer |\n|---|---|---|\n{shown}"
+    mo.md(f"# An environment\n{Comparison.__doc__}\n\nFour problems of the design with three digits:\n\n{table}")
     return design_of, environment, examples
 
 
@@ -135,13 +136,14 @@ def redesigns(environment, mo, rounds, train):
 
 
 @app.cell
-def compare(mo, train, valid):
+def compare(mo, rounds, train, valid):
     from lakewright.experiments.charts.lines import Point, Series, line_chart
 
     _, unchanged = train("fixed")
     curves = [("difficulty", valid), ("fixed", unchanged)]
     series = [Series(name, [Point(n + 1, one) for n, one in enumerate(line)]) for name, line in curves]
-    picture_of_both = line_chart("Valid held-out answers", series, x_label="rounds", y_label="percent")
+    names = {n + 1: f"{n + 1}" for n in range(rounds)}
+    picture_of_both = line_chart("Valid held-out answers", series, x_label="round", y_label="percent", names=names)
     mo.vstack(
         [
             mo.md("# With and without\nOne run of each says little: a study compares teachers on many seeds."),

@@ -7,7 +7,7 @@ It draws boards, solves one, plays, trains a tiny policy for two minutes, and lo
 import marimo
 
 __generated_with = "0.25.2"
-app = marimo.App(app_title="Lakewright in ten minutes")
+app = marimo.App(width="full", app_title="Lakewright in ten minutes")  # boards and tables are wide
 
 
 @app.cell
@@ -69,8 +69,8 @@ def play(boards, mo, waiting):
         _, reward, over, _, _ = env.step(np.array(moves))
         if over:
             break
-    won = f"after {step + 1} joint moves everybody is home: reward {reward:g}"
-    mo.vstack([mo.md(f"# Play\n{won}."), mo.md(f"```\n{begun}\n{env.render()}```")])
+    won = f"After {step + 1} joint moves all agents are at their goals: reward {reward:g}"
+    mo.vstack([mo.md(f"# Play\n{won}."), mo.md(f"```text\n{begun}\n{env.render()}```")])
     return (reward,)
 
 
@@ -96,7 +96,9 @@ def redesign(finished, mo):
     from lakewright.experiments.view.run_table import as_table
 
     story = "\n".join(describe_stage(finished, 0, Lake.of(finished.settings().env).space))
-    mo.md(f"# The redesign\nAfter the first stage:\n```\n{story}\n```\nThe run:\n```\n{as_table(finished)}\n```")
+    mo.md(
+        f"# The redesign\nAfter the first stage:\n```text\n{story}\n```\nThe run:\n```text\n{as_table(finished)}\n```"
+    )
     return (story,)
 
 

@@ -48,7 +48,9 @@ class DifficultyTeacher(Stateful):
         if known is None or not known.model.groups or not held_out:
             return propose_nothing()
         weights = self._weigh_cells(known, held_out, design, space, key)
-        reason = f"the cells of the largest expected learnability, weighed by the held-out {space.words.problems}"
+        alike = len({part.share for part in held_out}) == 1  # as where none are given
+        weighed = "all weighed alike" if alike else f"weighed by the held-out {space.words.problems}"
+        reason = f"the cells of the largest expected learnability, {weighed}"
         return propose_rows(design, weigh_cells(weights, design, space), reason, space)
 
     def _weigh_cells(

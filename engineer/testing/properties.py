@@ -260,9 +260,9 @@ class Properties:
         self.report.problems_per_second = sum(count for count, _ in rates) / max(1e-9, sum(took for _, took in rates))
         few = sorted((count, name) for name, count in self.report.distinct.items() if count < FEW)
         if few:
+            cells = f"{len(few)} cell{'s' * (len(few) > 1)}, such as {few[0][1]}"
             self.report.warnings.append(
-                f"memorising is easy in {len(few)} cells, such as {few[0][1]}: about {few[0][0]} distinct problems; "
-                "give such cells a small share"
+                f"memorising is easy in {cells}: about {few[0][0]} distinct problems; give such cells a small share"
             )
         self._score_constants(pool[:: 1 + len(pool) // MOST_SCORED], until)
         return None

@@ -68,7 +68,7 @@ def describe_plan(plan: RunPlan) -> str:
         f"held out: about {plan.held_out}; failures: {', '.join(plan.failures)}",
         f"warm-up: {plan.warmup_steps} steps; stages: {plan.stages}, with {', '.join(map(str, plan.steps))} steps",
         f"answers sampled in training: {sum(plan.answers)}",
-        f"budget: {plan.budget if plan.budget is not None else 'none'} tokens",
+        f"budget: {'none' if plan.budget is None else f'{plan.budget} tokens'}",
     ]
     return "\n".join(lines)
 

@@ -15,7 +15,7 @@ class LakeAction(Action):
 
 
 class LakeObservation(Observation):
-    """The board after a move. reward: 1 with the move after which all agents are home, else 0."""
+    """The board after a move. reward: 1 with the move after which all agents are at their goals, else 0."""
 
     text: str = Field(..., description="The board, one line a row, and the outcome of the move")
 

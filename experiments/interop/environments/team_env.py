@@ -46,9 +46,9 @@ def as_info(info: dict[str, Any]) -> dict[str, Any]:
 class TeamEnv(gymnasium.Env[Arrays, np.ndarray]):
     """An action is one joint move, int [K]: 0 up, 1 down, 2 left, 3 right, 4 wait.
 
-    The reward is 1 for the move after which all agents are home, else 0. An episode terminates there, or where a rule
-    is broken, upon which nobody moves; it is truncated after `step_limit` moves. Each episode is on a board of a pool
-    of `boards` certified ones, drawn by `pool_seed`; `reset` chooses one by its own seed, or takes
+    The reward is 1 for the move after which all agents are at their goals, else 0. An episode terminates there, or
+    where a rule is broken, upon which nobody moves; it is truncated after `step_limit` moves. Each episode is on a
+    board of a pool of `boards` certified ones, drawn by `pool_seed`; `reset` chooses one by its own seed, or takes
     `options={"board": number}`, and returns its optimal makespan and sum of costs. options: as `PoolOptions`.
     """
 

@@ -21,7 +21,7 @@ GUTTER, BAR, GAP = 16, 26, 12  # around a board, for its row and column numbers;
 MOST_FRAMES = 12
 LEAST_WIDTH = 560  # of a strip, for its title
 LONGEST_TITLE = 48
-FAILED, HOME = "#a5102a", "#00664a"
+FAILED, AT_GOALS = "#a5102a", "#00664a"
 
 
 def board_svg(
@@ -92,7 +92,7 @@ def steps_shown(last: int) -> list[int]:
 def _draw_header(side: int, bar: int, title: str, step: int, last: Ending | None) -> str:
     colour, outcome = INK, ""
     if last:
-        colour, outcome = (HOME, " · all home") if last.valid else (FAILED, " · failed")
+        colour, outcome = (AT_GOALS, " · at goals") if last.valid else (FAILED, " · failed")
     lines = art.draw_label(side / 2, bar - 8, f"t = {step}{outcome}", side - 8, 14, PAPER)
     if title:
         lines += art.draw_label(side / 2, 18, _shorten(title), side - 8, 14, PAPER)

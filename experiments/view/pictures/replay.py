@@ -42,7 +42,7 @@ def letters_of(plan: list[str], agent: int) -> str:
 
 
 def list_waiting(row: Row, plan: list[str], step: int) -> list[int]:
-    """The agents whose last move before time `step` was a wait, except those who are home for good."""
+    """The agents whose last move before time `step` was a wait, except those who stay on their goals."""
     waits = [agent for agent in range(row.agents) if letters_of(plan, agent)[:step][step - 1 :] == "W"]
     return [agent for agent in waits if step <= find_arrival(row, plan, agent)]
 
@@ -79,7 +79,7 @@ def _walk(row: Row, agent: int, letters: str) -> Cell:
 def _describe_arrival(row: Row, plan: list[str]) -> Ending:
     step = max(find_arrival(row, plan, agent) for agent in range(row.agents))
     waits = sum(len(list_waiting(row, plan, time)) for time in range(1, step + 1))
-    words = f"All agents are home at t = {step}, after {waits} wait{'s' * (waits != 1)} on the way."
+    words = f"All agents are at their goals at t = {step}, after {waits} wait{'s' * (waits != 1)} on the way."
     return Ending(step, True, [], words)
 
 

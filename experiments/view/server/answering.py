@@ -198,9 +198,8 @@ def _stage_of(folder: RunFolder, part: str) -> Stage:
 def _describe_solved(row: Row) -> str:
     if row.status == "solvable":
         waits = "every cheapest plan has to wait" if row.wait_required else "no wait is needed"
-        return (
-            f"Solvable: all can be home at t = {row.makespan}; the least sum of costs is {row.sum_of_costs}, {waits}."
-        )
+        soonest = f"all can be at their goals at t = {row.makespan}"
+        return f"Solvable: {soonest}; the least sum of costs is {row.sum_of_costs}, {waits}."
     if row.status == "unsolvable":
         return "Unsolvable: no plan brings every agent to its goal."
     return "Undecided: the search ended before it could decide."

@@ -52,6 +52,21 @@ def test_the_difficulty_teacher_gives_data_by_expected_learnability():
     assert shares(even) == pytest.approx([1 / 3] * 3, abs=1e-6)
 
 
+def test_the_difficulty_teacher_names_the_held_out_boards_where_they_tell_cells_apart():
+    found = known({3: 0.9, 4: 0.5, 6: 0.1})
+    more = [
+        msgspec.structs.replace(part, share=share) for part, share in zip(found.held_out, (0.5, 0.3, 0.2), strict=True)
+    ]
+    for forecast, weighed in (
+        (found, "all weighed alike"),
+        (msgspec.structs.replace(found, held_out=more), "weighed by the held-out boards"),
+    ):
+        proposal = DifficultyTeacher().propose(
+            everything(CONFIG, {}, forecast=forecast), DESIGN, SPACE, jax.random.key(0)
+        )
+        assert f"the cells of the largest expected learnability, {weighed}" in proposal.answer
+
+
 def test_the_difficulty_teacher_may_count_every_group_with_a_signal_alike():
     evidence = everything(CONFIG, {}, forecast=known({3: 0.9, 4: 0.5, 6: 0.1}))
     teacher = DifficultyTeacher(mix=0.0, group=8)

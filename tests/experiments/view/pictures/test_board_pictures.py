@@ -90,8 +90,8 @@ def test_waits_are_marked_until_an_agent_is_home():
 def test_a_valid_plan_ends_when_the_last_agent_arrives():
     strip = draw_frames(example(["RRWWWW", "LWWWWW"]))
     assert len(strip) == 3
-    assert "t = 2 · all home" in strip[-1]
-    assert not any("all home" in frame for frame in strip[:-1])
+    assert "t = 2 · at goals" in strip[-1]
+    assert not any("at goals" in frame for frame in strip[:-1])
 
 
 @pytest.mark.parametrize(
