@@ -18,6 +18,24 @@ def numpy_rng(key: Key) -> np.random.Generator:
     return np.random.default_rng(np.asarray(jax.random.key_data(key)))
 
 
+def draw_normal(rng: np.random.Generator, mean: np.ndarray, covariance: np.ndarray, count: int) -> np.ndarray:
+    """Draws float [count, N] from a normal distribution.
+
+    Args:
+        rng: consumed.
+        mean: float [N].
+        covariance: float [N, N], positive definite.
+        count: how many are drawn.
+    """
+    before = rng.bit_generator.state
+    try:
+        return rng.multivariate_normal(mean, covariance, count, method="eigh")
+    except np.linalg.LinAlgError:
+        # OpenBLAS finds no eigenvectors of a few harmless matrices (seen with 0.3.31 on an Intel Xeon).
+        rng.bit_generator.state = before
+        return rng.multivariate_normal(mean, covariance, count, method="cholesky")
+
+
 def make_key(seed: int) -> Key:
     """The key of a seed."""
     import jax

@@ -76,6 +76,7 @@ GAPS = {  # map sizes on which forced waits are missing; their share of the data
     "frontier-mended-head-start": (4, 6),
     "frontier-thrifty": (4, 6),
     "frontier-early": (4, 6),
+    "frontier-first": (4, 6),
 }
 SIZES = {  # arms and map sizes of the table NAME-sizes
     "arena": (["fixed", "self", "self-shuffled", "self-trained", "difficulty", "best-static", "uniform"], (3, 4, 5, 6)),
@@ -101,8 +102,8 @@ TESTED = {  # tables of docs/results.md: the row, its study, and two of its arms
     "gains": [
         ("small boards, gaps", "arena", "self-trained", "fixed"),
         ("small boards, gaps, before the first stage", "arena-first", "difficulty-first", "fixed"),
-        ("larger, gaps", "frontier-forecast", "difficulty", "fixed"),
         ("larger, gaps, asked early", "frontier-early", "self-trained-early", "fixed"),
+        ("larger, gaps, before the first stage", "frontier-first", "self-trained-first", "fixed"),
         ("small, no gaps", "arena-second", "self-trained", "fixed"),
         ("larger, no gaps", "random-start", "difficulty", "fixed"),
         ("sums of numbers", "arithmetic", "difficulty", "fixed"),
@@ -112,11 +113,11 @@ TESTED = {  # tables of docs/results.md: the row, its study, and two of its arms
         ("small boards", "arena", "self-trained", "best-static"),
         ("small boards, before the first stage", "arena-first", "difficulty-first", "best-static"),
         ("larger", "frontier-taught", "self-trained", "best-static"),
-        ("larger, a head start", "frontier-head-start", "self-trained", "best-static"),
         ("larger, immediate use", "frontier-mended", "self-trained-mended", "best-static"),
         ("larger, both", "frontier-mended-head-start", "self-trained-mended", "best-static"),
         ("larger, both, trained briefly", "frontier-thrifty", "self-trained-thrifty", "best-static"),
         ("larger, asked early, trained briefly", "frontier-early", "self-trained-early", "best-static"),
+        ("larger, before the first stage", "frontier-first", "self-trained-first", "best-static"),
     ],
     "evidence": [
         ("small boards", "arena", "self", "self-shuffled"),
@@ -128,13 +129,13 @@ TESTED = {  # tables of docs/results.md: the row, its study, and two of its arms
 }
 SOONER = [  # the table of docs/results.md of how soon arms are as good as `fixed` at its best
     ("small boards, gaps", "arena-first", "fixed"),
-    ("", "arena-first", "difficulty-per-token"),
     ("", "arena-first", "self-first"),
     ("", "arena-first", "best-static"),
     ("", "arena-first", "difficulty-first"),
-    ("larger, gaps", "frontier-early", "fixed"),
-    ("", "frontier-early", "best-static"),
-    ("", "frontier-early", "self-trained-early"),
+    ("larger, gaps", "frontier-first", "fixed"),
+    ("", "frontier-first", "best-static"),
+    ("", "frontier-first", "self-trained-first"),
+    ("", "frontier-first", "difficulty-first"),
 ]
 SABOTEURS = {
     "`saboteur` behind guard, trial and rollback": "saboteur",

@@ -16,6 +16,7 @@ from lakewright.core_jax.results import Group
 from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.plugins import Power
+from lakewright.engineer.random_generators import draw_normal
 from lakewright.engineer.space import DesignSpace
 
 NODES = np.linspace(-8, 8, 401)  # of the quadrature, in standard deviations; denser than the logistic function is steep
@@ -148,7 +149,7 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             rng: consumed.
             count: how many weights are drawn.
         """
-        weights = rng.multivariate_normal(np.array(self.weights), np.array(self.covariance), count, method="eigh")
+        weights = draw_normal(rng, np.array(self.weights), np.array(self.covariance), count)
         success = _apply_logistic(weights @ compute_features(cells, space, self.by_size).T)
         best = success
         siblings = [space.siblings(cell) for cell in cells]

@@ -14,7 +14,7 @@ from lakewright.engineer.design import Design, Row
 from lakewright.engineer.evidence.evidence import CellGroups, Evidence
 from lakewright.engineer.plugins import Draws
 from lakewright.engineer.proposal import CellTeacher, Proposal, Stateful, propose_nothing, propose_rows, success_by_bin
-from lakewright.engineer.random_generators import Key, numpy_rng
+from lakewright.engineer.random_generators import Key, draw_normal, numpy_rng
 from lakewright.engineer.space import DesignSpace, normalize_rows
 
 REASON = "where the success rate changed most"
@@ -78,7 +78,7 @@ class AlpGmmTeacher(Stateful):
         progress = np.maximum(means[:, -1], 0)
         chances = progress / progress.sum() if progress.sum() else np.full(len(means), 1 / len(means))
         chosen = rng.choice(len(means), size=self.draws, p=chances)
-        drawn = [rng.multivariate_normal(means[i, :-1], covariances[i, :-1, :-1], method="eigh") for i in chosen]
+        drawn = [draw_normal(rng, means[i, :-1], covariances[i, :-1, :-1], 1)[0] for i in chosen]
         exploring = rng.uniform(size=(self.draws, 1)) < self.random
         return np.where(exploring, uniform, np.clip(drawn, 0, 1))
 

@@ -53,9 +53,9 @@ def read(
     prepare_training(next((place for place in places if place.count("/") == 1), ""))
     from lakewright.engineer.reading import FORMS, choose_forms
     from lakewright.experiments.environments.registry import load_environment
-    from lakewright.experiments.reading.language_readers import load_reader, use_threads
+    from lakewright.experiments.reading.language_readers import choose_columns, load_reader, use_threads
     from lakewright.experiments.reading.reading_table import format_results
-    from lakewright.experiments.reading.reading_test import CLAIM, ReadingWork, choose_columns, run_reading_test
+    from lakewright.experiments.reading.reading_test import CLAIM, ReadingWork, run_reading_test
 
     chosen = choose_forms(forms.split(",") if forms else list(FORMS))
     loaded = load_environment(environment)
@@ -108,9 +108,8 @@ def teach(
     prepare_training(model)
     from lakewright.engineer.reading import choose_forms
     from lakewright.experiments.environments.registry import load_environment
-    from lakewright.experiments.reading.language_readers import load_language_model, use_threads
+    from lakewright.experiments.reading.language_readers import choose_columns, load_language_model, use_threads
     from lakewright.experiments.reading.lessons import CLAIM, Teaching, check_teachable, teach_reader
-    from lakewright.experiments.reading.reading_test import choose_columns
 
     check_teachable(choose_forms([form])[0])
     loaded = load_environment(environment)

@@ -1,5 +1,6 @@
 """Language models as readers, and a teacher of the loop that asks one in a form of the reading test."""
 
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -31,6 +32,14 @@ def load_language_model(place: str) -> tuple[PreTrainedModel, PreTrainedTokenize
     return model, tokenizer
 
 
+def choose_columns(names: Sequence[str], space: DesignSpace, where: str = "--columns") -> list[str]:
+    """The columns of these names. Raises InputError, which names `where` they are from, on one that the space lacks."""
+    known = [column.name for column in space.columns]
+    if unknown := [name for name in names if name not in known]:
+        raise InputError(f"{where}: {unknown[0]!r:.60} is unknown; choose from {', '.join(known)}")
+    return list(names)
+
+
 def use_threads(threads: int | None) -> None:
     """Limits the threads of torch; None leaves them. Raises InputError on less than one."""
     import torch
@@ -49,6 +58,7 @@ class ReadingTeacher(Stateful):
         form: by name.
         shows: what it is asked about.
         shuffled: whether each stratum shows the figures of another, a control.
+        columns: the share and the knobs that it may change, in a form of one decision; without any all.
     """
 
     def __init__(
@@ -57,20 +67,22 @@ class ReadingTeacher(Stateful):
         form: str = "words",
         shows: Literal["outcomes", "forecast"] = "outcomes",
         shuffled: bool = False,
+        columns: tuple[str, ...] = (),
     ) -> None:
         (self.form,) = choose_forms([form])
-        self.model, self.shows, self.shuffled = model, shows, shuffled
+        self.model, self.shows, self.shuffled, self.columns = model, shows, shuffled, columns
         self._reader: Reader | None = None
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The model's delta; with an error where its answer means none, or the evidence lacks what is shown."""
+        columns = choose_columns(self.columns, space, "teacher_options.columns")
         modules = Modules(difficulty=self.shows == "forecast", shuffled=self.shuffled)
         view = show_evidence(evidence, modules, key)
         if self.shows == "forecast" and view.forecast is None:
             return Proposal("", "", None, "the evidence has no forecast")
         if self._reader is None:
             self._reader = load_reader(self.model)
-        answer = ask_in_form(self.form, self._reader, view, design, space)
+        answer = ask_in_form(self.form, self._reader, view, design, space, columns=columns)
         said: Any = answer.odds or answer.text
         return Proposal(
             prompt=f"asked in the form {self.form.name}",

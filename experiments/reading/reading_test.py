@@ -11,7 +11,6 @@ from pathlib import Path
 
 import msgspec
 
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import listed, write_atomically, write_json
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.reading import (
@@ -26,7 +25,6 @@ from lakewright.engineer.reading import (
     draw_pairs,
     score_reader,
 )
-from lakewright.engineer.space import DesignSpace
 from lakewright.experiments.reading.reading_table import RULE, Result, draw_results, format_results
 from lakewright.experiments.resumable.claims import Claim
 from lakewright.experiments.resumable.journal import Journal
@@ -64,14 +62,6 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 CLAIM = Claim("reading test", "reading.json", ReadingWork, 1, "lakewright engineer read")
 ANSWERS, RESULTS, TABLE, PICTURE = "answers.jsonl", "results.json", "results.md", "reading.svg"
-
-
-def choose_columns(names: Sequence[str], space: DesignSpace) -> list[str]:
-    """The columns of these names. Raises InputError on one that the space lacks."""
-    known = [column.name for column in space.columns]
-    if unknown := [name for name in names if name not in known]:
-        raise InputError(f"--columns: {unknown[0]!r:.60} is unknown; choose from {', '.join(known)}")
-    return list(names)
 
 
 def run_reading_test(

@@ -132,3 +132,15 @@ def test_the_teacher_asks_the_model_about_a_round(form):
     assert (lacking.delta, lacking.error) == (None, "the evidence has no forecast")
     with pytest.raises(InputError, match="form 'rhyme' is unknown"):
         ReadingTeacher(form="rhyme")
+
+
+def test_the_teacher_may_be_asked_about_some_columns_only():
+    true = draw_pairs(addition(), 1, seed=0)[0]
+    teacher = ReadingTeacher(str(language_checkpoint()), "words-alone", columns=("share",))
+    found = teacher.propose(true.evidence[0], true.design, addition().space, jax.random.key(0))
+    changes = [edit.changes for edit in found.delta.edits.values()]
+    assert changes
+    assert all(change["share"] and not change["terms"] and not change["carry"] for change in changes)
+    unknown = ReadingTeacher(str(language_checkpoint()), "words-alone", columns=("height",))
+    with pytest.raises(InputError, match=r"teacher_options\.columns: 'height' is unknown; choose from share, terms"):
+        unknown.propose(true.evidence[0], true.design, addition().space, jax.random.key(0))
