@@ -110,7 +110,8 @@ def test_the_blocks_of_a_page_run_as_they_stand(page, new_folder):
 @pytest.mark.parametrize("block", [block for _, block in BLOCKS if OF_REASONING_GYM.search(block)])
 def test_the_blocks_of_reasoning_gym_run_with_it(block, tmp_path):
     (tmp_path / "block.py").write_text(block)
-    run_there(own_environment("reasoning_gym", "reasoning-gym==0.1.25"), tmp_path / "block.py")
+    python = own_environment("reasoning_gym", "reasoning-gym==0.1.25")
+    assert run_there(python, tmp_path / "block.py").returncode == 0
 
 
 def test_each_line_that_stands_for_a_block_is_in_one_and_its_test_is_there():
