@@ -94,10 +94,11 @@ def _without_clock(path: Path) -> bytes:
     if path.name == "report.html":
         return MINUTES.sub(lambda rows: LAST_CELL.sub("", rows[0]), path.read_text()).encode()
     if path.name == "table.txt":
-        lines = path.read_text().splitlines()
+        # The sentence goes first: cutting the column out of its line would leave parts of it.
+        lines = [line.split("; equal time is")[0] for line in path.read_text().splitlines()]
         end, place = lines[0].index("minutes"), lines[0].find(EQUAL_TIME)
         kept = [line[:end] if place < 0 else line[:place] + line[place + len(EQUAL_TIME) : end] for line in lines]
-        return "\n".join(line.split("; equal time is")[0] for line in kept).encode()
+        return "\n".join(kept).encode()
     return path.read_bytes()
 
 
