@@ -28,7 +28,6 @@ from lakewright.experiments.trainers.outcome_index import (
 from lakewright.experiments.trainers.outcomes import Split, read_lines
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
-from lakewright.experiments.trainers.versions import VersionFiles
 
 TRACES = "traces.jsonl"
 
@@ -109,15 +108,17 @@ def record_traces(folder: str | Path, run: str | Path) -> Copied:
     Raises InputError without an engineer or no such run.
     """
     opened, files = EngineerFolder(folder), _list_files(Path(run))
-    index, answers = _read_outcomes(opened.files)
-    copier, read = Copier(opened, answers), dict(index.files)
-    names = answers.encode()  # those of the outcomes so far, which the index is of
+    path = opened.files.outcomes_path
+    index = _read_outcomes(path, read_index(opened.files.traces_path, NO_TRACES))
+    copier, read = Copier(opened, Names(index.names)), dict(index.files)
     recorded = before = 0
     for file in files:
         copied = _copy_file(copier, file, read.get(str(file), TraceFile()))
         recorded, before = recorded + copied.new, before + copied.read.recorded - copied.new
         read[str(file)] = copied.read
-    write_index(opened.files.traces_path, msgspec.structs.replace(index, names=names, files=read))
+    # With what was just recorded, so that its loss is noticed too.
+    index = _read_outcomes(path, msgspec.structs.replace(index, files=read))
+    write_index(opened.files.traces_path, index)
     left_out: Counter[str] = Counter()
     for file in files:
         left_out.update(read[str(file)].left_out)
@@ -151,9 +152,8 @@ def _copy_file(copier: "Copier", file: Path, read: TraceFile) -> CopiedFile:
     return CopiedFile(TraceFile(end, prefix.digest(end), recorded, dict(left_out)), new)
 
 
-def _read_outcomes(files: VersionFiles) -> tuple[TraceIndex, Names]:
-    """The index of traces, brought up to all present outcomes, and the names of their answers."""
-    path, index = files.outcomes_path, read_index(files.traces_path, NO_TRACES)
+def _read_outcomes(path: Path, index: TraceIndex) -> TraceIndex:
+    """The index brought up to all present outcomes, or an empty one brought so, where these do not begin as it says."""
     prefix = Prefix(path)
     if prefix.digest(index.offset) != index.digest:
         prefix, index = Prefix(path), NO_TRACES
@@ -165,7 +165,7 @@ def _read_outcomes(files: VersionFiles) -> tuple[TraceIndex, Names]:
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue  # of another writer; the engineer counts it
         names.add(_name_answer(line.group, line.answer))
-    return msgspec.structs.replace(index, offset=end, digest=prefix.digest(end)), names
+    return msgspec.structs.replace(index, offset=end, digest=prefix.digest(end), names=names.encode())
 
 
 def _name_answer(group: str, number: int | None) -> bytes:
