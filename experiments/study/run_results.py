@@ -16,7 +16,6 @@ from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.engineer.trial import Lead, Trial
 from lakewright.experiments.environments.lake import WAIT
-from lakewright.experiments.loop.records.history import trait_rate
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Decision, Done, Validation, read_record
 from lakewright.experiments.loop.records.token_budget import Spent, count_run_tokens, count_stage_tokens
@@ -108,7 +107,7 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Tal
         seed=planned.seed,
         valid=to_percent(found, found.valid),
         gain=to_percent(found, found.valid) - to_percent(before, before.valid),
-        forced=100 * trait_rate(found, WAIT) if lake else None,
+        forced=100 * found.traits[WAIT].valid_rate if lake else None,
         optimal=to_percent(found, found.grades[OPTIMAL]) if lake else None,
         sizes=valid_by_stratum(strata),
         tokens=count_run_tokens(run, len(stages)),

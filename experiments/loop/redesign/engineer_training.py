@@ -9,7 +9,6 @@ from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import estimate_diminishing_worth, estimate_worth
 from lakewright.engineer.guard import GuardVerdict, project_delta
-from lakewright.engineer.tally import pool_tallies
 from lakewright.engineer.trial import Earned, Score, reward_proposals
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import (
@@ -17,6 +16,7 @@ from lakewright.experiments.loop.records.stage_records import (
     EngineerGroup,
     EngineerTraining,
     Validation,
+    find_record,
     read_record,
     write_record,
 )
@@ -51,14 +51,12 @@ def train_engineer(trainee: Trainee, folder: RunFolder, number: int) -> None:
         for turn in range(settings.engineer.training.rounds):
             group = _judge_group(trainee, folder, number, form, answers)
             sampled = _encode_group(tokenizer, prompt, answers, [part.advantage for part in group.earned])
-            parts = [sampled, *measured]
-            if useful := [part for part in parts if any(part.advantages)]:
+            if useful := [part for part in (sampled, *measured) if any(part.advantages)]:
                 figures = train_on_answers(model, reference, useful, form.grammar, settings.engineer.training)
                 group.figures.update(figures)
             groups.append(group)
-            answers = form.sample_answers(
-                model, prompt, derive_seed(settings.seed, f"stage {number} engineer round {turn + 1}")
-            )
+            seed = derive_seed(settings.seed, f"stage {number} engineer round {turn + 1}")
+            answers = form.sample_answers(model, prompt, seed)
             bar.update()
             bar.set_postfix(reward=f"{group.figures['reward']:.2f}")
     groups.append(_judge_group(trainee, folder, number, form, answers))
@@ -97,15 +95,15 @@ def _make_score(trainee: Trainee, stage: Stage) -> Score:
 
 
 def _average_figures(answers: list[list[str]], earned: list[Earned]) -> dict[str, float]:
-    count = len(earned)
-    return {
-        "reward": sum(part.reward for part in earned) / count,
-        "score": sum(part.score for part in earned) / count,
-        "refused": sum(part.status == "refused" for part in earned) / count,
-        "projected": sum(part.status == "projected" for part in earned) / count,
-        "siblings": sum(part.siblings for part in earned) / count,
-        "distinct": len({tuple(answer) for answer in answers}) / count,
+    sums = {
+        "reward": sum(part.reward for part in earned),
+        "score": sum(part.score for part in earned),
+        "refused": sum(part.status == "refused" for part in earned),
+        "projected": sum(part.status == "projected" for part in earned),
+        "siblings": sum(part.siblings for part in earned),
+        "distinct": len(set(map(tuple, answers))),
     }
+    return {name: value / len(earned) for name, value in sums.items()}
 
 
 def _judge_answer(trainee: Trainee, stage: Stage, delta: Delta | InputError) -> GuardVerdict:
@@ -119,18 +117,14 @@ def _measure_gain(
     trainee: Trainee, folder: RunFolder, number: int, tokenizer: PreTrainedTokenizerFast
 ) -> list[AnswerGroup]:
     """The answer that this stage was trained on, with the measured gain of the stage as its advantage."""
-    weight = trainee.settings.engineer.reward.gain
-    if not weight or not number or not folder.stage(number - 1).engineer.exists():
+    weight, before, now = trainee.settings.engineer.reward.gain, folder.stage(number - 1), folder.stage(number)
+    training = find_record(before.engineer, EngineerTraining)
+    if not weight or not number or not training:
         return []
-    before, now = folder.stage(number - 1), folder.stage(number)
-    training = read_record(before.engineer, EngineerTraining)
     for answer, delta in training.list_proposed(trainee.environment.space):
         verdict = _judge_answer(trainee, before, delta)
         if verdict.status != "refused" and verdict.design == now.design() != before.design():
-            advantage = weight * 10 * (_measure_valid(folder, number) - _measure_valid(folder, number - 1))
+            rates = [read_record(stage.validation, Validation).pooled.valid_rate for stage in (before, now)]
+            advantage = weight * 10 * (rates[1] - rates[0])
             return [_encode_group(tokenizer, training.prompt, [answer], [advantage])]
     return []
-
-
-def _measure_valid(folder: RunFolder, number: int) -> float:
-    return pool_tallies(read_record(folder.stage(number).validation, Validation).outcomes.values()).valid_rate

@@ -230,7 +230,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _check_teacher(self) -> None:
         check_teacher(self.teacher, self.teacher_options)
-        if "endpoint" in (self.teacher, self.teacher_options.get("match")) and not self.engineer.endpoint:
+        if self.asked == "endpoint" and not self.engineer.endpoint:
             raise ValueError("teacher endpoint has no server; give engineer.endpoint.url and engineer.endpoint.model")
         if self.asks_checkpoint and self._begins_with_board_network():
             named = f"start {self.start:.60}" if self.start else "model.architecture board"
