@@ -104,8 +104,8 @@ class BoardAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answers: list[Answer]
 
 
-def write_answers(path: Path, answers: Sequence[BoardAnswers]) -> None:
-    """Writes a line for each board, all or none."""
+def write_answers(path: Path, answers: Sequence[Any]) -> None:
+    """Writes a line for each problem, all or none: `BoardAnswers`, or what describes answers in text."""
     with listed(path):
         write_atomically(path, msgspec.json.Encoder().encode_lines(answers))
 

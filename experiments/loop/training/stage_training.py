@@ -75,10 +75,8 @@ def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, toke
     if saved:
         write_json(stage.resumed, Resumed(place.step, place.seconds))  # for the viewer alone, so without a digest
     with ExitStack() as opened:
-        if settings.grpo.fresh:
-            tasks = opened.enter_context(trainee.stream_problems(stage, number))
-        else:
-            tasks = list(map(trainee.make_task, read_problems(trainee.problems_file(stage))))
+        stream = opened.enter_context(trainee.stream_problems(stage, number)) if grpo.fresh else None
+        tasks = stream or list(map(trainee.make_task, read_problems(trainee.problems_file(stage))))
         describe = functools.partial(trainee.describe_answers, play=play)
         logger = _StageLogger(stage, describe, place.notes, grpo.steps, tokens, opened)
         model = train_grpo(
@@ -95,8 +93,8 @@ def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, toke
             notes=logger.write_notes,
         )
     if not rank:
-        if settings.grpo.fresh:
-            trainee.save_problems(stage, tasks)
+        if stream:
+            trainee.save_problems(stage, stream)
         save_checkpoint(stage.checkpoint, model, tokenizer)
 
 
