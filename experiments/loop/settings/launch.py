@@ -77,9 +77,9 @@ def launch_stage(
     first, *others = (launch_command(machine, run, number, previous, tokens) for machine in machines)
     log.parent.mkdir(parents=True, exist_ok=True)
     if group and others:
-        logs = [log.with_stem(f"{log.stem}_{place}") for place in range(1, len(machines))]
         started = [
-            group.submit(place, _run_alone, *each) for place, each in enumerate(zip(others, logs, strict=True), 1)
+            group.submit(place, _run_alone, command, log.with_stem(f"{log.stem}_{place}"))
+            for place, command in enumerate(others, start=1)
         ]
         try:
             code = _run_command(first, log, on_wait, functools.partial(group.results, started))
