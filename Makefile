@@ -57,7 +57,7 @@ lock: install
 
 # The licences of everything that is installed, in docs/licences.md.
 licences: install
-	{ echo "# Licences of all dependencies"; echo; echo "Made by \`make licences\` from the installed packages."; echo; \
+	{ echo "# Licences of all dependencies"; echo; echo "Made by \`make licences\` from the installed packages. \`resvg_py\` states its licence (MIT) in a file only."; echo; \
 		$(BIN)/pip-licenses --format=markdown --order=license --ignore-packages lakewright; } >docs/licences.md
 
 # Known weaknesses of the locked versions, from the registry; needs its vulnerability data, which mirrors may lack.

@@ -34,7 +34,7 @@ OUTSIDE = [
     *(HOUSE / "docs").glob("*.md"),
     *(HOUSE / "docs").rglob("*.py"),
 ]
-HEAVY = ("jax", "torch", "transformers", "trl", "matplotlib", "pyarrow", "sklearn")
+HEAVY = ("jax", "torch", "transformers", "trl", "pyarrow", "sklearn")
 UNSAFE_MODULES = {"pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 UNSAFE_CALLS = {"eval", "exec", "compile", "__import__", "torch.load", "torch.save", "np.load", "numpy.load"}
 UNSAFE_CALLS |= {"os.system", "importlib.import_module"}

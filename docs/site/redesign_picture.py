@@ -7,7 +7,7 @@ from lakewright.experiments.charts.frame import join_pictures
 from lakewright.experiments.charts.heat import heat_map
 
 KNOBS = {"data_ratio": "of data", "hole_ratio": "holes", "wait_ratio": "waits"}  # by column of a config
-WIDE, HIGH = 250, 190  # of each of the three
+WIDE = 250  # of each of the three
 
 
 def draw_redesign(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
@@ -18,7 +18,7 @@ def draw_redesign(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
     boards = [_draw_boards(before, "Boards before"), _draw_boards(after, "Boards after the redesign")]
     valid = [[_valid(stage, size) for stage in (before, after)] for size in after["sizes"]]
     answers = _draw_map("Valid held-out plans", ["before", "after"], after, valid)
-    return join_pictures([*boards, answers], WIDE, HIGH)
+    return join_pictures([*boards, answers])
 
 
 def _draw_boards(stage: Mapping[str, Any], title: str) -> str:

@@ -53,6 +53,8 @@ from result_tables import (
 from lakewright.core_jax.support import read_config, write_atomically
 from lakewright.engineer.difficulty import Calibration, pool_calibrations
 from lakewright.experiments.charts.lines import reliability_chart
+from lakewright.experiments.evaluation.plot import evaluation_svg
+from lakewright.experiments.evaluation.scores import Summary
 from lakewright.experiments.reading.reading_table import Result, draw_results, format_results
 from lakewright.experiments.study.engineer_samples import EngineerAnswers, format_counts
 from lakewright.experiments.study.plot import curves_svg, study_svg
@@ -178,6 +180,8 @@ def made() -> dict[Path, str]:
     tables["forecasts"] = _forecast_table(calibrations)
     drawn = {name: pooled for name in FORECASTS if (pooled := pool_calibrations(calibrations.get(name, [])))}
     pictures[DOCS / "images" / "forecasts.svg"] = reliability_chart(drawn)
+    scores = read_config(DOCS / "data" / "benchmark" / "pretrained.json", Summary)
+    pictures[DOCS / "images" / "pretrained.svg"] = evaluation_svg(scores)
     pictures[DOCS / "images" / "redesign.svg"] = draw_redesign(*_reports("demo")["0"]["stages"][1:3])
     tables["engineers"] = format_counts(msgspec.json.decode(ENGINEERS.read_bytes(), type=list[EngineerAnswers]))
     for path in (DOCS / "data" / "trial_checks").glob("*.json"):

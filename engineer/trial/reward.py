@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
-from lakewright.core_jax.support import Weight
+from lakewright.core_jax.support import Count, Weight
 from lakewright.engineer.design import Design
 from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.plugins import Power
@@ -28,6 +28,10 @@ class ProposalReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Lost in proportion to the share of near-identical siblings."""
     gain: Weight = 0.0
     """Weight of the measured gain of the proposal that was trained on; ten points of valid answers count as 1."""
+    returns: Weight = 0.0
+    """Weight of what that proposal gained over several stages beyond the run's trend; ten points count as 1."""
+    stages: Count = 3
+    """Over how many stages that is measured."""
     power: Power = 0.0
     """0: twice the data on a cell are worth twice as much; more than 1: data have diminishing returns, so that most is
     earned by data in proportion to what cells are worth to this power, as the teacher `difficulty` shares them out."""
@@ -70,6 +74,17 @@ def reward_proposals(
     advantages = (rewards - rewards.mean()) / spread if spread > LEAST_SPREAD else np.zeros(len(rewards))
     columns = rewards.tolist(), scores, status.tolist(), siblings, advantages.tolist()
     return [Earned(*row) for row in zip(*columns, strict=True)]
+
+
+def measure_return(rates: Sequence[float], stages: int) -> float | None:
+    """What the last `stages` stages gained beyond the mean of as many stages; None where there were not more.
+
+    rates: the share of valid answers after each stage so far.
+    """
+    if len(rates) <= stages + 1:
+        return None
+    trend = (rates[-1] - rates[0]) / (len(rates) - 1)
+    return rates[-1] - rates[-1 - stages] - stages * trend
 
 
 def _share_alike(verdicts: Sequence[GuardVerdict], place: int, space: DesignSpace) -> float:

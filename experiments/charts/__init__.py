@@ -1,1 +1,1 @@
-"""The appearance of every chart, and the charts of pages as SVG: lines with intervals, stacked bars, heat maps."""
+"""Charts as SVG: lines with intervals, rows of marks, stacked bars, heat maps."""

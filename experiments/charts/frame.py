@@ -1,56 +1,31 @@
-"""The look of curves and charts, and the frame of a chart as SVG: axes with round numbers, title, legend."""
+"""The frame of a chart as SVG: axes with round numbers, title, legend; and pictures side by side, as SVG and PNG."""
 
+import functools
 import html
-import io
 import math
+import re
+import warnings
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from pathlib import Path
+from typing import NamedTuple
 
-if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+from lakewright.core_jax.support import write_atomically
 
 INK = "#2b3440"  # of pictures on white
-LOOK: Any = {
-    "font.size": 10,
-    "axes.titlesize": 11,
-    "axes.titleweight": "bold",
-    "axes.titlelocation": "left",
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.alpha": 0.2,
-    "legend.frameon": False,
-    "lines.linewidth": 1.8,
-    "lines.markersize": 5.5,
-    "svg.fonttype": "none",
-    "text.color": INK,
-    "axes.labelcolor": INK,
-    "axes.edgecolor": INK,
-    "xtick.color": INK,
-    "ytick.color": INK,
-    "grid.color": INK,
-}
 # Okabe and Ito's colours, which colour-blind people can distinguish; markers and lines differ too.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#8a8f94", "#b8a800")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X", "*")
-LINES = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)), (0, (3, 1)), (0, (1, 1)), (0, (8, 2)))
-PERCENT = (-2, 102)  # with room for the markers
-
-
-def choose_style(n: int) -> dict[str, Any]:
-    """The look of series number `n`, for matplotlib."""
-    n %= len(COLOURS)
-    return {"color": COLOURS[n], "marker": MARKERS[n], "linestyle": LINES[n]}
-
-
-def save_svg(figure: "Figure") -> str:
-    """A figure as SVG, the same bytes each time."""
-    file = io.StringIO()
-    figure.savefig(file, format="svg", metadata={"Date": None})
-    return file.getvalue().replace("'DejaVu Sans'", "system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif")
-
-
+# About the origin, in the colour of their series.
+SHAPES = {
+    "disc": '<circle r="3.4"/>',
+    "square": '<path d="M-3-3h6v6h-6z"/>',
+    "triangle": '<path d="M0-4.2 4 3.2h-8z"/>',
+    "diamond": '<path d="M0-4.2 4.2 0 0 4.2-4.2 0z"/>',
+    "mean": '<path d="M0-5.6 5.6 0 0 5.6-5.6 0z" stroke="#fff"/>',
+    "down": '<path d="M0 4.2 4-3.2h-8z"/>',
+    "ring": '<circle r="3.2" fill="none" stroke="currentColor" stroke-width="1.2"/>',
+    "line": '<path d="M-1.5-8h3v16h-3z"/>',
+    "box": '<path d="M-8-5h16v10h-16z"/>',
+}
 WIDTH, HEIGHT = 460, 260  # of the whole picture without its legend, in its own units
 LEFT, RIGHT, TOP, BOTTOM = 46, 14, 44, 40  # margins around what is plotted
 LEGEND_LINE = 18
@@ -81,7 +56,7 @@ class Scale(NamedTuple):
 
 def make_scales(x: tuple[float, float], y: tuple[float, float]) -> tuple[Scale, Scale]:
     """The scales of a chart over these ranges; a range without extent is widened."""
-    return Scale(*_widen_range(*x), LEFT, WIDTH - RIGHT), Scale(*_widen_range(*y), HEIGHT - BOTTOM, TOP)
+    return Scale(*widen_range(*x), LEFT, WIDTH - RIGHT), Scale(*widen_range(*y), HEIGHT - BOTTOM, TOP)
 
 
 def draw_axes(across: Scale, up: Scale, x_label: str, y_label: str, names: Mapping[float, str] | None = None) -> str:
@@ -102,14 +77,23 @@ def draw_axes(across: Scale, up: Scale, x_label: str, y_label: str, names: Mappi
     return "".join(parts)
 
 
-def draw_legend(names: Sequence[str], patterns: Sequence[str]) -> tuple[str, int]:
-    """The legend below a chart, and its height; names wrap as the width takes them."""
+def draw_legend(
+    names: Sequence[str], patterns: Sequence[str], top: int = HEIGHT, width: int = WIDTH
+) -> tuple[str, int]:
+    """The legend below a chart, and its height.
+
+    Args:
+        names: What is explained; they wrap as the width takes them.
+        patterns: For each an SVG that is 20 wide.
+        top: Where the legend begins.
+        width: The width of the chart.
+    """
     x, line, parts = float(LEFT - 30), 0, []
     for n, name in enumerate(names):
         needed = 34 + LETTER * len(name)
-        if n and x + needed > WIDTH:
+        if n and x + needed > width:
             x, line = float(LEFT - 30), line + 1
-        y = HEIGHT + LEGEND_LINE * line + 8
+        y = top + LEGEND_LINE * line + 8
         parts.append(f'<g transform="translate({x:g} {y:g})" color="{pick_colour(n)}">{patterns[n]}</g>')
         parts.append(draw_text(x + 26, y + 4, name, "start"))
         x += needed
@@ -131,15 +115,60 @@ def wrap_picture(title: str, parts: str, height: int = HEIGHT, width: int = WIDT
     )
 
 
-def join_pictures(pictures: Sequence[str], width: int, height: int) -> str:
-    """Pictures side by side on white, as one SVG. width, height: the place of each."""
-    placed = [
-        picture.replace("<svg ", f'<svg x="{12 + n * (width + 16)}" y="8" width="{width}" height="{height}" ', 1)
-        for n, picture in enumerate(pictures)
-    ]
-    wide, high = len(pictures) * (width + 16) + 8, height + 16
-    opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {high}" width="{wide}" color="{INK}">'
-    return f'{opening}<rect width="{wide}" height="{high}" fill="#fff"/>{"".join(placed)}</svg>'
+def join_pictures(pictures: Sequence[str], title: str = "", columns: int | None = None) -> str:
+    """Pictures on white as one SVG, each in its own size.
+
+    Args:
+        pictures: Of `wrap_picture`.
+        title: Stands above them.
+        columns: How many stand side by side, by default all.
+    """
+    columns = columns or max(len(pictures), 1)
+    y, wide, placed = 8 + (26 if title else 0), 0, []
+    for first in range(0, len(pictures), columns):
+        x, high = 12, 0
+        for picture in pictures[first : first + columns]:
+            width, height = _measure_picture(picture)
+            placed.append(picture.replace("<svg ", f'<svg x="{x}" y="{y}" width="{width}" height="{height}" ', 1))
+            x, high = x + width + 16, max(high, height)
+        wide, y = max(wide, x - 4), y + high + 8
+    opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {wide} {y}" width="{wide}" color="{INK}" {FONT}>'
+    named = draw_text(16, 24, title, "start", f'font-weight="650" font-size="16" fill="{INK}"') if title else ""
+    return f'{opening}<rect width="{wide}" height="{y}" fill="#fff"/>{named}{"".join(placed)}</svg>'
+
+
+def _measure_picture(picture: str) -> tuple[int, int]:
+    """Width and height of a picture of `wrap_picture`."""
+    _, _, width, height = re.search(r'viewBox="([^"]+)"', picture)[1].split()  # type: ignore[index]
+    return round(float(width)), round(float(height))
+
+
+def save_picture(svg: str, folder: Path, name: str) -> list[Path]:
+    """Writes NAME.svg and NAME.png, twice as large, into `folder`: their paths.
+
+    On a machine without a font for the text the PNG is left out, with a warning.
+    """
+    pictures = {folder / f"{name}.svg": svg.encode()}
+    if _has_font():
+        pictures[folder / f"{name}.png"] = _render_png(svg)
+    else:
+        warnings.warn(f"{name}.png is not written: this machine has no fonts; install fonts-dejavu-core", stacklevel=2)
+    for path, data in pictures.items():
+        write_atomically(path, data)
+    return list(pictures)
+
+
+@functools.cache
+def _has_font() -> bool:
+    """Whether a letter leaves a trace."""
+    empty = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20">{}</svg>'
+    return _render_png(empty.format(f"<g {FONT}>{draw_text(2, 14, 'x', 'start')}</g>")) != _render_png(empty.format(""))
+
+
+def _render_png(svg: str) -> bytes:
+    import resvg_py
+
+    return bytes(resvg_py.svg_to_bytes(svg_string=svg, zoom=2))
 
 
 def draw_text(x: float, y: float, words: str, anchor: str, look: str = "") -> str:
@@ -178,7 +207,8 @@ def _up_tick(y: float, name: str) -> str:
     return line + draw_text(LEFT - 6, y + 4, name, "end")
 
 
-def _widen_range(low: float, high: float) -> tuple[float, float]:
+def widen_range(low: float, high: float) -> tuple[float, float]:
+    """The range, or one around it where it has no extent."""
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 

@@ -1,7 +1,6 @@
 """A table of shares as SVG, shaded from light to dark, with the number in every field."""
 
-from collections.abc import Sequence
-from typing import NamedTuple
+from collections.abc import Callable, Sequence
 
 from lakewright.experiments.charts.frame import WIDTH, draw_text, escape_text, wrap_picture
 
@@ -20,6 +19,7 @@ def heat_map(
     form: str = "{:.0f}",
     top: float | None = None,
     least: int = WIDTH,
+    shade: Callable[[float], float] = float,
 ) -> str:
     """A shaded table as SVG.
 
@@ -27,13 +27,14 @@ def heat_map(
         title: Stands above the map.
         rows: Their names.
         columns: Their names.
-        values: [rows, columns], shaded from 0 to `top`; None is an empty field.
+        values: [rows, columns]; None is an empty field.
         said: What the numbers are.
         form: How a number is written.
-        top: The darkest value, by default the largest of `values`.
+        top: What is shaded darkest, by default the largest of `values`; 0 is shaded lightest.
         least: The least width of the picture.
+        shade: What of a value is shaded.
     """
-    there = [value for line in values for value in line if value is not None]
+    there = [shade(value) for line in values for value in line if value is not None]
     top = top or max(there, default=1) or 1
     wide, left = max(FIELD, _width(columns)), max(MARGIN, _width(rows))
     parts = [draw_text(left, 34, said, "start", 'opacity=".75"')]
@@ -42,8 +43,10 @@ def heat_map(
         y = TOP + 16 + LINE * line
         parts.append(draw_text(left - 8, y + LINE / 2 + 3, name, "end"))
         for n, value in enumerate(cells):
-            words = f"{name}, {columns[n]}: {form.format(value) if value is not None else 'nothing'}"
-            parts.append(_draw_field(left + wide * n, y, wide, _Shade(value, top), form, words))
+            number = "" if value is None else form.format(value)
+            share = None if value is None else min(max(shade(value) / top, 0.0), 1.0)
+            words = f"{name}, {columns[n]}: {number or 'nothing'}"
+            parts.append(_draw_field(left + wide * n, y, wide, share, number, words))
     width = left + wide * len(columns) + 8
     return wrap_picture(title, "".join(parts), TOP + 24 + LINE * len(rows), max(width, least))
 
@@ -62,19 +65,20 @@ def _width(labels: Sequence[str]) -> int:
     return LETTER * max(map(len, labels), default=0) + SPACE
 
 
-class _Shade(NamedTuple):
-    """A number, and the one that is shaded darkest."""
+def _draw_field(x: float, y: float, wide: float, share: float | None, number: str, words: str) -> str:
+    """A field with its number.
 
-    value: float | None
-    top: float
-
-
-def _draw_field(x: float, y: float, wide: float, shade: _Shade, form: str, words: str) -> str:
+    Args:
+        x, y: Its upper left corner.
+        wide: Its width.
+        share: How dark it is, 0 to 1; None leaves it empty.
+        number: What is written into it.
+        words: Its tooltip.
+    """
     box = f'<rect x="{x + 1:g}" y="{y + 1:g}" width="{wide - 2:g}" height="{LINE - 2}" rx="4"'
-    if shade.value is None:
+    if share is None:
         return f'{box} fill="none" stroke="currentColor" opacity=".2"><title>{escape_text(words)}</title></rect>'
-    share = min(max(shade.value / shade.top, 0.0), 1.0)
     red, green, blue = (round(low + share * (high - low)) for low, high in zip(LIGHT, DARK, strict=True))
     ink = "#ffffff" if share > 0.5 else "#10202c"
-    number = draw_text(x + wide / 2, y + LINE / 2 + 4, form.format(shade.value), "middle", f'fill="{ink}"')
-    return f'{box} fill="rgb({red},{green},{blue})"><title>{escape_text(words)}</title></rect>{number}'
+    written = draw_text(x + wide / 2, y + LINE / 2 + 4, number, "middle", f'fill="{ink}"')
+    return f'{box} fill="rgb({red},{green},{blue})"><title>{escape_text(words)}</title></rect>{written}'

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from lakewright.engineer.difficulty import Calibration
 from lakewright.experiments.charts.frame import (
     HEIGHT,
+    SHAPES,
     TOP,
     WIDTH,
     Scale,
@@ -20,14 +21,7 @@ from lakewright.experiments.charts.frame import (
 )
 
 DASHES = ("", "7 3", "7 3 2 3", "2 3", "10 3 2 3 2 3", "4 2", "1 2", "12 3")
-# About the origin, in the colour of their series.
-MARKS = (
-    '<circle r="3.4"/>',
-    '<path d="M-3-3h6v6h-6z"/>',
-    '<path d="M0-4.2 4 3.2h-8z"/>',
-    '<path d="M0-4.2 4.2 0 0 4.2-4.2 0z"/>',
-    '<path d="M0 4.2 4-3.2h-8z"/>',
-)
+MARKS = ("disc", "square", "triangle", "diamond", "down")
 MOST_MARKED = 40  # points of a series; beyond, the line alone is drawn
 
 
@@ -42,10 +36,12 @@ class Point(NamedTuple):
 
 
 class Series(NamedTuple):
-    """A curve and its name."""
+    """A curve and its name; without `joined`, points alone, and without `marked`, a line alone."""
 
     name: str
     points: Sequence[Point]
+    joined: bool = True
+    marked: bool = True
 
 
 def line_chart(
@@ -69,7 +65,7 @@ def line_chart(
         names: Of places along x, shown instead of numbers.
         marks: Upright lines, with a word each.
     """
-    drawn = [Series(one.name, [point for point in one.points if point.y == point.y]) for one in series]
+    drawn = [one._replace(points=[point for point in one.points if point.y == point.y]) for one in series]
     points = [point for one in drawn for point in one.points]
     xs = [point.x for point in points] + list(names or ())
     ys = [y for point in points for y in (point.y, point.low, point.high) if y is not None]
@@ -80,7 +76,7 @@ def line_chart(
     ]
     parts += [_draw_band(one, n, across, up) for n, one in enumerate(drawn)]
     parts += [_draw_curve(one, n, across, up) for n, one in enumerate(drawn)]
-    below, height = draw_legend([one.name for one in series], [_draw_sample(n) for n in range(len(series))])
+    below, height = draw_legend([one.name for one in series], [_draw_sample(one, n) for n, one in enumerate(series)])
     if len(series) == 1:
         below, height = "", 0
     return wrap_picture(title, "".join(parts) + below, HEIGHT + height)
@@ -97,13 +93,14 @@ def _draw_curve(one: Series, n: int, across: Scale, up: Scale) -> str:
     places = [(across(point.x), up(point.y)) for point in one.points]
     line = " ".join(f"{x},{y}" for x, y in places)
     look = f'stroke="currentColor" stroke-width="1.9" stroke-dasharray="{DASHES[n % len(DASHES)]}" fill="none"'
-    marked = zip(one.points, places, strict=True) if len(places) <= MOST_MARKED else ()
+    marked = zip(one.points, places, strict=True) if one.marked and len(places) <= MOST_MARKED else ()
     dots = "".join(
-        f'<g transform="translate({x} {y})">{MARKS[n % len(MARKS)]}'
+        f'<g transform="translate({x} {y})">{SHAPES[MARKS[n % len(MARKS)]]}'
         f"<title>{escape_text(_describe_point(one, point))}</title></g>"
         for point, (x, y) in marked
     )
-    return f'<g color="{pick_colour(n)}" fill="currentColor"><polyline points="{line}" {look}/>{dots}</g>'
+    curve = f'<polyline points="{line}" {look}/>' if one.joined else ""
+    return f'<g color="{pick_colour(n)}" fill="currentColor">{curve}{dots}</g>'
 
 
 def _draw_band(one: Series, n: int, across: Scale, up: Scale) -> str:
@@ -128,9 +125,10 @@ def _describe_point(one: Series, point: Point) -> str:
     return f"{one.name}: {point.words or f'{point.y:.4g}'}{sure}"
 
 
-def _draw_sample(n: int) -> str:
+def _draw_sample(one: Series, n: int) -> str:
     line = f'<line x2="20" stroke="currentColor" stroke-width="1.9" stroke-dasharray="{DASHES[n % len(DASHES)]}"/>'
-    return f'{line}<g transform="translate(10 0)" fill="currentColor">{MARKS[n % len(MARKS)]}</g>'
+    mark = f'<g transform="translate(10 0)" fill="currentColor">{SHAPES[MARKS[n % len(MARKS)]]}</g>'
+    return line * one.joined + mark * one.marked
 
 
 def _draw_mark(x: float, word: str) -> str:

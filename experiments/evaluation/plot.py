@@ -2,79 +2,71 @@
 
 from pathlib import Path
 
-import matplotlib
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-
 from lakewright.core_jax.results import mean_of_rates
-from lakewright.core_jax.support import replacing
-from lakewright.experiments.charts.frame import INK, LOOK
+from lakewright.experiments.charts.frame import INK, join_pictures, save_picture
+from lakewright.experiments.charts.rows import Bar, Mark, Row, row_chart
 from lakewright.experiments.evaluation.scores import PUBLISHED, SIZES, Summary, TeamScore
 
-FORMS = ("png", "svg")
 OURS, THEIRS = "#e8a15a", "#c9d1d9"
-OPTIMAL = {"sum_of_costs": "D", "makespan": "^"}
+OPTIMAL = {"sum_of_costs": "diamond", "makespan": "triangle"}
 LABEL = 34  # characters
-NOTE = "Published rows: on the authors' boards; of which cost their `optimal` is, is not known."
+NOTE = "published rows: on the authors' boards;\nof which cost their `optimal` is, is not known"
+LEGEND = {
+    "valid, here, with its 95 % interval": Mark(0, "box", OURS),
+    "valid, published": Mark(0, "box", THEIRS),
+    "optimal, published": Mark(0, "disc", INK),
+} | {f"optimal {cost.replace('_', ' ')}, here": Mark(0, shape, INK) for cost, shape in OPTIMAL.items()}
 
 
 def write_plots(summary: Summary, folder: Path) -> list[Path]:
-    """Writes plot.png and plot.svg to `folder`: a panel for each number of agents."""
-    paths = [folder / f"plot.{form}" for form in FORMS]
-    with matplotlib.rc_context(LOOK | {"svg.hashsalt": "evaluation"}):
-        figure = _draw_figure(summary)
-        for path, form in zip(paths, FORMS, strict=True):
-            with replacing(path) as beside:
-                metadata = {"Date": None} if form == "svg" else None
-                figure.savefig(beside, format=form, dpi=150, metadata=metadata)
-    return paths
+    """Writes plot.svg and plot.png to `folder`: their paths."""
+    return save_picture(evaluation_svg(summary), folder, "plot")
 
 
-def _draw_figure(summary: Summary) -> Figure:
-    teams = summary.teams
-    lines = max(len(_select_published(team)) for team in teams) + 2
-    height = 1.6 + 0.3 * lines + (0.6 if len(teams) == 1 else 0)
-    figure = Figure((2.9 + 3.1 * len(teams), height), layout="constrained")
-    panels = figure.subplots(
-        1, len(teams), sharey=len({len(_select_published(team)) for team in teams}) == 1, squeeze=False
-    )
-    for axes, team in zip(panels[0], teams, strict=True):
-        _draw_team(axes, team, summary)
-    handles, labels = panels[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside upper left", ncols=1 if len(teams) == 1 else 3, fontsize=9)
-    if any(_select_published(team) for team in teams):
-        figure.supxlabel(NOTE, fontsize=8, x=0.01, ha="left")
-    return figure
+def evaluation_svg(summary: Summary) -> str:
+    """One picture on white, with a chart for each number of agents."""
+    charts = [_draw_team(team, summary, explained=not place) for place, team in enumerate(summary.teams)]
+    return join_pictures(charts, columns=2)
 
 
-def _draw_team(axes: Axes, team: TeamScore, summary: Summary) -> None:
-    """Draws our score on top, and below it the published ones in their order."""
-    rows = _select_published(team)[::-1]
-    of = [cell.score.outcomes for cell in summary.cells if cell.agents == team.agents]
-    mean, ends = mean_of_rates([(found.valid, found.boards) for found in of if found.boards] or [(0, 0)])
-    valid, (low, high) = 100 * mean, (100 * end for end in ends)
-    for place, (_, rate, optimal) in enumerate(rows):
-        axes.barh(place, rate, 0.66, color=THEIRS, label="valid, published" if not place else None)
-        axes.plot(optimal, place, "o", color=INK, markersize=4.5, label="optimal, published" if not place else None)
-        axes.text(rate + 1.2, place, f"{rate:.2f}", va="center", size=8)
-    place = len(rows)
-    axes.barh(place, valid, 0.66, color=OURS, label="valid, here, with its 95 % interval")
-    axes.errorbar(valid, place, xerr=[[valid - low], [high - valid]], color=INK, capsize=3, linewidth=1.2)
-    axes.text(min(high, 100) + 1.8, place, f"{valid:.1f}", va="center", size=8, weight="bold")
-    for cost, marker in OPTIMAL.items():
-        label = f"optimal {cost.replace('_', ' ')}, here"
-        axes.plot(100 * team.means[f"optimal_{cost}"], place, marker, color=INK, markersize=6, label=label)
-    if judged := summary.judged:
-        [chosen] = [one for one in judged.teams if one.agents == team.agents]
-        label = f"valid, here, with the simulator as judge of {judged.answers} answers"
-        axes.plot(100 * chosen.means["valid"], place, "|", color=OURS, markersize=16, markeredgewidth=3, label=label)
-    axes.set_yticks(range(place + 1), [*(published for published, _, _ in rows), _shorten_name(summary.who)])
-    for name in axes.get_yticklabels()[-1:]:  # panels that share an axis have none
-        name.set_fontweight("bold")
+def _draw_team(team: TeamScore, summary: Summary, explained: bool) -> str:
+    """Our score on top, and below it the published ones in their order. explained: whether there is a legend."""
+    published = _select_published(team)
     sizes = f"{team.sizes[0]}x{team.sizes[0]}" + (f" .. {team.sizes[-1]}x{team.sizes[-1]}" if team.sizes[1:] else "")
-    axes.set(title=f"{team.agents} agents, {sizes}", xlabel="% of boards, mean over sizes", xlim=(0, 112))
-    axes.set_xticks(range(0, 101, 20))
-    axes.grid(axis="y", visible=False)
+    judged = _find_judged(team, summary)
+    legend = {name: mark for name, mark in LEGEND.items() if published or not name.endswith("published")}
+    legend |= {judged.words: judged} if judged else {}
+    return row_chart(
+        f"{team.agents} agents, {sizes}",
+        [_draw_ours(team, summary, judged), *(_draw_published(*row) for row in published)],
+        x_label="% of boards, mean over sizes" + (f"\n{NOTE}" if published and explained else ""),
+        x_range=(0, 112),
+        legend=legend if explained else None,
+    )
+
+
+def _draw_ours(team: TeamScore, summary: Summary, judged: Mark | None) -> Row:
+    outcomes = [cell.score.outcomes for cell in summary.cells if cell.agents == team.agents]
+    mean, ends = mean_of_rates([(found.valid, found.boards) for found in outcomes if found.boards] or [(0, 0)])
+    valid, low, high = 100 * mean, *(100 * end for end in ends)
+    marks = [Mark(valid, "line", INK, (low, high), f"{valid:.1f} % valid")]
+    for cost, shape in OPTIMAL.items():
+        marks.append(Mark(100 * team.means[f"optimal_{cost}"], shape, INK))
+    bar = Bar(valid, OURS, f"{valid:.1f}", max(high, *(mark.x for mark in marks)))
+    return Row(_shorten_name(summary.who), [*marks, *([judged] if judged else [])], bar)
+
+
+def _find_judged(team: TeamScore, summary: Summary) -> Mark | None:
+    """The mark of what a user gets who lets the simulator choose among all answers."""
+    if not summary.judged:
+        return None
+    [chosen] = [one for one in summary.judged.teams if one.agents == team.agents]
+    words = f"valid, here, with the simulator as judge of {summary.judged.answers} answers"
+    return Mark(100 * chosen.means["valid"], "line", OURS, words=words)
+
+
+def _draw_published(name: str, valid: float, optimal: float) -> Row:
+    return Row(name, [Mark(optimal, "disc", INK)], Bar(valid, THEIRS, f"{valid:.2f}", optimal))
 
 
 def _shorten_name(who: str) -> str:

@@ -5,13 +5,8 @@ from collections.abc import Sequence
 import msgspec
 
 from lakewright.engineer.reading import Interval, Score
-from lakewright.experiments.charts.frame import (
-    FONT,
-    INK,
-    draw_text,
-    escape_text,
-    pick_colour,
-)
+from lakewright.experiments.charts.frame import COLOURS, join_pictures
+from lakewright.experiments.charts.rows import Mark, Row, row_chart
 
 
 class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -36,7 +31,7 @@ HEADER = (
     "other's",
     "gain",
 )
-LINE, LEFT, WIDTH, TOP = 20, 250, 640, 44  # of the picture
+LEGEND = {"as answered": Mark(0, "disc", COLOURS[0]), "calibrated": Mark(0, "ring", COLOURS[1])}
 WORTH = 1000  # worths are shown in thousandths of p (1 - p)
 
 
@@ -85,37 +80,19 @@ def _shorten(model: str) -> str:
 
 
 def draw_results(results: Sequence[Result]) -> str:
-    """The shares that follow the evidence, with their intervals, beside chance, as SVG."""
-    height = TOP + LINE * len(results) + 34
-    parts = [draw_text(10, 18, "Changes that follow the evidence, %", "start", 'font-weight="650" font-size="14"')]
-    for share in (0, 25, 50, 75, 100):
-        x, look = _place(share / 100), 'stroke-dasharray="4 3" opacity=".7"' if share == 50 else 'opacity=".14"'
-        parts.append(f'<line x1="{x:g}" x2="{x:g}" y1="{TOP - 8}" y2="{height - 26}" stroke="currentColor" {look}/>')
-        parts.append(draw_text(x, height - 10, "50, chance" if share == 50 else str(share), "middle"))
-    for row, result in enumerate(results):
-        y = TOP + LINE * row + 4
-        parts.append(draw_text(LEFT - 12, y + 4, f"{_shorten(result.model)[:16]} {result.form}".strip(), "end"))
-        parts.append(_draw_share(result.score.follows, y, 0))
-        parts.append(_draw_share(result.score.calibrated, y + 5, 1))
-    parts.append(_draw_mark(10, 34, 0) + draw_text(20, 38, "as answered", "start"))
-    parts.append(_draw_mark(110, 34, 1) + draw_text(120, 38, "calibrated", "start"))
-    opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" role="img" color="{INK}"'
-    label = escape_text("Changes that follow the evidence, by model and form")
-    return f'{opening} aria-label="{label}" {FONT} font-size="11.5" fill="currentColor">{"".join(parts)}</svg>\n'
-
-
-def _place(share: float) -> float:
-    return LEFT + share * (WIDTH - LEFT - 20)
-
-
-def _draw_share(share: Interval | None, y: float, kind: int) -> str:
-    if share is None:
-        return ""
-    line = f'<line x1="{_place(share.low):.1f}" x2="{_place(share.high):.1f}" y1="{y}" y2="{y}"'
-    return (
-        f'{line} stroke="{pick_colour(kind)}" stroke-width="3" opacity=".45"/>{_draw_mark(_place(share.mean), y, kind)}'
-    )
-
-
-def _draw_mark(x: float, y: float, kind: int) -> str:
-    return f'<circle cx="{x:.1f}" cy="{y}" r="3.6" fill="{pick_colour(kind)}"/>'
+    """The shares that follow the evidence, with their intervals, beside chance, as SVG on white."""
+    rows = [
+        Row(
+            f"{_shorten(result.model)[:16]} {result.form}".strip(),
+            [
+                Mark(100 * share.mean, shape, colour, (100 * share.low, 100 * share.high), name)
+                for (name, (_, shape, colour, *_)), share in zip(
+                    LEGEND.items(), (result.score.follows, result.score.calibrated), strict=True
+                )
+                if share is not None
+            ],
+        )
+        for result in results
+    ]
+    title = "Changes that follow the evidence, %"
+    return join_pictures([row_chart(title, rows, x_range=(-2, 102), lines={50: "chance"}, legend=LEGEND)])

@@ -1,113 +1,131 @@
-"""Plots of a study: arms against the baseline, or trial scores against gains in training, and learning curves."""
+"""Pictures of a study: arms against the baseline, or trial scores against gains in training, and learning curves."""
 
-import matplotlib
+from collections.abc import Callable, Iterable
+
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
-from lakewright.experiments.charts.frame import COLOURS, INK, LOOK, save_svg
+from lakewright.experiments.charts.frame import COLOURS, join_pictures
 from lakewright.experiments.charts.lines import Point, Series, line_chart
+from lakewright.experiments.charts.rows import Mark, Row, row_chart
 from lakewright.experiments.study.inference import Prediction, Rank
 from lakewright.experiments.study.results import ArmResult, Results
 from lakewright.experiments.study.run_results import RunResult
 
-ROW = 0.3  # inches for each arm
 MOST_CURVES = 8  # with all arms; of more, one cannot be told from another
 MOST_RANGES = 4
 STEPS = 20  # points of a curve
+NARROW = 170  # pixels, the two charts beside that of the final results
 
 
 def study_svg(results: Results) -> str:
     """One picture on white."""
-    with matplotlib.rc_context(LOOK | {"svg.hashsalt": "study"}):
-        if results.prediction:
-            return save_svg(_draw_prediction(results.prediction, "plans" if results.lake else "answers"))
-        return save_svg(_draw_arms(results))
+    if results.prediction:
+        return _draw_prediction(results.prediction, "plans" if results.lake else "answers")
+    return _draw_arms(results)
 
 
-def _draw_arms(results: Results) -> Figure:
+def _draw_arms(results: Results) -> str:
     """The arms by their last policies and, where known, by how they came there."""
-    arms, known = sorted(results.arms, key=lambda arm: arm.valid), any(arm.to_best for arm in results.arms)
-    figure = Figure((11.6 if known else 8.4, 1.6 + ROW * len(arms)), layout="constrained")
-    if known:
-        axes, along, soon = figure.subplots(1, 3, sharey=True, width_ratios=(5, 2, 2))
-        _draw_along(along, arms, results)
-        _draw_reached(soon, arms, results)
-    else:
-        axes = figure.subplots()
-    for row, arm in enumerate(arms):
-        colour = _choose_colour(arm, results)
-        _draw_seeds(axes, row, [run.valid for run in results.runs if run.arm == arm.arm], colour)
-        axes.plot(arm.valid, row, "D", color=colour, markersize=6)
-        if arm.against:
-            axes.errorbar(arm.valid, row, xerr=arm.against.interval, color=colour, linewidth=1, alpha=0.5)
-        if arm.arm == results.baseline:
-            axes.axvline(arm.valid, color=colour, linewidth=1.2, linestyle="--")
-    axes.axvline(results.valid, color=INK, linewidth=1, linestyle=":")
-    axes.text(results.valid, 1, " warm-up", transform=axes.get_xaxis_transform(), va="bottom", ha="center", size=8)
-    axes.set_yticks(range(len(arms)), [f"{arm.arm} ({arm.seeds})" for arm in arms])
-    axes.set_ylim(-0.7, len(arms) - 0.3)
+    arms = sorted(results.arms, key=lambda arm: -arm.valid)
+    charts = [_draw_finals(arms, results)]
+    if any(arm.to_best for arm in arms):
+        charts += [_draw_along(arms, results), _draw_reached(arms, results)]
+    return join_pictures(charts)
+
+
+def _draw_finals(arms: list[ArmResult], results: Results) -> str:
+    """The last policies on held-out problems, their seeds, and their intervals against the baseline."""
     answers, problems = ("plans", "boards") if results.lake else ("answers", "problems")
-    axes.set_xlabel(
-        f"valid {answers} on {results.held_out} held-out {problems}, %\n"
-        f"diamonds: means; circles: seeds; bars: 95 % against the baseline, by {problems}"
+    rows = _make_rows(arms, results, lambda run: run.valid, _mark_mean)
+    return row_chart(
+        f"After {results.budget:,} generated tokens (seeds)",
+        [row._replace(name=f"{row.name} ({arm.seeds})") for row, arm in zip(rows, arms, strict=True)],
+        x_label=f"valid {answers} on {results.held_out} held-out {problems}, %\n"
+        f"diamonds: means; rings: seeds;\nbars: 95 % against the baseline, by {problems}",
+        lines={arm.valid: "" for arm in arms if arm.arm == results.baseline} | {results.valid: "warm-up"},
     )
-    axes.set_title(f"After {results.budget:,} generated tokens from one warm-up (seeds)", pad=18)
-    return figure
 
 
-def _draw_along(axes: Axes, arms: list[ArmResult], results: Results) -> None:
+def _draw_along(arms: list[ArmResult], results: Results) -> str:
     """The mean of each arm's learning curves over the tokens of a run."""
-    for row, arm in enumerate(arms):
-        colour = _choose_colour(arm, results)
-        seeds = [run.along for run in results.runs if run.arm == arm.arm and run.along is not None]
-        _draw_seeds(axes, row, seeds, colour)
-        if arm.along is not None:
-            axes.plot(arm.along, row, "D", color=colour, markersize=6)
-    axes.set_xlabel("valid on the runs' held-out set,\nmean over their tokens, %")
-    axes.set_title("Along the way", pad=18)
+    rows = _make_rows(arms, results, lambda run: run.along, lambda arm: _mark(arm.along))
+    label = "valid on the runs' held-out set,\nmean over their tokens, %"
+    return row_chart("Along the way", rows, x_label=label, named=False, wide=NARROW)
 
 
-def _draw_reached(axes: Axes, arms: list[ArmResult], results: Results) -> None:
+def _draw_reached(arms: list[ArmResult], results: Results) -> str:
     """When each arm is as good on that set as the baseline at its best; nothing where it is not."""
-    for row, arm in enumerate(arms):
-        colour = _choose_colour(arm, results)
-        seeds = [run.to_best / 1000 for run in results.runs if run.arm == arm.arm and run.to_best is not None]
-        _draw_seeds(axes, row, seeds, colour)
-        if arm.to_best and arm.to_best.tokens is not None:
-            axes.plot(arm.to_best.tokens / 1000, row, "D", color=colour, markersize=6)
-    axes.set_xlim(0, results.budget / 1000)
-    axes.set_xlabel("generated tokens, thousands\ndiamonds: medians")
-    axes.set_title(f"Until {results.baseline}'s best", pad=18)
+    rows = _make_rows(
+        arms,
+        results,
+        lambda run: _to_thousands(run.to_best),
+        lambda arm: _mark(_to_thousands(arm.to_best.tokens if arm.to_best else None)),
+    )
+    return row_chart(
+        f"Until {results.baseline}'s best",
+        rows,
+        x_label="generated tokens, thousands\ndiamonds: medians",
+        x_range=(0, results.budget / 1000),
+        named=False,
+        wide=NARROW,
+    )
 
 
-def _draw_seeds(axes: Axes, row: int, seeds: list[float], colour: str) -> None:
-    axes.plot(seeds, [row] * len(seeds), "o", color=colour, markerfacecolor="none", markersize=5)
+def _make_rows(
+    arms: Iterable[ArmResult],
+    results: Results,
+    of_run: Callable[[RunResult], float | None],
+    of_arm: Callable[[ArmResult], Mark | None],
+) -> list[Row]:
+    """A row for each arm, with a ring for each seed and a mark for all; the baseline has a colour of its own."""
+    rows = []
+    for arm in arms:
+        colour = COLOURS[1 if arm.arm == results.baseline else 0]
+        runs = [(run.seed, of_run(run)) for run in results.runs if run.arm == arm.arm]
+        seeds = [Mark(x, "ring", colour, words=f"seed {seed}: {x:.4g}") for seed, x in runs if x is not None and x == x]
+        mean = of_arm(arm)
+        rows.append(Row(arm.arm, seeds + ([mean._replace(colour=colour)] if mean else [])))
+    return rows
 
 
-def _choose_colour(arm: ArmResult, results: Results) -> str:
-    return COLOURS[1 if arm.arm == results.baseline else 0]
+def _to_thousands(tokens: float | None) -> float | None:
+    return None if tokens is None else tokens / 1000
 
 
-def _draw_prediction(found: Prediction, answers: str) -> Figure:
-    figure = Figure((8.4, 3.8), layout="constrained")
-    left, right = figure.subplots(1, 2, sharey=True)
+def _mark(x: float | None) -> Mark | None:
+    return None if x is None else Mark(x, "mean")
+
+
+def _mark_mean(arm: ArmResult) -> Mark:
+    half = arm.against.interval if arm.against else None
+    return Mark(arm.valid, "mean", interval=None if half is None else (arm.valid - half, arm.valid + half))
+
+
+def _draw_prediction(found: Prediction, answers: str) -> str:
     share = [100 * value for value in found.informative]
-    _draw_scatter(left, found.scores, found.gains, "the trial's score", found.by_score)
-    _draw_scatter(right, share, found.gains, "informative groups, %", found.by_informative)
-    left.set_ylabel(f"gain in valid {answers} after training, points")
-    return figure
+    return join_pictures(
+        [
+            _draw_scatter(found.scores, found.gains, "the trial's score", found.by_score),
+            _draw_scatter(share, found.gains, "informative groups, %", found.by_informative),
+        ],
+        f"Gain in valid {answers} after training",
+    )
 
 
-def _draw_scatter(axes: Axes, x: list[float], y: list[float], name: str, rank: Rank | None) -> None:
-    axes.axhline(0, color=INK, linewidth=0.8)
-    axes.plot(x, y, "o", color=COLOURS[0], markerfacecolor="none")
+def _draw_scatter(x: list[float], y: list[float], name: str, rank: Rank | None) -> str:
+    """Points, their line of least squares where they have a rank correlation, and zero."""
+    series = [Series("configs", [Point(*pair) for pair in zip(x, y, strict=True)], joined=False)]
+    ends = np.array([min(x), max(x)])
     if rank:
         slope, height = np.polyfit(x, y, 1)
-        ends = np.array([min(x), max(x)])
-        axes.plot(ends, slope * ends + height, "--", color=COLOURS[1], linewidth=1.2)
-    axes.set_title(f"rank correlation {rank.rho:+.2f}" if rank else "all alike")
-    axes.set_xlabel(f"{name}, before training")
+        series.append(Series("least squares", _join(ends, slope * ends + height), marked=False))
+    series.append(Series("no gain", _join(ends, 0 * ends), marked=False))
+    title = f"rank correlation {rank.rho:+.2f}" if rank else "all alike"
+    return line_chart(title, series, x_label=f"{name}, before training", y_label="points")
+
+
+def _join(x: np.ndarray, y: np.ndarray) -> list[Point]:
+    return [Point(float(one), float(other)) for one, other in zip(x, y, strict=True)]
 
 
 def curves_svg(results: Results, arms: list[str] | None = None) -> str:

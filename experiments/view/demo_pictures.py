@@ -10,7 +10,7 @@ import cyclopts
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import write_atomically
-from lakewright.experiments.charts.frame import WIDTH, join_pictures
+from lakewright.experiments.charts.frame import join_pictures
 from lakewright.experiments.loop.records.history import Chapter, read_chapters
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Example
@@ -18,8 +18,6 @@ from lakewright.experiments.view.catalogue.run_space import RunSpace, find_space
 from lakewright.experiments.view.pages.run_charts import rates_chart, strata_chart
 from lakewright.experiments.view.pictures.board_pictures import strip_svg
 from lakewright.experiments.view.pictures.replay import describe_ending
-
-HIGH = 292  # of the curves
 
 
 def write_pictures(folder: RunFolder, out: Path) -> None:
@@ -34,7 +32,7 @@ def write_pictures(folder: RunFolder, out: Path) -> None:
 
 def curves_svg(history: list[Chapter], about: RunSpace) -> str:
     """The curves over the tokens as one picture on white."""
-    return join_pictures([rates_chart(history, about), strata_chart(history, about)], WIDTH, HIGH)
+    return join_pictures([rates_chart(history, about), strata_chart(history, about)])
 
 
 def _choose_example(folder: RunFolder, history: list[Chapter]) -> Example:

@@ -1,10 +1,9 @@
 """Boards in the middle of an episode, as text and as pixels."""
 
 import numpy as np
-from matplotlib.colors import to_rgb
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.charts.frame import COLOURS
+from lakewright.experiments.charts.frame import pick_colour
 
 MOST_SIDE = 64  # cells
 CELL = 24  # pixels of a cell's side
@@ -37,5 +36,5 @@ def as_pixels(holes: np.ndarray, positions: np.ndarray, goals: np.ndarray) -> np
     for shape, cells in ((frame, goals), (disc, positions)):
         for agent, (row, column) in enumerate(cells):
             part = picture[CELL * row : CELL * (row + 1), CELL * column : CELL * (column + 1)]
-            part[shape] = np.round(255 * np.array(to_rgb(COLOURS[agent % len(COLOURS)])))
+            part[shape] = list(bytes.fromhex(pick_colour(agent)[1:]))
     return picture

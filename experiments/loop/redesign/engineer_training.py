@@ -9,7 +9,7 @@ from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import estimate_diminishing_worth, estimate_worth
 from lakewright.engineer.guard import GuardVerdict, project_delta
-from lakewright.engineer.trial import Earned, Score, reward_proposals
+from lakewright.engineer.trial import Earned, Score, measure_return, reward_proposals
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import (
     Decision,
@@ -44,7 +44,7 @@ def train_engineer(trainee: Trainee, folder: RunFolder, number: int) -> None:
     form = make_format(settings, tokenizer, stage.design(), trainee.environment.space)
     asked = form.read_proposal(read_record(stage.proposal, Decision).proposal)
     prompt, answers = asked.prompt, asked.answers
-    measured = _measure_gain(trainee, folder, number, tokenizer)
+    measured = _measure_gains(trainee, folder, number, tokenizer)
     torch.manual_seed(derive_seed(settings.seed, f"stage {number} engineer training"))
     groups: list[EngineerGroup] = []
     with progress("engineer", settings.engineer.training.rounds, "rounds") as bar:
@@ -113,18 +113,33 @@ def _judge_answer(trainee: Trainee, stage: Stage, delta: Delta | InputError) -> 
     return project_delta(stage.design(), delta, trainee.environment, guard)
 
 
-def _measure_gain(
+def _measure_gains(
     trainee: Trainee, folder: RunFolder, number: int, tokenizer: PreTrainedTokenizerFast
 ) -> list[AnswerGroup]:
-    """The answer that this stage was trained on, with the measured gain of the stage as its advantage."""
-    weight, before, now = trainee.settings.engineer.reward.gain, folder.stage(number - 1), folder.stage(number)
+    """The answers that stages were trained on, with what the policy gained by measurement as their advantages."""
+    reward, credits = trainee.settings.engineer.reward, {}
+    stages = map(folder.stage, range(number + 1)) if reward.gain or reward.returns else ()
+    rates = [read_record(stage.validation, Validation).pooled.valid_rate for stage in stages]
+    if reward.gain and number:
+        credits[number - 1] = reward.gain * 10 * (rates[-1] - rates[-2])
+    gained = measure_return(rates, reward.stages)
+    if reward.returns and gained is not None:
+        asked = number - reward.stages
+        credits[asked] = credits.get(asked, 0.0) + reward.returns * 10 * gained
+    found = [_credit_answer(trainee, folder, stage, tokenizer, advantage) for stage, advantage in credits.items()]
+    return [answer for answer in found if answer]
+
+
+def _credit_answer(
+    trainee: Trainee, folder: RunFolder, number: int, tokenizer: PreTrainedTokenizerFast, advantage: float
+) -> AnswerGroup | None:
+    """The answer after a stage that the next was trained on, if one was, with its advantage."""
+    before, after = folder.stage(number), folder.stage(number + 1)
     training = find_record(before.engineer, EngineerTraining)
-    if not weight or not number or not training:
-        return []
+    if training is None:
+        return None
     for answer, delta in training.list_proposed(trainee.environment.space):
         verdict = _judge_answer(trainee, before, delta)
-        if verdict.status != "refused" and verdict.design == now.design() != before.design():
-            rates = [read_record(stage.validation, Validation).pooled.valid_rate for stage in (before, now)]
-            advantage = weight * 10 * (rates[1] - rates[0])
-            return [_encode_group(tokenizer, training.prompt, [answer], [advantage])]
-    return []
+        if verdict.status != "refused" and verdict.design == after.design() != before.design():
+            return _encode_group(tokenizer, training.prompt, [answer], [advantage])
+    return None

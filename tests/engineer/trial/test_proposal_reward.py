@@ -4,7 +4,7 @@ import pytest
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.engineer.guard import GuardVerdict
-from lakewright.engineer.trial import ProposalReward, reward_proposals
+from lakewright.engineer.trial import ProposalReward, measure_return, reward_proposals
 from lakewright.experiments.environments.lake import design_of
 from tests.support.samples.evidence import SPACE
 
@@ -38,3 +38,11 @@ def test_who_repeats_the_siblings_earns_less():
 
 def test_a_group_that_earns_alike_teaches_nothing():
     assert {part.advantage for part in earned(verdict(0.3), verdict(0.3))} == {0.0}
+
+
+def test_a_return_is_what_some_stages_gained_beyond_the_trend_of_the_run():
+    rates = [0.5, 0.6, 0.6, 0.62, 0.74]
+    assert measure_return(rates, 2) == pytest.approx((0.74 - 0.6) - 2 * 0.06)
+    assert measure_return(rates, 3) == pytest.approx((0.74 - 0.6) - 3 * 0.06)
+    assert measure_return(rates, 4) is None, "the stages are the whole run, so nothing can be compared"
+    assert measure_return([], 1) is None

@@ -1,15 +1,19 @@
 """Charts are whole SVG files with their numbers in the right places, and text from outside stays text."""
 
+import re
+import struct
 from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lakewright.experiments.charts import frame
 from lakewright.experiments.charts.bars import stacked_bars
-from lakewright.experiments.charts.frame import Scale
+from lakewright.experiments.charts.frame import COLOURS, Scale, join_pictures, save_picture
 from lakewright.experiments.charts.heat import LETTER, heat_map, ratio_labels
 from lakewright.experiments.charts.lines import Point, Series, line_chart
+from lakewright.experiments.charts.rows import Bar, Mark, Row, row_chart
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>\"'&\x00\ud800]]>"
@@ -77,6 +81,7 @@ def test_hostile_names_stay_text():
         line_chart(HOSTILE, [Series(HOSTILE, [Point(0, 1)])], x_label=HOSTILE, names={0: HOSTILE}, marks={0: HOSTILE}),
         stacked_bars(HOSTILE, [HOSTILE], {HOSTILE: [1]}),
         heat_map(HOSTILE, [HOSTILE], [HOSTILE], [[1]], HOSTILE),
+        join_pictures([row_chart(HOSTILE, [Row(HOSTILE, [Mark(1, words=HOSTILE)])], x_label=HOSTILE)], HOSTILE),
     )
     for svg in charts:
         assert f"{SVG}script" not in {element.tag for element in parsed(svg).iter()}
@@ -99,3 +104,50 @@ def test_ratios_are_labelled_with_as_few_digits_as_tell_them_apart():
     assert ratio_labels([0.1, 0.358498, 0.4]) == ["0.1", "0.36", "0.4"]
     assert ratio_labels([0.358498, 0.36, 0.4]) == ["0.358", "0.36", "0.4"]
     assert ratio_labels([0.3, 0.3]) == ["0.3", "0.3"]
+
+
+ROWS = [Row("first", [Mark(1.0, interval=(0.5, 2.0))], Bar(1.0, COLOURS[0], "1.0")), Row("second", [Mark(3.0)])]
+
+
+def test_the_marks_of_rows_lie_where_their_numbers_are():
+    chart = parsed(row_chart("title", ROWS, x_range=(0, 4)))
+    marks = [place for group in chart.iter(f"{SVG}g") if (place := group.get("transform"))]
+    (x1, y1), (x2, y2) = (map(float, re.findall(r"[\d.]+", place)) for place in marks)
+    [bar] = chart.iter(f"{SVG}rect")
+    low = float(bar.get("x"))
+    assert x1 - low == pytest.approx(float(bar.get("width")))
+    assert x2 - low == pytest.approx(3 * (x1 - low), abs=0.3)
+    assert y2 > y1, "rows go from top to bottom"
+    said = {title.text for title in chart.iter(f"{SVG}title")}
+    assert said == {"first: 1 (0.5 to 2)", "second: 3"}
+
+
+def test_long_names_of_rows_stay_in_the_picture_and_can_be_left_out():
+    long = [Row("a name that is much longer than others", [Mark(1.0)])]
+    chart = parsed(row_chart("title", long))
+    [name] = [text for text in chart.iter(f"{SVG}text") if text.text == long[0].name]
+    assert float(name.get("x")) - 6 * len(name.text) >= 0
+    assert long[0].name not in {text.text for text in parsed(row_chart("title", long, named=False)).iter(f"{SVG}text")}
+
+
+def test_pictures_stand_side_by_side_in_rows_without_overlap():
+    one, other = heat_map("one", ["a"], ["b"], [[1]]), row_chart("other", ROWS)
+    whole = parsed(join_pictures([one, other, one], "title", columns=2))
+    (x1, y1, w1, h1), (x2, y2, w2, _), (x3, y3, _, h3) = (
+        [float(svg.get(name)) for name in ("x", "y", "width", "height")] for svg in whole.findall(f"{SVG}svg")
+    )
+    assert (x1 + w1 <= x2, y1) == (True, y2)
+    assert (x3, y1 + h1 <= y3) == (x1, True)
+    assert x2 + w2 <= float(whole.get("width"))
+    assert y3 + h3 <= float(whole.get("viewBox").split()[3])
+
+
+def test_a_picture_is_written_as_png_where_there_is_a_font_and_else_only_as_svg(tmp_path, monkeypatch):
+    svg = join_pictures([row_chart("title", ROWS)])
+    monkeypatch.setattr(frame, "_has_font", lambda: True)
+    assert [path.name for path in save_picture(svg, tmp_path / "fonts", "plot")] == ["plot.svg", "plot.png"]
+    png = (tmp_path / "fonts" / "plot.png").read_bytes()
+    assert struct.unpack(">2I", png[16:24])[0] == 2 * int(parsed(svg).get("width")), "a PNG is twice as large"
+    monkeypatch.setattr(frame, "_has_font", lambda: False)
+    with pytest.warns(UserWarning, match="plot.png is not written: this machine has no fonts"):
+        assert [path.name for path in save_picture(svg, tmp_path / "none", "plot")] == ["plot.svg"]

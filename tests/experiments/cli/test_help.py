@@ -18,7 +18,7 @@ from lakewright.experiments.evaluation.planners import PLANNERS
 from lakewright.experiments.interop.trackers.publishing import TRACKERS
 from tests.support.processes.commands import HOUSE, surroundings
 
-HEAVY = ("jax", "numpy", "torch", "transformers", "trl", "pyarrow", "matplotlib", "scipy", "sklearn", "duckdb")
+HEAVY = ("jax", "numpy", "torch", "transformers", "trl", "pyarrow", "scipy", "sklearn", "duckdb")
 PROMISED = {
     *("generate", "solve", "verify", "run", "report", "bench", "settings", "study", "engineer"),
     *("engineer show", "engineer propose", "engineer replay", "benchmark", "benchmark build", "benchmark eval"),

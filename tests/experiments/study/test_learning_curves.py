@@ -1,5 +1,6 @@
 """How soon a run is as good as the baseline at its best: by curves made by hand."""
 
+import html
 from pathlib import Path
 
 import msgspec
@@ -109,6 +110,6 @@ def test_the_table_and_the_picture_show_it_where_results_have_it():
     assert "75.6 x1.00  " in lines["fixed"]
     assert "31.3 x0.41 (8 of 9)" in lines["difficulty"]
     assert "never (3 of 9)" in lines["dapo"]
-    picture = study_svg(newer)
+    picture = html.unescape(study_svg(newer))
     assert "Until fixed's best" in picture
     assert "Along the way" in picture

@@ -1,7 +1,9 @@
 """The cells of a sweep, summed up from its shards, and their pictures."""
 
 import functools
+import struct
 import xml.etree.ElementTree as ET
+import zlib
 from pathlib import Path
 
 import msgspec
@@ -11,7 +13,6 @@ import pyarrow.parquet as pq
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from matplotlib.image import imread
 
 from lakewright.experiments.sweep import SweepFolder, SweepSpec
 from lakewright.experiments.sweep.cells import (
@@ -37,6 +38,16 @@ EVENTS_IN_PYTHON = {
     "vertex_conflict": lambda row: row["vertex_conflicts"] > 0 if row["vertex_conflicts"] is not None else None,
     "bound_certificate": lambda row: row["certificate"] == "bound",
 }
+
+
+def bytes_of_pixels(png: Path) -> set[int]:
+    """The different bytes in the data of a picture, which has a single stream."""
+    data, place, packed = png.read_bytes(), 8, b""
+    while place < len(data):
+        length, kind = struct.unpack_from(">I4s", data, place)
+        packed += data[place + 8 : place + 8 + length] if kind == b"IDAT" else b""
+        place += 12 + length
+    return set(zlib.decompress(packed))
 
 
 @functools.cache
@@ -137,8 +148,7 @@ def test_pictures_are_drawn_as_svg_and_png(spec, names):
     assert {file.stem for file in files} == names
     for file in files:
         if file.suffix == ".png":
-            pixels = imread(file)[..., :3]
-            assert pixels.std() > 0.05, f"{file} is blank"
+            assert len(bytes_of_pixels(file)) > 50, f"{file} is blank"
         else:
             texts = [element.text or "" for element in ET.parse(file).iter("{http://www.w3.org/2000/svg}text")]
             assert any("hole ratio" in text for text in texts), f"{file} names no axis"

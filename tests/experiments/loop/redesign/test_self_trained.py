@@ -1,6 +1,7 @@
 """The engineer that is trained on its own proposals, in the closed loop."""
 
 import shutil
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -15,6 +16,7 @@ from lakewright.experiments.environments.lake import design_of, lake_space
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, read_record, write_record
 from lakewright.experiments.loop.records.token_budget import count_stage_tokens
+from lakewright.experiments.loop.redesign import engineer_training
 from lakewright.experiments.loop.redesign.decision import decide_next_stage
 from lakewright.experiments.loop.redesign.engineer_training import _make_score, train_engineer
 from lakewright.experiments.loop.redesign.trial import _list_candidates
@@ -109,6 +111,15 @@ def test_a_measured_gain_counts_where_it_is_asked_for(tmp_path):
     shutil.copytree(finished("self_trained").folder, run.folder)
     train_engineer(make_trainee(with_reward(gain=1.0)), run, 1)
     assert run.stage(1).engineer.exists()
+
+
+def test_what_several_stages_gained_is_credited_to_the_proposal_that_they_began_with(monkeypatch):
+    rates = [0.5, 0.6, 0.6, 0.62, 0.74]
+    monkeypatch.setattr(engineer_training, "_measure_valid", lambda folder, stage: rates[stage])
+    monkeypatch.setattr(engineer_training, "_credit_answer", lambda *given: (given[2], given[-1]))
+    trainee = make_trainee(with_reward(gain=1.0, returns=2.0, stages=2))
+    credited = engineer_training._measure_gains(trainee, RunFolder(Path("run")), 4, None)
+    assert dict(credited) == {3: pytest.approx(10 * 0.12), 2: pytest.approx(20 * (0.14 - 2 * 0.06))}
 
 
 @pytest.mark.parametrize("usable", [True, False])
