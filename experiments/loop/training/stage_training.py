@@ -70,13 +70,13 @@ def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, toke
     play, grpo = trainee.make_play(model, tokenizer), settings.grpo.of_stage(number)
     # Where the reporters that write files put them.
     os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(stage.folder / "tensorboard"))
-    saved = stage.scratch / "training.safetensors" if processes == 1 else None
-    place = load_place(saved)
-    if saved:
-        write_json(stage.resumed, Resumed(place.step, place.seconds))  # for the viewer alone, so without a digest
     with ExitStack() as opened:
         stream = opened.enter_context(trainee.stream_problems(stage, number)) if grpo.fresh else None
         tasks = stream or list(map(trainee.make_task, read_problems(trainee.problems_file(stage))))
+        saved = stage.scratch / "training.safetensors" if processes == 1 else None
+        place = load_place(saved)
+        if saved:
+            write_json(stage.resumed, Resumed(place.step, place.seconds))  # for the viewer alone, so without a digest
         describe = functools.partial(trainee.describe_answers, play=play)
         logger = _StageLogger(stage, describe, place.notes, grpo.steps, tokens, opened)
         model = train_grpo(
