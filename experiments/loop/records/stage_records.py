@@ -86,7 +86,7 @@ class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     @property
     def answered(self) -> list[bool]:
-        """Whether the answer to each problem is valid."""
+        """True for each problem whose answer is valid, in the order of the set."""
         return [digit == "1" for digit in self.valid]
 
 

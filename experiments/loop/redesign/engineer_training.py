@@ -118,8 +118,7 @@ def _measure_gains(
 ) -> list[AnswerGroup]:
     """The answers that stages were trained on, with what the policy gained by measurement as their advantages."""
     reward, credits = trainee.settings.engineer.reward, {}
-    stages = map(folder.stage, range(number + 1)) if reward.gain or reward.returns else ()
-    rates = [read_record(stage.validation, Validation).pooled.valid_rate for stage in stages]
+    rates = [_measure_valid(folder, stage) for stage in range(number + 1)] if reward.gain or reward.returns else []
     if reward.gain and number:
         credits[number - 1] = reward.gain * 10 * (rates[-1] - rates[-2])
     gained = measure_return(rates, reward.stages)
@@ -143,3 +142,7 @@ def _credit_answer(
         if verdict.status != "refused" and verdict.design == after.design() != before.design():
             return _encode_group(tokenizer, training.prompt, [answer], [advantage])
     return None
+
+
+def _measure_valid(folder: RunFolder, number: int) -> float:
+    return read_record(folder.stage(number).validation, Validation).pooled.valid_rate
