@@ -108,7 +108,8 @@ TESTED = {  # tables of docs/results.md: the row, its study, and two of its arms
         ("larger, gaps, before the first stage", "frontier-first", "self-trained-first", "fixed"),
         ("small, no gaps", "arena-second", "self-trained", "fixed"),
         ("larger, no gaps", "random-start", "difficulty", "fixed"),
-        ("sums of numbers", "arithmetic", "difficulty", "fixed"),
+        ("sums of numbers, regret", "arithmetic", "difficulty", "fixed"),
+        ("sums of numbers, learnability, before the first stage", "arithmetic-second", "learnability-first", "fixed"),
         ("six tasks of reasoning-gym", "reasoning-gym", "difficulty-first", "fixed"),
     ],
     "against-static": [
@@ -138,6 +139,9 @@ SOONER = [  # the table of docs/results.md of how soon arms are as good as `fixe
     ("", "frontier-first", "best-static"),
     ("", "frontier-first", "self-trained-first"),
     ("", "frontier-first", "difficulty-first"),
+    ("sums of numbers", "arithmetic-second", "fixed"),
+    ("", "arithmetic-second", "coaching"),
+    ("", "arithmetic-second", "learnability-first"),
 ]
 SABOTEURS = {
     "`saboteur` behind guard, trial and rollback": "saboteur",

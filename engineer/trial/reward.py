@@ -77,7 +77,7 @@ def reward_proposals(
 
 
 def measure_return(rates: Sequence[float], stages: int) -> float | None:
-    """What the last `stages` stages gained beyond the mean of as many stages; None where there were not more.
+    """The gain of the last `stages` stages beyond the mean of as many; None where there were not more.
 
     rates: the share of valid answers after each stage so far.
     """
