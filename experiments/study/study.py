@@ -187,7 +187,18 @@ def plan_of(path: Path) -> Plan:
     if not start.lake:
         for planned in runs:
             _check_design(planned, trainee, path)
-    return Plan(spec, start, runs)
+    return Plan(spec, _choose_warmup(start, runs), runs)
+
+
+def _choose_warmup(start: RunSettings, runs: Sequence[Planned]) -> RunSettings:
+    """The settings of the warm-up of all runs: it teaches the engineer's part where an arm asks a policy of bytes.
+
+    The warm-up of a run teaches it where its own teacher is asked; that of a study has a teacher that no arm needs.
+    """
+    asked = [planned.settings for planned in runs if planned.settings.asks_checkpoint]
+    if start.lake or start.codec == "text" or start.asks_checkpoint or not asked:
+        return start
+    return msgspec.structs.replace(start, teacher=asked[0].teacher, teacher_options=asked[0].teacher_options)
 
 
 def prepare_start(plan: Plan, folder: StudyFolder) -> None:
