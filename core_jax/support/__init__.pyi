@@ -2,8 +2,10 @@ from .apportionment import assign_shares as assign_shares
 from .atomic_files import LOCKS as LOCKS
 from .atomic_files import is_locked as is_locked
 from .atomic_files import locked as locked
+from .atomic_files import name_errors as name_errors
 from .atomic_files import refuse_file as refuse_file
 from .atomic_files import rename as rename
+from .atomic_files import replace_file as replace_file
 from .atomic_files import replacing as replacing
 from .atomic_files import replacing_folder as replacing_folder
 from .atomic_files import write_atomically as write_atomically

@@ -30,11 +30,10 @@ def replacing(path: str | Path, writer: str = "", synchronized: bool = True) -> 
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{writer}part")
     try:
-        with _name_errors(path):
+        with name_errors(path):
             yield beside
             if synchronized:
-                _sync_path(beside)
-                rename(beside, path)
+                replace_file(beside, path)
             else:
                 os.replace(beside, path)
     finally:
@@ -52,7 +51,7 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
     shutil.rmtree(beside, ignore_errors=True)  # left by a run that was killed
     beside.mkdir(parents=True)
     try:
-        with _name_errors(path):
+        with name_errors(path):
             yield beside
             for inside in [*beside.rglob("*"), beside]:
                 _sync_path(inside)
@@ -62,7 +61,7 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _name_errors(path: Path) -> Iterator[None]:
+def name_errors(path: Path) -> Iterator[None]:
     """Names `path` in an OSError that names no file, and makes one of what libraries in Rust raise of the system."""
     try:
         yield
@@ -75,6 +74,12 @@ def _name_errors(path: Path) -> Iterator[None]:
             number = int(found[1])
             raise OSError(number, os.strerror(number), str(path)) from error
         raise
+
+
+def replace_file(beside: Path, path: Path) -> None:
+    """Renames a written file to `path`, and returns when both its content and its name are on the disk."""
+    _sync_path(beside)
+    rename(beside, path)
 
 
 def rename(path: Path, target: Path) -> None:

@@ -5,6 +5,7 @@ versions have none. A log of lines takes its place once it is complete, so that 
 """
 
 import errno
+import filecmp
 import hashlib
 import os
 import re
@@ -16,7 +17,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import listed, replacing
+from lakewright.core_jax.support import list_again, listed, name_errors, replace_file
 
 T = TypeVar("T", bound=msgspec.Struct)
 SEALED = re.compile(rb'(\{.*),"sha256":"([0-9a-f]{16})"\}\n?')
@@ -135,15 +136,27 @@ def _is_json(text: bytes, kind: Any = Any) -> bool:
 def line_log(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
     """Yields a function that adds a line; the log is at `path` once the block ends without an error.
 
-    One that a killed process left is removed first, so that the time of the folder is when this one was begun.
+    One that a killed process left is removed first, so that the time of the folder is when this one was begun. A log
+    that is the same as the one at `path` does not replace it: a training that is killed again and again while its logs
+    end has one log fewer to end each time.
     """
-    _part_file(path).unlink(missing_ok=True)
-    with listed(path), replacing(path) as beside, open(beside, "wb", buffering=0) as lines:
+    beside = _part_file(path)
+    beside.unlink(missing_ok=True)
+    beside.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with name_errors(path), open(beside, "wb", buffering=0) as lines:
 
-        def add(figures: dict[str, Any]) -> None:
-            lines.write(msgspec.json.encode(figures) + b"\n")
+            def add(figures: dict[str, Any]) -> None:
+                lines.write(msgspec.json.encode(figures) + b"\n")
 
-        yield add
+            yield add
+        if path.exists() and filecmp.cmp(beside, path, shallow=False):
+            list_again(path)
+        else:
+            with listed(path), name_errors(path):
+                replace_file(beside, path)
+    finally:
+        beside.unlink(missing_ok=True)
 
 
 def lines_so_far(path: Path) -> list[dict[str, Any]]:
@@ -153,5 +166,5 @@ def lines_so_far(path: Path) -> list[dict[str, Any]]:
 
 
 def _part_file(path: Path) -> Path:
-    """The path at which `replacing` writes the log while it grows."""
+    """The path at which the log is written while it grows."""
     return path.with_name(f".{path.name}.part")

@@ -13,7 +13,7 @@ import numpy as np
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
 from lakewright.core_jax.rows import Row, board_key, plan_of, read_all, write_rows
-from lakewright.core_jax.support import check_digest, convert, listed, write_atomically
+from lakewright.core_jax.support import check_digest, convert, list_again, listed, write_atomically
 from lakewright.core_jax.types import FAILURE_NAMES
 from lakewright.engineer.environment import Problem
 from lakewright.experiments.environments.lake import problem_of, row_of
@@ -105,9 +105,16 @@ class BoardAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def write_answers(path: Path, answers: Sequence[Any]) -> None:
-    """Writes a line for each problem, all or none: `BoardAnswers`, or what describes answers in text."""
+    """Writes a line for each problem, all or none: `BoardAnswers`, or what describes answers in text.
+
+    A file that holds these lines already is left alone, so that a run which is killed often writes only the next one.
+    """
+    lines = msgspec.json.Encoder().encode_lines(answers)
+    if path.exists() and path.read_bytes() == lines:
+        list_again(path)
+        return
     with listed(path):
-        write_atomically(path, msgspec.json.Encoder().encode_lines(answers))
+        write_atomically(path, lines)
 
 
 def read_answers(path: Path, row: Row, place: int) -> list[Answer]:
