@@ -173,7 +173,9 @@ def _draw_evidence(
         round=place,
         rounds=rounds,
         summary=_summarize_round(past[-1], lessons.rule, space) if past else "",
-        groups=[_draw_groups(cell, rng) for stratum, row in rows.items() for cell in _list_cells(stratum, row, space)],
+        groups=[
+            _draw_groups(cell, rng) for stratum, row in rows.items() for cell in list_trait_cells(stratum, row, space)
+        ],
         statistics={stratum: _draw_statistics(row, space, rng) for stratum, row in rows.items()},
         cases=[_draw_case(list(rows)[int(at)], space, rng) for at in rng.choice(len(rows), CASES)],
         refusals=["refused"] * int(rng.integers(1, 3)) if _draw_seldom(rng) else [],
@@ -227,8 +229,8 @@ def _summarize_round(past: Round, rule: Rule, space: DesignSpace) -> str:
     return " ".join(delta_tokens(rule.make_delta(evidence, past.design, space), space))
 
 
-def _list_cells(stratum: Stratum, row: Row, space: DesignSpace) -> list[Cell]:
-    """The cells of a stratum with and without each trait."""
+def list_trait_cells(stratum: Stratum, row: Row, space: DesignSpace) -> list[Cell]:
+    """The cells of a stratum with and without each trait. row: has the levels. space: that of the row."""
     ways = [(False, True) if knob.trait else (row[knob.name],) for knob in space.knobs]
     return [Cell(stratum, values) for values in itertools.product(*ways)]
 
