@@ -2,19 +2,16 @@
 
 import itertools
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.worth import Mix, estimate_worth
 from lakewright.engineer.environment import Environment
-from lakewright.engineer.guard import GuardSettings, project_delta
+from lakewright.engineer.guard import GivenBounds, GuardSettings, project_delta
 from lakewright.engineer.reading.forms import Answer, list_signs, make_steps, name_place
 from lakewright.engineer.reading.pairs import RULES, Pair
-from lakewright.engineer.space import DesignSpace
 
 RESAMPLES = 2000
 GUARD = GuardSettings()
@@ -113,18 +110,10 @@ def _measure_worths(pair: Pair, deltas: Sequence[Delta | None], environment: Env
     return (measure(one) + measure(exchange(two))) / 2, (measure(two) + measure(exchange(one))) / 2
 
 
-class _Roomy(NamedTuple):
-    """Bounds in which all problems can be drawn: what they are worth does not depend on it, and asking takes long."""
-
-    space: DesignSpace
-
-    def drawable(self, cell: Cell) -> bool:
-        """True."""
-        return True
-
-
 def _apply_delta(design: Design, delta: Delta | None, environment: Environment) -> Design:
-    return project_delta(design, delta, _Roomy(environment.space), GUARD).design if delta is not None else design
+    # As if all problems could be drawn: what they are worth does not depend on it, and asking takes long.
+    roomy = GivenBounds(environment.space, lambda cell: True)
+    return design if delta is None else project_delta(design, delta, roomy, GUARD).design
 
 
 def _calibrate(

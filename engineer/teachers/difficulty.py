@@ -1,23 +1,26 @@
 """Teachers that follow the difficulty model: Thompson-sampled, and in steps that a model of tokens can be taught."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from lakewright.core_jax.support import Natural, Share
-from lakewright.engineer.cells import Cell, Stratum
-from lakewright.engineer.delta import weigh_cells
-from lakewright.engineer.design import Delta, Design, Edit, Row
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import join_edits, weigh_cells
+from lakewright.engineer.design import Delta, Design, Row
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
 from lakewright.engineer.difficulty.model import value_of
 from lakewright.engineer.evidence.evidence import Evidence
-from lakewright.engineer.evidence.vocabulary import FRONTIER, TOO_EASY, TOO_HARD, vocabulary_of
+from lakewright.engineer.evidence.vocabulary import FRONTIER, TOO_EASY, TOO_HARD
 from lakewright.engineer.plugins import Power
-from lakewright.engineer.proposal import Proposal, Stateful, propose_delta, propose_nothing, propose_rows
+from lakewright.engineer.proposal import Proposal, Stateful, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers.controls import size_of
-from lakewright.engineer.teachers.rules import make_step_edit, strides_toward
+from lakewright.engineer.teachers.rules import RuleTeacher, make_step_edit, strides_toward
 
 
+@dataclass
 class DifficultyTeacher(Stateful):
     """q_c ~ h_c l_c^power r_c / s_c^length over the held-out cells c; h_c is the share of the held-out problems,
     l_c = p_c (1 - p_c), and s_c the size of the stratum: its number, or its rank from 1.
@@ -35,11 +38,10 @@ class DifficultyTeacher(Stateful):
     of q's.
     """
 
-    def __init__(self, power: Power = 1.0, mix: Share = 0.1, group: Natural = 0, length: Power = 0.0) -> None:
-        self.power = power
-        self.mix = mix
-        self.group = group
-        self.length = length
+    power: Power = 1.0
+    mix: Share = 0.1
+    group: Natural = 0
+    length: Power = 0.0
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The design of q. Without rollouts, no edits."""
@@ -72,7 +74,8 @@ class DifficultyTeacher(Stateful):
         return value_of(success, known.model.objective)
 
 
-class ForecastTeacher(Stateful):
+@dataclass
+class ForecastTeacher(RuleTeacher):
     """q_c ~ v_c^power r_c over the cells c whose forecast is stated in tokens (`DesignSpace.list_stated_cells`).
 
     v_c is p (1 - p), or 1 - p where the model's objective is the regret, p being the forecast's P(valid); r_c is the
@@ -81,42 +84,30 @@ class ForecastTeacher(Stateful):
     toward those of q, by two steps at most.
     """
 
-    def __init__(self, power: Power = 1.0) -> None:
-        self.power = power
-
-    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
-        """The delta of the rule. Deterministic."""
-        return propose_delta(self.make_delta(evidence, design, space))
+    power: Power = 1.0
 
     def make_delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
-        """An edit for each stratum that is to change.
+        """As `RuleTeacher.make_delta`.
 
-        None where the forecast lacks a stratum or rests on nothing, or where no problem is worth anything.
+        No edit where the forecast lacks a stratum or rests on nothing, or where no problem is worth anything.
         """
         known = evidence.forecast
         success = _list_told(known, design, space) if known else {}
         if known is None or not known.model.groups or {cell.stratum for cell in success} != design.strata.keys():
             return Delta({})
-        best = {
-            cell: max(p, *(success.get(other, 0.0) for other in space.siblings(cell)), 0.0)
-            for cell, p in success.items()
-        }
-        weights = {
-            cell: self._estimate_value(known, p) * best[cell] ** known.model.reach for cell, p in success.items()
-        }
+        objective, reach = known.model.objective, known.model.reach
+        best, weights = {}, {}
+        for cell, p in success.items():
+            best[cell] = max(p, *(success.get(other, 0.0) for other in space.siblings(cell)), 0.0)
+            weights[cell] = value_of(p, objective) ** self.power * best[cell] ** reach
         if not any(weights.values()):
             return Delta({})
-        edits: dict[Stratum, Edit] = {}
+        edits = {}
         for stratum, goal in weigh_cells(weights, design, space).items():
             row = design.strata[stratum]
-            reason = _choose_reason(row, goal, max(p for at, p in best.items() if at.stratum == stratum), space)
-            sentence = vocabulary_of(space).reasons[reason]
-            if edit := make_step_edit(stratum, row, strides_toward(row, goal, space), sentence, space):
-                edits[stratum] = edit
-        return Delta(edits)
-
-    def _estimate_value(self, known: Forecast, success: float) -> float:
-        return value_of(success, known.model.objective) ** self.power
+            token = _choose_reason(row, goal, max(p for at, p in best.items() if at.stratum == stratum), space)
+            edits[stratum] = make_step_edit(stratum, row, strides_toward(row, goal, space), token, space)
+        return join_edits(edits)
 
 
 def _list_told(known: Forecast, design: Design, space: DesignSpace) -> dict[Cell, float]:

@@ -1,12 +1,14 @@
 """Rules on the outcomes: thresholds, and data in proportion to what problems are worth; and edits in whole steps."""
 
+import abc
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Self, TypeVar
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Knob, Stratum
-from lakewright.engineer.delta import make_edit
+from lakewright.engineer.delta import join_edits, make_edit
 from lakewright.engineer.design import Delta, Design, Edit, Row
 from lakewright.engineer.difficulty.model import Objective, value_of
 from lakewright.engineer.evidence.evidence import Evidence
@@ -18,13 +20,29 @@ from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally
 
 
-class RulesTeacher(Stateful):
+class RuleTeacher(Stateful, abc.ABC):
+    """A teacher whose delta is a rule of what the evidence shows."""
+
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """The delta of the rule. Deterministic."""
+        return propose_delta(self.make_delta(evidence, design, space))
+
+    @abc.abstractmethod
+    def make_delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
+        """An edit for each stratum of `design` that the evidence is about and that is to change."""
+
+
+@dataclass
+class RulesTeacher(RuleTeacher):
     """Per stratum, by the valid rate v (reasoning-gym's coaching rule, with the paper's advice on data):
 
     v > harder_above: harder, and a bit less data. v < easier_below: easier, and less data, as it gives no signal.
     Between them, at the frontier: more data. Knobs move two steps where v is nearer to 1 (or 0) than to the threshold;
     knobs of unknown direction stay, and so does a stratum without outcomes.
     """
+
+    easier_below: Share = 0.3
+    harder_above: Share = 0.7
 
     @classmethod
     def for_objective(cls, objective: Objective) -> Self:
@@ -35,29 +53,16 @@ class RulesTeacher(Stateful):
         """
         return cls() if objective == "learnability" else cls(easier_below=0.1, harder_above=0.4)
 
-    def __init__(self, easier_below: Share = 0.3, harder_above: Share = 0.7) -> None:
-        if easier_below > harder_above:
-            raise InputError(
-                f"teacher_options: easier_below is {easier_below:g}, more than harder_above {harder_above:g}; "
-                "choose less"
-            )
-        self.easier_below = easier_below
-        self.harder_above = harder_above
-
-    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
-        """The delta of the rule. Deterministic."""
-        return propose_delta(self.make_delta(evidence, design, space))
+    def __post_init__(self) -> None:
+        check_order("easier_below", self.easier_below, "harder_above", self.harder_above)
 
     def make_delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
-        """An edit for each stratum of `design` that the evidence is about."""
-        edits: dict[Stratum, Edit] = {}
+        """As `RuleTeacher.make_delta`."""
+        edits = {}
         for stratum, tally in list_outcomes(evidence, design, space).items():
             strides, token = self.choose_strides(tally, space)
-            if edit := make_step_edit(
-                stratum, design.strata[stratum], strides, vocabulary_of(space).reasons[token], space
-            ):
-                edits[stratum] = edit
-        return Delta(edits)
+            edits[stratum] = make_step_edit(stratum, design.strata[stratum], strides, token, space)
+        return join_edits(edits)
 
     def choose_strides(self, tally: Tally, space: DesignSpace) -> tuple[dict[str, int], str]:
         """By how many steps each column of a stratum is to move, and the token of the reason."""
@@ -70,6 +75,12 @@ class RulesTeacher(Stateful):
             strides = {knob.name: -stride * knob.harder for knob in space.knobs}
             return {share: -1, **strides}, _choose_failure(tally, space)
         return {share: 1}, FRONTIER
+
+
+def check_order(less: str, low: float, more: str, high: float) -> None:
+    """Raises InputError where the option `less`, which is `low`, is above the option `more`, which is `high`."""
+    if low > high:
+        raise InputError(f"teacher_options: {less} is {low:g}, more than {more} {high:g}; choose less")
 
 
 def list_outcomes(evidence: Evidence, design: Design, space: DesignSpace) -> dict[Stratum, Tally]:
@@ -98,15 +109,13 @@ def can_step(stratum: Stratum, row: Row, column: Knob, stride: int, space: Desig
     return low - 1e-9 <= row[column.name] + stride * column.step <= high + 1e-9
 
 
-def make_step_edit(
-    stratum: Stratum, row: Row, strides: Mapping[str, int], reason: str, space: DesignSpace
-) -> Edit | None:
-    """The edit of a stratum by some steps a column, without those that do not fit; None if nothing is left.
+def make_step_edit(stratum: Stratum, row: Row, strides: Mapping[str, int], token: str, space: DesignSpace) -> Edit:
+    """The edit of a stratum by some steps a column, without those that do not fit.
 
     Args:
         stratum, row: which, and its values.
         strides: steps by column.
-        reason: of the edit.
+        token: of the reason.
         space: that of the row.
     """
     changes = {
@@ -114,7 +123,7 @@ def make_step_edit(
         for column in space.columns
         if column.name in strides and can_step(stratum, row, column, strides[column.name], space)
     }
-    return make_edit(space, reason, changes) if any(changes.values()) else None
+    return make_edit(space, vocabulary_of(space).reasons[token], changes)
 
 
 def strides_toward(row: Row, goal: Row, space: DesignSpace) -> dict[str, int]:
@@ -126,7 +135,8 @@ def strides_toward(row: Row, goal: Row, space: DesignSpace) -> dict[str, int]:
 Kind = TypeVar("Kind", bool, int | str)
 
 
-class ProportionalTeacher(Stateful):
+@dataclass
+class ProportionalTeacher(RuleTeacher):
     """Data d_s ~ w_s^power over the strata s, as Prioritized Level Replay does with levels (arXiv 2010.03934).
 
     With v the valid rate of a stratum, w = v (1 - v), or 1 - v where the objective is the regret. The problems of a
@@ -135,30 +145,22 @@ class ProportionalTeacher(Stateful):
     as the threshold rule moves them that seeks the same objective. A stratum without outcomes stays.
     """
 
-    def __init__(self, objective: Objective = "learnability", power: Power = 1.0) -> None:
-        self.objective: Objective = objective
-        self.power = power
-        self.rules = RulesTeacher.for_objective(objective)
-
-    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
-        """The delta of the rule. Deterministic."""
-        return propose_delta(self.make_delta(evidence, design, space))
+    objective: Objective = "learnability"
+    power: Power = 1.0
 
     def make_delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
-        """An edit for each stratum of `design` that the evidence is about and that is to change."""
+        """As `RuleTeacher.make_delta`."""
+        rules, edits = RulesTeacher.for_objective(self.objective), {}
         seen = list_outcomes(evidence, design, space)
         data = sum(design.strata[stratum][space.share.name] for stratum in seen)
-        edits: dict[Stratum, Edit] = {}
         for stratum, share in self._divide_data({one: tally.valid_rate for one, tally in seen.items()}).items():
-            row, (strides, token) = design.strata[stratum], self.rules.choose_strides(seen[stratum], space)
+            row, (strides, token) = design.strata[stratum], rules.choose_strides(seen[stratum], space)
             traits = [space.knobs[place] for place in space.traits]
             goal = {**row, space.share.name: data * share}
             goal |= {knob.name: self._trait_share(seen[stratum], knob, row[knob.name]) for knob in traits}
             levels = {space.knobs[place].name: strides.get(space.knobs[place].name, 0) for place in space.levels}
-            reason = vocabulary_of(space).reasons[token]
-            if edit := make_step_edit(stratum, row, strides_toward(row, goal, space) | levels, reason, space):
-                edits[stratum] = edit
-        return Delta(edits)
+            edits[stratum] = make_step_edit(stratum, row, strides_toward(row, goal, space) | levels, token, space)
+        return join_edits(edits)
 
     def _trait_share(self, tally: Tally, knob: Knob, now: float) -> float:
         rates = _rates_by_trait(tally, knob)

@@ -13,7 +13,7 @@ from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import encode_delta, read_answer
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.environment import Environment, Problem
-from lakewright.engineer.guard import GuardSettings, project_delta
+from lakewright.engineer.guard import GivenBounds, GuardSettings, project_delta
 from lakewright.engineer.space import DesignSpace, check_design
 from lakewright.engineer.testing.isolation import CallError, Calls
 from lakewright.engineer.testing.report import Fault, Report
@@ -47,11 +47,7 @@ class Properties:
         self.cells_at_bounds = set(self.listed)
         self.problems: dict[Draw, Problem] = {}
         self.took: dict[Draw, float] = {}
-        self.bounds = _Drawable(self.space, self._is_known_drawable)
-
-    def try_cells(self, until: float) -> Fault | None:
-        """Problems of every stratum come at every bound and bin."""
-        return self.judge_cells(self.draw_cells(self.listed, until))
+        self.bounds = GivenBounds(self.space, self._is_known_drawable)
 
     def draw_cells(self, some: Sequence[Cell], until: float) -> Fault | None:
         """Problems come of some of the cells at bounds and bins."""
@@ -301,7 +297,7 @@ class Properties:
         return chosen[:40]
 
     def in_order(self) -> list[tuple[Callable[[float], Fault | None], float]]:
-        """The properties after `try_cells`, each with the part of the time by which it ends."""
+        """The properties after `draw_cells`, each with the part of the time by which it ends."""
         return [
             (self.try_between, 0.15),
             (self.draw_mixed_cells, 0.2),
@@ -319,13 +315,6 @@ def find_given(environment: Environment) -> dict[str, float]:
     """The values of the givens: those of the design that the environment begins with, else the middle ones."""
     start = getattr(environment, "start", None)
     return dict(start().given) if start else {given.name: given.middle for given in environment.space.givens}
-
-
-class _Drawable:
-    """The bounds of an environment, for the guard."""
-
-    def __init__(self, space: DesignSpace, drawable: Callable[[Cell], bool]) -> None:
-        self.space, self.drawable = space, drawable
 
 
 def _check_round_trips(design: Design, delta: Delta, space: DesignSpace) -> None:
