@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import convert
+from lakewright.core_jax.support import convert, first_repeated
 from lakewright.engineer.cells import (
     DECIMALS,
     SHARE,
@@ -121,6 +121,10 @@ class DesignSpace:
     def limits(self, stratum: Stratum, knob: Knob) -> tuple[float, float]:
         """The range of a knob in a stratum; of the share 0 to 1."""
         return self._limits.get(stratum, {}).get(knob.name, (knob.low, knob.high))
+
+    def reachable(self, stratum: Stratum, knob: Knob) -> tuple[float, float]:
+        """The range of a knob for proposals; of a trait 0 to 1, as the guard decides what can be drawn."""
+        return (0.0, 1.0) if knob.trait else self.limits(stratum, knob)
 
     def scale(self, stratum: Stratum) -> float:
         """The place of a stratum on a smooth axis, about -1 to 1."""
@@ -335,8 +339,7 @@ def _check_strata(strata: Sequence[Stratum]) -> None:
             raise InputError(
                 f"space: stratum {stratum!r:.60} is not a name; use letters, digits, ._:/+- or a whole number itself"
             )
-    if len(set(strata)) < len(strata):
-        twice = next(stratum for stratum in strata if strata.count(stratum) > 1)
+    if (twice := first_repeated(strata)) is not None:
         raise InputError(f"space: stratum {twice!r:.60} appears twice; name each once")
 
 

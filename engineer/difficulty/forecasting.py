@@ -1,5 +1,6 @@
 """The forecast of a stage: the fitted model, its predictions for a grid of cells, and its calibration."""
 
+import math
 from collections.abc import Sequence
 
 import msgspec
@@ -46,21 +47,13 @@ def measure_calibration(
         drawn: outcomes since.
         space: that of the cells.
     """
-    if not drawn:
-        return None
-    predicted = model.predict([seen.cell for seen in drawn], space).mean
-    groups = np.array([seen.groups for seen in drawn])
-    observed = np.array([seen.success for seen in drawn]) / groups
-    places = _find_tenth(predicted)
-    bins = []
-    for place in np.unique(places):
-        mine = places == place
-        expected, seen = (float(np.average(values[mine], weights=groups[mine])) for values in (predicted, observed))
-        bins.append(Bin(expected, seen, int(groups[mine].sum())))
-    brier, baseline = (
-        float(np.average((values - observed) ** 2, weights=groups)) for values in (predicted, np.array(constant))
-    )
-    return Calibration(brier, baseline, int(groups.sum()), bins)
+    predicted = model.predict([seen.cell for seen in drawn], space).mean.tolist()
+    found = []
+    for p, seen in zip(predicted, drawn, strict=True):
+        observed = seen.success / seen.groups
+        point = Bin(p, observed, seen.groups)
+        found.append(Calibration((p - observed) ** 2, (constant - observed) ** 2, seen.groups, [point]))
+    return pool_calibrations(found)
 
 
 def pool_calibrations(found: Sequence[Calibration]) -> Calibration | None:
@@ -71,7 +64,7 @@ def pool_calibrations(found: Sequence[Calibration]) -> Calibration | None:
     brier, baseline = (sum(getattr(one, name) * one.groups for one in found) / groups for name in ("brier", "baseline"))
     tenths: dict[int, list[Bin]] = {}
     for part in (part for one in found for part in one.reliability):
-        tenths.setdefault(int(_find_tenth(part.predicted)), []).append(part)
+        tenths.setdefault(_find_tenth(part.predicted), []).append(part)
     return Calibration(brier, baseline, groups, [_pool_bins(tenths[place]) for place in sorted(tenths)])
 
 
@@ -83,8 +76,8 @@ def _pool_bins(parts: Sequence[Bin]) -> Bin:
     return Bin(predicted, observed, groups)
 
 
-def _find_tenth(predicted: np.ndarray | float) -> np.ndarray:
-    return np.minimum(np.floor(np.multiply(predicted, BINS)), BINS - 1)
+def _find_tenth(predicted: float) -> int:
+    return min(math.floor(predicted * BINS), BINS - 1)
 
 
 class HeldOutCell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

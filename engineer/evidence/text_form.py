@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 
-from lakewright.engineer.cells import Stratum, Value
+from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.delta import make_printable, summarize_delta
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.forecasting import Forecast
@@ -109,18 +109,18 @@ def _write_rates(seen: Tally, space: DesignSpace) -> str:
 def _write_rollouts(found: CellGroups, space: DesignSpace) -> str:
     seen = found.groups
     return (
-        f"{_write_cell(found.cell.stratum, found.cell.values, space)}: {seen.groups} {space.words.problems}, "
+        f"{_write_cell(found.cell, space)}: {seen.groups} {space.words.problems}, "
         f"valid {seen.success:.2f}, groups with a signal {seen.informative_share:.2f}, "
         f"mean reward {seen.reward:.2f}, mean p(1-p) {seen.learnability:.3f}"
     )
 
 
-def _write_cell(stratum: Stratum, values: tuple[Value, ...], space: DesignSpace) -> str:
+def _write_cell(cell: Cell, space: DesignSpace) -> str:
     parts = [
         space.words.trait(knob, bool(value)) if knob.trait else f"{knob.name} {_write_number(value)}"
-        for knob, value in zip(space.knobs, values, strict=True)
+        for knob, value in zip(space.knobs, cell.values, strict=True)
     ]
-    return ", ".join([space.words.label(stratum), *parts])
+    return ", ".join([space.words.label(cell.stratum), *parts])
 
 
 def _write_forecast(forecast: Forecast, space: DesignSpace) -> Iterator[str]:

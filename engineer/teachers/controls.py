@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.support import HoleRatio, Share
-from lakewright.engineer.cells import Knob, Stratum
+from lakewright.engineer.cells import Stratum
 from lakewright.engineer.delta import make_edit
 from lakewright.engineer.design import Delta, Design, Edit, Row
 from lakewright.engineer.evidence.evidence import Evidence
@@ -59,11 +59,9 @@ class StaticTeacher(Stateful):
         """The delta to the static design. Deterministic."""
         rows = {}
         for stratum in design.strata:
-            row: Row = {space.share.name: float(size_of(stratum, space)) ** self.tilt}
-            for knob in space.knobs:
-                low, high = space.limits(stratum, knob)
-                row[knob.name] = self.values.get(knob.name, (low + high) / 2)
-            rows[stratum] = row
+            middles = {knob.name: sum(space.limits(stratum, knob)) / 2 for knob in space.knobs}
+            chosen = {name: self.values.get(name, middle) for name, middle in middles.items()}
+            rows[stratum] = {space.share.name: float(size_of(stratum, space)) ** self.tilt, **chosen}
         return propose_rows(design, normalize_rows(rows, space), f"the static {space.words.design}", space)
 
 
@@ -89,16 +87,10 @@ class DomainRandomisationTeacher(Stateful):
         shares = rng.dirichlet([1.0] * len(design.strata)).tolist()
         rows: dict[Stratum, Row] = {}
         for stratum, share in zip(space.sort_strata(design.strata), shares, strict=True):
-            rows[stratum] = {space.share.name: share}
-            for knob in space.knobs:
-                rows[stratum][knob.name] = float(rng.uniform(*_find_range(stratum, knob, space)))
+            values = {knob.name: float(rng.uniform(*space.reachable(stratum, knob))) for knob in space.knobs}
+            rows[stratum] = {space.share.name: share, **values}
         ordered = {stratum: rows[stratum] for stratum in design.strata}
         return propose_rows(design, normalize_rows(ordered, space), "drawn uniformly from the box", space)
-
-
-def _find_range(stratum: Stratum, knob: Knob, space: DesignSpace) -> tuple[float, float]:
-    """The range of a knob; of a trait all shares, as the guard knows which are legal."""
-    return (0.0, 1.0) if knob.trait else space.limits(stratum, knob)
 
 
 class RandomTeacher(Stateful):

@@ -102,10 +102,8 @@ def can_step(stratum: Stratum, row: Row, column: Knob, stride: int, space: Desig
         stratum, row: which, and its values.
         column, stride: what moves, by how many steps.
         space: that of the row.
-
-    The range of a trait is 0 to 1: which problems can be drawn is the guard's decision.
     """
-    low, high = (0.0, 1.0) if column.trait else space.limits(stratum, column)
+    low, high = space.reachable(stratum, column)
     return low - 1e-9 <= row[column.name] + stride * column.step <= high + 1e-9
 
 

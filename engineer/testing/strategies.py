@@ -5,6 +5,8 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
+import numpy as np
+
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import DECIMALS, Cell, Given, Knob, Stratum
 from lakewright.engineer.delta import MAX_REASON, make_edit
@@ -24,13 +26,9 @@ TEXT = st.characters(exclude_categories=["Cs"])
 ODD_ANSWERS = ("", "0", "1", "-1", "yes", "A", " ", "\n", "\0", "é", "1e999", "nan", "[]", "{}", "9" * 999)
 
 
-def spaces() -> SearchStrategy[DesignSpace]:
-    """Spaces of one to four strata and one to three knobs: levels, whole ones and traits, with limits and givens."""
-    return _draw_space()
-
-
 @st.composite
-def _draw_space(draw: DrawFn) -> DesignSpace:
+def spaces(draw: DrawFn) -> DesignSpace:
+    """Spaces of one to four strata and one to three knobs: levels, whole ones and traits, with limits and givens."""
     number = draw(st.integers(1, 4))
     strata: list[Stratum] = (
         list(range(2, 2 + number)) if draw(st.booleans()) else [f"s{rank}" for rank in range(number)]
@@ -94,14 +92,10 @@ def list_cells(space: DesignSpace) -> list[Cell]:
         for knob in space.knobs:
             low, high = space.limits(stratum, knob)
             ways.append([False, True] if knob.trait else sorted({low, high, *knob.list_centres(low, high, knob.bins)}))
-        found += [
-            (sum(places), rank, _pick_cell(stratum, ways, places)) for places in _list_places(list(map(len, ways)))
-        ]
+        for places in _list_places(list(map(len, ways))):
+            values = tuple(way[place] for way, place in zip(ways, places, strict=True))
+            found.append((sum(places), rank, Cell(stratum, values)))
     return [cell for _, _, cell in sorted(found, key=lambda item: item[:2]) if space.allows(cell)]
-
-
-def _pick_cell(stratum: Stratum, ways: list[list[float]], places: tuple[int, ...]) -> Cell:
-    return Cell(stratum, tuple(way[place] for way, place in zip(ways, places, strict=True)))
 
 
 def _list_places(lengths: list[int]) -> list[tuple[int, ...]]:
@@ -127,7 +121,7 @@ def _draw_design(
     for cell in draw(st.lists(chosen, min_size=1, max_size=4, unique_by=lambda cell: cell.stratum)):
         row: Row = {space.share.name: draw(st.integers(1, 9))}
         for knob, value in zip(space.knobs, cell.values, strict=True):
-            row[knob.name] = _clip_value(float(value), *space.limits(cell.stratum, knob)) if knob.trait else value
+            row[knob.name] = float(np.clip(value, *space.limits(cell.stratum, knob))) if knob.trait else value
         mixed = dict(row)
         for knob in space.knobs:
             if knob.trait:
@@ -135,10 +129,6 @@ def _draw_design(
         rows[cell.stratum] = mixed if bounds is None or can_draw(cell.stratum, mixed, bounds) else row
     known = {one.name: one.middle for one in space.givens} | given
     return normalize_design(Design(rows, given=known), space)
-
-
-def _clip_value(value: float, low: float, high: float) -> float:
-    return min(max(value, low), high)
 
 
 def deltas(space: DesignSpace, design: Design | None = None) -> SearchStrategy[Delta]:
