@@ -5,7 +5,7 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert, first_repeated
@@ -147,7 +147,7 @@ class DesignSpace:
                 knob.check_value(value, self.limits(stratum, knob), f"cell: {knob.name}")
         if wrong := [value for value in given if not isinstance(value, int | float)]:
             raise InputError(f"cell: given is {wrong[0]!r:.20}; give numbers")
-        return self.name_cell(Cell(stratum, tuple(knob.convert_value(values[knob.name]) for knob in self.knobs), given))
+        return self.name_cell(Cell(stratum, tuple(values[name] for name in names), given))
 
     def name_cell(self, cell: Cell) -> Cell:
         """The cell with values that are read by name and are of the types of their knobs."""
@@ -161,21 +161,18 @@ class DesignSpace:
         return cell._replace(given=tuple(design.given[given.name] for given in self.givens))
 
     def cells(self, design: "Design") -> dict[Cell, float]:
-        """The share of each cell that a design draws from; traits split a stratum, by the products of their shares."""
+        """The share of each cell that a design draws from; traits split a stratum, by the products of their shares.
+
+        Of a stratum, problems that have a trait come first.
+        """
         found: dict[Cell, float] = {}
         for stratum, row in design.strata.items():
-            for values, share in self._values_of(row):
-                found[Cell(stratum, values)] = row[self.share.name] * share
+            values = [(knob, row[knob.name]) for knob in self.knobs]
+            ways = [[(True, value), (False, 1 - value)] if knob.trait else [(value, 1.0)] for knob, value in values]
+            for way in itertools.product(*ways):
+                share = row[self.share.name] * math.prod(share for _, share in way)
+                found[Cell(stratum, tuple(value for value, _ in way))] = share
         return {cell: share for cell, share in found.items() if share > 0}
-
-    def _values_of(self, row: Mapping[str, float]) -> Iterator[tuple[tuple[Value, ...], float]]:
-        """The values of the cells of a stratum and their shares of it; problems that have a trait come first."""
-        ways = []
-        for knob in self.knobs:
-            value = row[knob.name]
-            ways.append([(True, value), (False, 1 - value)] if knob.trait else [(value, 1.0)])
-        for way in itertools.product(*ways):
-            yield tuple(value for value, _ in way), math.prod(share for _, share in way)
 
     def grid(self, strata: Iterable[Stratum]) -> list[Cell]:
         """The cells of some strata in which bandits count: of each level the centre of a bin, with and without traits.
@@ -266,17 +263,12 @@ class DesignSpace:
             if math.prod(map(len, ways)) <= MOST_CELLS:
                 found += [Cell(stratum, values) for values in itertools.product(*ways)]
             else:
-                found += self._one_at_a_time(stratum, design.strata[stratum], ways)
+                row = design.strata[stratum]
+                usual = tuple(row[knob.name] >= 0.5 if knob.trait else row[knob.name] for knob in self.knobs)
+                changes = ((place, value) for place, way in enumerate(ways) for value in way)
+                single = ((*usual[:place], value, *usual[place + 1 :]) for place, value in changes)
+                found += dict.fromkeys(Cell(stratum, values) for values in single)
         return found
-
-    def _one_at_a_time(self, stratum: Stratum, row: Mapping[str, float], ways: Sequence[list[Value]]) -> list[Cell]:
-        usual = tuple(row[knob.name] >= 0.5 if knob.trait else row[knob.name] for knob in self.knobs)
-        cells = [
-            Cell(stratum, (*usual[:place], value, *usual[place + 1 :]))
-            for place, way in enumerate(ways)
-            for value in way
-        ]
-        return list(dict.fromkeys(cells))
 
     def list_stated_cells(self, stratum: Stratum, cells: Iterable[Cell]) -> list[Cell]:
         """The cells of a stratum whose forecast the tokens state: all combinations of `told` of the levels and traits.
@@ -304,11 +296,8 @@ class DesignSpace:
         """Equal shares, and the middle of the range of every knob."""
         rows = {}
         for stratum in self.strata:
-            row = {self.share.name: 1 / len(self.strata)}
-            for knob in self.knobs:
-                low, high = self.limits(stratum, knob)
-                row[knob.name] = knob.round_value((low + high) / 2)
-            rows[stratum] = row
+            middles = {knob.name: knob.round_value(sum(self.limits(stratum, knob)) / 2) for knob in self.knobs}
+            rows[stratum] = {self.share.name: 1 / len(self.strata), **middles}
         return self.design(rows, **given)
 
     def signature(self) -> str:

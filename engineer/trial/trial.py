@@ -1,6 +1,7 @@
 """The trial: a policy is rolled out on a few problems of proposed designs and of the current one, before training."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import msgspec
@@ -46,6 +47,7 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"tried, and not trained on, as it gives less signal: {scores}{sure}"
 
 
+@dataclass
 class TrialWork:
     """The cells rolled out so far, shared by all designs, and what that cost.
 
@@ -57,18 +59,14 @@ class TrialWork:
         seed: of the problems.
     """
 
-    def __init__(
-        self,
-        environment: Environment,
-        roll_out: RollOut,
-        settings: TrialSettings,
-        objective: Objective,
-        seed: int,
-    ) -> None:
-        self.environment, self.settings, self.objective, self.seed = environment, settings, objective, seed
-        self._roll_out = roll_out
-        self.cells: dict[Cell, CellTrial] = {}
-        self.tokens = self.turns = 0
+    environment: Environment
+    roll_out: RollOut
+    settings: TrialSettings
+    objective: Objective
+    seed: int
+    cells: dict[Cell, CellTrial] = field(default_factory=dict, init=False)
+    tokens: int = field(default=0, init=False)
+    turns: int = field(default=0, init=False)
 
     @property
     def signals(self) -> dict[Cell, Signal]:
@@ -91,7 +89,7 @@ class TrialWork:
             cell: self.environment.draw_cell(cell, count, self.seed, first=len(known[cell]))
             for cell, count in lacking.items()
         }
-        groups, tokens = self._roll_out(
+        groups, tokens = self.roll_out(
             [problem for part in drawn.values() for problem in part], self.settings.samples, self.turns
         )
         self.turns += 1
