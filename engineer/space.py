@@ -154,23 +154,20 @@ class DesignSpace:
         values = tuple(knob.convert_value(value) for knob, value in zip(self.knobs, cell.values, strict=True))
         return self._named(cell.stratum, values, cell.given)
 
-    def complete_cell(self, cell: Cell, design: "Design") -> Cell:
+    def complete_cell(self, cell: Cell, design: Design) -> Cell:
         """The cell with the givens of a design, where it has none of its own."""
         if cell.given or not self.givens:
             return cell
         return cell._replace(given=tuple(design.given[given.name] for given in self.givens))
 
-    def cells(self, design: "Design") -> dict[Cell, float]:
-        """The share of each cell that a design draws from; traits split a stratum, by the products of their shares.
-
-        Of a stratum, problems that have a trait come first.
-        """
+    def cells(self, design: Design) -> dict[Cell, float]:
+        """The share of each cell that a design draws from; traits split a stratum, by the products of their shares."""
         found: dict[Cell, float] = {}
         for stratum, row in design.strata.items():
             values = [(knob, row[knob.name]) for knob in self.knobs]
-            ways = [[(True, value), (False, 1 - value)] if knob.trait else [(value, 1.0)] for knob, value in values]
-            for way in itertools.product(*ways):
-                share = row[self.share.name] * math.prod(share for _, share in way)
+            ways = ([(True, value), (False, 1 - value)] if knob.trait else [(value, 1.0)] for knob, value in values)
+            for way in itertools.product(*ways):  # problems that have a trait come first
+                share = row[self.share.name] * math.prod(part for _, part in way)
                 found[Cell(stratum, tuple(value for value, _ in way))] = share
         return {cell: share for cell, share in found.items() if share > 0}
 
@@ -181,23 +178,26 @@ class DesignSpace:
         """
         chosen = self.sort_strata(strata)
         bins = self._choose_bins(chosen)
-        ways = ((stratum, [self._list_bin_values(stratum, knob, bins) for knob in self.knobs]) for stratum in chosen)
+        ways = ((stratum, self._list_binned_values(stratum, bins)) for stratum in chosen)
         return [Cell(stratum, values) for stratum, way in ways for values in itertools.product(*way)]
 
     def _choose_bins(self, strata: Sequence[Stratum]) -> int:
         """The largest number of bins of a level such that the grid of some strata has at most MOST_BINNED cells."""
         for bins in range(max((knob.bins for knob in self.knobs), default=1), 1, -1):
-            sizes = (
-                math.prod(len(self._list_bin_values(stratum, knob, bins)) for knob in self.knobs) for stratum in strata
-            )
-            if sum(sizes) <= MOST_BINNED:
+            ways = (self._list_binned_values(stratum, bins) for stratum in strata)
+            if sum(math.prod(map(len, way)) for way in ways) <= MOST_BINNED:
                 return bins
         return 1
 
-    def _list_bin_values(self, stratum: Stratum, knob: Knob, bins: int) -> list[Value]:
-        if knob.trait:
-            return self._trait_values(stratum, knob)
-        return knob.list_centres(*self.limits(stratum, knob), min(bins, knob.bins))
+    def _list_binned_values(self, stratum: Stratum, bins: int) -> list[list[Value]]:
+        return self._list_values(stratum, lambda knob, low, high: knob.list_centres(low, high, min(bins, knob.bins)))
+
+    def _list_values(self, stratum: Stratum, choose: Callable[[Knob, float, float], list[Value]]) -> list[list[Value]]:
+        """The values that each knob may have: of a trait those that are allowed, of a level those that are chosen."""
+        return [
+            self._trait_values(stratum, knob) if knob.trait else choose(knob, *self.limits(stratum, knob))
+            for knob in self.knobs
+        ]
 
     def _trait_values(self, stratum: Stratum, knob: Knob) -> list[Value]:
         low, high = self.limits(stratum, knob)
@@ -210,10 +210,9 @@ class DesignSpace:
 
     def bin_cell(self, cell: Cell, strata: Iterable[Stratum]) -> Cell:
         """The cell of the grid of `strata` that holds a cell: of each level the bin of its value."""
-        bins = self._choose_bins(self.sort_strata(strata))
+        ways = self._list_binned_values(cell.stratum, self._choose_bins(self.sort_strata(strata)))
         values = []
-        for knob, value in zip(self.knobs, cell.values, strict=True):
-            centres = self._list_bin_values(cell.stratum, knob, bins)
+        for knob, value, centres in zip(self.knobs, cell.values, ways, strict=True):
             low, high = self.limits(cell.stratum, knob)
             width = (high - low) / len(centres)
             if knob.trait:
@@ -248,7 +247,7 @@ class DesignSpace:
             parts.append(ordered.index(cell.stratum) / (len(ordered) - 1))
         return sum(parts) / len(parts) if parts else 0.5
 
-    def forecast_cells(self, design: "Design") -> list[Cell]:
+    def forecast_cells(self, design: Design) -> list[Cell]:
         """The cells of which the difficulty model gives a forecast, by rank of the design's strata.
 
         All combinations of the `points` of the levels with and without traits; where a stratum has more than MOST_CELLS
@@ -256,19 +255,17 @@ class DesignSpace:
         """
         found = []
         for stratum in self.sort_strata(design.strata):
-            ways = [
-                self._trait_values(stratum, knob) if knob.trait else knob.list_points(*self.limits(stratum, knob))
-                for knob in self.knobs
-            ]
+            ways = self._list_values(stratum, Knob.list_points)
             if math.prod(map(len, ways)) <= MOST_CELLS:
                 found += [Cell(stratum, values) for values in itertools.product(*ways)]
             else:
-                row = design.strata[stratum]
-                usual = tuple(row[knob.name] >= 0.5 if knob.trait else row[knob.name] for knob in self.knobs)
-                changes = ((place, value) for place, way in enumerate(ways) for value in way)
-                single = ((*usual[:place], value, *usual[place + 1 :]) for place, value in changes)
-                found += dict.fromkeys(Cell(stratum, values) for values in single)
+                found += self._one_at_a_time(stratum, design.strata[stratum], ways)
         return found
+
+    def _one_at_a_time(self, stratum: Stratum, row: Mapping[str, float], ways: Sequence[list[Value]]) -> list[Cell]:
+        usual = tuple(row[knob.name] >= 0.5 if knob.trait else row[knob.name] for knob in self.knobs)
+        values = [(*usual[:place], value, *usual[place + 1 :]) for place, way in enumerate(ways) for value in way]
+        return [Cell(stratum, way) for way in dict.fromkeys(values)]
 
     def list_stated_cells(self, stratum: Stratum, cells: Iterable[Cell]) -> list[Cell]:
         """The cells of a stratum whose forecast the tokens state: all combinations of `told` of the levels and traits.
@@ -281,7 +278,7 @@ class DesignSpace:
         mine = (cell for cell in cells if cell.stratum == stratum)
         return sorted(cell for cell in mine if all(value in way for value, way in zip(cell.values, ways, strict=True)))
 
-    def design(self, rows: Mapping[Stratum, Mapping[str, float]], **given: float) -> "Design":
+    def design(self, rows: Mapping[Stratum, Mapping[str, float]], **given: float) -> Design:
         """The design of these rows, checked: a share and a value of each knob for each stratum.
 
         Shares must sum to one. Raises InputError on an unknown stratum or knob, or a value out of range.
@@ -292,13 +289,14 @@ class DesignSpace:
         check_design(design, self)
         return normalize_design(design, self)
 
-    def uniform(self, **given: float) -> "Design":
+    def uniform(self, **given: float) -> Design:
         """Equal shares, and the middle of the range of every knob."""
-        rows = {}
-        for stratum in self.strata:
-            middles = {knob.name: knob.round_value(sum(self.limits(stratum, knob)) / 2) for knob in self.knobs}
-            rows[stratum] = {self.share.name: 1 / len(self.strata), **middles}
-        return self.design(rows, **given)
+        share = {self.share.name: 1 / len(self.strata)}
+        middles = {
+            stratum: {knob.name: knob.round_value(sum(self.limits(stratum, knob)) / 2) for knob in self.knobs}
+            for stratum in self.strata
+        }
+        return self.design({stratum: share | row for stratum, row in middles.items()}, **given)
 
     def signature(self) -> str:
         """The parts that a saved state must agree with: the strata, columns, ranges and givens."""

@@ -1,5 +1,6 @@
 """The text form of evidence, for an engineer that reads language."""
 
+import itertools
 from collections.abc import Iterator, Mapping
 
 from lakewright.engineer.cells import Cell, Stratum
@@ -34,10 +35,8 @@ def _write_sections(evidence: Evidence, space: DesignSpace) -> Iterator[list[str
     if evidence.guideline:
         yield ["## Guideline", evidence.guideline]
     if evidence.history:
-        past = (
-            line for number, old in enumerate(evidence.history) for line in _write_past(number, old, evidence, space)
-        )
-        yield ["## Earlier rounds shown, oldest first", *past]
+        past = (_write_past(number, old, evidence, space) for number, old in enumerate(evidence.history))
+        yield ["## Earlier rounds shown, oldest first", *itertools.chain(*past)]
     yield [f"## Current {words.design}", *_write_design(evidence.design, evidence.given, space)]
     if evidence.outcomes:
         title = f"## Outcomes on held-out {words.problems} after training on it"
@@ -55,10 +54,7 @@ def _write_sections(evidence: Evidence, space: DesignSpace) -> Iterator[list[str
         title = f"## What a model of all rollouts expects, of {words.problems} drawn or not"
         yield [title, *_write_forecast(evidence.forecast, space)]
     if evidence.cases:
-        yield [
-            f"## {words.answers.capitalize()} that failed",
-            *(line for case in evidence.cases for line in words.case(case)),
-        ]
+        yield [f"## {words.answers.capitalize()} that failed", *itertools.chain(*map(words.case, evidence.cases))]
     if evidence.refusals:
         refused = (f"- {_quote_text(refusal)}" for refusal in evidence.refusals)
         yield ["## Your earlier answers to this were refused", *refused]
@@ -99,9 +95,8 @@ def _write_outcomes(
 def _write_rates(seen: Tally, space: DesignSpace) -> str:
     words = space.words
     grades = words.grades(seen, space.grades)
-    failures = ", ".join(
-        f"{words.failure(name)} {seen.rate(seen.failures.get(name, 0)):.2f}" for name in space.failures
-    )
+    rates = {name: seen.rate(seen.failures.get(name, 0)) for name in space.failures}
+    failures = ", ".join(f"{words.failure(name)} {rate:.2f}" for name, rate in rates.items())
     valid = f"{seen.problems} {words.problems}, valid {seen.valid_rate:.2f}"
     return f"{valid}{f', {grades}' if grades else ''}; failed by {failures}"
 

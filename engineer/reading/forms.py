@@ -9,11 +9,12 @@ import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Knob, Stratum
-from lakewright.engineer.delta import make_edit
+from lakewright.engineer.delta import join_edits, make_edit
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.model import value_of
 from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.evidence.modules import EvidenceSettings
+from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally, subtract_tally
 from lakewright.engineer.teachers.llm import Message, ask_about, object_schema, parse_answer
@@ -133,10 +134,8 @@ def ask_in_form(
 def write_question(form: Form, evidence: Evidence, space: DesignSpace) -> tuple[list[Message], dict[str, Any]]:
     """The question of a form that asks for all changes at once, and the schema of its answer."""
     if form.asks == "delta":
-        import jax
-
         shown = EvidenceSettings("forecast" if evidence.forecast else "v6")
-        asked = ask_about(evidence, evidence.design, space, shown, jax.random.key(0))
+        asked = ask_about(evidence, evidence.design, space, shown, make_key(0))
         return asked.messages, asked.schema
     edit = object_schema({column.name: {"enum": [MORE, SAME, LESS]} for column in space.columns})
     facts = _list_facts(evidence, space)
@@ -214,10 +213,9 @@ def make_steps(signs: Mapping[Place, int], asked: str, space: DesignSpace) -> De
     steps = {column.name: column.step for column in space.columns}
     changes: dict[Stratum, dict[str, float]] = {}
     for (stratum, column), sign in signs.items():
-        if sign:
-            changes.setdefault(stratum, {})[column] = sign * steps[column]
+        changes.setdefault(stratum, {})[column] = sign * steps[column]
     reason = REASON.format(name=asked)
-    return Delta({stratum: make_edit(space, reason, found) for stratum, found in changes.items()})
+    return join_edits({stratum: make_edit(space, reason, found) for stratum, found in changes.items()})
 
 
 def _read_changes(text: str, form: Form, evidence: Evidence, space: DesignSpace) -> Delta:

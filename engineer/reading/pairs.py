@@ -18,14 +18,11 @@ from lakewright.engineer.reading.forms import list_signs
 from lakewright.engineer.space import DesignSpace, normalize_design
 from lakewright.engineer.tally import Tally
 from lakewright.engineer.teachers.difficulty import ForecastTeacher
-from lakewright.engineer.teachers.rules import ProportionalTeacher
+from lakewright.engineer.teachers.rules import ProportionalTeacher, RuleTeacher
 
 Kind = Literal["outcomes", "forecast"]
 KINDS: tuple[Kind, ...] = ("outcomes", "forecast")
-RULES: dict[Kind, ProportionalTeacher | ForecastTeacher] = {
-    "outcomes": ProportionalTeacher(),
-    "forecast": ForecastTeacher(),
-}
+RULES: dict[Kind, RuleTeacher] = {"outcomes": ProportionalTeacher(), "forecast": ForecastTeacher()}
 """The rule whose changes say what evidence decides, by what is shown."""
 STRATA = 3  # of a design
 PROBLEMS = 25  # held-out ones of each combination of traits of a stratum
