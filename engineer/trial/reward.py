@@ -88,9 +88,8 @@ def measure_return(rates: Sequence[float], stages: int) -> float | None:
 
 
 def _share_alike(verdicts: Sequence[GuardVerdict], place: int, space: DesignSpace) -> float:
-    others = [verdict.design for other, verdict in enumerate(verdicts) if other != place]
-    alike = sum(_is_near(verdicts[place].design, other, space) for other in others)
-    return alike / len(others) if others else 0.0
+    alike = sum(_is_near(verdicts[place].design, other.design, space) for other in verdicts)
+    return (alike - 1) / (len(verdicts) - 1) if len(verdicts) > 1 else 0.0  # it is near itself
 
 
 def _is_near(one: Design, other: Design, space: DesignSpace) -> bool:
