@@ -125,8 +125,12 @@ class Properties:
                 raise CallError("a part of the problems drawn alone is another; let design, seed and index decide")
             self._check_shares(design, problems)
 
+        def show(case: tuple[Design, int, int]) -> str:
+            design, seed, first = case
+            return f"{show_design(design)}, seed {seed}, problems {first} to {first + 4} of 24"
+
         strategy = st.tuples(self._legal_designs(), SEEDS, st.integers(0, 19))
-        return find_smallest("draws follow the design", (), strategy, draw_part, _show_slice, until, 50)
+        return find_smallest("draws follow the design", (), strategy, draw_part, show, until, 50)
 
     def draw_mixed_cells(self, until: float) -> Fault | None:
         """Problems come of the canonical cells of designs, too, which a trial draws one by one."""
@@ -235,7 +239,11 @@ class Properties:
             self.trials.draw(found, 4, 0)
 
         strategy = self._legal_designs().flatmap(lambda design: st.tuples(st.just(design), deltas(self.space, design)))
-        return find_smallest("any delta leads to a legal design", (), strategy, apply_delta, _show_delta, until, 100)
+
+        def show(case: tuple[Design, Delta]) -> str:
+            return f"{show_design(case[0])}, delta {encode_delta(case[1])}"
+
+        return find_smallest("any delta leads to a legal design", (), strategy, apply_delta, show, until, 100)
 
     def measure_rates(self, until: float) -> Fault | None:
         """Measures rates and distinct problems, and what a constant answer scores."""
@@ -303,12 +311,6 @@ class Properties:
         ]
 
 
-def find_given(environment: Environment) -> dict[str, float]:
-    """The values of the givens: those of the design that the environment begins with, else the middle ones."""
-    start = getattr(environment, "start", None)
-    return dict(start().given) if start else {given.name: given.middle for given in environment.space.givens}
-
-
 def _check_round_trips(design: Design, delta: Delta, space: DesignSpace) -> None:
     if msgspec.json.decode(msgspec.json.encode(design), type=Design) != design:
         raise CallError("a design is another one after JSON; name strata so that they differ in text")
@@ -327,13 +329,3 @@ def _estimate_distinct(keys: Sequence[str]) -> int:
     counts = Counter(Counter(keys).values())
     once, twice = counts[1], counts[2]
     return len(set(keys)) + once * (once - 1) // (2 * (twice + 1))
-
-
-def _show_slice(case: tuple[Design, int, int]) -> str:
-    design, seed, first = case
-    return f"{show_design(design)}, seed {seed}, problems {first} to {first + 4} of 24"
-
-
-def _show_delta(case: tuple[Design, Delta]) -> str:
-    design, delta = case
-    return f"{show_design(design)}, delta {encode_delta(delta)}"
