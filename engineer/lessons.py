@@ -132,16 +132,10 @@ def synthetic_examples(
             evidence = recorded[int(rng.integers(len(recorded)))]
         else:
             evidence = _draw_evidence(design, space, rounds, rng, modules, lessons)
-        examples.append(_answer_as_taught(evidence, modules, space, lessons.rule))
+        view = show_evidence(evidence, modules.in_place(), make_key(0))  # shuffled evidence looks like any other
+        delta = lessons.rule.make_delta(view, view.design, space)
+        examples.append((evidence_tokens(view, space), delta_tokens(delta, space)))
     return examples
-
-
-def _answer_as_taught(
-    evidence: Evidence, modules: Modules, space: DesignSpace, rule: RuleTeacher
-) -> tuple[list[str], list[str]]:
-    """The shown part of some evidence, and the answer of the rule to it, in tokens."""
-    view = show_evidence(evidence, modules.in_place(), make_key(0))  # shuffled evidence looks like any other
-    return evidence_tokens(view, space), delta_tokens(rule.make_delta(view, evidence.design, space), space)
 
 
 def _draw_evidence(
@@ -171,7 +165,10 @@ def _draw_evidence(
             )
             for stratum, row in rows.items()
         },
-        cases=[_draw_case(list(rows)[int(at)], space, rng) for at in rng.choice(len(rows), CASES)],
+        cases=[
+            Case(list(rows)[at], "", str(rng.choice(space.failures)), place=int(rng.integers(0, 12)))
+            for at in rng.choice(len(rows), CASES).tolist()
+        ],
         refusals=["refused"] * int(rng.integers(1, 3)) if _draw_seldom(rng) else [],
         forecast=draw_forecast(now.design, space, rng, lessons.difficulty) if modules.difficulty else None,
     )
@@ -200,11 +197,6 @@ def draw_forecast(design: Design, space: DesignSpace, rng: np.random.Generator, 
     covariance = (0.1 * np.eye(len(weights))).tolist()
     model = DifficultyModel(weights.tolist(), covariance, PROBLEMS, 1.0, objective, how.by_size, how.reach)
     return Forecast(model, predict_grid(design, model, space), [], 0.5, 0.5)
-
-
-def _draw_case(stratum: Stratum, space: DesignSpace, rng: np.random.Generator) -> Case:
-    failure = space.failures[int(rng.choice(len(space.failures)))]
-    return Case(stratum, "", failure, int(rng.integers(0, 12)))
 
 
 def _summarize_round(past: Round, rule: RuleTeacher, space: DesignSpace) -> str:

@@ -225,8 +225,10 @@ class Engineer:
         forecast = make_forecast(
             design, [*now, *older], self._held_out_cells(), self.settings.difficulty, self.space, state.forecast
         )
-        valid = getattr(outcomes, "valid", "")
-        comparison = self._compare_validation(valid)
+        valid, before = getattr(outcomes, "valid", ""), state.standing_valid
+        comparable = self.settings.rollback.enabled and valid and len(before) == len(valid)
+        answers = ([one == "1" for one in text] for text in (before, valid))
+        comparison = compare_answers(*answers) if comparable else None
         evidence = Evidence(
             design=design,
             outcomes=dict(found),
@@ -243,11 +245,11 @@ class Engineer:
             forecast=forecast,
             cases=list(list_parts("redesign: cases", cases, Case)),
         )
-        before = self.teacher.state_dict()
+        teacher_state = self.teacher.state_dict()
         try:
             following, attempts, trial = self._choose_next(evidence, forecast, comparison)
         except BaseException:
-            self.teacher.load_state_dict(before)  # the round may be tried again, as if it had not begun
+            self.teacher.load_state_dict(teacher_state)  # the round may be tried again, as if it had not begun
             raise
         changed = msgspec.structs.replace(following.design, version=design.version + (following.design != design))
         following = msgspec.structs.replace(following, design=changed)
@@ -296,12 +298,6 @@ class Engineer:
             state.standing, state.standing_valid = state.design, valid
         state.design = decision.design
         state.round += 1
-
-    def _compare_validation(self, valid: str) -> Comparison | None:
-        before = self._state.standing_valid
-        if not self.settings.rollback.enabled or not valid or len(before) != len(valid):
-            return None
-        return compare_answers([one == "1" for one in before], [one == "1" for one in valid])
 
     def _count_answers(self, group: results.Group) -> Tally:
         """The tally of a training group, each answer counting as a problem."""

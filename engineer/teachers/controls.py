@@ -57,11 +57,11 @@ class StaticTeacher(Stateful):
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The delta to the static design. Deterministic."""
-        rows = {}
+        rows: dict[Stratum, Row] = {}
         for stratum in design.strata:
-            middles = {knob.name: sum(space.limits(stratum, knob)) / 2 for knob in space.knobs}
-            chosen = {name: self.values.get(name, middle) for name, middle in middles.items()}
-            rows[stratum] = {space.share.name: float(size_of(stratum, space)) ** self.tilt, **chosen}
+            rows[stratum] = {space.share.name: float(size_of(stratum, space)) ** self.tilt}
+            for knob in space.knobs:
+                rows[stratum][knob.name] = self.values.get(knob.name, sum(space.limits(stratum, knob)) / 2)
         return propose_rows(design, normalize_rows(rows, space), f"the static {space.words.design}", space)
 
 
@@ -87,8 +87,11 @@ class DomainRandomisationTeacher(Stateful):
         shares = rng.dirichlet([1.0] * len(design.strata)).tolist()
         rows: dict[Stratum, Row] = {}
         for stratum, share in zip(space.sort_strata(design.strata), shares, strict=True):
-            values = {knob.name: float(rng.uniform(*space.reachable(stratum, knob))) for knob in space.knobs}
-            rows[stratum] = {space.share.name: share, **values}
+            rows[stratum] = {space.share.name: share}
+            for knob in space.knobs:
+                # Of a trait all shares, as the guard knows which are legal.
+                low, high = (0.0, 1.0) if knob.trait else space.limits(stratum, knob)
+                rows[stratum][knob.name] = float(rng.uniform(low, high))
         ordered = {stratum: rows[stratum] for stratum in design.strata}
         return propose_rows(design, normalize_rows(ordered, space), "drawn uniformly from the box", space)
 
@@ -104,13 +107,11 @@ class RandomTeacher(Stateful):
         return propose_delta(Delta({one: self._draw_edit(one, design.strata[one], space, rng) for one in chosen}))
 
     def _draw_edit(self, stratum: Stratum, row: Row, space: DesignSpace, rng: np.random.Generator) -> Edit:
-        columns = [column.name for column in space.columns]
-        names = rng.permutation(columns)[: rng.integers(1, len(columns) + 1)].tolist()
-        known = {column.name: column for column in space.columns}
+        places = rng.permutation(len(space.columns))[: rng.integers(1, len(space.columns) + 1)].tolist()
         changes = {}
-        for name in names:
-            fitting = [stride for stride in STRIDES if can_step(stratum, row, known[name], stride, space)]
-            changes[name] = int(rng.choice(fitting)) * known[name].step if fitting else 0.0
+        for column in (space.columns[place] for place in places):
+            fitting = [stride for stride in STRIDES if can_step(stratum, row, column, stride, space)]
+            changes[column.name] = int(rng.choice(fitting)) * column.step if fitting else 0.0
         return make_edit(space, "drawn at random", changes)
 
 
@@ -135,14 +136,12 @@ class MatchedRandomTeacher:
         asked = self.other.propose(evidence, design, space, asking)
         if asked.delta is None:
             return asked
-        rng = numpy_rng(dealing)
-        unknown = [stratum for stratum in asked.delta.edits if stratum not in design.strata]
-        strata = space.sort_strata(design.strata)
-        drawn = rng.permutation(len(strata)).tolist()[: len(asked.delta.edits) - len(unknown)]
-        edits = [edit for stratum, edit in asked.delta.edits.items() if stratum not in unknown]
+        rng, strata = numpy_rng(dealing), space.sort_strata(design.strata)
+        edits = [edit for stratum, edit in asked.delta.edits.items() if stratum in design.strata]
+        drawn = [strata[place] for place in rng.permutation(len(strata))[: len(edits)]]
         dealt = {
-            strata[place]: _turn_signs(design.strata[strata[place]], edit, space, rng)
-            for place, edit in zip(drawn, edits, strict=True)
+            stratum: _turn_signs(design.strata[stratum], edit, space, rng)
+            for stratum, edit in zip(drawn, edits, strict=True)
         }
         own = propose_delta(Delta({stratum: dealt[stratum] for stratum in space.sort_strata(dealt)}))
         costs = {"tokens": asked.tokens, "dollars": asked.dollars}

@@ -8,8 +8,8 @@ from lakewright.core_jax.support import Natural, Share
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import join_edits, weigh_cells
 from lakewright.engineer.design import Delta, Design, Row
-from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
-from lakewright.engineer.difficulty.model import value_of
+from lakewright.engineer.difficulty.forecasting import Forecast
+from lakewright.engineer.difficulty.model import Objective, value_of
 from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.evidence.vocabulary import FRONTIER, TOO_EASY, TOO_HARD
 from lakewright.engineer.plugins import Power
@@ -49,29 +49,22 @@ class DifficultyTeacher(Stateful):
         held_out = [part for part in known.held_out if part.cell.stratum in design.strata] if known else []
         if known is None or not known.model.groups or not held_out:
             return propose_nothing()
-        weights = self._weigh_cells(known, held_out, design, space, key)
-        alike = len({part.share for part in held_out}) == 1  # as where none are given
-        weighed = "all weighed alike" if alike else f"weighed by the held-out {space.words.problems}"
-        reason = f"the cells of the largest expected learnability, {weighed}"
-        return propose_rows(design, weigh_cells(weights, design, space), reason, space)
-
-    def _weigh_cells(
-        self, known: Forecast, held_out: list[HeldOutCell], design: Design, space: DesignSpace, key: Key
-    ) -> dict[Cell, float]:
-        cells = [part.cell for part in held_out]
+        cells, shares = [part.cell for part in held_out], np.array([part.share for part in held_out])
         complete = [space.complete_cell(cell, design) for cell in cells]
         drawn = known.model.sample(complete, space, numpy_rng(key), 1)
-        shares = np.array([part.share for part in held_out])
         sizes = np.array([size_of(cell.stratum, space) for cell in cells])
-        reach = drawn.best[0] ** known.model.reach
-        weights = shares * self._estimate_value(drawn.success[0], known) ** self.power * reach / sizes**self.length
+        value = self._estimate_value(drawn.success[0], known.model.objective) ** self.power
+        weights = shares * value * drawn.best[0] ** known.model.reach / sizes**self.length
         weights = (1 - self.mix) * weights / weights.sum() + self.mix * shares / shares.sum()
-        return dict(zip(cells, weights.tolist(), strict=True))
+        rows = weigh_cells(dict(zip(cells, weights.tolist(), strict=True)), design, space)
+        alike = len({part.share for part in held_out}) == 1  # as where none are given
+        weighed = "all weighed alike" if alike else f"weighed by the held-out {space.words.problems}"
+        return propose_rows(design, rows, f"the cells of the largest expected learnability, {weighed}", space)
 
-    def _estimate_value(self, success: np.ndarray, known: Forecast) -> np.ndarray:
+    def _estimate_value(self, success: np.ndarray, objective: Objective) -> np.ndarray:
         if self.group:
             return np.clip(1 - success**self.group - (1 - success) ** self.group, 1e-6, 1)
-        return value_of(success, known.model.objective)
+        return value_of(success, objective)
 
 
 @dataclass

@@ -17,7 +17,7 @@ from lakewright.engineer.plugins import Power
 from lakewright.engineer.proposal import Proposal, Stateful, propose_delta
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.tally import Tally
+from lakewright.engineer.tally import Tally, subtract_tally
 
 
 class RuleTeacher(Stateful, abc.ABC):
@@ -73,7 +73,8 @@ class RulesTeacher(RuleTeacher):
         if valid < self.easier_below:
             stride = 2 if valid < self.easier_below / 2 else 1
             strides = {knob.name: -stride * knob.harder for knob in space.knobs}
-            return {share: -1, **strides}, _choose_failure(tally, space)
+            worst = max(space.failures, key=lambda name: tally.failures.get(name, 0))
+            return {share: -1, **strides}, because_token(worst) if tally.failures.get(worst) else TOO_HARD
         return {share: 1}, FRONTIER
 
 
@@ -87,12 +88,6 @@ def list_outcomes(evidence: Evidence, design: Design, space: DesignSpace) -> dic
     """The outcomes of each stratum of `design`, by rank; a stratum without any problems is left out."""
     strata = (stratum for stratum in space.sort_strata(design.strata) if stratum in evidence.outcomes)
     return {stratum: evidence.outcomes[stratum] for stratum in strata if evidence.outcomes[stratum].problems}
-
-
-def _choose_failure(tally: Tally, space: DesignSpace) -> str:
-    """The reason token of the most frequent failure."""
-    name = max(space.failures, key=lambda name: tally.failures.get(name, 0))
-    return because_token(name) if tally.failures.get(name) else TOO_HARD
 
 
 def can_step(stratum: Stratum, row: Row, column: Knob, stride: int, space: DesignSpace) -> bool:
@@ -153,16 +148,13 @@ class ProportionalTeacher(RuleTeacher):
         data = sum(design.strata[stratum][space.share.name] for stratum in seen)
         for stratum, share in self._divide_data({one: tally.valid_rate for one, tally in seen.items()}).items():
             row, (strides, token) = design.strata[stratum], rules.choose_strides(seen[stratum], space)
-            traits = [space.knobs[place] for place in space.traits]
             goal = {**row, space.share.name: data * share}
-            goal |= {knob.name: self._trait_share(seen[stratum], knob, row[knob.name]) for knob in traits}
+            for knob in (space.knobs[place] for place in space.traits):
+                rates = _rate_by_trait(seen[stratum], knob)
+                goal[knob.name] = self._divide_data(rates)[True] if len(rates) == 2 else row[knob.name]
             levels = {space.knobs[place].name: strides.get(space.knobs[place].name, 0) for place in space.levels}
             edits[stratum] = make_step_edit(stratum, row, strides_toward(row, goal, space) | levels, token, space)
         return join_edits(edits)
-
-    def _trait_share(self, tally: Tally, knob: Knob, now: float) -> float:
-        rates = _rates_by_trait(tally, knob)
-        return self._divide_data(rates)[True] if len(rates) == 2 else now
 
     def _divide_data(self, rates: Mapping[Kind, float]) -> dict[Kind, float]:
         """The share of all data that each kind of problems gets, by its valid rate."""
@@ -171,11 +163,8 @@ class ProportionalTeacher(RuleTeacher):
         return {kind: part / total if total else 1 / len(worth) for kind, part in worth.items()}
 
 
-def _rates_by_trait(tally: Tally, knob: Knob) -> dict[bool, float]:
+def _rate_by_trait(tally: Tally, knob: Knob) -> dict[bool, float]:
     """The valid rate of the problems that have a trait, and of those that lack it, where there are any."""
     having = tally.traits.get(knob.name, Tally(0, 0))
-    counts = {
-        False: (tally.problems - having.problems, tally.valid - having.valid),
-        True: (having.problems, having.valid),
-    }
-    return {has: valid / problems for has, (problems, valid) in counts.items() if problems}
+    parts = {False: subtract_tally(tally, having), True: having}
+    return {has: part.valid_rate for has, part in parts.items() if part.problems}

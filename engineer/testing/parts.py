@@ -14,7 +14,7 @@ import msgspec
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.plugins import load_class
 from lakewright.engineer.testing.isolation import ROOM, CallError, Calls, watch_process
-from lakewright.engineer.testing.properties import EQUAL, EVERY, Properties, find_given
+from lakewright.engineer.testing.properties import EQUAL, EVERY, Properties
 from lakewright.engineer.testing.redraw import draw_elsewhere
 from lakewright.engineer.testing.report import RETURNS, Fault, Report
 from lakewright.engineer.testing.trials import encode_problem
@@ -80,7 +80,7 @@ def try_here(environment: Environment, calls: Calls, part: Part, begun: float) -
         begun: by `time.monotonic`, from when its seconds count.
     """
     report, until = Report(environment=""), begun + part.seconds
-    properties = Properties(environment, calls, report, find_given(environment))
+    properties = Properties(environment, calls, report, dict(environment.start().given))
     properties.add_problems(msgspec.json.decode(part.problems, type=Drawn))
     name, fault = EVERY, None
     try:

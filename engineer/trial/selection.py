@@ -118,12 +118,9 @@ def _estimate_spreads(values: Mapping[Cell, Sequence[float]], answers: int) -> d
     few problems do not show is rare, but not impossible (as Agresti and Caffo, 2000, do for two proportions). Without
     it, a cell whose answers are all alike would have no variance, and one valid answer elsewhere would be evidence.
     """
-    more = {s: [*part, _value_rare_answer(part, answers)] for s, part in values.items()}
+    # The worth of such a problem is next to the end of 0 to 1 that those of the cell are nearer to.
+    rare = {s: 1 / answers if float(np.mean(part)) < 0.5 else 1 - 1 / answers for s, part in values.items()}
+    more = {s: [*part, rare[s]] for s, part in values.items()}
     pooled = float(np.var(np.concatenate([np.asarray(part) for part in more.values()])))
     squares = {s: len(part) * float(np.var(part)) for s, part in more.items()}
     return {s: (squares[s] + SHARED * pooled) / (len(part) + SHARED) for s, part in values.items()}
-
-
-def _value_rare_answer(values: Sequence[float], answers: int) -> float:
-    """The worth of a problem of which one answer differs, next to the end of 0 to 1 that `values` are nearer to."""
-    return 1 / answers if float(np.mean(values)) < 0.5 else 1 - 1 / answers
