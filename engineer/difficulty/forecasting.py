@@ -47,20 +47,13 @@ def measure_calibration(
         drawn: outcomes since.
         space: that of the cells.
     """
-    if not drawn:
-        return None
-    predicted = model.predict([seen.cell for seen in drawn], space).mean
-    groups = np.array([seen.groups for seen in drawn])
-    observed = np.array([seen.success for seen in drawn]) / groups
-    tenths = _find_tenth(predicted)
-    bins = []
-    for mine in (tenths == place for place in np.unique(tenths)):
-        expected, seen = (float(np.average(values[mine], weights=groups[mine])) for values in (predicted, observed))
-        bins.append(Bin(expected, seen, int(groups[mine].sum())))
-    brier, baseline = (
-        float(np.average((values - observed) ** 2, weights=groups)) for values in (predicted, np.array(constant))
-    )
-    return Calibration(brier, baseline, int(groups.sum()), bins)
+    predicted = model.predict([seen.cell for seen in drawn], space).mean.tolist()
+    found = []
+    for p, seen in zip(predicted, drawn, strict=True):
+        observed = seen.success / seen.groups
+        point = Bin(p, observed, seen.groups)
+        found.append(Calibration((p - observed) ** 2, (constant - observed) ** 2, seen.groups, [point]))
+    return pool_calibrations(found)
 
 
 def pool_calibrations(found: Sequence[Calibration]) -> Calibration | None:
@@ -69,7 +62,7 @@ def pool_calibrations(found: Sequence[Calibration]) -> Calibration | None:
         return None
     tenths: dict[int, list[Bin]] = {}
     for part in (part for one in found for part in one.reliability):
-        tenths.setdefault(int(_find_tenth(part.predicted)), []).append(part)
+        tenths.setdefault(_find_tenth(part.predicted), []).append(part)
     parts = [tenths[place] for place in sorted(tenths)]
     bins = [Bin(_average(mine, "predicted"), _average(mine, "observed"), _count(mine)) for mine in parts]
     return Calibration(_average(found, "brier"), _average(found, "baseline"), _count(found), bins)

@@ -89,9 +89,7 @@ class DomainRandomisationTeacher(Stateful):
         for stratum, share in zip(space.sort_strata(design.strata), shares, strict=True):
             rows[stratum] = {space.share.name: share}
             for knob in space.knobs:
-                # Of a trait all shares, as the guard knows which are legal.
-                low, high = (0.0, 1.0) if knob.trait else space.limits(stratum, knob)
-                rows[stratum][knob.name] = float(rng.uniform(low, high))
+                rows[stratum][knob.name] = float(rng.uniform(*space.reachable(stratum, knob)))
         ordered = {stratum: rows[stratum] for stratum in design.strata}
         return propose_rows(design, normalize_rows(ordered, space), "drawn uniformly from the box", space)
 

@@ -5,8 +5,6 @@ import math
 from collections.abc import Callable
 from typing import Literal
 
-import numpy as np
-
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import DECIMALS, Cell, Given, Knob, Stratum
 from lakewright.engineer.delta import MAX_REASON, make_edit

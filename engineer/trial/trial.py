@@ -2,7 +2,6 @@
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 import msgspec
@@ -46,7 +45,6 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"tried, and {found}: {scores}{sure}"
 
 
-@dataclass
 class TrialWork:
     """The cells rolled out so far, shared by all designs, and what that cost.
 
