@@ -248,12 +248,12 @@ class Engineer:
         teacher_state = self.teacher.state_dict()
         try:
             following, attempts, trial = self._choose_next(evidence, forecast, comparison)
+            line = self._describe_round(following, attempts)
         except BaseException:
             self.teacher.load_state_dict(teacher_state)  # the round may be tried again, as if it had not begun
             raise
         changed = msgspec.structs.replace(following.design, version=design.version + (following.design != design))
         following = msgspec.structs.replace(following, design=changed)
-        line = self._describe_round(following, attempts)
         decision = Decision(following, design, evidence, forecast, attempts, trial, comparison, line)
         self._advance_round(decision, [*now, *older], valid)
         return decision

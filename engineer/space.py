@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import convert
+from lakewright.core_jax.support import convert, first_repeated
 from lakewright.engineer.cells import (
     DECIMALS,
     SHARE,
@@ -322,17 +322,19 @@ def _check_strata(strata: Sequence[Stratum]) -> None:
             raise InputError(
                 f"space: stratum {stratum!r:.60} is not a name; use letters, digits, ._:/+- or a whole number itself"
             )
-    if len(set(strata)) < len(strata):
-        twice = next(stratum for stratum in strata if strata.count(stratum) > 1)
-        raise InputError(f"space: stratum {twice!r:.60} appears twice; name each once")
+    _check_once("stratum", strata)
 
 
 def _check_names(kind: str, names: Sequence[str]) -> None:
     for name in names:
         if not isinstance(name, str) or not name.isidentifier():
             raise InputError(f"space: {kind} {name!r:.60} is not an identifier; choose letters, digits and _")
-        if names.count(name) > 1:
-            raise InputError(f"space: {kind} {name!r:.60} appears twice; name each once")
+    _check_once(kind, names)
+
+
+def _check_once(kind: str, names: Sequence[Stratum]) -> None:
+    if (twice := first_repeated(names)) is not None:
+        raise InputError(f"space: {kind} {twice!r:.60} appears twice; name each once")
 
 
 NOISE = 1e-3  # tolerance on the sum of the shares

@@ -60,9 +60,8 @@ class Properties:
         if fault or not tried:
             return fault or Fault(EVERY, "drawable is False for all cells; correct it", "the space")
         if left := len(self.listed) - tried - undrawable:
-            self.report.warnings.append(
-                f"time was up before {left} of {len(self.listed)} cells were drawn; give more seconds"
-            )
+            said = f"time was up before {left} of {len(self.listed)} cells were drawn; give more seconds"
+            self.report.warnings.append(said)
         for stratum in self.space.strata:
             mine = {cell for cell in self.listed if cell.stratum == stratum}
             if mine and len(self.report.undrawable.get(str(stratum), ())) == len(mine):
