@@ -19,7 +19,6 @@ def evaluate(
     *,
     temperature: float = 0.0,
     on_progress: Callable[[int], None] = lambda boards: None,
-    on_answers: Callable[[list[list[int]]], object] = lambda answers: None,
 ) -> tuple[Verdict, np.ndarray]:
     """Return the verdicts [B] and the plans int8 [B, K, horizon] of a model that answers every task.
 
@@ -27,13 +26,10 @@ def evaluate(
         model, play, tasks: as for `answer_tasks`.
         temperature: of the sampling; 0 is greedy.
         on_progress: gets how many more tasks are answered.
-        on_answers: gets the answers themselves, token ids.
 
     Tasks of any other kind are answered and judged by `lakewright.policy.training.answer_groups`.
     """
-    answers = answer_tasks(model, play, tasks, temperature=temperature, on_progress=on_progress)
-    on_answers(answers)
-    return play.judge_plans(tasks, answers)
+    return play.judge_plans(tasks, answer_tasks(model, play, tasks, temperature=temperature, on_progress=on_progress))
 
 
 def outcomes_by_size(tasks: list[Task], verdicts: Verdict) -> dict[int, Outcomes]:

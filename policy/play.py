@@ -43,10 +43,11 @@ class Judged:
 class TaskStream(abc.ABC, Generic[T]):
     """An endless sequence of tasks in a fixed order.
 
-    `replaced` counts the tasks that took the place of excluded ones.
+    `replaced` counts the tasks that took the place of excluded ones. `taken` has the tasks so far, where recorded.
     """
 
     replaced: int = 0
+    taken: list[T]
 
     @abc.abstractmethod
     def take(self, count: int) -> list[T]:
@@ -56,16 +57,18 @@ class TaskStream(abc.ABC, Generic[T]):
 class DrawnTasks(TaskStream[T]):
     """A stream from a function that draws tasks by their places: `draw(first, count)` gives the same ones each time.
 
-    `first` is the place at which the stream begins; to resume a training, it is `boards` of its `load_place`.
+    `first` is the place at which the stream begins; to resume a training, it is `boards` of its `load_place`. With
+    `recorded`, all tasks are collected in `taken`.
     """
 
-    def __init__(self, draw: Callable[[int, int], Sequence[T]], first: int = 0) -> None:
-        self._draw, self._next = draw, first
+    def __init__(self, draw: Callable[[int, int], Sequence[T]], first: int = 0, recorded: bool = False) -> None:
+        self._draw, self._next, self._recorded, self.taken = draw, first, recorded, list[T]()
 
     def take(self, count: int) -> list[T]:
         """Return the next tasks."""
         tasks = list(self._draw(self._next, count))
         self._next += count
+        self.taken += tasks if self._recorded else []
         return tasks
 
 

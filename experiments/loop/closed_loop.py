@@ -9,6 +9,9 @@ import os
 import shutil
 import time
 from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
 
 from lakewright.core_jax.support import list_again
 from lakewright.engineer.environment import Problem
@@ -24,10 +27,10 @@ from lakewright.experiments.loop.redesign.decision import (
     compare_stages,
     decide_next_stage,
     find_return,
-    gather_evidence,
     make_decision,
 )
 from lakewright.experiments.loop.redesign.engineer_training import TRAINED, train_engineer
+from lakewright.experiments.loop.redesign.evidence_gathering import gather_evidence
 from lakewright.experiments.loop.redesign.run_forecast import fit_forecast
 from lakewright.experiments.loop.redesign.story import describe_redesign, describe_stage
 from lakewright.experiments.loop.redesign.teacher_models import check_askable
@@ -90,56 +93,55 @@ def _redesign_first_stage(trainee: Trainee, folder: RunFolder) -> None:
     """Decides what the first stage trains on, from the held-out answers after the warm-up; keeps it beside these."""
     warmup = folder.warmup
     if not warmup.next.exists():
-        if not warmup.env.exists():
-            write_record(warmup.env, trainee.start, lake=trainee.lake)
+        _write_once(warmup.env, lambda: trainee.start, trainee)
         _plan_next_stage(trainee, folder, -1)
         for line in describe_redesign(warmup, trainee.environment.space):
             print_on_terminal(f"  {line}")
 
 
 def _run_stage(trainee: Trainee, folder: RunFolder, number: int, held_out: list[Problem]) -> None:
-    settings, stage, lake = trainee.settings, folder.stage(number), trainee.lake
-    if not stage.env.exists():
-        decided = number or settings.engineer.asked_first
-        write_record(stage.env, folder.stage(number - 1).next_design() if decided else trainee.start, lake=lake)
+    settings, stage, before = trainee.settings, folder.stage(number), folder.stage(number - 1)
+    decided = number or settings.engineer.asked_first
+    _write_once(stage.env, lambda: before.next_design() if decided else trainee.start, trainee)
+    policy = folder.find_standing(number - 1)
     if not settings.grpo.fresh and not trainee.problems_file(stage).exists():
-        before = folder.stage(number - 1) if number else None
         tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number))
-        make_problems(trainee, stage, folder.find_standing(number - 1), before, number, tokens)
+        make_problems(trainee, stage, policy, before if number else None, number, tokens)
     if not stage.checkpoint.exists():
         tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number) + count_stage_tokens(stage))
-        train_stage(trainee, stage, folder.find_standing(number - 1), number, tokens)
+        train_stage(trainee, stage, policy, number, tokens)
     if not stage.validation.exists():
         trainee.validate_stage(stage, held_out)
-    if settings.rollback.enabled and not stage.rollback.exists():
-        write_record(stage.rollback, compare_stages(settings, folder, number))
+    if settings.rollback.enabled:
+        _write_once(stage.rollback, lambda: compare_stages(settings, folder, number), trainee)
     _plan_next_stage(trainee, folder, number)
 
 
 def _plan_next_stage(trainee: Trainee, folder: RunFolder, number: int) -> None:
     """Decides what stage `number + 1` trains on; -1 is the warm-up."""
-    settings, stage, lake = trainee.settings, folder.stage(number), trainee.lake
-    if not stage.difficulty.exists():
-        write_record(stage.difficulty, fit_forecast(settings, trainee.environment, folder, number), lake=lake)
-    if not stage.evidence.exists():
-        write_record(stage.evidence, gather_evidence(trainee, folder, number), lake=lake)
+    settings, environment, stage = trainee.settings, trainee.environment, folder.stage(number)
+    _write_once(stage.difficulty, lambda: fit_forecast(settings, environment, folder, number), trainee)
+    _write_once(stage.evidence, lambda: gather_evidence(trainee, folder, number), trainee)
     if not find_return(folder, number):
         _redesign(trainee, folder, number)
-    if not stage.next.exists():
-        write_record(stage.next, decide_next_stage(trainee, folder, number), lake=lake)
+    _write_once(stage.next, lambda: decide_next_stage(trainee, folder, number), trainee)
 
 
 def _redesign(trainee: Trainee, folder: RunFolder, number: int) -> None:
     settings, stage = trainee.settings, folder.stage(number)
-    if not stage.proposal.exists():
-        write_record(stage.proposal, make_decision(trainee, folder, number), lake=trainee.lake)
+    _write_once(stage.proposal, lambda: make_decision(trainee, folder, number), trainee)
     stands = folder.find_standing(number).folder == stage.folder  # else training it further would be lost
     to_train = settings.teacher == TRAINED and stands and number >= 0 and not stage.engineer_checkpoint.exists()
     if to_train and _has_next_stage(settings, folder, number) and read_record(stage.proposal, Decision).proposal.tokens:
         train_engineer(trainee, folder, number)
-    to_try = settings.trial.enabled and not stage.trial.exists() and _has_next_stage(settings, folder, number)
-    if to_try and (trial := try_proposals(trainee, folder, number)):
-        write_record(stage.trial, trial, lake=trainee.lake)
+    if settings.trial.enabled and _has_next_stage(settings, folder, number):
+        _write_once(stage.trial, lambda: try_proposals(trainee, folder, number), trainee)
+
+
+def _write_once(path: Path, make: Callable[[], msgspec.Struct | None], trainee: Trainee) -> None:
+    """Makes and writes a record that is not there yet, if there is something to record."""
+    if not path.exists() and (record := make()) is not None:
+        write_record(path, record, lake=trainee.lake)
 
 
 def _has_next_stage(settings: RunSettings, folder: RunFolder, number: int) -> bool:

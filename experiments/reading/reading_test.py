@@ -4,9 +4,8 @@ A folder holds reading.json, which questions they are; answers.jsonl, which grow
 results.md and reading.svg, made again from all answers of the folder.
 """
 
-import contextlib
 import hashlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
@@ -88,7 +87,8 @@ def run_reading_test(
     """
     pairs = draw_pairs(environment, work.pairs, work.seed, work.strata)
     work = msgspec.structs.replace(work, digest=hash_pairs(pairs))
-    with CLAIM.hold_folder(folder, work), _open_answers(folder, work) as journal:
+    of = msgspec.json.encode(work).decode()
+    with CLAIM.hold_folder(folder, work), Journal(folder / ANSWERS, Line, of) as journal:
         found = {(line.model, line.form, line.pair, line.side): line.answer for line in journal}
         for model in models:
             missing = [
@@ -128,13 +128,6 @@ def solve_questions(environment: Environment, strata: int) -> list[tuple[str, So
         for pair in pairs
         for shown in pair.evidence
     ]
-
-
-@contextlib.contextmanager
-def _open_answers(folder: Path, work: ReadingWork) -> Iterator[Journal[Line]]:
-    of = msgspec.json.encode(work).decode()
-    with Journal(folder / ANSWERS, Line, of) as journal:
-        yield journal
 
 
 def _score_answers(

@@ -53,7 +53,7 @@ def take_final_test(trainee: Trainee, policy: Stage, problems: Sequence[Problem]
     if path.exists():
         return
     if isinstance(trainee, LakeTrainee):
-        record, _, _ = measure_policy(trainee, policy, list(map(row_of, problems)), "test")
+        record, _ = measure_policy(trainee, policy, list(map(row_of, problems)), "test")
         write_record(path, record)
     else:
         tested = Stage(policy.folder)

@@ -10,11 +10,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 import numpy as np
 
-from lakewright.engineer.tally import pool_tallies
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.loop.records.token_budget import count_run_tokens
-from lakewright.experiments.study.run_results import RunResult, is_finished, to_percent
+from lakewright.experiments.study.run_results import RunResult, held_out_valid, is_finished
 from lakewright.experiments.study.study import Plan, Planned, StudyFolder
 
 
@@ -52,7 +50,9 @@ def choose_survivors(runs: Sequence[Planned], folder: StudyFolder, number: int) 
     arms: dict[str, list[Stage | None]] = {}
     for planned in runs:
         arms.setdefault(planned.arm, []).append(_find_end(folder.run(planned), planned, number))
-    scores = {arm: float(np.mean(list(map(_measure_valid, ends)))) for arm, ends in arms.items() if all(ends)}
+    scores = {
+        arm: float(np.mean([held_out_valid(end) for end in ends if end])) for arm, ends in arms.items() if all(ends)
+    }
     best = sorted(scores, key=lambda arm: -scores[arm])[: math.ceil(len(arms) / 2)]
     return [planned for planned in runs if planned.arm in best]
 
@@ -86,9 +86,3 @@ def _count_saved(folder: StudyFolder, stages: Mapping[str, int], finished: Seque
     whole = float(np.mean([run.tokens.total for run in finished]))
     parts = [count_run_tokens(RunFolder(folder.folder / "runs" / name), count).total for name, count in stages.items()]
     return round(sum(max(whole - part, 0) for part in parts))
-
-
-def _measure_valid(stage: Stage | None) -> float:
-    assert stage
-    tally = pool_tallies(read_record(stage.validation, Validation).outcomes.values())
-    return to_percent(tally, tally.valid)

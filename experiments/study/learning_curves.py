@@ -1,6 +1,7 @@
 """Figures of learning curves: the mean height of a run, and the time until it reaches the best of another."""
 
 import math
+import statistics
 from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
@@ -84,14 +85,9 @@ def sum_up_reached(curves: Mapping[int, Curve], baselines: Mapping[int, Curve]) 
     found = {seed: tokens_to_best(curves[seed], baselines[seed]) for seed in curves.keys() & own.keys()}
     if not found:
         return None
-    tokens = _median([math.inf if one is None else one for one in found.values()])
-    usual = _median([own[seed] for seed in found])
+    tokens = statistics.median(math.inf if one is None else one for one in found.values())
+    usual = statistics.median(own[seed] for seed in found)
     reached = sum(one is not None for one in found.values())
     if math.isinf(tokens):
         return Reached(None, None, reached, len(found))
     return Reached(tokens, tokens / usual, reached, len(found))
-
-
-def _median(values: Sequence[float]) -> float:
-    ordered, middle = sorted(values), len(values) // 2
-    return ordered[middle] if len(values) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

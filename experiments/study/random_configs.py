@@ -95,17 +95,8 @@ def _shuffle(ways: Sequence[Values], rng: np.random.Generator) -> Iterator[Value
     """A value of each way: all combinations in random order, or of more than MOST as many at random."""
     lengths = [len(way) for way in ways]
     if math.prod(lengths) > MOST:
-        places = (tuple(map(int, rng.integers(lengths))) for _ in range(MOST))
+        places = (tuple(rng.integers(lengths)) for _ in range(MOST))
     else:
-        places = (_unravel(int(number), lengths) for number in rng.permutation(math.prod(lengths)))
+        places = (np.unravel_index(number, lengths) for number in rng.permutation(math.prod(lengths)))
     for chosen in places:
         yield [way[place] for way, place in zip(ways, chosen, strict=True)]
-
-
-def _unravel(number: int, lengths: Sequence[int]) -> tuple[int, ...]:
-    """The places of a combination by its number, the last place counting fastest."""
-    places = []
-    for length in reversed(lengths):
-        number, place = divmod(number, length)
-        places.append(place)
-    return tuple(reversed(places))

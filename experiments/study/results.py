@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from lakewright.engineer.environment import Problem
-from lakewright.engineer.tally import Tally, pool_tallies
+from lakewright.engineer.tally import Tally
 from lakewright.experiments.environments.lake import WAIT
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
@@ -40,7 +40,6 @@ from lakewright.experiments.study.run_results import (
     last_policy,
     name_strata,
     run_result,
-    to_percent,
     valid_by_stratum,
     valid_by_trait,
     valid_with_trait,
@@ -137,8 +136,7 @@ class Results(msgspec.Struct, frozen=True):
 def results_of(plan: Plan, folder: StudyFolder) -> Results:
     """The results of the runs that are finished."""
     after_warmup = _judge_policy(plan, folder, folder.start, folder.start.warmup)
-    begun = after_warmup.outcomes
-    before, lake = pool_tallies(begun.values()), plan.start.lake
+    begun, before, lake = after_warmup.outcomes, after_warmup.pooled, plan.start.lake
     done = [planned for planned in plan.runs if _is_finished(plan, folder, planned)]
     judged = {planned.name: _judge_policy(plan, folder, folder.run(planned)) for planned in done}
     runs = _list_runs(plan, folder, judged, before)
@@ -150,7 +148,7 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
     return Results(
         budget=plan.spec.budget,
         baseline=plan.spec.baseline,
-        valid=to_percent(before, before.valid),
+        valid=100 * before.valid_rate,
         held_out=before.problems,
         arms=[_arm_result([run for run in runs if run.arm == name], plan.spec, solved, baselines) for name in names],
         runs=runs,

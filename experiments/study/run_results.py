@@ -13,12 +13,11 @@ from lakewright.engineer.difficulty import Calibration
 from lakewright.engineer.evidence import show_evidence
 from lakewright.engineer.lessons import measure_agreement
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.tally import Tally, pool_tallies
+from lakewright.engineer.tally import Tally
 from lakewright.engineer.trial import Lead, Trial
 from lakewright.experiments.environments.lake import WAIT
-from lakewright.experiments.loop.records.history import trait_rate
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Decision, Done, Validation, read_record
+from lakewright.experiments.loop.records.stage_records import Decision, Done, Validation, find_record, read_record
 from lakewright.experiments.loop.records.token_budget import Spent, count_run_tokens, count_stage_tokens
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.study.learning_curves import CurvePoint
@@ -100,16 +99,16 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Tal
         space: What could be changed.
     """
     stages, lake = _list_stages(run, planned), planned.settings.lake
-    strata = judged.outcomes
-    found = pool_tallies(strata.values())
-    trials = [read_record(stage.trial, Trial) for stage in stages if stage.trial.exists()]
+    strata, found = judged.outcomes, judged.pooled
+    decisions = [decision for stage in stages if (decision := find_record(stage.proposal, Decision))]
+    trials = [trial for stage in stages if (trial := find_record(stage.trial, Trial))]
     return RunResult(
         arm=planned.arm,
         seed=planned.seed,
-        valid=to_percent(found, found.valid),
-        gain=to_percent(found, found.valid) - to_percent(before, before.valid),
-        forced=100 * trait_rate(found, WAIT) if lake else None,
-        optimal=to_percent(found, found.grades[OPTIMAL]) if lake else None,
+        valid=100 * found.valid_rate,
+        gain=100 * found.valid_rate - 100 * before.valid_rate,
+        forced=100 * found.traits[WAIT].valid_rate if lake else None,
+        optimal=100 * found.rate(found.grades[OPTIMAL]) if lake else None,
         sizes=valid_by_stratum(strata),
         tokens=count_run_tokens(run, len(stages)),
         stages=len(stages),
@@ -117,9 +116,7 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Tal
         tried=len(trials),
         kept=sum(trial.chosen == 0 for trial in trials),
         taken_back=sum(stage.rolled_back() is not None for stage in stages),
-        refused=sum(
-            _count_refused(read_record(stage.proposal, Decision)) for stage in stages if stage.proposal.exists()
-        ),
+        refused=sum((one.verdict.status == "refused") + len(one.refused) for one in decisions),
         curve=_read_curve(run, len(stages)),
         leads=[max(trial.leads[1:], key=lambda lead: lead.mean) for trial in trials if trial.leads],
         calibrations=[known for stage in stages if (known := stage.read_calibration())],
@@ -146,11 +143,6 @@ def last_policy(run: RunFolder) -> Stage:
     return run.find_standing(len(run.finished_stages()) - 1)
 
 
-def to_percent(tally: Tally, count: int) -> float:
-    """A count of a tally as a share of the problems, in percent."""
-    return 100 * tally.rate(count)
-
-
 def average_probability(judged: Validation) -> float | None:
     """The mean probability of the reference answers in percent; None where they are not known."""
     known = judged.probability
@@ -160,7 +152,7 @@ def average_probability(judged: Validation) -> float | None:
 
 def valid_by_stratum(strata: Mapping[int | str, Tally]) -> Rates:
     """Valid % on each stratum."""
-    return {stratum: to_percent(part, part.valid) for stratum, part in strata.items()}
+    return {stratum: 100 * part.valid_rate for stratum, part in strata.items()}
 
 
 def valid_with_trait(strata: Mapping[int | str, Tally], name: str) -> Rates:
@@ -177,35 +169,32 @@ def valid_by_trait(strata: Mapping[int | str, Tally]) -> dict[str, Rates]:
 
 def _list_rates(found: Tally) -> dict[str, float]:
     """Valid % of the problems that have a trait, and the % of answers that have a grade, by name."""
-    traits = {name: to_percent(part, part.valid) for name, part in found.traits.items() if part.problems}
-    return traits | {name: to_percent(found, count) for name, count in found.grades.items()}
+    traits = {name: 100 * part.valid_rate for name, part in found.traits.items() if part.problems}
+    return traits | {name: 100 * found.rate(count) for name, count in found.grades.items()}
 
 
 def _read_curve(run: RunFolder, stages: int) -> list[CurvePoint]:
     """The warm-up and each stage on the run's held-out set, which is not that of a study's final test."""
-    points, spent = [CurvePoint(0, _held_out_valid(run.warmup), 0.0)], 0.0
+    points, spent = [CurvePoint(0, held_out_valid(run.warmup), 0.0)], 0.0
     for number in range(stages):
-        mine, seconds = (
-            count_stage_tokens(run.stage(number)),
-            read_record(run.stage(number).done, Done).processor_seconds,
-        )
-        spent += math.nan if seconds is None else seconds
+        mine, done = count_stage_tokens(run.stage(number)), read_record(run.stage(number).done, Done)
+        spent += math.nan if done.processor_seconds is None else done.processor_seconds
         tokens = count_run_tokens(run, number).total + mine.training + mine.sampling
         known = None if math.isnan(spent) else spent
-        points.append(CurvePoint(tokens, _held_out_valid(run.find_standing(number)), known))
+        points.append(CurvePoint(tokens, held_out_valid(run.find_standing(number)), known))
     return points
 
 
-def _held_out_valid(stage: Stage) -> float:
-    found = pool_tallies(read_record(stage.validation, Validation).outcomes.values())
-    return to_percent(found, found.valid)
+def held_out_valid(stage: Stage) -> float:
+    """Valid % of a stage's policy on the held-out set of its run."""
+    return 100 * read_record(stage.validation, Validation).pooled.valid_rate
 
 
 def _as_taught(settings: RunSettings, stage: Stage, space: DesignSpace) -> float | None:
     """None where no checkpoint was asked, or its answer cannot be read; shuffled evidence is not what the rule sees."""
-    if settings.teacher not in ("self", "base") or settings.codec == "text" or not stage.proposal.exists():
-        return None
-    if (delta := read_record(stage.proposal, Decision).proposal.delta) is None:
+    decision = find_record(stage.proposal, Decision)
+    asked = settings.teacher in ("self", "base") and settings.codec != "text"
+    if not asked or not decision or (delta := decision.proposal.delta) is None:
         return None
     design, modules = stage.design(), msgspec.structs.replace(settings.evidence.chosen(), shuffled=False)
     view = show_evidence(stage.read_evidence(), modules, jax.random.key(0))
@@ -215,7 +204,3 @@ def _as_taught(settings: RunSettings, stage: Stage, space: DesignSpace) -> float
 def _list_stages(run: RunFolder, planned: Planned) -> list[Stage]:
     stages = (run.stage(number) for number in range(planned.settings.stages))
     return [stage for stage in stages if stage.done.exists()]
-
-
-def _count_refused(decision: Decision) -> int:
-    return (decision.verdict.status == "refused") + len(decision.refused)

@@ -10,7 +10,7 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
@@ -18,7 +18,6 @@ from typing import Any
 
 import msgspec
 
-from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import (
     Count,
@@ -171,7 +170,8 @@ def plan_of(path: Path) -> Plan:
         spec = read_config(file, StudySpec)
     base = merge_tables(read_preset(spec.preset), spec.settings) | {"budget": spec.budget}
     start = convert(base, RunSettings, f"{path}: settings")
-    trainee = _make_trainee(start, f"{path}: settings")
+    with _name_place(f"{path}: settings"):
+        trainee = make_trainee(start)
     arms = spec.arms or _arms_of_configs(spec, trainee)
     runs = [
         planned for name, arm in arms.items() for planned in _plan_runs(name, arm, base, spec, f"{path}: arms.{name}")
@@ -187,7 +187,18 @@ def plan_of(path: Path) -> Plan:
     if not start.lake:
         for planned in runs:
             _check_design(planned, trainee, path)
-    return Plan(spec, start, runs)
+    return Plan(spec, _choose_warmup(start, runs), runs)
+
+
+def _choose_warmup(start: RunSettings, runs: Sequence[Planned]) -> RunSettings:
+    """The settings of the warm-up of all runs: it teaches the engineer's part where an arm asks a policy of bytes.
+
+    The warm-up of a run teaches it where its own teacher is asked; that of a study has a teacher that no arm needs.
+    """
+    asked = [planned.settings for planned in runs if planned.settings.asks_checkpoint]
+    if start.lake or start.codec == "text" or start.asks_checkpoint or not asked:
+        return start
+    return msgspec.structs.replace(start, teacher=asked[0].teacher, teacher_options=asked[0].teacher_options)
 
 
 def prepare_start(plan: Plan, folder: StudyFolder) -> None:
@@ -229,10 +240,8 @@ def _find_own_specs() -> Traversable:
 
 def _plan_runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: StudySpec, where: str) -> Iterator[Planned]:
     seeds = convert(arm.get("seeds", spec.seeds), tuple[Natural, ...], where, "seeds")
-    try:
+    with _name_place(where):
         _check_seeds(seeds)
-    except ValueError as error:
-        raise InputError(f"{where}: {error}") from error
     changes = {key: value for key, value in arm.items() if key != "seeds"}
     for seed in seeds:
         yield Planned(name, seed, convert(merge_tables(base, changes) | {"seed": seed}, RunSettings, where))
@@ -282,29 +291,26 @@ def _check_shares(planned: Planned, start: RunSettings, path: Path) -> None:
             f"{path}: arms.{planned.arm}: difficulty differs, but the warm-up teaches its engineer to follow forecasts "
             "as settings fit them; set it in settings"
         )
-    if start.lake and _differ(planned.settings.env, start.env):
+    env = planned.settings.env
+    if start.lake and (env.sizes.keys(), env.agents) != (start.env.sizes.keys(), start.env.agents):
         raise InputError(f"{path}: arms.{planned.arm}: env has other sizes or agents than settings; give it the same")
-
-
-def _differ(one: EnvConfig, other: EnvConfig) -> bool:
-    return one.sizes.keys() != other.sizes.keys() or one.agents != other.agents
 
 
 def _check_design(planned: Planned, trainee: Trainee, path: Path) -> None:
     """Raises InputError where the first design of a run is none of the environment, or has other strata."""
     space, given = trainee.environment.space, planned.settings.design
-    try:
+    with _name_place(f"{path}: arms.{planned.arm}"):
         design = space.design(by_stratum(given)) if given else trainee.start
-    except InputError as error:
-        raise InputError(f"{path}: arms.{planned.arm}: {error}") from error
     if design.strata.keys() != trainee.start.strata.keys():
         raise InputError(f"{path}: arms.{planned.arm}: design has other strata than settings; give it the same")
 
 
-def _make_trainee(settings: RunSettings, where: str) -> Trainee:
+@contextmanager
+def _name_place(where: str) -> Iterator[None]:
+    """Begins the message of what is wrong with the place where it is."""
     try:
-        return make_trainee(settings)
-    except InputError as error:
+        yield
+    except (InputError, ValueError) as error:
         raise InputError(f"{where}: {error}") from error
 
 

@@ -8,10 +8,17 @@ from lakewright.core_jax.rows import fingerprint, read_all
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import Calibration
 from lakewright.engineer.lessons import Examination
-from lakewright.engineer.tally import Tally, pool_tallies
+from lakewright.engineer.tally import Tally
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Decision, Done, Excluded, Validation, read_record
+from lakewright.experiments.loop.records.stage_records import (
+    Decision,
+    Done,
+    Excluded,
+    Validation,
+    find_record,
+    read_record,
+)
 from lakewright.experiments.loop.records.token_budget import Spent, count_stage_tokens
 
 
@@ -39,7 +46,7 @@ class Chapter(msgspec.Struct, frozen=True):
     @property
     def pooled(self) -> Tally:
         """The outcomes on the whole held-out set."""
-        return pool_tallies(self.validation.outcomes.values())
+        return self.validation.pooled
 
     @property
     def tick(self) -> str:
@@ -71,19 +78,13 @@ def count_met_in_training(folder: RunFolder) -> dict[int, int]:
 
 def read_examination(folder: RunFolder) -> Examination | None:
     """The result of the engineer's examination; None if the warm-up did not teach the engineer's part."""
-    file = folder.warmup.examination
-    return read_record(file, Examination) if file.exists() else None
+    return find_record(folder.warmup.examination, Examination)
 
 
 def count_excluded(folder: RunFolder) -> int:
     """Number of boards of `exclude`, or symmetric to one, that training drew and replaced by others."""
     stages = [folder.warmup, *folder.finished_stages()]
-    return sum(read_record(stage.excluded, Excluded).boards for stage in stages if stage.excluded.exists())
-
-
-def trait_rate(tally: Tally, name: str) -> float:
-    """The share of valid answers on the problems that have a trait; 0 where there are none."""
-    return tally.traits[name].valid_rate if name in tally.traits else 0.0
+    return sum(found.boards for stage in stages if (found := find_record(stage.excluded, Excluded)))
 
 
 def _read_chapter(name: str, stage: Stage) -> Chapter:
@@ -92,10 +93,10 @@ def _read_chapter(name: str, stage: Stage) -> Chapter:
         validation=read_record(stage.validation, Validation),
         log=stage.read_steps(),
         seconds=read_record(stage.done, Done).seconds,
-        design=stage.design() if stage.env.exists() else None,
-        decision=read_record(stage.proposal, Decision) if stage.proposal.exists() else None,
-        trial=read_record(stage.trial, Trial) if stage.trial.exists() else None,
-        tokens=count_stage_tokens(stage) if stage.env.exists() else Spent(),
+        design=find_record(stage.env, Design),
+        decision=find_record(stage.proposal, Decision),
+        trial=find_record(stage.trial, Trial),
+        tokens=count_stage_tokens(stage),
         rolled_back=stage.rolled_back() is not None,
         calibration=stage.read_calibration(),
         engineer=stage.engineer_figures(),

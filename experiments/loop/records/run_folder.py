@@ -20,7 +20,6 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import Calibration, Forecast
 from lakewright.engineer.evidence import Evidence, read_evidence
 from lakewright.engineer.steps import Next, decide_next
-from lakewright.engineer.tally import pool_tallies
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.environments.lake_form import from_lake
 from lakewright.experiments.loop.records.stage_records import (
@@ -28,6 +27,7 @@ from lakewright.experiments.loop.records.stage_records import (
     EngineerTraining,
     Rollback,
     Validation,
+    find_record,
     read_record,
 )
 from lakewright.experiments.loop.settings.run_settings import RunSettings
@@ -95,7 +95,7 @@ class Stage:
 
     def rolled_back(self) -> Rollback | None:
         """The record of the rollback, where the stage is rolled back."""
-        found = read_record(self.rollback, Rollback) if self.rollback.exists() else None
+        found = find_record(self.rollback, Rollback)
         return found if found and found.back else None
 
     def read_evidence(self) -> Evidence:
@@ -114,12 +114,13 @@ class Stage:
 
     def read_calibration(self) -> Calibration | None:
         """Calibration of the difficulty model's forecast of this stage; None for the first, which has no forecast."""
-        return read_record(self.difficulty, Forecast).calibration if self.difficulty.exists() else None
+        forecast = find_record(self.difficulty, Forecast)
+        return forecast.calibration if forecast else None
 
     def engineer_figures(self) -> list[dict[str, float]]:
         """The figures of each group that `self_trained` was trained on, and last of those after; empty without."""
-        groups = read_record(self.engineer, EngineerTraining).groups if self.engineer.exists() else []
-        return [group.figures for group in groups]
+        training = find_record(self.engineer, EngineerTraining)
+        return [group.figures for group in training.groups] if training else []
 
     def next_design(self) -> Design:
         """The design that was decided on after the stage."""
@@ -129,12 +130,7 @@ class Stage:
 def choose_next(stage: Stage) -> Next:
     """The next design after a stage that is not rolled back, by the guard's verdict and the trial."""
     verdict = read_record(stage.proposal, Decision).verdict
-    return decide_next(verdict, stage.design(), read_record(stage.trial, Trial) if stage.trial.exists() else None)
-
-
-def _share_valid(stage: Stage) -> float:
-    """The share of valid answers of a stage's policy on the held-out set."""
-    return pool_tallies(read_record(stage.validation, Validation).outcomes.values()).valid_rate
+    return decide_next(verdict, stage.design(), find_record(stage.trial, Trial))
 
 
 class RunFolder:
@@ -165,12 +161,17 @@ class RunFolder:
     def find_standing(self, number: int) -> Stage:
         """The stage, or the warm-up, whose policy the run continues with after stage `number`."""
         stage = self.stage(number)
-        return self.find_stage(read_record(stage.rollback, Rollback).weights) if stage.rollback.exists() else stage
+        compared = find_record(stage.rollback, Rollback)
+        return self.find_stage(compared.weights) if compared else stage
 
     def find_best(self) -> Stage | None:
         """The finished stage, or the warm-up, with most valid plans on the held-out set; of equals the last."""
         stages = [stage for stage in (self.warmup, *self.finished_stages()) if stage.validation.exists()]
-        return max(reversed(stages), key=_share_valid, default=None)
+        return max(
+            reversed(stages),
+            key=lambda stage: read_record(stage.validation, Validation).pooled.valid_rate,
+            default=None,
+        )
 
     def link_best(self) -> None:
         """Lets the path `best` in the folder lead to the checkpoint of the best stage, by a link that moves with it.

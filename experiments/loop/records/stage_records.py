@@ -17,7 +17,7 @@ from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.rollback import Comparison
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.steps import Attempt, Next
-from lakewright.engineer.tally import Drawn, Tally
+from lakewright.engineer.tally import Drawn, Tally, pool_tallies
 from lakewright.engineer.teachers import read_json_answers, read_token_answers
 from lakewright.engineer.trial import Earned, Trial
 from lakewright.experiments.environments.lake import row_of
@@ -78,6 +78,16 @@ class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     def __post_init__(self) -> None:
         for name in ("outcomes", "by_trait", "probability"):
             msgspec.structs.force_setattr(self, name, by_stratum(getattr(self, name)))
+
+    @property
+    def pooled(self) -> Tally:
+        """The outcomes on the whole set."""
+        return pool_tallies(self.outcomes.values())
+
+    @property
+    def answered(self) -> list[bool]:
+        """True for each problem whose answer is valid, in the order of the set."""
+        return [digit == "1" for digit in self.valid]
 
 
 class Sampled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -196,3 +206,8 @@ def read_record(path: Path, kind: type[T]) -> T:
     """
     raw = read_raw(path)
     return convert(from_lake(raw) if issubclass(kind, TRANSLATED) else raw, kind, str(path))
+
+
+def find_record(path: Path, kind: type[T]) -> T | None:
+    """As `read_record`; None where there is no file."""
+    return read_record(path, kind) if path.exists() else None

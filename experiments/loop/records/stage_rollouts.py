@@ -52,15 +52,20 @@ def read_rollouts(stage: Stage) -> list[tuple[Problem, Group]]:
     A problem that was drawn more than once has a group for each time; its cell is that of its first row. Raises
     InputError where the file is damaged, or a group is of a problem that the stage does not have.
     """
-    problems = read_stage_problems(stage)
+    problems, found = read_stage_problems(stage), []
     of_key = {problem.key: problem for problem in reversed(problems)}
-    groups = [convert(raw, Group, str(stage.groups)) for raw in _name_boards(_read_lines(stage.groups), problems)]
-    if unknown := next((line for line, group in enumerate(groups, 1) if group.board not in of_key), 0):
-        raise InputError(
-            f"{stage.groups}:{unknown}: its board is not in {stage.boards.name}; "
-            "restore the file that belongs to it, or run the stage again"
-        )
-    return [(of_key[group.board], group) for group in groups]
+    for number, line in enumerate(_read_lines(stage.groups), 1):
+        place = line.get("board") if isinstance(line, dict) else None
+        if isinstance(place, int) and 0 <= place < len(problems):  # as an older version named it
+            line["board"] = problems[place].key
+        group = convert(line, Group, str(stage.groups))
+        if group.board not in of_key:
+            raise InputError(
+                f"{stage.groups}:{number}: its board is not in {stage.boards.name}; "
+                "restore the file that belongs to it, or run the stage again"
+            )
+        found.append((of_key[group.board], group))
+    return found
 
 
 def _read_lines(path: Path) -> list[Any]:
@@ -69,18 +74,6 @@ def _read_lines(path: Path) -> list[Any]:
         return msgspec.json.Decoder().decode_lines(path.read_bytes())
     except (OSError, msgspec.DecodeError) as error:
         raise InputError(f"{path}: not lines of JSON ({error}); run the stage again") from error
-
-
-def _name_boards(lines: list[Any], problems: Sequence[Problem]) -> list[Any]:
-    """The lines, with the board's key where an older version wrote its place among the rows."""
-
-    def name(line: Any) -> Any:
-        place = line.get("board") if isinstance(line, dict) else None
-        if isinstance(place, int) and 0 <= place < len(problems):
-            return {**line, "board": problems[place].key}
-        return line
-
-    return list(map(name, lines))
 
 
 class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -111,8 +104,8 @@ class BoardAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     answers: list[Answer]
 
 
-def write_answers(path: Path, answers: Sequence[BoardAnswers]) -> None:
-    """Writes a line for each board, all or none."""
+def write_answers(path: Path, answers: Sequence[Any]) -> None:
+    """Writes a line for each problem, all or none: `BoardAnswers`, or what describes answers in text."""
     with listed(path):
         write_atomically(path, msgspec.json.Encoder().encode_lines(answers))
 

@@ -6,7 +6,13 @@ import msgspec
 
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, Sampled, read_record
+from lakewright.experiments.loop.records.stage_records import (
+    Decision,
+    EngineerTraining,
+    Sampled,
+    find_record,
+    read_record,
+)
 
 
 class Spent(msgspec.Struct, frozen=True):
@@ -31,11 +37,16 @@ class Spent(msgspec.Struct, frozen=True):
 
 def count_stage_tokens(stage: Stage) -> Spent:
     """The tokens of a stage so far; a step that was interrupted and is repeated counts once."""
+    steps = stage.read_steps() if stage.checkpoint.exists() else []  # those of a warm-up name no tokens
+    drawn = stage.boards.exists() or stage.problems.exists()
+    trial, decision = find_record(stage.trial, Trial), find_record(stage.proposal, Decision)
+    proposals = [decision.proposal, *(attempt.proposal for attempt in decision.refused)] if decision else []
+    trained = find_record(stage.engineer, EngineerTraining)
     return Spent(
-        training=_count_trained(stage) if stage.checkpoint.exists() else 0,
-        sampling=_count_scored(stage),
-        trials=read_record(stage.trial, Trial).tokens if stage.trial.exists() else 0,
-        engineer=_count_asked(stage),
+        training=round(sum(step.get("sampled/tokens", 0) for step in steps)),  # a log has floats only
+        sampling=round(read_record(stage.sampled, Sampled).figures["tokens"]) if drawn else 0,
+        trials=trial.tokens if trial else 0,
+        engineer=sum(proposal.tokens for proposal in proposals) + (trained.tokens if trained else 0),
     )
 
 
@@ -47,23 +58,3 @@ def count_run_tokens(folder: RunFolder, stages: int) -> Spent:
 def count_remaining_tokens(budget: int | None, spent: Spent) -> float:
     """The tokens that are left of a budget; without one, infinitely many."""
     return math.inf if budget is None else budget - spent.total
-
-
-def _count_scored(stage: Stage) -> int:
-    drawn = stage.boards.exists() or stage.problems.exists()
-    return round(read_record(stage.sampled, Sampled).figures["tokens"]) if drawn else 0
-
-
-def _count_trained(stage: Stage) -> int:
-    """The tokens sampled in training: none in a warm-up, whose log does not name them. A log has floats only."""
-    return round(sum(step.get("sampled/tokens", 0) for step in stage.read_steps()))
-
-
-def _count_asked(stage: Stage) -> int:
-    """The tokens of the proposals, and those of the training of the engineer that made them."""
-    asked = _count_proposed(read_record(stage.proposal, Decision)) if stage.proposal.exists() else 0
-    return asked + (read_record(stage.engineer, EngineerTraining).tokens if stage.engineer.exists() else 0)
-
-
-def _count_proposed(decision: Decision) -> int:
-    return sum(proposal.tokens for proposal in (decision.proposal, *(attempt.proposal for attempt in decision.refused)))

@@ -7,32 +7,24 @@ import msgspec
 
 from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.design import Delta, Design
-from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.guard import project_delta
 from lakewright.engineer.proposal import Teacher
 from lakewright.engineer.rollback import compare_answers
 from lakewright.engineer.steps import Next, negotiate
 from lakewright.engineer.teachers import make_teacher
-from lakewright.experiments.loop.records.evidence_gathering import collect_evidence
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage, choose_next
 from lakewright.experiments.loop.records.stage_records import (
     Decision,
     EngineerTraining,
     Rollback,
     Validation,
+    find_record,
     read_record,
 )
-from lakewright.experiments.loop.redesign.run_forecast import find_trust_region, read_forecast
+from lakewright.experiments.loop.redesign.run_forecast import find_trust_region
 from lakewright.experiments.loop.redesign.teacher_models import make_tools
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee
-
-
-def gather_evidence(trainee: Trainee, folder: RunFolder, number: int) -> Evidence:
-    """All that is known after stage `number`."""
-    first = -1 if trainee.settings.engineer.asked_first else 0
-    stages = [folder.stage(earlier) for earlier in range(first, number + 1)]
-    return collect_evidence(trainee.settings, trainee.environment, stages, read_forecast(stages[-1]))
 
 
 def make_decision(trainee: Trainee, folder: RunFolder, number: int) -> Decision:
@@ -48,8 +40,12 @@ def make_decision(trainee: Trainee, folder: RunFolder, number: int) -> Decision:
 
 def decide_next_stage(trainee: Trainee, folder: RunFolder, number: int) -> Next:
     """The design of the stage after `number`: the one decided on or, after a rollback, the one from before."""
-    stage = folder.stage(number)
-    reasons = [_describe_rollback(rollback)] if (rollback := stage.rolled_back()) else []
+    stage, reasons = folder.stage(number), list[str]()
+    if rollback := stage.rolled_back():
+        found = rollback.comparison
+        reasons = [
+            f"rolled back to {rollback.against}: {found.lost} lost, {found.gained} gained, p {found.p_value:.2g}"
+        ]
     if before := find_return(folder, number):
         return Next(before, "rollback", reasons)
     again = trainee.settings.engineer.asked_again and stage.engineer.exists() and not stage.trial.exists()
@@ -70,17 +66,10 @@ def _ask_again(trainee: Trainee, stage: Stage) -> Next:
     return msgspec.structs.replace(before, reasons=["after its training no answer can be used", *before.reasons])
 
 
-def _describe_rollback(rollback: Rollback) -> str:
-    found = rollback.comparison
-    return f"rolled back to {rollback.against}: {found.lost} lost, {found.gained} gained, p {found.p_value:.2g}"
-
-
 def _read_state_before(folder: RunFolder, number: int) -> dict[str, Any]:
     """The state in which the teacher was left when last asked before stage `number`; empty if it never was."""
-    for earlier in reversed(range(-1, number)):
-        if folder.stage(earlier).proposal.exists():
-            return read_record(folder.stage(earlier).proposal, Decision).teacher_state
-    return {}
+    decisions = (find_record(folder.stage(earlier).proposal, Decision) for earlier in reversed(range(-1, number)))
+    return next((decision.teacher_state for decision in decisions if decision), {})
 
 
 def load_teacher(
@@ -103,7 +92,7 @@ def load_teacher(
 def compare_stages(settings: RunSettings, folder: RunFolder, number: int) -> Rollback:
     """The verdict on stage `number`: rolled back where its policy lost problems beyond what chance explains."""
     stage, before = folder.stage(number), folder.find_standing(number - 1)
-    comparison = compare_answers(*(_read_valid(part) for part in (before, stage)))
+    comparison = compare_answers(*(read_record(part.validation, Validation).answered for part in (before, stage)))
     back = comparison.p_value < settings.rollback.level
     weights = before if back and settings.rollback.weights else stage
     return Rollback(before.folder.name, comparison, back, weights.folder.name)
@@ -131,7 +120,3 @@ def find_design_before(folder: RunFolder, number: int, rollback: Rollback) -> De
     while before.env.exists() and (earlier := before.rolled_back()):
         before = folder.find_stage(earlier.against)
     return (before if before.env.exists() else folder.stage(number)).design()
-
-
-def _read_valid(stage: Stage) -> list[bool]:
-    return [digit == "1" for digit in read_record(stage.validation, Validation).valid]

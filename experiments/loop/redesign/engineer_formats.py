@@ -1,7 +1,7 @@
 """Answers of a checkpoint that is trained as the engineer: in tokens of its codec, or in JSON under a mask."""
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
@@ -12,7 +12,6 @@ from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers import Allowed, answer_schema
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.policy.inference import (
-    Grammar,
     SchemaSettings,
     grammar_of,
     sample_json_ids,
@@ -23,24 +22,6 @@ from lakewright.policy.inference import (
 TEMPERATURE = 1.0  # that of the training on the answers: at another they are not the model's own
 
 
-class EngineerFormat(Protocol):
-    """A form of answers: sampling of groups, and the tokens that are trained on."""
-
-    grammar: Grammar
-
-    def read_proposal(self, proposal: Proposal) -> AnswerTokens:
-        """The prompt and the answers of a proposal."""
-        ...
-
-    def sample_answers(self, model: PreTrainedModel, prompt: Sequence[str], seed: int) -> list[list[str]]:
-        """A group of answers."""
-        ...
-
-    def decode_answers(self, answers: Sequence[Sequence[str]]) -> list[str]:
-        """The answers of a language model as text; empty for tokens of a codec."""
-        ...
-
-
 class TokenFormat:
     """Answers in tokens of the codec, under a grammar of deltas."""
 
@@ -49,16 +30,16 @@ class TokenFormat:
         self.grammar = grammar_of(tokenizer, allowed)
 
     def read_proposal(self, proposal: Proposal) -> AnswerTokens:
-        """As `EngineerFormat`."""
+        """The prompt and the answers of a proposal."""
         return AnswerTokens(proposal.prompt.split(), [line.split() for line in proposal.answer.split("\n")])
 
     def sample_answers(self, model: PreTrainedModel, prompt: Sequence[str], seed: int) -> list[list[str]]:
-        """As `EngineerFormat`."""
+        """A group of answers."""
         how: dict[str, Any] = {"copies": self.settings.engineer.group, "temperature": TEMPERATURE, "seed": seed}
         return sample_under_grammar(model, self.tokenizer, prompt, self.allowed, **how)
 
     def decode_answers(self, answers: Sequence[Sequence[str]]) -> list[str]:
-        """As `EngineerFormat`."""
+        """Nothing: they are no text."""
         return []
 
 
@@ -70,21 +51,24 @@ class JsonFormat:
         self.grammar = schema_grammar(tokenizer, schema)
 
     def read_proposal(self, proposal: Proposal) -> AnswerTokens:
-        """As `EngineerFormat`."""
+        """The prompt and the answers of a proposal."""
         assert proposal.spoken, "a proposal of SelfTrainedLlmTeacher"
         return proposal.spoken
 
     def sample_answers(self, model: PreTrainedModel, prompt: Sequence[str], seed: int) -> list[list[str]]:
-        """As `EngineerFormat`."""
+        """A group of answers."""
         chosen, ids = self.settings.engineer, self.tokenizer.convert_tokens_to_ids(list(prompt))
         how = SchemaSettings(reasoning=0, answer=chosen.answer, temperature=TEMPERATURE)
         answers = sample_json_ids(model, self.tokenizer, ids, self.schema, how, chosen.group, seed)
         return [self.tokenizer.convert_ids_to_tokens(answer) for answer in answers]
 
     def decode_answers(self, answers: Sequence[Sequence[str]]) -> list[str]:
-        """As `EngineerFormat`."""
+        """The answers as text."""
         ids = (self.tokenizer.convert_tokens_to_ids(list(answer)) for answer in answers)
         return [str(self.tokenizer.decode(answer, skip_special_tokens=True)) for answer in ids]
+
+
+EngineerFormat = TokenFormat | JsonFormat
 
 
 def answers_in_tokens(tokenizer: PreTrainedTokenizerFast) -> bool:

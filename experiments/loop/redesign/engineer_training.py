@@ -9,7 +9,6 @@ from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import estimate_diminishing_worth, estimate_worth
 from lakewright.engineer.guard import GuardVerdict, project_delta
-from lakewright.engineer.tally import pool_tallies
 from lakewright.engineer.trial import Earned, Score, measure_return, reward_proposals
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import (
@@ -17,6 +16,7 @@ from lakewright.experiments.loop.records.stage_records import (
     EngineerGroup,
     EngineerTraining,
     Validation,
+    find_record,
     read_record,
     write_record,
 )
@@ -51,14 +51,12 @@ def train_engineer(trainee: Trainee, folder: RunFolder, number: int) -> None:
         for turn in range(settings.engineer.training.rounds):
             group = _judge_group(trainee, folder, number, form, answers)
             sampled = _encode_group(tokenizer, prompt, answers, [part.advantage for part in group.earned])
-            parts = [sampled, *measured]
-            if useful := [part for part in parts if any(part.advantages)]:
+            if useful := [part for part in (sampled, *measured) if any(part.advantages)]:
                 figures = train_on_answers(model, reference, useful, form.grammar, settings.engineer.training)
                 group.figures.update(figures)
             groups.append(group)
-            answers = form.sample_answers(
-                model, prompt, derive_seed(settings.seed, f"stage {number} engineer round {turn + 1}")
-            )
+            seed = derive_seed(settings.seed, f"stage {number} engineer round {turn + 1}")
+            answers = form.sample_answers(model, prompt, seed)
             bar.update()
             bar.set_postfix(reward=f"{group.figures['reward']:.2f}")
     groups.append(_judge_group(trainee, folder, number, form, answers))
@@ -97,15 +95,15 @@ def _make_score(trainee: Trainee, stage: Stage) -> Score:
 
 
 def _average_figures(answers: list[list[str]], earned: list[Earned]) -> dict[str, float]:
-    count = len(earned)
-    return {
-        "reward": sum(part.reward for part in earned) / count,
-        "score": sum(part.score for part in earned) / count,
-        "refused": sum(part.status == "refused" for part in earned) / count,
-        "projected": sum(part.status == "projected" for part in earned) / count,
-        "siblings": sum(part.siblings for part in earned) / count,
-        "distinct": len({tuple(answer) for answer in answers}) / count,
+    sums = {
+        "reward": sum(part.reward for part in earned),
+        "score": sum(part.score for part in earned),
+        "refused": sum(part.status == "refused" for part in earned),
+        "projected": sum(part.status == "projected" for part in earned),
+        "siblings": sum(part.siblings for part in earned),
+        "distinct": len(set(map(tuple, answers))),
     }
+    return {name: value / len(earned) for name, value in sums.items()}
 
 
 def _judge_answer(trainee: Trainee, stage: Stage, delta: Delta | InputError) -> GuardVerdict:
@@ -136,9 +134,9 @@ def _credit_answer(
 ) -> AnswerGroup | None:
     """The answer after a stage that the next was trained on, if one was, with its advantage."""
     before, after = folder.stage(number), folder.stage(number + 1)
-    if not before.engineer.exists():
+    training = find_record(before.engineer, EngineerTraining)
+    if training is None:
         return None
-    training = read_record(before.engineer, EngineerTraining)
     for answer, delta in training.list_proposed(trainee.environment.space):
         verdict = _judge_answer(trainee, before, delta)
         if verdict.status != "refused" and verdict.design == after.design() != before.design():
@@ -147,4 +145,4 @@ def _credit_answer(
 
 
 def _measure_valid(folder: RunFolder, number: int) -> float:
-    return pool_tallies(read_record(folder.stage(number).validation, Validation).outcomes.values()).valid_rate
+    return read_record(folder.stage(number).validation, Validation).pooled.valid_rate

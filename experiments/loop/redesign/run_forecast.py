@@ -1,17 +1,16 @@
 """The difficulty model of a run: fitted after each stage to all groups that its policies rolled out."""
 
-from collections.abc import Iterator
+from collections.abc import Callable
 
 import msgspec
 
-from lakewright.engineer.cells import Cell
 from lakewright.engineer.difficulty import Forecast, Observation, make_forecast, observe_groups, observe_held_out
-from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.environment import Environment
 from lakewright.engineer.guard import GuardSettings, widen_reach
 from lakewright.engineer.steps import count_held_out
-from lakewright.engineer.trial import CellTrial, Trial
+from lakewright.engineer.trial import Trial
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Validation, read_record
+from lakewright.experiments.loop.records.stage_records import Validation, find_record, read_record
 from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_rollouts
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 
@@ -25,44 +24,38 @@ def fit_forecast(settings: RunSettings, environment: Environment, folder: RunFol
         settings, environment, folder: of the run.
     """
     design = folder.stage(number).design()
-    found = [seen for past in range(number + 1) for seen in _observe_training(folder.stage(past), number - past)]
-    found += [seen for past in range(-1, number) for seen in _observe_trial(folder.stage(past), number - past)]
-    before = read_forecast(folder.stage(number - 1)) if number >= 0 else None
-    how = msgspec.structs.replace(settings.difficulty, objective=settings.objective)
-    held_out = read_held_out(folder)
+    held_out = [problem.cell for problem in read_held_out(folder)]
+
+    def observe(begin: int, end: int, list_groups: Callable[[Stage, int], list[Observation]]) -> list[Observation]:
+        return [seen for past in range(begin, end) for seen in list_groups(folder.stage(past), number - past)]
+
+    def observe_tests(stage: Stage, age: int) -> list[Observation]:
+        return observe_held_out(zip(held_out, read_record(stage.validation, Validation).answered, strict=True), age)
+
+    found = observe(0, number + 1, _observe_training) + observe(-1, number, _observe_trial)
     first = number < 0  # no other answers exist yet
-    tested = list(_observe_tests(folder, number, held_out)) if settings.difficulty.held_out or first else []
-    cells = count_held_out((problem.cell for problem in held_out), design)
-    return make_forecast(design, found, cells, how, environment.space, before, tested)
+    tested = observe(-1, number + 1, observe_tests) if settings.difficulty.held_out or first else []
+    before = None if first else read_forecast(folder.stage(number - 1))
+    how = msgspec.structs.replace(settings.difficulty, objective=settings.objective)
+    return make_forecast(design, found, count_held_out(held_out, design), how, environment.space, before, tested)
 
 
 def _observe_training(stage: Stage, age: int) -> list[Observation]:
     return observe_groups(((problem.cell, group) for problem, group in read_rollouts(stage)), age)
 
 
-def _observe_tests(folder: RunFolder, number: int, held_out: list[Problem]) -> Iterator[Observation]:
-    """The answers to the held-out problems after the warm-up and each stage."""
-    for past in range(-1, number + 1):
-        valid = read_record(folder.stage(past).validation, Validation).valid
-        answers: Iterator[tuple[Cell, bool]] = (
-            (problem.cell, digit == "1") for problem, digit in zip(held_out, valid, strict=True)
-        )
-        yield from observe_held_out(answers, number - past)
-
-
 def _observe_trial(stage: Stage, age: int) -> list[Observation]:
     """The groups of the trial after a stage, if one was held; its policy is that of the stage to come, untrained."""
-    trial = read_record(stage.trial, Trial) if stage.trial.exists() else None
-    return [_observe_cell(part, age) for part in trial.cells] if trial else []
-
-
-def _observe_cell(part: CellTrial, age: int) -> Observation:
-    return Observation(part.cell, len(part.valid), sum(part.valid) / part.answers, sum(part.variances()), age)
+    trial = find_record(stage.trial, Trial)
+    return [
+        Observation(part.cell, len(part.valid), sum(part.valid) / part.answers, sum(part.variances()), age)
+        for part in (trial.cells if trial else ())
+    ]
 
 
 def read_forecast(stage: Stage) -> Forecast | None:
     """The forecast after a stage; None in folders of older versions."""
-    return read_record(stage.difficulty, Forecast) if stage.difficulty.exists() else None
+    return find_record(stage.difficulty, Forecast)
 
 
 def find_trust_region(settings: RunSettings, environment: Environment, stage: Stage) -> GuardSettings:

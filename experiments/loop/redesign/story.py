@@ -4,10 +4,9 @@ from collections.abc import Iterator
 
 from lakewright.engineer.delta import list_changes, make_printable, summarize_delta
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.tally import pool_tallies
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Decision, Validation, read_record
+from lakewright.experiments.loop.records.stage_records import Decision, Validation, find_record, read_record
 
 MOST = 200  # characters of a proposal
 
@@ -15,11 +14,8 @@ MOST = 200  # characters of a proposal
 def describe_stage(folder: RunFolder, number: int, space: DesignSpace) -> list[str]:
     """The lines of a finished stage."""
     stage, before = folder.stage(number), folder.find_standing(number - 1)
-    lines = [
-        _describe_validation(
-            read_record(before.validation, Validation), read_record(stage.validation, Validation), space
-        )
-    ]
+    old, new = (read_record(part.validation, Validation) for part in (before, stage))
+    lines = [_describe_validation(old, new, space)]
     if stage.rolled_back():
         lines.append(f"rolled back {stage.read_next().reasons[0]}")
     return [*lines, *describe_redesign(stage, space)]
@@ -30,8 +26,8 @@ def describe_redesign(stage: Stage, space: DesignSpace) -> list[str]:
     following, lines = stage.read_next(), list[str]()
     if following.source != "rollback":
         lines += _describe_proposal(read_record(stage.proposal, Decision), space)
-        if stage.trial.exists():
-            lines.append(f"trial       {read_record(stage.trial, Trial).summary()}")
+        if trial := find_record(stage.trial, Trial):
+            lines.append(f"trial       {trial.summary()}")
     changes = list_changes(stage.design(), following.design, space)
     return [*lines, f"next        {changes} ({following.source}: {_cut_text(following.reasons[-1])})"]
 
@@ -41,12 +37,10 @@ def _cut_text(text: str) -> str:
 
 
 def _describe_validation(before: Validation, after: Validation, space: DesignSpace) -> str:
-    old, new = pool_tallies(before.outcomes.values()), pool_tallies(after.outcomes.values())
     strata = space.sort_strata(after.outcomes)
     parts = ", ".join(f"{space.words.label(one)} {100 * after.outcomes[one].valid_rate:.0f}" for one in strata)
-    rates = 100 * old.valid_rate, 100 * new.valid_rate
-    answers = space.words.answers
-    return f"validation  {rates[1]:.1f} % of held-out {answers} valid ({rates[1] - rates[0]:+.1f}): {parts}"
+    old, new = 100 * before.pooled.valid_rate, 100 * after.pooled.valid_rate
+    return f"validation  {new:.1f} % of held-out {space.words.answers} valid ({new - old:+.1f}): {parts}"
 
 
 def _describe_proposal(decision: Decision, space: DesignSpace) -> Iterator[str]:

@@ -3,14 +3,11 @@
 import functools
 import importlib.util
 import os
-from collections.abc import Callable
 from typing import Any
-
-from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.proposal import AnswerTokens
-from lakewright.engineer.teachers import MODELS, Allowed, Ask, Message, Reply, SampledAnswers, Tools
+from lakewright.engineer.teachers import MODELS, Allowed, Message, Reply, SampledAnswers, Tools
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.redesign.engineer_formats import JsonFormat, TokenFormat, answers_in_tokens
 from lakewright.experiments.loop.settings.run_settings import RunSettings
@@ -25,8 +22,6 @@ from lakewright.policy.inference import (
 )
 from lakewright.policy.models import answers_only_plans
 
-Policy = tuple[PreTrainedModel, PreTrainedTokenizerFast]
-
 
 def make_tools(settings: RunSettings, folder: RunFolder, stage: Stage, recorded: bool) -> Tools:
     """Everything that the teacher of a run needs after `stage`. Raises InputError if its model cannot be asked at all.
@@ -39,21 +34,23 @@ def make_tools(settings: RunSettings, folder: RunFolder, stage: Stage, recorded:
     name = settings.asked
     if name not in MODELS:
         return Tools(settings.evidence)
-    if name == "endpoint":
-        ask = _ask_endpoint(settings, Spending(folder.spending), recorded)
-        return Tools(settings.evidence, ask=ask, proposals=settings.engineer.proposals, inline=True)
-    return _ask_checkpoint(settings, folder.warmup if name == "base" else stage)
+    if name != "endpoint":
+        return _ask_checkpoint(settings, folder.warmup if name == "base" else stage)
+    check_askable(settings)
+    chosen = settings.engineer
+    assert chosen.endpoint, "checked by the settings"
+    ask = ask_server(chosen.endpoint, chosen.temperature, Spending(folder.spending), recorded=recorded)
+    return Tools(settings.evidence, ask=ask, proposals=chosen.proposals, inline=True)
 
 
 def check_askable(settings: RunSettings) -> None:
     """Raises InputError if the teacher cannot be asked: a server without a key, or a mask without its package."""
-    teachers = (settings.teacher, settings.teacher_options.get("match"))
     if settings.answers_in_json and not importlib.util.find_spec("llguidance"):
         raise InputError(
             f"teacher {settings.teacher} answers in JSON under a mask, which needs llguidance; "
             "pip install 'lakewright[structured]'"
         )
-    if "endpoint" in teachers and settings.engineer.key and not any(os.environ.get(name) for name in KEYS):
+    if settings.asked == "endpoint" and settings.engineer.key and not any(os.environ.get(name) for name in KEYS):
         raise InputError(
             f"teacher endpoint: no key in the environment; set {KEYS[0]}, or engineer.key=false for a server without"
         )
@@ -61,48 +58,30 @@ def check_askable(settings: RunSettings) -> None:
 
 def _ask_checkpoint(settings: RunSettings, policy: Stage) -> Tools:
     """A checkpoint answers in tokens where its vocabulary has the engineer's words, else in language."""
-    load = functools.cache(lambda: load_engineer(settings, policy.checkpoint))
-    model, tokenizer = load()
+    model, tokenizer = load_engineer(settings, policy.checkpoint)
     if answers_only_plans(model):
         raise InputError(
             f"teacher {settings.teacher} asks {policy.checkpoint}, a board network, which has no answers except plans; "
             "choose a teacher that asks no checkpoint"
         )
-    trained = settings.asked == "self_trained"
-    if answers_in_tokens(tokenizer):
-        if trained:
-            return Tools(settings.evidence, sample=functools.partial(_sample_tokens, settings, load))
-        return Tools(settings.evidence, decode=lambda prompt, allowed: answer_under_grammar(*load(), prompt, allowed))
-    if trained:
-        return Tools(settings.evidence, sample_json=functools.partial(_sample_json, settings, load))
-    chosen = settings.engineer
-    how = SchemaSettings(chosen.reasoning, chosen.answer, chosen.temperature)
+    evidence, chosen = settings.evidence, settings.engineer
 
-    def ask(messages: list[Message], schema: dict, seed: int) -> Reply:
-        return Reply(*answer_in_json(*load(), messages, schema, how, seed))
+    def sample(prompt: list[str], allowed: Allowed, seed: int) -> list[list[str]]:
+        return TokenFormat(settings, tokenizer, allowed).sample_answers(model, prompt, seed)
 
-    return Tools(settings.evidence, ask=ask, proposals=chosen.proposals)
+    def sample_json(messages: list[Message], schema: dict[str, Any], seed: int) -> SampledAnswers:
+        form = JsonFormat(settings, tokenizer, schema)
+        prompt = tokenizer.convert_ids_to_tokens(json_prompt(tokenizer, messages))
+        answers = form.sample_answers(model, prompt, seed)
+        return SampledAnswers(AnswerTokens(prompt, answers), form.decode_answers(answers))
 
+    def ask(messages: list[Message], schema: dict[str, Any], seed: int) -> Reply:
+        how = SchemaSettings(chosen.reasoning, chosen.answer, chosen.temperature)
+        return Reply(*answer_in_json(model, tokenizer, messages, schema, how, seed))
 
-def _sample_tokens(
-    settings: RunSettings, load: Callable[[], Policy], prompt: list[str], allowed: Allowed, seed: int
-) -> list[list[str]]:
-    model, tokenizer = load()
-    return TokenFormat(settings, tokenizer, allowed).sample_answers(model, prompt, seed)
-
-
-def _sample_json(
-    settings: RunSettings, load: Callable[[], Policy], messages: list[Message], schema: dict[str, Any], seed: int
-) -> SampledAnswers:
-    model, tokenizer = load()
-    form = JsonFormat(settings, tokenizer, schema)
-    prompt = tokenizer.convert_ids_to_tokens(json_prompt(tokenizer, messages))
-    answers = form.sample_answers(model, prompt, seed)
-    return SampledAnswers(AnswerTokens(prompt, answers), form.decode_answers(answers))
-
-
-def _ask_endpoint(settings: RunSettings, spending: Spending, recorded: bool) -> Ask:
-    chosen = settings.engineer.endpoint
-    assert chosen
-    check_askable(settings)
-    return ask_server(chosen, settings.engineer.temperature, spending, recorded=recorded)
+    in_tokens = answers_in_tokens(tokenizer)
+    if settings.asked == "self_trained":
+        return Tools(evidence, sample=sample) if in_tokens else Tools(evidence, sample_json=sample_json)
+    if in_tokens:
+        return Tools(evidence, decode=functools.partial(answer_under_grammar, model, tokenizer))
+    return Tools(evidence, ask=ask, proposals=chosen.proposals)

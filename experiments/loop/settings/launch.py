@@ -5,10 +5,11 @@ Where the run is a task in a placement group of a Ray cluster, each process is s
 """
 
 import contextlib
+import functools
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from importlib import resources
 from pathlib import Path
 from typing import Literal
@@ -20,6 +21,7 @@ from lakewright.core_jax.support import Count, starter
 from lakewright.experiments.executors.ray_group import PATIENCE as NOTICED
 from lakewright.experiments.executors.ray_group import Group, find_group, find_port
 
+STAGE_PROCESS = "lakewright.experiments.loop.training.stage_process"
 BAD_INPUT = 2
 PATIENCE = 1.0  # seconds between two calls of `on_wait`
 ERROR_PREFIX = "lakewright: "  # begins the line that reports bad input
@@ -72,20 +74,40 @@ def launch_stage(
     """
     group = None if settings.starts_machines else find_group()
     machines = _name_machines(settings, group) if group else [settings]
-    commands = [launch_command(machine, run, number, previous, tokens) for machine in machines]
+    first, *others = (launch_command(machine, run, number, previous, tokens) for machine in machines)
     log.parent.mkdir(parents=True, exist_ok=True)
-    with _start_elsewhere(group, commands[1:], log) as check_others:
-        code = _run_command(commands[0], log, on_wait, check_others)
+    if group and others:
+        started = [
+            group.submit(place, _run_alone, command, log.with_stem(f"{log.stem}_{place}"))
+            for place, command in enumerate(others, start=1)
+        ]
+        try:
+            code = _run_command(first, log, on_wait, functools.partial(group.results, started))
+        finally:
+            group.cancel(started)
+    else:
+        code = _run_alone(first, log, on_wait)
     if code:
         refused = [line for line in log.read_text(errors="replace").splitlines() if line.startswith(ERROR_PREFIX)]
         failed = f"stage {number}: `accelerate launch` ended with {code}; its output is in {log}"
         raise InputError(refused[0].removeprefix(ERROR_PREFIX) if refused else failed)
 
 
+def _run_alone(command: Sequence[str], log: Path, on_wait: Callable[[], object] = lambda: None) -> int:
+    return _run_command(command, log, on_wait, lambda patience: [])
+
+
 def _run_command(
     command: Sequence[str], log: Path, on_wait: Callable[[], object], check_others: Callable[[float], list[int]]
 ) -> int:
-    """The exit code of a command whose output goes to `log`; it is ended where another of its group fails."""
+    """The exit code of a command whose output goes to `log`; it is ended where another of its group fails.
+
+    Args:
+        command, log: what is run, and the file for its output.
+        on_wait: called every second.
+        check_others: waits up to so many seconds for the others, gives the exit codes of those that have ended, and
+            raises NodeLostError where a node is lost.
+    """
     with open(log, "wb") as words:
         process = subprocess.Popen(command, env={**os.environ, **starter()}, stdout=words, stderr=subprocess.STDOUT)
         try:
@@ -106,39 +128,12 @@ def _run_command(
 
 def _name_machines(settings: LaunchSettings, group: Group) -> list[LaunchSettings]:
     """The settings of the launch in each bundle of a group: one process each, which meet at a port of this machine."""
-    shared = (f"--num_machines={settings.processes}", f"--main_process_ip={group.address}")
-    own = [(*shared, f"--main_process_port={find_port()}")] * settings.processes
+    words = [f"--num_machines={settings.processes}", f"--main_process_ip={group.address}"]
+    words.append(f"--main_process_port={find_port()}")
     return [
         msgspec.structs.replace(settings, more=(*settings.more, *words, f"--machine_rank={rank}"))
-        for rank, words in enumerate(own)
+        for rank in range(settings.processes)
     ]
-
-
-@contextlib.contextmanager
-def _start_elsewhere(
-    group: Group | None, commands: Sequence[list[str]], log: Path
-) -> Iterator[Callable[[float], list[int]]]:
-    """Runs each command in a further bundle of a group, and ends it with the block.
-
-    Yields a function that waits up to so many seconds for them, gives the exit codes of those that have ended, and
-    raises NodeLostError where a node is lost.
-    """
-    if group is None or not commands:
-        yield lambda patience: []
-        return
-    logs = [log.with_name(f"{log.stem}_{place}{log.suffix}") for place in range(1, len(commands) + 1)]
-    started = [
-        group.submit(place, _run_alone, command, path)
-        for place, (command, path) in enumerate(zip(commands, logs, strict=True), start=1)
-    ]
-    try:
-        yield lambda patience: group.results(started, patience)
-    finally:
-        group.cancel(started)
-
-
-def _run_alone(command: Sequence[str], log: Path) -> int:
-    return _run_command(command, log, lambda: None, lambda patience: [])
 
 
 def launch_command(settings: LaunchSettings, run: Path, number: int, previous: Path, tokens: float) -> list[str]:
@@ -152,12 +147,5 @@ def launch_command(settings: LaunchSettings, run: Path, number: int, previous: P
     else:
         how = ["--multi_gpu", "--num_machines", "1", "--mixed_precision", "no", "--dynamo_backend", "no"]
     how += ["--num_processes", str(settings.processes), "--main_process_port", "0", *settings.more]
-    what = [
-        "-m",
-        "lakewright.experiments.loop.training.stage_process",
-        str(run),
-        str(number),
-        str(previous),
-        str(tokens),
-    ]
+    what = ["-m", STAGE_PROCESS, str(run), str(number), str(previous), str(tokens)]
     return [*settings.prefix, sys.executable, "-m", "accelerate.commands.launch", *how, *what]

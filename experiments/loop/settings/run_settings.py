@@ -230,7 +230,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def _check_teacher(self) -> None:
         check_teacher(self.teacher, self.teacher_options)
-        if "endpoint" in (self.teacher, self.teacher_options.get("match")) and not self.engineer.endpoint:
+        if self.asked == "endpoint" and not self.engineer.endpoint:
             raise ValueError("teacher endpoint has no server; give engineer.endpoint.url and engineer.endpoint.model")
         if self.asks_checkpoint and self._begins_with_board_network():
             named = f"start {self.start:.60}" if self.start else "model.architecture board"
@@ -303,10 +303,7 @@ def load_settings(preset: str, overrides: list[str]) -> RunSettings:
 
     Raises InputError naming the setting, its value and the remedy.
     """
-    raw = read_preset(preset)
-    for override in overrides:
-        set_value(raw, override, "grpo.steps=10")
-    return convert(raw, RunSettings, f"preset {preset}")
+    return _convert_with(overrides, read_preset(preset), f"preset {preset}")
 
 
 def replace_teacher(settings: RunSettings, teacher: str, overrides: list[str]) -> RunSettings:
@@ -317,18 +314,19 @@ def replace_teacher(settings: RunSettings, teacher: str, overrides: list[str]) -
     raw = msgspec.to_builtins(settings, str_keys=True)
     if teacher != settings.teacher:
         raw |= {"teacher": teacher, "teacher_options": {}}
+    return _convert_with(overrides, raw, "settings")
+
+
+def _convert_with(overrides: list[str], raw: dict[str, Any], place: str) -> RunSettings:
     for override in overrides:
         set_value(raw, override, "grpo.steps=10")
-    return convert(raw, RunSettings, "settings")
+    return convert(raw, RunSettings, place)
 
 
 def merge_tables(raw: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
     """A table with the values of another, table by table; neither is altered."""
-    both = {
-        name: merge_tables(raw[name], value) for name, value in changes.items() if _are_tables(raw.get(name), value)
-    }
-    return {**raw, **changes, **both}
-
-
-def _are_tables(one: Any, other: Any) -> bool:
-    return isinstance(one, dict) and isinstance(other, dict)
+    merged = raw | changes
+    for name, value in changes.items():
+        if isinstance(value, dict) and isinstance(raw.get(name), dict):
+            merged[name] = merge_tables(raw[name], value)
+    return merged

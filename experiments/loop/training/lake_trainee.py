@@ -1,7 +1,7 @@
 """The trainee of the lake: policies that plan for boards."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,27 +13,27 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from lakewright.core_jax.config import EnvConfig, hole_ratio_of, with_teams
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import Acceptance, can_draw_all, generate, generate_in_turn
-from lakewright.core_jax.rows import Row, board_key, read_all, rows_in_turn, rows_of, symmetric_fingerprint, write_rows
-from lakewright.core_jax.support import derive_seed, listed
+from lakewright.core_jax.rows import Row, board_key, read_all, rows_in_turn, rows_of, symmetric_fingerprint
+from lakewright.core_jax.support import derive_seed
 from lakewright.core_jax.types import FAILURE_NAMES, Failure, Verdict
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.tally import Drawn
 from lakewright.experiments.environments.lake import Lake, config_of, design_of, problem_of, row_of, tally_of
-from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Example, Excluded, Sampled, Validation, write_record
-from lakewright.experiments.loop.records.stage_rollouts import Answer, BoardAnswers, read_held_out, write_answers
+from lakewright.experiments.loop.records.run_folder import Stage
+from lakewright.experiments.loop.records.stage_records import Example, Validation, write_record
+from lakewright.experiments.loop.records.stage_rollouts import Answer, BoardAnswers, write_answers
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, check_settings, load_policy
 from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.board_play import BoardPlay
-from lakewright.policy.codecs import Codec, TextCodec, build_tokenizer, codec_for
-from lakewright.policy.evaluation import evaluate, outcomes_by_size
-from lakewright.policy.inference import check_chat_model
+from lakewright.policy.codecs import TextCodec, build_tokenizer, codec_for
+from lakewright.policy.evaluation import outcomes_by_size
+from lakewright.policy.inference import answer_tasks, check_chat_model
 from lakewright.policy.model_settings import resolve_shape
 from lakewright.policy.models import build_model
-from lakewright.policy.play import Play, Tasks
+from lakewright.policy.play import Play, Tasks, TaskStream
 from lakewright.policy.tasks import Task, board_of, task_of
 from lakewright.policy.tasks import row_of as row_of_task
 from lakewright.policy.training import Answered, BoardStream, rank_and_processes, tasks_of, with_hole_ratios
@@ -53,20 +53,41 @@ class LakeTrainee(Trainee[Task]):
         self.start = design_of(settings.env)
         check_settings(settings, self.environment, self.start)
 
-    def problems_file(self, stage: Stage) -> Path:
-        """Boards in Parquet."""
-        return stage.boards
+    def draw_held_out(self) -> list[Problem]:
+        """Boards of each size, hole ratio and wait ratio of the settings; without those that teams cannot have.
 
-    def hold_out(self, folder: RunFolder) -> list[Problem]:
-        """Boards of each size, hole ratio and wait ratio of the settings."""
-        if not folder.validation.exists():
-            with listed(folder.validation):
-                write_rows(folder.validation, _draw_held_out(self.settings))
-        return read_held_out(folder)
+        Raises InputError if a team is left without boards.
+        """
+        chosen, teams, configs = self.settings.validation, self.settings.teams, self._list_configs()
+        if teams:
+            configs = [config for config in configs if can_draw_all(config)]
+        drawable = {config.agents for config in configs}
+        if missing := [agents for agents in teams if agents not in drawable]:
+            raise InputError(
+                f"validation: no boards for {missing[0]} agents can be drawn at its ratios; give it other ratios"
+            )
+        rows: list[Row] = []
+        with progress("held-out boards", len(configs) * chosen.boards, "boards") as bar:
+            for config in configs:
+                ((size, cell),) = config.sizes.items()
+                seed = derive_seed(chosen.seed, f"held-out {size} {cell.hole_ratio} {cell.wait_ratio}")
+                rows += rows_of(generate(config, seed, chosen.boards, bar.update), config)
+        return list(map(problem_of, rows))
+
+    def _list_configs(self) -> list[EnvConfig]:
+        """A config for each team, size, hole ratio and wait ratio."""
+        chosen, settings = self.settings.validation, self.settings
+        return [
+            EnvConfig.single(size, team.agents, hole, wait)
+            for team in with_teams(settings.env, settings.teams)
+            for size in team.sizes
+            for hole in chosen.hole_ratios
+            for wait in chosen.wait_ratios
+        ]
 
     def count_held_out(self) -> int:
         """As `Trainee.count_held_out`: also the boards of cells that cannot be drawn, as trying takes minutes."""
-        return len(_list_configs(self.settings)) * self.settings.validation.boards
+        return len(self._list_configs()) * self.settings.validation.boards
 
     def draw_problems(
         self, design: Design, count: int, seed: int, first: int, on_progress: Callable[[int], object]
@@ -111,53 +132,34 @@ class LakeTrainee(Trainee[Task]):
         if isinstance(codec, TextCodec):
             check_chat_model(self.settings.start, model, codec, self.make_task(held_out[0]))
 
-    @contextmanager
-    def stream_references(self, warmup: Stage, first: int) -> Iterator[Tasks[Task]]:
+    def stream_references(self, warmup: Stage, first: int) -> AbstractContextManager[Tasks[Task]]:
         """A fixed set, or boards drawn while training."""
         settings = self.settings
         seed, boards = derive_seed(settings.seed, "warm-up boards"), settings.warmup.boards
         if settings.warmup.fresh:
             configs = with_hole_ratios(settings.warmup_env, settings.warmup.hole_ratios)
-            excluded = _list_excluded(settings)
-            with BoardStream(configs, seed, first, teams=settings.teams, excluded=excluded) as stream:
-                yield stream
-        else:
-            with progress("warm-up boards", boards, "boards") as bar:
-                made = generate_in_turn(with_teams(settings.warmup_env, settings.teams), seed, boards, bar.update)
-            yield tasks_of(*made)
+            return BoardStream(configs, seed, first, teams=settings.teams, excluded=_list_excluded(settings))
+        with progress("warm-up boards", boards, "boards") as bar:
+            made = generate_in_turn(with_teams(settings.warmup_env, settings.teams), seed, boards, bar.update)
+        return nullcontext(tasks_of(*made))
 
-    @contextmanager
-    def stream_problems(self, stage: Stage, number: int) -> Iterator[Tasks[Task]]:
-        """Boards drawn while training, in each process others."""
+    def stream_problems(self, stage: Stage, number: int) -> BoardStream:
+        """As `Trainee.stream_problems`."""
         settings, (rank, _) = self.settings, rank_and_processes()
-        purpose = f"stage {number} boards" + f" of process {rank}" * (rank > 0)
-        seed, config = derive_seed(settings.seed, purpose), (config_of(stage.design()),)
-        excluded = _list_excluded(settings)
-        with BoardStream(config, seed, recorded=True, teams=settings.teams, excluded=excluded) as stream:
-            yield stream
+        seed = derive_seed(settings.seed, f"stage {number} boards" + f" of process {rank}" * (rank > 0))
+        config, excluded = config_of(stage.design()), _list_excluded(settings)
+        return BoardStream((config,), seed, recorded=True, teams=settings.teams, excluded=excluded)
 
-    def save_problems(self, stage: Stage, tasks: Tasks[Task]) -> None:
-        """As `Trainee.save_problems`."""
-        assert isinstance(tasks, BoardStream)
-        rows = [row_of_task(task, f"drawn_{place:07d}") for place, task in enumerate(tasks.taken)]
-        figures = {"fresh": len(rows), "scored": 0, "replayed": 0, "tokens": 0}
-        statistics = self.count_problems(list(map(problem_of, rows)), [])
-        write_record(stage.sampled, Sampled(statistics, self.settings.sampler.name, figures, {}))
-        with listed(stage.boards):
-            write_rows(stage.boards, rows)
-        if self.settings.exclude:
-            write_record(stage.excluded, Excluded(tasks.replaced))
+    def list_taken(self, tasks: TaskStream[Task]) -> list[Problem]:
+        """As `Trainee.list_taken`."""
+        return [problem_of(row_of_task(task, f"drawn_{place:07d}")) for place, task in enumerate(tasks.taken)]
 
     def validate_stage(self, stage: Stage, held_out: Sequence[Problem]) -> None:
         """As `Trainee.validate_stage`."""
-        rows, texts = list(map(row_of, held_out)), list[str]()
-        record, verdicts, plans = measure_policy(self, stage, rows, "validation", texts.extend)
-        answers = [
-            _make_answer(row, plan, verdicts, place, text)
-            for place, (row, plan, text) in enumerate(zip(rows, plans, texts, strict=True))
-        ]
-        kept = [BoardAnswers(board_key(row), [answer]) for row, answer in zip(rows, answers, strict=True)]
-        write_answers(stage.plans, kept)
+        rows = list(map(row_of, held_out))
+        record, answers = measure_policy(self, stage, rows, "validation")
+        lines = [BoardAnswers(board_key(row), [answer]) for row, answer in zip(rows, answers, strict=True)]
+        write_answers(stage.plans, lines)
         write_record(stage.validation, msgspec.structs.replace(record, examples=_choose_examples(rows, answers)))
 
     def describe_answers(self, answered: Answered, play: Play[Task]) -> dict[str, Any]:
@@ -170,38 +172,27 @@ class LakeTrainee(Trainee[Task]):
 
 
 def measure_policy(
-    trainee: LakeTrainee,
-    stage: Stage,
-    boards: Sequence[Row],
-    label: str,
-    on_texts: Callable[[list[str]], object] = lambda texts: None,
-) -> tuple[Validation, Verdict, np.ndarray]:
-    """Greedy plans of a stage's policy for some boards: the record without examples, verdicts [B], plans [B, K, T].
+    trainee: LakeTrainee, stage: Stage, boards: Sequence[Row], label: str
+) -> tuple[Validation, list[Answer]]:
+    """Greedy plans of a stage's policy for some boards: the record without examples, and each answer.
 
     Args:
         trainee, stage: the policy.
         boards: what it plans for.
         label: what the progress bar is called.
-        on_texts: gets the text of each answer, empty in tokens.
     """
     tasks = [task_of(row) for row in boards]
     model, tokenizer = load_policy(trainee.settings, stage.checkpoint)
     play = trainee.make_play(model, tokenizer)
     with progress(label, len(tasks), "boards") as bar:
-        verdicts, plans = evaluate(
-            model,
-            play,
-            tasks,
-            on_progress=bar.update,
-            on_answers=lambda found: on_texts(_read_texts(play.codec, tasks, found)),
-        )
+        found = answer_tasks(model, play, tasks, on_progress=bar.update)
+        verdicts, plans = play.judge_plans(tasks, found)
     verdicts = jax.tree.map(np.asarray, verdicts)
-    return _record_outcomes(tasks, verdicts), verdicts, plans
-
-
-def _read_texts(codec: Codec, tasks: list[Task], answers: list[list[int]]) -> list[str]:
-    prompts = (codec.encode_prompt(task.board) for task in tasks)
-    return [codec.decode_text(prompt, answer) for prompt, answer in zip(prompts, answers, strict=True)]
+    prompts = (play.codec.encode_prompt(task.board) for task in tasks)
+    texts = (play.codec.decode_text(prompt, answer) for prompt, answer in zip(prompts, found, strict=True))
+    moves = (plan[: row.agents] for row, plan in zip(boards, plans, strict=True))
+    answers = map(Answer.from_moves, moves, verdicts.failure, verdicts.agent, verdicts.step, texts)
+    return _record_outcomes(tasks, verdicts), list(answers)
 
 
 def _record_outcomes(tasks: list[Task], verdicts: Verdict) -> Validation:
@@ -214,11 +205,6 @@ def _record_outcomes(tasks: list[Task], verdicts: Verdict) -> Validation:
         by_trait={size: {"wait_ratio": tally_of(found)} for size, found in waits.items()},
         valid="".join("01"[int(failure == Failure.NONE)] for failure in verdicts.failure),
     )
-
-
-def _make_answer(row: Row, plan: np.ndarray, verdicts: Verdict, place: int, text: str) -> Answer:
-    failure, agent, step = (int(field[place]) for field in (verdicts.failure, verdicts.agent, verdicts.step))
-    return Answer.from_moves(plan[: row.agents], failure, agent, step, text)
 
 
 def _choose_examples(rows: list[Row], answers: list[Answer]) -> list[Example]:
@@ -259,43 +245,3 @@ def _list_excluded(settings: RunSettings) -> frozenset[bytes]:
     if not settings.exclude:
         return frozenset()
     return frozenset(symmetric_fingerprint(board_of(row)) for row in read_all(Path(settings.exclude)))
-
-
-def _draw_held_out(settings: RunSettings) -> list[Row]:
-    chosen, configs = settings.validation, _list_drawable_configs(settings)
-    rows: list[Row] = []
-    with progress("held-out boards", len(configs) * chosen.boards, "boards") as bar:
-        for config in configs:
-            ((size, cell),) = config.sizes.items()
-            seed = derive_seed(chosen.seed, f"held-out {size} {cell.hole_ratio} {cell.wait_ratio}")
-            rows += rows_of(generate(config, seed, chosen.boards, bar.update), config)
-    return rows
-
-
-def _list_configs(settings: RunSettings) -> list[EnvConfig]:
-    """A config for each team, size, hole ratio and wait ratio."""
-    chosen = settings.validation
-    return [
-        EnvConfig.single(size, team.agents, hole, wait)
-        for team in with_teams(settings.env, settings.teams)
-        for size in team.sizes
-        for hole in chosen.hole_ratios
-        for wait in chosen.wait_ratios
-    ]
-
-
-def _list_drawable_configs(settings: RunSettings) -> list[EnvConfig]:
-    """As `_list_configs`; with teams, only those whose boards can be drawn.
-
-    Raises InputError if a team is left without boards.
-    """
-    configs = _list_configs(settings)
-    if not settings.teams:
-        return configs
-    configs = [config for config in configs if can_draw_all(config)]
-    drawable = {config.agents for config in configs}
-    if missing := [agents for agents in settings.teams if agents not in drawable]:
-        raise InputError(
-            f"validation: no boards for {missing[0]} agents can be drawn at its ratios; give it other ratios"
-        )
-    return configs

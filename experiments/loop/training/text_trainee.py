@@ -1,28 +1,26 @@
 """The trainee of environments whose problems are text: a small transformer that reads bytes, or a language model."""
 
 import math
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
-import msgspec
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import derive_seed, listed, write_atomically
+from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.environment import Environment, Outcomes, Problem, Verdict
 from lakewright.engineer.tally import Drawn
 from lakewright.experiments.environments.registry import load_environment
-from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Example, Sampled, Validation, write_record
-from lakewright.experiments.loop.records.stage_rollouts import read_held_out, write_problems
+from lakewright.experiments.loop.records.run_folder import Stage
+from lakewright.experiments.loop.records.stage_records import Example, Validation, write_record
+from lakewright.experiments.loop.records.stage_rollouts import write_answers
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, check_settings, load_policy
 from lakewright.experiments.runtime.progress_bars import progress
-from lakewright.policy.play import DrawnTasks, Play, Tasks
+from lakewright.policy.play import DrawnTasks, Play, Tasks, TaskStream
 from lakewright.policy.text_play import TextPlay, build_byte_policy, play_texts
 from lakewright.policy.training import Answered, answer_groups, rank_and_processes, reference_log_probs
 
@@ -44,16 +42,6 @@ class TextTrainee(Trainee[Problem]):
         self.warmup_design = space.design(by_stratum(warmup)) if warmup else None
         check_settings(settings, self.environment, self.start)
 
-    def problems_file(self, stage: Stage) -> Path:
-        """Lines of JSON."""
-        return stage.problems
-
-    def hold_out(self, folder: RunFolder) -> list[Problem]:
-        """`validation.boards` problems of each cell of the grid of the start's strata."""
-        if not folder.held_out.exists():
-            write_problems(folder.held_out, self._draw_held_out())
-        return read_held_out(folder)
-
     def count_held_out(self) -> int:
         """As `Trainee.count_held_out`."""
         return min(len(self._list_cells()), MOST_CELLS) * self.settings.validation.boards
@@ -63,7 +51,8 @@ class TextTrainee(Trainee[Problem]):
         environment = self.environment
         return [cell for cell in environment.space.grid(self.start.strata) if environment.drawable(cell)]
 
-    def _draw_held_out(self) -> list[Problem]:
+    def draw_held_out(self) -> list[Problem]:
+        """`validation.boards` problems of each cell of the grid of the start's strata."""
         chosen, environment = self.settings.validation, self.environment
         cells = self._list_cells()
         with progress("held-out problems", len(cells) * chosen.boards, "problems") as bar:
@@ -125,8 +114,7 @@ class TextTrainee(Trainee[Problem]):
                 "warmup.steps: the environment gives no reference answers to learn from; give warmup.steps=0 and start"
             )
 
-    @contextmanager
-    def stream_references(self, warmup: Stage, first: int) -> Iterator[Tasks[Problem]]:
+    def stream_references(self, warmup: Stage, first: int) -> AbstractContextManager[Tasks[Problem]]:
         """Problems drawn while training: of the warm-up's design, or of all cells of the grid in turn."""
         environment, seed = self.environment, derive_seed(self.settings.seed, "warm-up problems")
         cells = [environment.space.complete_cell(cell, self.start) for cell in self._list_cells()]
@@ -137,31 +125,22 @@ class TextTrainee(Trainee[Problem]):
             places = range(begin, begin + count)
             return [environment.draw_one(cells[place % len(cells)], seed, place) for place in places]
 
-        yield DrawnTasks(draw, first)
+        return nullcontext(DrawnTasks(draw, first))
 
-    @contextmanager
-    def stream_problems(self, stage: Stage, number: int) -> Iterator[Tasks[Problem]]:
-        """Problems drawn while training; each process draws different ones."""
+    def stream_problems(self, stage: Stage, number: int) -> AbstractContextManager[DrawnTasks[Problem]]:
+        """As `Trainee.stream_problems`."""
         rank, _ = rank_and_processes()
-        purpose = f"stage {number} problems" + f" of process {rank}" * (rank > 0)
-        seed, design = derive_seed(self.settings.seed, purpose), stage.design()
-        taken: dict[int, Problem] = {}
+        seed = derive_seed(self.settings.seed, f"stage {number} problems" + f" of process {rank}" * (rank > 0))
+        design = stage.design()
 
         def draw(begin: int, count: int) -> list[Problem]:
-            problems = self.environment.draw(design, count, seed, begin)
-            taken.update(enumerate(problems, begin))
-            return problems
+            return self.environment.draw(design, count, seed, begin)
 
-        self._taken = taken
-        yield DrawnTasks(draw)
+        return nullcontext(DrawnTasks(draw, recorded=True))
 
-    def save_problems(self, stage: Stage, tasks: Tasks[Problem]) -> None:
-        """As `Trainee.save_problems`."""
-        problems = [self._taken[place] for place in sorted(self._taken)]
-        figures = {"fresh": len(problems), "scored": 0, "replayed": 0, "tokens": 0}
-        statistics = self.count_problems(problems, [])
-        write_record(stage.sampled, Sampled(statistics, self.settings.sampler.name, figures, {}), lake=False)
-        write_problems(stage.problems, problems)
+    def list_taken(self, tasks: TaskStream[Problem]) -> list[Problem]:
+        """The tasks themselves."""
+        return list(tasks.taken)
 
     def validate_stage(self, stage: Stage, held_out: Sequence[Problem]) -> None:
         """As `Trainee.validate_stage`."""
@@ -172,11 +151,7 @@ class TextTrainee(Trainee[Problem]):
         texts = [str(one.judged.details[0]) for one in answered]
         verdicts = self.environment.verdicts(held_out, texts)
         outcomes = Outcomes.of(self.environment.space, held_out, verdicts)
-        lines = [
-            {"problem": problem.key, "answers": [{"text": text, "failure": verdict.failure or "none"}]}
-            for problem, text, verdict in zip(held_out, texts, verdicts, strict=True)
-        ]
-        _write_lines(stage.plans, lines)
+        write_answers(stage.plans, [self.describe_answers(one, play) for one in answered])
         record = Validation(
             outcomes=dict(outcomes),
             examples=_choose_examples(held_out, texts, verdicts),
@@ -217,8 +192,3 @@ def _choose_examples(held_out: Sequence[Problem], texts: Sequence[str], verdicts
         Example(held_out[place], texts[place][:2000], verdicts[place].failure or "none", verdicts[place].place)
         for place in chosen
     ]
-
-
-def _write_lines(path: Path, lines: Sequence[dict[str, Any]]) -> None:
-    with listed(path):
-        write_atomically(path, msgspec.json.Encoder().encode_lines(lines))

@@ -18,9 +18,11 @@ from lakewright.engineer.guard import check_floor, check_limits
 from lakewright.engineer.tally import Drawn
 from lakewright.engineer.teachers import check_teacher
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Excluded, Sampled, write_record
+from lakewright.experiments.loop.records.stage_rollouts import read_problems, write_problems
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.policy.models import compute_in_bfloat16, load_checkpoint, load_model
-from lakewright.policy.play import Play, Tasks
+from lakewright.policy.play import Play, Tasks, TaskStream
 from lakewright.policy.training import Answered, roll_out
 
 T = TypeVar("T")
@@ -47,13 +49,20 @@ class Trainee(abc.ABC, Generic[T]):
         """The tokens in which a small model answers as the engineer."""
         return vocabulary_of(self.environment.space).tokens
 
-    @abc.abstractmethod
     def problems_file(self, stage: Stage) -> Path:
         """The file of a stage's problems."""
+        return stage.boards if self.lake else stage.problems
 
-    @abc.abstractmethod
     def hold_out(self, folder: RunFolder) -> list[Problem]:
         """The held-out problems of a run, drawn once and saved in its folder."""
+        path = folder.validation if self.lake else folder.held_out
+        if not path.exists():
+            write_problems(path, self.draw_held_out())
+        return read_problems(path)
+
+    @abc.abstractmethod
+    def draw_held_out(self) -> list[Problem]:
+        """The held-out problems of a run."""
 
     @abc.abstractmethod
     def count_held_out(self) -> int:
@@ -96,12 +105,22 @@ class Trainee(abc.ABC, Generic[T]):
         """The tasks of the warm-up, from the place `first` in their stream."""
 
     @abc.abstractmethod
-    def stream_problems(self, stage: Stage, number: int) -> AbstractContextManager[Tasks[T]]:
-        """Tasks that are drawn while a stage is trained."""
+    def stream_problems(self, stage: Stage, number: int) -> AbstractContextManager[TaskStream[T]]:
+        """Tasks that are drawn, and recorded, while a stage is trained; in each process others."""
 
     @abc.abstractmethod
-    def save_problems(self, stage: Stage, tasks: Tasks[T]) -> None:
+    def list_taken(self, tasks: TaskStream[T]) -> list[Problem]:
+        """The problems that were drawn while a stage was trained."""
+
+    def save_problems(self, stage: Stage, tasks: TaskStream[T]) -> None:
         """Saves the problems that were drawn while a stage was trained, and their statistics."""
+        problems = self.list_taken(tasks)
+        figures = {"fresh": len(problems), "scored": 0, "replayed": 0, "tokens": 0}
+        record = Sampled(self.count_problems(problems, []), self.settings.sampler.name, figures, {})
+        write_record(stage.sampled, record, lake=self.lake)
+        write_problems(self.problems_file(stage), problems)
+        if self.lake and self.settings.exclude:
+            write_record(stage.excluded, Excluded(tasks.replaced))
 
     @abc.abstractmethod
     def validate_stage(self, stage: Stage, held_out: Sequence[Problem]) -> None:

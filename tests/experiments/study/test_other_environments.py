@@ -20,6 +20,7 @@ from lakewright.experiments.loop.records.stage_rollouts import read_held_out, re
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.text_trainee import TextTrainee
 from lakewright.experiments.loop.training.trainee import make_trainee
+from lakewright.experiments.loop.training.warmup import _answers_engineer
 from lakewright.experiments.study.learning_curves import average_curve, tokens_to_best
 from lakewright.experiments.study.random_configs import Configs, random_configs, spread_values
 from lakewright.experiments.study.results import Results
@@ -263,3 +264,11 @@ def test_a_stratum_of_which_nothing_can_be_drawn_is_refused(monkeypatch):
     trainee = TextTrainee(RunSettings(environment="odd", codec="bytes"), Odd())
     with pytest.raises(InputError, match="configs: no problems of b can be drawn at these values; give others"):
         list(random_configs(Configs(), trainee))
+
+
+@pytest.mark.parametrize(("teacher", "taught"), [("self", True), ("coaching", False)])
+def test_the_warmup_teaches_the_engineers_part_if_an_arm_asks_the_policy(tmp_path, teacher, taught):
+    plan = plan_of(spec_of(tmp_path, 'teacher = "proportional"', f'teacher = "{teacher}"'))
+    model, _ = make_trainee(plan.start).build_model()
+    assert _answers_engineer(make_trainee(plan.start), model) == taught
+    assert {planned.settings.teacher for planned in plan.runs} == {"fixed", teacher}, "the arms are as they were"
