@@ -185,10 +185,9 @@ class Engineer:
         for group in list_parts("observe: groups", groups):
             check_cell_of(group, Group, self.space, "group")
             if group.version > self.design.version or not math.isfinite(group.reward):
-                raise InputError(
-                    f"group {group.board!r:.60}: version {group.version}, reward {group.reward:g}; give groups of "
-                    f"designs up to version {self.design.version}, with finite rewards"
-                )
+                found = f"group {group.board!r:.60}: version {group.version}, reward {group.reward:g}"
+                last = self.design.version
+                raise InputError(f"{found}; give groups of designs up to version {last}, with finite rewards")
             plain = {name: getattr(group, name) for name in results.Group.__struct_fields__}
             noted.append(Seen(group.cell, results.Group(**plain)))
         self._state.seen += noted

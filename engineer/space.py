@@ -103,10 +103,9 @@ class DesignSpace:
                 if name not in known:
                     raise InputError(f"space: limits.{stratum} name {name!r:.60}, which is not a knob; leave it out")
                 if not known[name].low <= low <= high <= known[name].high:
-                    raise InputError(
-                        f"space: limits.{stratum}.{name} is {low:g} to {high:g}; choose a part of "
-                        f"{known[name].low:g} to {known[name].high:g}"
-                    )
+                    whole = f"{known[name].low:g} to {known[name].high:g}"
+                    at = f"space: limits.{stratum}.{name}"
+                    raise InputError(f"{at} is {low:g} to {high:g}; choose a part of {whole}")
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -319,9 +318,7 @@ def _check_strata(strata: Sequence[Stratum]) -> None:
         if isinstance(stratum, bool) or not isinstance(stratum, int | str):
             raise InputError(f"space: stratum {stratum!r:.60} is neither a whole number nor a name; use one of these")
         if isinstance(stratum, str) and (not _STRATUM.fullmatch(stratum) or stratum_of(stratum) != stratum):
-            raise InputError(
-                f"space: stratum {stratum!r:.60} is not a name; use letters, digits, ._:/+- or a whole number itself"
-            )
+            raise InputError(f"space: stratum {stratum!r:.60} is not a name; use letters, digits and ._:/+-, or an int")
     _check_once("stratum", strata)
 
 
