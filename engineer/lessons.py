@@ -84,10 +84,7 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "it among lessons.presets"
             )
         if self.rule != "forecast" and forecast and not outcomes:
-            raise InputError(
-                f"lessons: rule is {self.rule}, but the evidence shows a forecast and no outcomes; give "
-                "lessons.rule=forecast"
-            )
+            raise InputError(f"lessons: rule is {self.rule}, but it is shown no outcomes; give lessons.rule=forecast")
 
     def _list_kinds(self, shown: EvidenceSettings) -> list[Modules]:
         return [EvidenceSettings(name).chosen() for name in self.presets] or [shown.chosen()]
@@ -285,9 +282,9 @@ class Examination(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def summary(self) -> str:
         """In a sentence."""
+        shares = f"{100 * self.agreement:.0f} %", f"chance {100 * self.chance:.0f} %"
         return (
-            f"engineer exam: {100 * self.agreement:.0f} % of the edits in {self.questions} answers match the taught "
-            f"rule (chance {100 * self.chance:.0f} %)"
+            f"engineer exam: {shares[0]} of the edits in {self.questions} answers match the taught rule ({shares[1]})"
         )
 
 

@@ -185,10 +185,9 @@ class Engineer:
         for group in list_parts("observe: groups", groups):
             check_cell_of(group, Group, self.space, "group")
             if group.version > self.design.version or not math.isfinite(group.reward):
-                raise InputError(
-                    f"group {group.board!r:.60}: version {group.version}, reward {group.reward:g}; give groups of "
-                    f"designs up to version {self.design.version}, with finite rewards"
-                )
+                found = f"group {group.board!r:.60}: version {group.version}, reward {group.reward:g}"
+                last = self.design.version
+                raise InputError(f"{found}; give groups of designs up to version {last}, with finite rewards")
             plain = {name: getattr(group, name) for name in results.Group.__struct_fields__}
             noted.append(Seen(group.cell, results.Group(**plain)))
         self._state.seen += noted
@@ -215,11 +214,7 @@ class Engineer:
         found = outcomes
         if found is None:
             found = tally_by_stratum(((cell, self._count_answers(group)) for cell, group in groups), self.space)
-        for name, table, kind in (("tallies", found, Tally), ("statistics", statistics or {}, Drawn)):
-            if not isinstance(table, Mapping) or not all(isinstance(part, kind) for part in table.values()):
-                raise InputError(f"redesign: {table!r:.60} is not a dict of {name}; give those of Environment.{name}")
-        if strange := [stratum for stratum in found if stratum not in self.space.ranks]:
-            raise InputError(f"outcomes: {strange[0]!r:.60} is no {self.space.words.stratum} of this environment")
+        self._check_tables(found, statistics or {})
         now = observe_groups(groups)
         older = [msgspec.structs.replace(one, age=one.age + 1) for one in state.observations]
         forecast = make_forecast(
@@ -248,15 +243,22 @@ class Engineer:
         teacher_state = self.teacher.state_dict()
         try:
             following, attempts, trial = self._choose_next(evidence, forecast, comparison)
+            line = self._describe_round(following, attempts)
         except BaseException:
             self.teacher.load_state_dict(teacher_state)  # the round may be tried again, as if it had not begun
             raise
         changed = msgspec.structs.replace(following.design, version=design.version + (following.design != design))
         following = msgspec.structs.replace(following, design=changed)
-        line = self._describe_round(following, attempts)
         decision = Decision(following, design, evidence, forecast, attempts, trial, comparison, line)
         self._advance_round(decision, [*now, *older], valid)
         return decision
+
+    def _check_tables(self, tallies: object, statistics: object) -> None:
+        for name, table, kind in (("tallies", tallies, Tally), ("statistics", statistics, Drawn)):
+            if not isinstance(table, Mapping) or not all(isinstance(part, kind) for part in table.values()):
+                raise InputError(f"redesign: {table!r:.60} is not a dict of {name}; give those of Environment.{name}")
+            if name == "tallies" and (strange := [stratum for stratum in table if stratum not in self.space.ranks]):
+                raise InputError(f"outcomes: {strange[0]!r:.60} is no {self.space.words.stratum} of this environment")
 
     def _choose_next(
         self, evidence: Evidence, forecast: Forecast, comparison: Comparison | None

@@ -103,10 +103,9 @@ class DesignSpace:
                 if name not in known:
                     raise InputError(f"space: limits.{stratum} name {name!r:.60}, which is not a knob; leave it out")
                 if not known[name].low <= low <= high <= known[name].high:
-                    raise InputError(
-                        f"space: limits.{stratum}.{name} is {low:g} to {high:g}; choose a part of "
-                        f"{known[name].low:g} to {known[name].high:g}"
-                    )
+                    whole = f"{known[name].low:g} to {known[name].high:g}"
+                    at = f"space: limits.{stratum}.{name}"
+                    raise InputError(f"{at} is {low:g} to {high:g}; choose a part of {whole}")
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -323,19 +322,20 @@ def _check_strata(strata: Sequence[Stratum]) -> None:
         if isinstance(stratum, bool) or not isinstance(stratum, int | str):
             raise InputError(f"space: stratum {stratum!r:.60} is neither a whole number nor a name; use one of these")
         if isinstance(stratum, str) and (not _STRATUM.fullmatch(stratum) or stratum_of(stratum) != stratum):
-            raise InputError(
-                f"space: stratum {stratum!r:.60} is not a name; use letters, digits, ._:/+- or a whole number itself"
-            )
-    if (twice := first_repeated(strata)) is not None:
-        raise InputError(f"space: stratum {twice!r:.60} appears twice; name each once")
+            raise InputError(f"space: stratum {stratum!r:.60} is not a name; use letters, digits and ._:/+-, or an int")
+    _check_once("stratum", strata)
 
 
 def _check_names(kind: str, names: Sequence[str]) -> None:
     for name in names:
         if not isinstance(name, str) or not name.isidentifier():
             raise InputError(f"space: {kind} {name!r:.60} is not an identifier; choose letters, digits and _")
-        if names.count(name) > 1:
-            raise InputError(f"space: {kind} {name!r:.60} appears twice; name each once")
+    _check_once(kind, names)
+
+
+def _check_once(kind: str, names: Sequence[Stratum]) -> None:
+    if (twice := first_repeated(names)) is not None:
+        raise InputError(f"space: {kind} {twice!r:.60} appears twice; name each once")
 
 
 NOISE = 1e-3  # tolerance on the sum of the shares

@@ -62,11 +62,9 @@ def observe_groups(groups: Iterable[tuple[Cell, Group]], age: int = 0) -> list[O
 
 
 def _observe_cell(cell: Cell, groups: list[Group], age: int) -> Observation:
-    success = sum(group.valid / group.completions for group in groups)
-    variance = sum(
-        group.valid * (group.completions - group.valid) / (group.completions * (group.completions - 1))
-        for group in groups
-    )
+    counts = [(group.valid, group.completions) for group in groups]
+    success = sum(valid / answers for valid, answers in counts)
+    variance = sum(valid * (answers - valid) / (answers * (answers - 1)) for valid, answers in counts)
     return Observation(cell, len(groups), success, variance, age)
 
 

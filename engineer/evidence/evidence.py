@@ -88,10 +88,8 @@ def read_evidence(raw: Any, where: str, forms: Mapping[int, Callable[[Any], Any]
     if isinstance(found, int) and found in forms:
         return convert(forms[found](raw), Evidence, where)
     read = " and ".join(map(str, (*forms, VERSION)))
-    raise InputError(
-        f"{where}: evidence of version {found!r:.20}, this version reads {read}; "
-        "use the version that wrote it, or run the stage again"
-    )
+    said = f"{where}: evidence of version {found!r:.20}, this version reads {read}"
+    raise InputError(f"{said}; use the version that wrote it, or run the stage again")
 
 
 def show_evidence(evidence: Evidence, modules: Modules, key: Key) -> Evidence:
@@ -104,9 +102,8 @@ def show_evidence(evidence: Evidence, modules: Modules, key: Key) -> Evidence:
         evidence = _shuffle_strata(evidence, key)
     shown: dict[str, Any] = {"history": evidence.history if modules.default_in_history else evidence.history[1:]}
     if not modules.failures:
-        shown["history"] = [
-            msgspec.structs.replace(old, outcomes={}, undone=False, note="") for old in shown["history"]
-        ]
+        hidden = {"outcomes": {}, "undone": False, "note": ""}
+        shown["history"] = [msgspec.structs.replace(old, **hidden) for old in shown["history"]]
     for module, without in FIELDS.items():
         shown |= {} if getattr(modules, module) else without
     return msgspec.structs.replace(evidence, **shown)

@@ -53,8 +53,8 @@ class PclSampler(Stateful):
         twice = np.concatenate([scaled.fit_transform(points)] * 2)
         valid, weights = np.repeat([1, 0], len(points)), np.concatenate([success, 1 - success])
         model = LogisticRegression(C=self.strength, max_iter=1000).fit(twice, valid, sample_weight=weights)
-        features = scaled.transform(np.array([environment.features(problem) for problem in problems]))
-        return model.predict_proba(features)[:, 1]
+        asked = scaled.transform(np.array([environment.features(problem) for problem in problems]))
+        return model.predict_proba(asked)[:, 1]
 
     def learn(self, rollouts: Sequence[Rollout], stage: int, environment: Environment) -> None:
         """Notes the success on the problems of a stage."""

@@ -46,10 +46,8 @@ class AlpGmmTeacher(Stateful):
 
     def __post_init__(self) -> None:
         if self.window < self.first:
-            raise InputError(
-                f"teacher_options: window is {self.window}, less than first {self.first}, so that no mixture is ever "
-                f"fitted; choose at least {self.first}"
-            )
+            found = f"window is {self.window}, less than first {self.first}, so that no mixture is ever fitted"
+            raise InputError(f"teacher_options: {found}; choose at least {self.first}")
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The design of the drawn tasks. Without rollouts, no edits."""

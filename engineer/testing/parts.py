@@ -157,10 +157,8 @@ def _add_measures(report: Report, more: Report) -> None:
 def _compare_elsewhere(properties: Properties, maker: Sequence[str], limit: float) -> list[Fault]:
     """The fault where another process, with other hashes and a later clock, draws other problems."""
     if not maker:
-        properties.report.warnings.append(
-            "not compared with another process, as the class needs arguments or is in a function; name it on the "
-            "command line instead"
-        )
+        said = "not compared with another process, which cannot make the class by its name; use `lakewright check`"
+        properties.report.warnings.append(said)
         return []
     cases = properties.cases_for_another_process()
     found = draw_elsewhere(maker, cases, limit + ELSEWHERE)

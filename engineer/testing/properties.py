@@ -60,9 +60,8 @@ class Properties:
         if fault or not tried:
             return fault or Fault(EVERY, "drawable is False for all cells; correct it", "the space")
         if left := len(self.listed) - tried - undrawable:
-            self.report.warnings.append(
-                f"time was up before {left} of {len(self.listed)} cells were drawn; give more seconds"
-            )
+            said = f"time was up before {left} of {len(self.listed)} cells were drawn; give more seconds"
+            self.report.warnings.append(said)
         for stratum in self.space.strata:
             mine = {cell for cell in self.listed if cell.stratum == stratum}
             if mine and len(self.report.undrawable.get(str(stratum), ())) == len(mine):
@@ -159,10 +158,8 @@ class Properties:
             # Within one of its share, and within one more for each value that the givens have in turn.
             room = 1 + len({other.given for other in mix})
             if abs(counts[cell] - share * len(problems)) > room:
-                raise CallError(
-                    f"{counts[cell]} of {len(problems)} problems are of cell {cell}, whose share is {share:.3g}; "
-                    "draw each cell in its share"
-                )
+                said = f"{counts[cell]} of {len(problems)} problems are of cell {cell}, whose share is {share:.3g}"
+                raise CallError(f"{said}; draw each cell in its share")
         if wrong := [problem for problem in problems if problem.version != design.version]:
             raise CallError(f"a problem has version {wrong[0].version}, the design {design.version}; pass it on")
 
@@ -180,9 +177,7 @@ class Properties:
                 other = [problem.key for problem in self._draw_cell(draw.cell, 8, seed)]
                 same = sum(left == right for left, right in zip(mine[first:], other, strict=False))
                 if same >= len(mine) - first - 1:
-                    raise CallError(
-                        f"seed {seed} gives the same problems, {first} places on; let the seed decide, as rng does"
-                    )
+                    raise CallError(f"seed {seed} gives the same problems, {first} places on; let the seed decide")
 
         return find_smallest("seeds share no problems", self.problems, None, compare_seeds, str, until)
 
@@ -263,9 +258,8 @@ class Properties:
         self.report.problems_per_second = sum(count for count, _ in rates) / max(1e-9, sum(took for _, took in rates))
         if few := sorted((count, name) for name, count in self.report.distinct.items() if count < FEW):
             cells = f"{len(few)} cell{'s' * (len(few) > 1)}, such as {few[0][1]}"
-            self.report.warnings.append(
-                f"memorising is easy in {cells}: about {few[0][0]} distinct problems; give such cells a small share"
-            )
+            said = f"memorising is easy in {cells}: about {few[0][0]} distinct problems; give such cells a small share"
+            self.report.warnings.append(said)
         self._score_constants(pool[:: 1 + len(pool) // MOST_SCORED], until)
         return None
 

@@ -155,10 +155,8 @@ class Trials:
         again = msgspec.json.decode(before, type=Problem)
         case = f"{case}, read from JSON"
         if self.calls.run_call("judge", case, lambda: self.environment.judge(again, answer)) != verdict:
-            raise CallError(
-                "judge gave another verdict on the problem as read from JSON; leave out chance, clocks and state, "
-                "and let data be JSON values"
-            )
+            said = "judge gave another verdict on the problem as read from JSON"
+            raise CallError(f"{said}; leave out chance, clocks and state, and let data be JSON values")
         return verdict
 
     def _check_json(self, problem: Problem) -> Problem:
