@@ -36,8 +36,7 @@ def run_call(where: str, call: Callable[[], T], *, limit: float = LIMIT, remedy:
     Raises InputError in one line where the code raises, ends the program or forks. Also where it takes longer than the
     limit, in the main thread of Linux or macOS; a call in a call, or beside an alarm of someone else, has no limit.
     """
-    _refuse_forks()
-    _refuse_exits()
+    _guard_process()
     thread = threading.get_ident()
     outer = thread not in _running
     _running.add(thread)
@@ -86,14 +85,9 @@ def _end_call(number: int, frame: FrameType | None) -> None:
 
 
 @functools.cache
-def _refuse_forks() -> None:
-    """From now on, code in a call cannot copy the process."""
+def _guard_process() -> None:
+    """From now on, code in a call cannot copy the process, nor end it at once, without a line and what is unwritten."""
     sys.addaudithook(_refuse_fork)
-
-
-@functools.cache
-def _refuse_exits() -> None:
-    """From now on, code in a call cannot end the process at once, without a line and without what is to be written."""
     end_process = os._exit
 
     def end_unless_in_call(status: int) -> NoReturn:

@@ -185,6 +185,11 @@ class NamedCell(Cell):
         return (*self.values, *self.given)[self.names.index(name)]
 
 
+def sort_cells(cells: Iterable[Cell]) -> list[Cell]:
+    """Cells in order; strata that are numbers come before those that are names."""
+    return sorted(cells, key=lambda cell: (isinstance(cell.stratum, str), *cell))
+
+
 def stratum_of(name: str) -> Stratum:
     """A stratum from a name in a file or a command: a name that is a whole number is that number."""
     return int(name) if re.fullmatch(r"-?(0|[1-9]\d*)", name) else name

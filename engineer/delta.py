@@ -9,7 +9,7 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert, first_repeated
-from lakewright.engineer.cells import DECIMALS, Cell, Knob, Stratum
+from lakewright.engineer.cells import DECIMALS, Cell, Stratum
 from lakewright.engineer.design import Delta, Design, Edit, Row
 from lakewright.engineer.space import DesignSpace, normalize_rows
 
@@ -31,7 +31,17 @@ def edit_design(design: Design, delta: Delta, space: DesignSpace) -> dict[Stratu
     Raises InputError on a stratum that the design lacks.
     """
     _check_known(design, delta.edits, space)
-    return {stratum: _add_edit(row, delta.edits.get(stratum)) for stratum, row in design.strata.items()}
+    rows = dict(design.strata)
+    for stratum, edit in delta.edits.items():
+        row = rows[stratum]
+        sums = {name: round(row[name] + change, DECIMALS) for name, change in edit.changes.items() if change}
+        rows[stratum] = {**row, **sums}
+    return rows
+
+
+def join_edits(edits: Mapping[Stratum, Edit]) -> Delta:
+    """The delta of those edits that change something."""
+    return Delta({stratum: edit for stratum, edit in edits.items() if any(edit.changes.values())})
 
 
 def derive_delta(
@@ -66,22 +76,18 @@ def weigh_cells(weights: Mapping[Cell, float], like: Design, space: DesignSpace)
     rows: dict[Stratum, Row] = {}
     for stratum, old in like.strata.items():
         mine = {cell: weight for cell, weight in weights.items() if cell.stratum == stratum}
-        row = {**old, space.share.name: 0.0}
-        if total := sum(mine.values()):
-            row[space.share.name] = total
-            for place, knob in enumerate(space.knobs):
-                if knob.trait:
-                    row[knob.name] = sum(weight for cell, weight in mine.items() if cell.values[place]) / total
-                else:
-                    row[knob.name] = sum(cell.values[place] * weight for cell, weight in mine.items()) / total
-        rows[stratum] = row
+        total = sum(mine.values())
+        rows[stratum] = {**old, space.share.name: total or 0.0}
+        for place, knob in enumerate(space.knobs if total else ()):
+            rows[stratum][knob.name] = sum(cell.values[place] * weight for cell, weight in mine.items()) / total
     return normalize_rows(rows, space)
 
 
 def summarize_delta(delta: Delta, space: DesignSpace) -> str:
     """The delta as one line for people, such as `5x5 data +0.05, hole -0.05 (too hard)`."""
-    edits = ((stratum, delta.edits[stratum]) for stratum in space.sort_strata(delta.edits))
-    return "; ".join(_edit_line(stratum, edit, space) for stratum, edit in edits) or "no edits"
+    changes = _list_edits(delta, space)
+    lines = (f"{change} ({make_printable(delta.edits[stratum].reason)})" for stratum, change in changes.items())
+    return "; ".join(lines) or "no edits"
 
 
 def describe_delta(delta: Delta, space: DesignSpace) -> str:
@@ -89,8 +95,16 @@ def describe_delta(delta: Delta, space: DesignSpace) -> str:
     reasons = {edit.reason for edit in delta.edits.values()}
     if len(reasons) != 1:
         return summarize_delta(delta, space)
-    changes = "; ".join(_list_edit(stratum, delta.edits[stratum], space) for stratum in space.sort_strata(delta.edits))
-    return f"{changes} ({make_printable(reasons.pop())})"
+    return f"{'; '.join(_list_edits(delta, space).values())} ({make_printable(reasons.pop())})"
+
+
+def _list_edits(delta: Delta, space: DesignSpace) -> dict[Stratum, str]:
+    lines = {}
+    for stratum in space.sort_strata(delta.edits):
+        changes = [(column.short, delta.edits[stratum].changes.get(column.name, 0.0)) for column in space.columns]
+        named = ", ".join(f"{name} {change:+.3g}" for name, change in changes if change) or "unchanged"
+        lines[stratum] = f"{space.words.label(stratum)} {named}"
+    return lines
 
 
 def list_changes(old: Design, new: Design, space: DesignSpace) -> str:
@@ -113,22 +127,16 @@ def encode_delta(delta: Delta) -> str:
 @lru_cache(maxsize=64)
 def answer_type(space: DesignSpace) -> type[msgspec.Struct]:
     """The exact type of an untrusted answer: a delta, and what a model may add to it."""
-    changes = [(column.name, _change_type(column), 0.0) for column in space.columns]
+    changes: list[tuple[str, Any, float]] = []
+    for column in space.columns:
+        most = max(1.0, column.span)
+        meta = msgspec.Meta(ge=-most, le=most, description="signed change, added to the current value")
+        changes.append((column.name, Annotated[float, meta], 0.0))
     options: dict[str, Any] = {"frozen": True, "forbid_unknown_fields": True}
     edit = msgspec.defstruct("Edit", [*changes, ("reason", Reason)], kw_only=True, **options)
     key = int if all(isinstance(stratum, int) for stratum in space.strata) else str
     edits = ("edits", dict[key, edit])  # type: ignore[valid-type]
     return msgspec.defstruct("Answer", [edits, ("reasoning", str, ""), ("summary", str, "")], **options)
-
-
-def _change_type(column: Knob) -> Any:
-    most = max(1.0, column.span)
-    return Annotated[float, msgspec.Meta(ge=-most, le=most, description="signed change, added to the current value")]
-
-
-def delta_schema(space: DesignSpace) -> dict[str, Any]:
-    """The JSON schema of an answer."""
-    return msgspec.json.schema(answer_type(space))
 
 
 def read_answer(answer: str | bytes, space: DesignSpace) -> tuple[Delta, str]:
@@ -151,11 +159,8 @@ def read_answer(answer: str | bytes, space: DesignSpace) -> tuple[Delta, str]:
         raise InputError("answer: nested too deeply; answer with one object of edits") from error
     if len(found.edits) < len(raw["edits"]):  # "5" and "5.0" are the same number
         raise InputError(f"answer: edits names a {space.words.stratum} twice; give each one edit")
-    columns = [column.name for column in space.columns]
-    edits = {
-        stratum: Edit({name: getattr(edit, name) for name in columns}, edit.reason)
-        for stratum, edit in found.edits.items()
-    }
+    fields = {stratum: msgspec.structs.asdict(edit) for stratum, edit in found.edits.items()}
+    edits = {stratum: make_edit(space, given["reason"], given) for stratum, given in fields.items()}
     return Delta(edits), found.summary
 
 
@@ -189,23 +194,6 @@ def _check_known(design: Design, strata: Iterable[Stratum], space: DesignSpace) 
             raise InputError(
                 f"edits.{name}: {words.stratum} {name} is not in the {words.design}; choose from {choices}"
             )
-
-
-def _add_edit(row: Row, edit: Edit | None) -> Row:
-    if edit is None:
-        return row
-    sums = {name: round(row[name] + change, DECIMALS) for name, change in edit.changes.items() if change}
-    return {**row, **sums}
-
-
-def _edit_line(stratum: Stratum, edit: Edit, space: DesignSpace) -> str:
-    return f"{_list_edit(stratum, edit, space)} ({make_printable(edit.reason)})"
-
-
-def _list_edit(stratum: Stratum, edit: Edit, space: DesignSpace) -> str:
-    changes = [(column.short, edit.changes.get(column.name, 0.0)) for column in space.columns]
-    named = ", ".join(f"{name} {change:+.3g}" for name, change in changes if change) or "unchanged"
-    return f"{space.words.label(stratum)} {named}"
 
 
 def make_printable(text: str) -> str:

@@ -3,7 +3,7 @@
 import abc
 import hashlib
 import random
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -63,11 +63,8 @@ class Group(results.Group, frozen=True, kw_only=True):
         """The group of answers to a problem with these verdicts."""
         rewards = [float(verdict.reward) for verdict in verdicts]
         counted = results.Group.of(problem.key, [verdict.valid for verdict in verdicts], rewards)
-        failures: dict[str, int] = {}
-        for verdict in verdicts:
-            if not verdict.valid:
-                failures[verdict.failure] = failures.get(verdict.failure, 0) + 1
-        fields = msgspec.structs.asdict(counted) | {"failures": failures}
+        failures = Counter(verdict.failure for verdict in verdicts if not verdict.valid)
+        fields = msgspec.structs.asdict(counted) | {"failures": dict(failures)}
         return cls(**fields, rewards=tuple(rewards), cell=problem.cell, version=problem.version)
 
 
@@ -173,14 +170,8 @@ class Environment(abc.ABC):
         rng = random.Random(f"{seed} {index} {cell}")
         where = f"{type(self).__name__}: cell {cell}: make"
         problem = run_call(where, lambda: self.make(self.space.name_cell(cell), rng))
-        if (
-            not isinstance(problem, Problem)
-            or not isinstance(problem.prompt, str)
-            or not isinstance(problem.answer, str)
-        ):
-            raise InputError(
-                f"{type(self).__name__}.make: gave {problem!r:.60} for cell {cell}; return a Problem with texts"
-            )
+        if not (isinstance(problem, Problem) and isinstance(problem.prompt, str) and isinstance(problem.answer, str)):
+            raise InputError(f"{where} gave {problem!r:.60}; return a Problem with texts")
         key = problem.key or hashlib.sha256(problem.prompt.encode(errors="backslashreplace")).hexdigest()[:16]
         return msgspec.structs.replace(problem, cell=Cell(*cell), version=version, key=key)
 
@@ -231,15 +222,11 @@ class Environment(abc.ABC):
         """
         failed = [place for place, verdict in enumerate(verdicts) if not verdict.valid]
         chosen = [failed[int(at)] for at in np.linspace(0, len(failed) - 1, min(most, len(failed)))]
-        return [
-            Case(
-                problems[place].cell.stratum,
-                self.describe(problems[place], answers[place], verdicts[place]),
-                verdicts[place].failure,
-                verdicts[place].place,
-            )
-            for place in chosen
-        ]
+        found = []
+        for problem, answer, verdict in ((problems[place], answers[place], verdicts[place]) for place in chosen):
+            text = self.describe(problem, answer, verdict)
+            found.append(Case(problem.cell.stratum, text, verdict.failure, verdict.place))
+        return found
 
     def statistics(self, problems: Sequence[Problem]) -> dict[Stratum, Drawn]:
         """Statistics of the problems that were really drawn, by stratum."""
@@ -278,8 +265,7 @@ class Outcomes(dict[Stratum, Tally]):
     def of(cls, space: DesignSpace, problems: Iterable[Problem], verdicts: Iterable[Verdict]) -> "Outcomes":
         """The outcomes of problems with these verdicts on their answers."""
         pairs = list(zip(problems, verdicts, strict=True))
-        parts = ((problem.cell, _count_verdict(verdict, space)) for problem, verdict in pairs)
-        outcomes = cls(tally_by_stratum(parts, space))
+        outcomes = cls(tally_by_stratum(((problem.cell, _count_verdict(one, space)) for problem, one in pairs), space))
         outcomes.valid = "".join("01"[verdict.valid] for _, verdict in pairs)
         return outcomes
 

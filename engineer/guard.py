@@ -2,8 +2,8 @@
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping
-from typing import Literal, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Literal, NamedTuple, Protocol
 
 import msgspec
 import numpy as np
@@ -28,6 +28,13 @@ class Bounds(Protocol):
     def drawable(self, cell: Cell) -> bool:
         """Return True if problems of a cell can be drawn."""
         ...
+
+
+class GivenBounds(NamedTuple):
+    """Bounds of a space in which a function says what can be drawn."""
+
+    space: DesignSpace
+    drawable: Callable[[Cell], bool]
 
 
 class GuardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -156,8 +163,8 @@ def _project_rows(
 ) -> dict[Stratum, Row]:
     """The rows nearest to `proposed` that are legal and within reach of `design`."""
     share = space.share.name
-    now, raw = (np.array([row[share] for row in rows.values()], float) for rows in (design.strata, proposed))
-    shares = _project_shares(now, raw, settings.floor, settings.reach_of(space.share))
+    current, raw = (np.array([row[share] for row in rows.values()], float) for rows in (design.strata, proposed))
+    shares = _project_shares(current, raw, settings.floor, settings.reach_of(space.share))
     rows: dict[Stratum, Row] = {}
     for part, (stratum, row) in zip(shares.tolist(), design.strata.items(), strict=True):
         rows[stratum] = {share: part}
@@ -166,16 +173,11 @@ def _project_rows(
             if knob.trait and low == high and low in (0, 1):
                 low, high = knob.low, knob.high  # whether a stratum may have a trait is a question of what can be drawn
             high = max(low, min(high, settings.most.get(knob.name, high)))
-            rows[stratum][knob.name] = _project_value(
-                row[knob.name], proposed[stratum][knob.name], (low, high), settings.reach_of(knob), knob
-            )
+            now, goal, reach = row[knob.name], proposed[stratum][knob.name], settings.reach_of(knob)
+            if knob.whole:
+                goal, reach = math.floor(goal + 0.5), float(max(1, math.floor(reach)))
+            rows[stratum][knob.name] = float(np.clip(np.clip(goal, low, high), now - reach, now + reach))
     return rows
-
-
-def _project_value(now: float, raw: float, limits: tuple[float, float], reach: float, knob: Knob) -> float:
-    if knob.whole:
-        raw, reach = math.floor(raw + 0.5), float(max(1, math.floor(reach)))
-    return float(np.clip(np.clip(raw, *limits), now - reach, now + reach))
 
 
 def _project_shares(now: np.ndarray, raw: np.ndarray, floor: float, reach: float) -> np.ndarray:
@@ -203,30 +205,25 @@ def _keep_drawable(
     design: Design, applied: Mapping[Stratum, Row], bounds: Bounds
 ) -> tuple[dict[Stratum, Row], list[str]]:
     """The rows, with the old values of what cannot be drawn, and a line for each stratum that has such values."""
-    space, rows, missing = bounds.space, {}, []
-    words = space.words
+    rows, missing = {}, []
+    words, names = bounds.space.words, [knob.name for knob in bounds.space.knobs]
     for stratum, new in applied.items():
-        found = next(
-            (row for row in _ways_back(design.strata[stratum], new, space) if can_draw(stratum, row, bounds)), None
-        )
-        asked = " and ".join(f"{knob.name} {new[knob.name]:.3g}" for knob in space.knobs)
+        ways = _ways_back(design.strata[stratum], new, names)
+        found = next((row for row in ways if can_draw(stratum, row, bounds)), None)
+        asked = " and ".join(f"{name} {new[name]:.3g}" for name in names)
         place = f"{words.path}.{stratum}: no {words.problems} with {asked} can be drawn"
         if found is None:
-            raise InputError(f"{place}; change {' or '.join(knob.name for knob in space.knobs)}")
+            raise InputError(f"{place}; change {' or '.join(names)}")
         if found != new:
             missing.append(place)
         rows[stratum] = found
     return rows, missing
 
 
-def _ways_back(old: Row, new: Row, space: DesignSpace) -> Iterator[Row]:
+def _ways_back(old: Row, new: Row, names: Sequence[str]) -> Iterator[Row]:
     """`new`, and `new` with the old values of some knobs that changed; the last knobs go back first."""
-    choices = [
-        [new[knob.name]] if new[knob.name] == old[knob.name] else [new[knob.name], old[knob.name]]
-        for knob in space.knobs
-    ]
-    for way in itertools.product(*choices):
-        yield {**new, **dict(zip((knob.name for knob in space.knobs), way, strict=True))}
+    for way in itertools.product(*(dict.fromkeys((new[name], old[name])) for name in names)):
+        yield {**new, **dict(zip(names, way, strict=True))}
 
 
 def can_draw(stratum: Stratum, row: Row, bounds: Bounds) -> bool:
@@ -239,10 +236,9 @@ def can_draw(stratum: Stratum, row: Row, bounds: Bounds) -> bool:
 
 
 def _list_differences(proposed: Mapping[Stratum, Row], applied: Mapping[Stratum, Row], space: DesignSpace) -> list[str]:
-    found = []
-    for stratum, row in proposed.items():
-        for column in space.columns:
-            old, new = row[column.name], applied[stratum][column.name]
-            if abs(old - new) > NOISE:
-                found.append(f"{space.words.path}.{stratum}.{column.name}: proposed {old:.3g}, applied {new:.3g}")
-    return found
+    return [
+        f"{space.words.path}.{stratum}.{column.name}: proposed {old:.3g}, applied {new:.3g}"
+        for stratum, row in proposed.items()
+        for column in space.columns
+        if abs((old := row[column.name]) - (new := applied[stratum][column.name])) > NOISE
+    ]

@@ -2,7 +2,7 @@
 
 import dataclasses
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Literal
 
 import msgspec
@@ -11,7 +11,7 @@ import numpy as np
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import GroupStatistics
 from lakewright.core_jax.support import Share, one_of
-from lakewright.engineer.cells import Cell, Knob, Stratum
+from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Delta, Design, Row
 from lakewright.engineer.difficulty.forecasting import Forecast, predict_grid
 from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings, Objective, count_features
@@ -20,26 +20,25 @@ from lakewright.engineer.evidence.modules import PRESETS, EvidenceSettings, Modu
 from lakewright.engineer.evidence.token_form import delta_tokens, evidence_tokens, read_tokens
 from lakewright.engineer.evidence.vocabulary import DeltaGrammar
 from lakewright.engineer.plugins import Power
+from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Case, Drawn, Tally
 from lakewright.engineer.teachers.difficulty import ForecastTeacher
-from lakewright.engineer.teachers.rules import ProportionalTeacher, RulesTeacher
+from lakewright.engineer.teachers.rules import ProportionalTeacher, RulesTeacher, RuleTeacher
 from lakewright.engineer.teachers.self import Decode
-
-Rule = RulesTeacher | ProportionalTeacher | ForecastTeacher
 
 
 @dataclasses.dataclass(frozen=True)
 class Lessons:
     """The rule whose answers are taught, what the evidence of the examples shows, and how its forecasts are fitted."""
 
-    rule: Rule
+    rule: RuleTeacher
     kinds: Sequence[Modules]
     difficulty: DifficultySettings
 
     def include(self, shown: EvidenceSettings) -> bool:
         """Return True if such evidence is among them; shuffled evidence looks like any other."""
-        return _drop_shuffling(shown.chosen()) in map(_drop_shuffling, self.kinds)
+        return shown.chosen().in_place() in [kind.in_place() for kind in self.kinds]
 
 
 class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -56,7 +55,7 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     at random, as all of it is without a folder."""
 
     def __post_init__(self) -> None:
-        self._list_kinds()
+        self._list_kinds(EvidenceSettings())
         if self.rule == "rules" and self.power != 1:
             raise InputError(f"lessons: power is {self.power:g}, but the rule `rules` has no power; remove it")
 
@@ -68,11 +67,16 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         difficulty: how the run's forecasts are fitted.
         """
         how = msgspec.structs.replace(difficulty or DifficultySettings(), objective=objective)
-        return Lessons(self._make_rule(objective), self._list_kinds() or [shown.chosen()], how)
+        rules: dict[str, Callable[[], RuleTeacher]] = {
+            "rules": lambda: RulesTeacher.for_objective(objective),
+            "proportional": lambda: ProportionalTeacher(objective, self.power),
+            "forecast": lambda: ForecastTeacher(self.power),
+        }
+        return Lessons(rules[self.rule](), self._list_kinds(shown), how)
 
     def check(self, shown: EvidenceSettings) -> None:
         """Raises InputError where the evidence of the examples shows something, but not what the rule follows."""
-        kinds = self._list_kinds() or [shown.chosen()]
+        kinds = self._list_kinds(shown)
         outcomes, forecast = any(kind.failures for kind in kinds), any(kind.difficulty for kind in kinds)
         if self.rule == "forecast" and not forecast:
             raise InputError(
@@ -80,24 +84,10 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "it among lessons.presets"
             )
         if self.rule != "forecast" and forecast and not outcomes:
-            raise InputError(
-                f"lessons: rule is {self.rule}, but the evidence shows a forecast and no outcomes; give "
-                "lessons.rule=forecast"
-            )
+            raise InputError(f"lessons: rule is {self.rule}, but it is shown no outcomes; give lessons.rule=forecast")
 
-    def _make_rule(self, objective: Objective) -> Rule:
-        if self.rule == "rules":
-            return RulesTeacher.for_objective(objective)
-        if self.rule == "proportional":
-            return ProportionalTeacher(objective, self.power)
-        return ForecastTeacher(self.power)
-
-    def _list_kinds(self) -> list[Modules]:
-        return [EvidenceSettings(name).chosen() for name in self.presets]
-
-
-def _drop_shuffling(modules: Modules) -> Modules:
-    return msgspec.structs.replace(modules, shuffled=False)
+    def _list_kinds(self, shown: EvidenceSettings) -> list[Modules]:
+        return [EvidenceSettings(name).chosen() for name in self.presets] or [shown.chosen()]
 
 
 PROBLEMS = 50
@@ -139,33 +129,20 @@ def synthetic_examples(
             evidence = recorded[int(rng.integers(len(recorded)))]
         else:
             evidence = _draw_evidence(design, space, rounds, rng, modules, lessons)
-        examples.append(_answer_as_taught(evidence, modules, space, lessons.rule))
+        view = show_evidence(evidence, modules.in_place(), make_key(0))  # shuffled evidence looks like any other
+        delta = lessons.rule.make_delta(view, view.design, space)
+        examples.append((evidence_tokens(view, space), delta_tokens(delta, space)))
     return examples
-
-
-def _answer_as_taught(
-    evidence: Evidence, modules: Modules, space: DesignSpace, rule: Rule
-) -> tuple[list[str], list[str]]:
-    """The shown part of some evidence, and the answer of the rule to it, in tokens."""
-    import jax  # settings are read without it
-
-    # Shuffled evidence looks like any other.
-    view = show_evidence(evidence, msgspec.structs.replace(modules, shuffled=False), jax.random.key(0))
-    return evidence_tokens(view, space), delta_tokens(rule.make_delta(view, evidence.design, space), space)
 
 
 def _draw_evidence(
     design: Design, space: DesignSpace, rounds: int, rng: np.random.Generator, modules: Modules, lessons: Lessons
 ) -> Evidence:
-    """Evidence of a random round.
-
-    design: gives the strata. space: that of the design. rounds: of a run. rng: a generator, consumed. modules: what
-    will be shown. lessons: the rule and how forecasts are fitted.
-    """
+    """Evidence of a random round of a run, to be shown by `modules`."""
     place = int(rng.integers(0, rounds))
     *past, now = [_draw_round(design, space, rng) for _ in range(min(place + 1, MOST_ROUNDS))]
     rows = now.design.strata
-    evidence = Evidence(
+    return Evidence(
         design=now.design,
         outcomes=now.outcomes,
         guideline=space.words.guide(),
@@ -173,15 +150,25 @@ def _draw_evidence(
         round=place,
         rounds=rounds,
         summary=_summarize_round(past[-1], lessons.rule, space) if past else "",
-        groups=[_draw_groups(cell, rng) for stratum, row in rows.items() for cell in _list_cells(stratum, row, space)],
-        statistics={stratum: _draw_statistics(row, space, rng) for stratum, row in rows.items()},
-        cases=[_draw_case(list(rows)[int(at)], space, rng) for at in rng.choice(len(rows), CASES)],
+        groups=[
+            _draw_groups(cell, rng) for stratum, row in rows.items() for cell in list_trait_cells(stratum, row, space)
+        ],
+        statistics={
+            stratum: Drawn(
+                problems=PROBLEMS,
+                knobs={knob.name: row[knob.name] for knob in space.knobs},
+                measures=space.words.imagine_measures(rng),
+                acceptance=float(rng.random()),
+            )
+            for stratum, row in rows.items()
+        },
+        cases=[
+            Case(list(rows)[at], "", str(rng.choice(space.failures)), place=int(rng.integers(0, 12)))
+            for at in rng.choice(len(rows), CASES).tolist()
+        ],
         refusals=["refused"] * int(rng.integers(1, 3)) if _draw_seldom(rng) else [],
+        forecast=draw_forecast(now.design, space, rng, lessons.difficulty) if modules.difficulty else None,
     )
-    if modules.difficulty:
-        forecast = draw_forecast(now.design, space, rng, lessons.difficulty)
-        evidence = msgspec.structs.replace(evidence, forecast=forecast)
-    return evidence
 
 
 def _draw_seldom(rng: np.random.Generator) -> bool:
@@ -209,26 +196,14 @@ def draw_forecast(design: Design, space: DesignSpace, rng: np.random.Generator, 
     return Forecast(model, predict_grid(design, model, space), [], 0.5, 0.5)
 
 
-def _draw_statistics(row: Row, space: DesignSpace, rng: np.random.Generator) -> Drawn:
-    measures = space.words.imagine_measures(rng)
-    return Drawn(PROBLEMS, {knob.name: row[knob.name] for knob in space.knobs}, measures, float(rng.random()))
-
-
-def _draw_case(stratum: Stratum, space: DesignSpace, rng: np.random.Generator) -> Case:
-    failure = space.failures[int(rng.choice(len(space.failures)))]
-    return Case(stratum, "", failure, int(rng.integers(0, 12)))
-
-
-def _summarize_round(past: Round, rule: Rule, space: DesignSpace) -> str:
+def _summarize_round(past: Round, rule: RuleTeacher, space: DesignSpace) -> str:
     """A round's own summary: its answer, in tokens."""
-    evidence = Evidence(
-        design=past.design, outcomes=past.outcomes, guideline=space.words.guide(), round=None, rounds=None
-    )
+    evidence = Evidence(design=past.design, outcomes=past.outcomes, round=None, rounds=None)
     return " ".join(delta_tokens(rule.make_delta(evidence, past.design, space), space))
 
 
-def _list_cells(stratum: Stratum, row: Row, space: DesignSpace) -> list[Cell]:
-    """The cells of a stratum with and without each trait."""
+def list_trait_cells(stratum: Stratum, row: Row, space: DesignSpace) -> list[Cell]:
+    """The cells of a stratum with and without each trait. row: has the levels. space: that of the row."""
     ways = [(False, True) if knob.trait else (row[knob.name],) for knob in space.knobs]
     return [Cell(stratum, values) for values in itertools.product(*ways)]
 
@@ -241,9 +216,10 @@ def _draw_groups(cell: Cell, rng: np.random.Generator) -> CellGroups:
 
 def _draw_round(design: Design, space: DesignSpace, rng: np.random.Generator) -> Round:
     strata = space.sort_strata(design.strata)
-    drawn = zip(strata, _draw_rows(len(strata), space, rng), strict=True)
-    rows = {stratum: _limit_row(stratum, row, space) for stratum, row in drawn}
-    rates, *of_traits = _draw_rates(len(strata), space, rng)
+    rows = _draw_rows(strata, space, rng)
+    # Valid rates are close together or far apart, and mostly lower on the problems that have a trait.
+    rates = np.clip(rng.uniform() + rng.uniform(0, 0.5) * rng.normal(size=len(strata)), 0, 1)
+    of_traits = [np.clip(rates * rng.uniform(0, 1.2, len(strata)), 0, 1) for _ in space.traits]
     outcomes = {
         stratum: _draw_tally(rates[place], [part[place] for part in of_traits], space, rng)
         for place, stratum in enumerate(strata)
@@ -251,40 +227,26 @@ def _draw_round(design: Design, space: DesignSpace, rng: np.random.Generator) ->
     return Round(design.replace(rows), outcomes, undone=_draw_seldom(rng))
 
 
-def _draw_rates(count: int, space: DesignSpace, rng: np.random.Generator) -> list[np.ndarray]:
-    """Valid rates of strata, close together or far apart; and on the problems with each trait, mostly lower."""
-    rates = np.clip(rng.uniform() + rng.uniform(0, 0.5) * rng.normal(size=count), 0, 1)
-    return [rates, *(np.clip(rates * rng.uniform(0, 1.2, count), 0, 1) for _ in space.traits)]
-
-
-def _draw_rows(count: int, space: DesignSpace, rng: np.random.Generator) -> list[Row]:
-    columns = {space.share.name: _draw_shares(count, space.share.step, rng)}
-    columns |= {knob.name: _draw_values(knob, count, rng) for knob in space.knobs}
-    return [{name: values[place] for name, values in columns.items()} for place in range(count)]
-
-
-def _limit_row(stratum: Stratum, row: Row, space: DesignSpace) -> Row:
-    """The row with its levels inside the limits of its stratum."""
-    limits = {space.knobs[place].name: space.limits(stratum, space.knobs[place]) for place in space.levels}
-    return row | {name: min(high, max(low, row[name])) for name, (low, high) in limits.items()}
+def _draw_rows(strata: Sequence[Stratum], space: DesignSpace, rng: np.random.Generator) -> dict[Stratum, Row]:
+    """Values on the step grid, inside the limits of each stratum."""
+    shares = _draw_shares(len(strata), space.share.step, rng)
+    rows: dict[Stratum, Row] = {one: {space.share.name: share} for one, share in zip(strata, shares, strict=True)}
+    for knob in space.knobs:
+        top = 1.0 if knob.trait else knob.high
+        multiples = rng.integers(0, round((top - knob.low) / knob.step) + 1, len(strata)).tolist()
+        for stratum, multiple in zip(strata, multiples, strict=True):
+            value: int | float = knob.low + float(multiple) * knob.step
+            if not knob.trait:
+                low, high = space.limits(stratum, knob)
+                value = min(high, max(low, knob.round_value(value) if knob.whole else value))
+            rows[stratum][knob.name] = value
+    return rows
 
 
 def _draw_shares(count: int, step: float, rng: np.random.Generator) -> list[float]:
     """At least one step of data each, the rest of the whole at random: alike, or nearly all for one."""
     spare = max(0, round(1 / step) - count)
     return [float(share) for share in (1 + rng.multinomial(spare, rng.dirichlet([1.0] * count))) * step]
-
-
-def _draw_values(knob: Knob, count: int, rng: np.random.Generator) -> list[int | float]:
-    """Multiples of the step from the low end of the range."""
-    high = 1.0 if knob.trait else knob.high
-    multiples = rng.integers(0, round((high - knob.low) / knob.step) + 1, count)
-    return [
-        knob.round_value(knob.low + float(multiple) * knob.step)
-        if knob.whole
-        else knob.low + float(multiple) * knob.step
-        for multiple in multiples
-    ]
 
 
 def _draw_tally(rate: float, rates_of_traits: Sequence[float], space: DesignSpace, rng: np.random.Generator) -> Tally:
@@ -320,9 +282,9 @@ class Examination(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def summary(self) -> str:
         """In a sentence."""
+        shares = f"{100 * self.agreement:.0f} %", f"chance {100 * self.chance:.0f} %"
         return (
-            f"engineer exam: {100 * self.agreement:.0f} % of the edits in {self.questions} answers match the taught "
-            f"rule (chance {100 * self.chance:.0f} %)"
+            f"engineer exam: {shares[0]} of the edits in {self.questions} answers match the taught rule ({shares[1]})"
         )
 
 

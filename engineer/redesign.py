@@ -22,13 +22,13 @@ from lakewright.engineer.cells import Stratum, list_parts
 from lakewright.engineer.delta import describe_delta, list_changes
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell, make_forecast
-from lakewright.engineer.difficulty.model import DifficultySettings, Objective, Observation, observe_groups
+from lakewright.engineer.difficulty.model import DifficultySettings, Observation, observe_groups
 from lakewright.engineer.environment import Environment, Group, Problem, check_environment_type, tally_by_stratum
 from lakewright.engineer.evidence.evidence import Evidence, Round
 from lakewright.engineer.evidence.modules import EvidenceSettings
 from lakewright.engineer.guard import GuardSettings, widen_reach
-from lakewright.engineer.proposal import Proposal, Teacher, check_space
-from lakewright.engineer.random_generators import Key, fold_key, make_key
+from lakewright.engineer.proposal import Teacher, check_space
+from lakewright.engineer.random_generators import fold_key, make_key
 from lakewright.engineer.rollback import Comparison, RollbackSettings, compare_answers
 from lakewright.engineer.space import DesignSpace, check_design
 from lakewright.engineer.state import STATE, Seen, State, check_cell_of, read_state
@@ -185,10 +185,9 @@ class Engineer:
         for group in list_parts("observe: groups", groups):
             check_cell_of(group, Group, self.space, "group")
             if group.version > self.design.version or not math.isfinite(group.reward):
-                raise InputError(
-                    f"group {group.board!r:.60}: version {group.version}, reward {group.reward:g}; give groups of "
-                    f"designs up to version {self.design.version}, with finite rewards"
-                )
+                found = f"group {group.board!r:.60}: version {group.version}, reward {group.reward:g}"
+                last = self.design.version
+                raise InputError(f"{found}; give groups of designs up to version {last}, with finite rewards")
             plain = {name: getattr(group, name) for name in results.Group.__struct_fields__}
             noted.append(Seen(group.cell, results.Group(**plain)))
         self._state.seen += noted
@@ -215,17 +214,16 @@ class Engineer:
         found = outcomes
         if found is None:
             found = tally_by_stratum(((cell, self._count_answers(group)) for cell, group in groups), self.space)
-        for name, table, kind in (("tallies", found, Tally), ("statistics", statistics or {}, Drawn)):
-            if not isinstance(table, Mapping) or not all(isinstance(part, kind) for part in table.values()):
-                raise InputError(f"redesign: {table!r:.60} is not a dict of {name}; give those of Environment.{name}")
-        if strange := [stratum for stratum in found if stratum not in self.space.ranks]:
-            raise InputError(f"outcomes: {strange[0]!r:.60} is no {self.space.words.stratum} of this environment")
+        self._check_tables(found, statistics or {})
         now = observe_groups(groups)
         older = [msgspec.structs.replace(one, age=one.age + 1) for one in state.observations]
         forecast = make_forecast(
-            design, [*now, *older], self._held_out_cells(), self._difficulty_settings(), self.space, state.forecast
+            design, [*now, *older], self._held_out_cells(), self.settings.difficulty, self.space, state.forecast
         )
-        comparison = self._compare_validation(getattr(outcomes, "valid", ""))
+        valid, before = getattr(outcomes, "valid", ""), state.standing_valid
+        comparable = self.settings.rollback.enabled and valid and len(before) == len(valid)
+        answers = ([one == "1" for one in text] for text in (before, valid))
+        comparison = compare_answers(*answers) if comparable else None
         evidence = Evidence(
             design=design,
             outcomes=dict(found),
@@ -242,80 +240,66 @@ class Engineer:
             forecast=forecast,
             cases=list(list_parts("redesign: cases", cases, Case)),
         )
-        before = self.teacher.state_dict()
+        teacher_state = self.teacher.state_dict()
         try:
-            decision = self._make_decision(evidence, forecast, comparison)
+            following, attempts, trial = self._choose_next(evidence, forecast, comparison)
+            line = self._describe_round(following, attempts)
         except BaseException:
-            self.teacher.load_state_dict(before)  # the round may be tried again, as if it had not begun
+            self.teacher.load_state_dict(teacher_state)  # the round may be tried again, as if it had not begun
             raise
-        self._advance_round(decision, [*now, *older], getattr(outcomes, "valid", ""))
+        changed = msgspec.structs.replace(following.design, version=design.version + (following.design != design))
+        following = msgspec.structs.replace(following, design=changed)
+        decision = Decision(following, design, evidence, forecast, attempts, trial, comparison, line)
+        self._advance_round(decision, [*now, *older], valid)
         return decision
 
-    def _make_decision(self, evidence: Evidence, forecast: Forecast, comparison: Comparison | None) -> Decision:
+    def _check_tables(self, tallies: object, statistics: object) -> None:
+        for name, table, kind in (("tallies", tallies, Tally), ("statistics", statistics, Drawn)):
+            if not isinstance(table, Mapping) or not all(isinstance(part, kind) for part in table.values()):
+                raise InputError(f"redesign: {table!r:.60} is not a dict of {name}; give those of Environment.{name}")
+            if name == "tallies" and (strange := [stratum for stratum in table if stratum not in self.space.ranks]):
+                raise InputError(f"outcomes: {strange[0]!r:.60} is no {self.space.words.stratum} of this environment")
+
+    def _choose_next(
+        self, evidence: Evidence, forecast: Forecast, comparison: Comparison | None
+    ) -> tuple[Next, list[Attempt], Trial | None]:
+        """What is next, with the attempts and the trial that led to it; the version of its design is not set."""
         design, standing = self.design, self._state.standing
-        fell = comparison is not None and comparison.p_value < self.settings.rollback.level
-        if fell and standing is not None and standing != design and comparison:
+        if comparison and comparison.p_value < self.settings.rollback.level and standing and standing != design:
             reason = f"validation fell: {comparison.lost} lost, {comparison.gained} gained, p {comparison.p_value:.2g}"
-            following = Next(standing, "rollback", [reason])
-            return self._finish_decision(following, evidence, forecast, [], None, comparison)
+            return Next(standing, "rollback", [reason]), [], None
         guard = widen_reach(self.settings.guard, self.space, forecast.certainty)
-        attempts = negotiate(
-            self.teacher, evidence, design, self.environment, self._make_key(), guard, self.settings.proposals
-        )
+        key = fold_key(make_key(self.seed), self._state.round)
+        attempts = negotiate(self.teacher, evidence, design, self.environment, key, guard, self.settings.proposals)
         last, trial = attempts[-1], None
         if self.roll_out and self.settings.trial.enabled:
             rivals = list_rivals(last.verdict, last.proposal.candidates, design, self.environment, guard)
-            work = TrialWork(
-                self.environment,
-                self.roll_out,
-                self.settings.trial,
-                self._choose_objective(),
-                self.seed + self._state.round,
-            )
+            objective, seed = forecast.model.objective, self.seed + self._state.round
+            work = TrialWork(self.environment, self.roll_out, self.settings.trial, objective, seed)
             trial = try_rivals(work, rivals, design, forecast, last.verdict.design)
-        return self._finish_decision(
-            decide_next(last.verdict, design, trial), evidence, forecast, attempts, trial, comparison
-        )
+        return decide_next(last.verdict, design, trial), attempts, trial
 
-    def _finish_decision(
-        self,
-        following: Next,
-        evidence: Evidence,
-        forecast: Forecast,
-        attempts: list[Attempt],
-        trial: Trial | None,
-        comparison: Comparison | None,
-    ) -> Decision:
-        version = self.design.version + (following.design != self.design)
-        following = msgspec.structs.replace(
-            following, design=msgspec.structs.replace(following.design, version=version)
-        )
+    def _describe_round(self, following: Next, attempts: Sequence[Attempt]) -> str:
         delta = attempts[-1].proposal.delta if attempts else None
         proposed = describe_delta(delta, self.space) if delta else ""  # what is wrong with an answer is a reason
         # What an accepted proposal changes has been said; of all others it may differ from what was proposed.
         accepted = following.source == "proposal" and attempts[-1].verdict.status == "accepted"
         changes = "" if accepted else f"applied: {list_changes(self.design, following.design, self.space)}"
-        line = "; ".join(part for part in (proposed, *following.reasons, changes) if part)
-        return Decision(following, self.design, evidence, forecast, attempts, trial, comparison, line)
+        return "; ".join(part for part in (proposed, *following.reasons, changes) if part)
 
     def _advance_round(self, decision: Decision, observations: list[Observation], valid: str) -> None:
         state = self._state
-        proposal: Proposal | None = decision.attempts[-1].proposal if decision.attempts else None
+        delta, state.summary = None, ""
+        if decision.attempts:
+            proposal = decision.attempts[-1].proposal
+            delta, state.summary = proposal.delta, proposal.summary
         note = "; ".join(decision.next.reasons)
-        delta = proposal.delta if proposal else None
         state.history.append(Round(state.design, decision.evidence.outcomes, delta, note, decision.rolled_back))
         state.observations, state.seen, state.forecast = observations, [], decision.forecast
-        state.summary = proposal.summary if proposal else ""
         if not decision.rolled_back:
             state.standing, state.standing_valid = state.design, valid
         state.design = decision.design
         state.round += 1
-
-    def _compare_validation(self, valid: str) -> Comparison | None:
-        before = self._state.standing_valid
-        if not self.settings.rollback.enabled or not valid or len(before) != len(valid):
-            return None
-        return compare_answers([one == "1" for one in before], [one == "1" for one in valid])
 
     def _count_answers(self, group: results.Group) -> Tally:
         """The tally of a training group, each answer counting as a problem."""
@@ -327,15 +311,6 @@ class Engineer:
             return count_held_out((problem.cell for problem in self.held_out), self.design)
         cells = [cell for cell in self.space.grid(self.design.strata) if self.environment.drawable(cell)]
         return [HeldOutCell(cell, 1 / len(cells)) for cell in cells]
-
-    def _choose_objective(self) -> Objective:
-        return "regret" if self.settings.difficulty.objective == "regret" else "learnability"
-
-    def _difficulty_settings(self) -> DifficultySettings:
-        return msgspec.structs.replace(self.settings.difficulty, objective=self._choose_objective())
-
-    def _make_key(self) -> Key:
-        return fold_key(make_key(self.seed), self._state.round)
 
     def state_dict(self) -> dict[str, Any]:
         """All that the engineer knows, as JSON values."""

@@ -5,10 +5,10 @@ import itertools
 import json
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import convert
+from lakewright.core_jax.support import convert, first_repeated
 from lakewright.engineer.cells import (
     DECIMALS,
     SHARE,
@@ -103,10 +103,9 @@ class DesignSpace:
                 if name not in known:
                     raise InputError(f"space: limits.{stratum} name {name!r:.60}, which is not a knob; leave it out")
                 if not known[name].low <= low <= high <= known[name].high:
-                    raise InputError(
-                        f"space: limits.{stratum}.{name} is {low:g} to {high:g}; choose a part of "
-                        f"{known[name].low:g} to {known[name].high:g}"
-                    )
+                    whole = f"{known[name].low:g} to {known[name].high:g}"
+                    at = f"space: limits.{stratum}.{name}"
+                    raise InputError(f"{at} is {low:g} to {high:g}; choose a part of {whole}")
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -121,6 +120,10 @@ class DesignSpace:
     def limits(self, stratum: Stratum, knob: Knob) -> tuple[float, float]:
         """The range of a knob in a stratum; of the share 0 to 1."""
         return self._limits.get(stratum, {}).get(knob.name, (knob.low, knob.high))
+
+    def reachable(self, stratum: Stratum, knob: Knob) -> tuple[float, float]:
+        """The range of a knob for proposals; of a trait 0 to 1, as the guard decides what can be drawn."""
+        return (0.0, 1.0) if knob.trait else self.limits(stratum, knob)
 
     def scale(self, stratum: Stratum) -> float:
         """The place of a stratum on a smooth axis, about -1 to 1."""
@@ -143,35 +146,29 @@ class DesignSpace:
                 knob.check_value(value, self.limits(stratum, knob), f"cell: {knob.name}")
         if wrong := [value for value in given if not isinstance(value, int | float)]:
             raise InputError(f"cell: given is {wrong[0]!r:.20}; give numbers")
-        return self.name_cell(Cell(stratum, tuple(knob.convert_value(values[knob.name]) for knob in self.knobs), given))
+        return self.name_cell(Cell(stratum, tuple(values[name] for name in names), given))
 
     def name_cell(self, cell: Cell) -> Cell:
         """The cell with values that are read by name and are of the types of their knobs."""
         values = tuple(knob.convert_value(value) for knob, value in zip(self.knobs, cell.values, strict=True))
         return self._named(cell.stratum, values, cell.given)
 
-    def complete_cell(self, cell: Cell, design: "Design") -> Cell:
+    def complete_cell(self, cell: Cell, design: Design) -> Cell:
         """The cell with the givens of a design, where it has none of its own."""
         if cell.given or not self.givens:
             return cell
         return cell._replace(given=tuple(design.given[given.name] for given in self.givens))
 
-    def cells(self, design: "Design") -> dict[Cell, float]:
+    def cells(self, design: Design) -> dict[Cell, float]:
         """The share of each cell that a design draws from; traits split a stratum, by the products of their shares."""
         found: dict[Cell, float] = {}
         for stratum, row in design.strata.items():
-            for values, share in self._values_of(row):
-                found[Cell(stratum, values)] = row[self.share.name] * share
+            values = [(knob, row[knob.name]) for knob in self.knobs]
+            ways = ([(True, value), (False, 1 - value)] if knob.trait else [(value, 1.0)] for knob, value in values)
+            for way in itertools.product(*ways):  # problems that have a trait come first
+                share = row[self.share.name] * math.prod(part for _, part in way)
+                found[Cell(stratum, tuple(value for value, _ in way))] = share
         return {cell: share for cell, share in found.items() if share > 0}
-
-    def _values_of(self, row: Mapping[str, float]) -> Iterator[tuple[tuple[Value, ...], float]]:
-        """The values of the cells of a stratum and their shares of it; problems that have a trait come first."""
-        ways = []
-        for knob in self.knobs:
-            value = row[knob.name]
-            ways.append([(True, value), (False, 1 - value)] if knob.trait else [(value, 1.0)])
-        for way in itertools.product(*ways):
-            yield tuple(value for value, _ in way), math.prod(share for _, share in way)
 
     def grid(self, strata: Iterable[Stratum]) -> list[Cell]:
         """The cells of some strata in which bandits count: of each level the centre of a bin, with and without traits.
@@ -180,23 +177,26 @@ class DesignSpace:
         """
         chosen = self.sort_strata(strata)
         bins = self._choose_bins(chosen)
-        ways = ((stratum, [self._list_bin_values(stratum, knob, bins) for knob in self.knobs]) for stratum in chosen)
+        ways = ((stratum, self._list_binned_values(stratum, bins)) for stratum in chosen)
         return [Cell(stratum, values) for stratum, way in ways for values in itertools.product(*way)]
 
     def _choose_bins(self, strata: Sequence[Stratum]) -> int:
         """The largest number of bins of a level such that the grid of some strata has at most MOST_BINNED cells."""
         for bins in range(max((knob.bins for knob in self.knobs), default=1), 1, -1):
-            sizes = (
-                math.prod(len(self._list_bin_values(stratum, knob, bins)) for knob in self.knobs) for stratum in strata
-            )
-            if sum(sizes) <= MOST_BINNED:
+            ways = (self._list_binned_values(stratum, bins) for stratum in strata)
+            if sum(math.prod(map(len, way)) for way in ways) <= MOST_BINNED:
                 return bins
         return 1
 
-    def _list_bin_values(self, stratum: Stratum, knob: Knob, bins: int) -> list[Value]:
-        if knob.trait:
-            return self._trait_values(stratum, knob)
-        return knob.list_centres(*self.limits(stratum, knob), min(bins, knob.bins))
+    def _list_binned_values(self, stratum: Stratum, bins: int) -> list[list[Value]]:
+        return self._list_values(stratum, lambda knob, low, high: knob.list_centres(low, high, min(bins, knob.bins)))
+
+    def _list_values(self, stratum: Stratum, choose: Callable[[Knob, float, float], list[Value]]) -> list[list[Value]]:
+        """The values that each knob may have: of a trait those that are allowed, of a level those that are chosen."""
+        return [
+            self._trait_values(stratum, knob) if knob.trait else choose(knob, *self.limits(stratum, knob))
+            for knob in self.knobs
+        ]
 
     def _trait_values(self, stratum: Stratum, knob: Knob) -> list[Value]:
         low, high = self.limits(stratum, knob)
@@ -209,10 +209,9 @@ class DesignSpace:
 
     def bin_cell(self, cell: Cell, strata: Iterable[Stratum]) -> Cell:
         """The cell of the grid of `strata` that holds a cell: of each level the bin of its value."""
-        bins = self._choose_bins(self.sort_strata(strata))
+        ways = self._list_binned_values(cell.stratum, self._choose_bins(self.sort_strata(strata)))
         values = []
-        for knob, value in zip(self.knobs, cell.values, strict=True):
-            centres = self._list_bin_values(cell.stratum, knob, bins)
+        for knob, value, centres in zip(self.knobs, cell.values, ways, strict=True):
             low, high = self.limits(cell.stratum, knob)
             width = (high - low) / len(centres)
             if knob.trait:
@@ -247,7 +246,7 @@ class DesignSpace:
             parts.append(ordered.index(cell.stratum) / (len(ordered) - 1))
         return sum(parts) / len(parts) if parts else 0.5
 
-    def forecast_cells(self, design: "Design") -> list[Cell]:
+    def forecast_cells(self, design: Design) -> list[Cell]:
         """The cells of which the difficulty model gives a forecast, by rank of the design's strata.
 
         All combinations of the `points` of the levels with and without traits; where a stratum has more than MOST_CELLS
@@ -255,10 +254,7 @@ class DesignSpace:
         """
         found = []
         for stratum in self.sort_strata(design.strata):
-            ways = [
-                self._trait_values(stratum, knob) if knob.trait else knob.list_points(*self.limits(stratum, knob))
-                for knob in self.knobs
-            ]
+            ways = self._list_values(stratum, Knob.list_points)
             if math.prod(map(len, ways)) <= MOST_CELLS:
                 found += [Cell(stratum, values) for values in itertools.product(*ways)]
             else:
@@ -267,12 +263,8 @@ class DesignSpace:
 
     def _one_at_a_time(self, stratum: Stratum, row: Mapping[str, float], ways: Sequence[list[Value]]) -> list[Cell]:
         usual = tuple(row[knob.name] >= 0.5 if knob.trait else row[knob.name] for knob in self.knobs)
-        cells = [
-            Cell(stratum, (*usual[:place], value, *usual[place + 1 :]))
-            for place, way in enumerate(ways)
-            for value in way
-        ]
-        return list(dict.fromkeys(cells))
+        values = [(*usual[:place], value, *usual[place + 1 :]) for place, way in enumerate(ways) for value in way]
+        return [Cell(stratum, way) for way in dict.fromkeys(values)]
 
     def list_stated_cells(self, stratum: Stratum, cells: Iterable[Cell]) -> list[Cell]:
         """The cells of a stratum whose forecast the tokens state: all combinations of `told` of the levels and traits.
@@ -285,7 +277,7 @@ class DesignSpace:
         mine = (cell for cell in cells if cell.stratum == stratum)
         return sorted(cell for cell in mine if all(value in way for value, way in zip(cell.values, ways, strict=True)))
 
-    def design(self, rows: Mapping[Stratum, Mapping[str, float]], **given: float) -> "Design":
+    def design(self, rows: Mapping[Stratum, Mapping[str, float]], **given: float) -> Design:
         """The design of these rows, checked: a share and a value of each knob for each stratum.
 
         Shares must sum to one. Raises InputError on an unknown stratum or knob, or a value out of range.
@@ -296,16 +288,14 @@ class DesignSpace:
         check_design(design, self)
         return normalize_design(design, self)
 
-    def uniform(self, **given: float) -> "Design":
+    def uniform(self, **given: float) -> Design:
         """Equal shares, and the middle of the range of every knob."""
-        rows = {}
-        for stratum in self.strata:
-            row = {self.share.name: 1 / len(self.strata)}
-            for knob in self.knobs:
-                low, high = self.limits(stratum, knob)
-                row[knob.name] = knob.round_value((low + high) / 2)
-            rows[stratum] = row
-        return self.design(rows, **given)
+        share = {self.share.name: 1 / len(self.strata)}
+        middles = {
+            stratum: {knob.name: knob.round_value(sum(self.limits(stratum, knob)) / 2) for knob in self.knobs}
+            for stratum in self.strata
+        }
+        return self.design({stratum: share | row for stratum, row in middles.items()}, **given)
 
     def signature(self) -> str:
         """The parts that a saved state must agree with: the strata, columns, ranges and givens."""
@@ -332,20 +322,20 @@ def _check_strata(strata: Sequence[Stratum]) -> None:
         if isinstance(stratum, bool) or not isinstance(stratum, int | str):
             raise InputError(f"space: stratum {stratum!r:.60} is neither a whole number nor a name; use one of these")
         if isinstance(stratum, str) and (not _STRATUM.fullmatch(stratum) or stratum_of(stratum) != stratum):
-            raise InputError(
-                f"space: stratum {stratum!r:.60} is not a name; use letters, digits, ._:/+- or a whole number itself"
-            )
-    if len(set(strata)) < len(strata):
-        twice = next(stratum for stratum in strata if strata.count(stratum) > 1)
-        raise InputError(f"space: stratum {twice!r:.60} appears twice; name each once")
+            raise InputError(f"space: stratum {stratum!r:.60} is not a name; use letters, digits and ._:/+-, or an int")
+    _check_once("stratum", strata)
 
 
 def _check_names(kind: str, names: Sequence[str]) -> None:
     for name in names:
         if not isinstance(name, str) or not name.isidentifier():
             raise InputError(f"space: {kind} {name!r:.60} is not an identifier; choose letters, digits and _")
-        if names.count(name) > 1:
-            raise InputError(f"space: {kind} {name!r:.60} appears twice; name each once")
+    _check_once(kind, names)
+
+
+def _check_once(kind: str, names: Sequence[Stratum]) -> None:
+    if (twice := first_repeated(names)) is not None:
+        raise InputError(f"space: {kind} {twice!r:.60} appears twice; name each once")
 
 
 NOISE = 1e-3  # tolerance on the sum of the shares

@@ -52,10 +52,8 @@ def read_state(state: Any, space: DesignSpace) -> State:
     if not isinstance(state, Mapping) or form != STATE:
         raise InputError(f"state: format is {form!r:.20}, this version reads {STATE}; use the version that wrote it")
     if state.get("space") != space.signature():
-        raise InputError(
-            f"state: is of the space {state.get('space')!r:.80}, this environment has "
-            f"{space.signature()!r:.80}; load the state of this environment"
-        )
+        other, own = state.get("space"), space.signature()
+        raise InputError(f"state: is of the space {other!r:.40}, not {own!r}; load the state of this environment")
     restored = convert(dict(state), State, "state")
     for design in (restored.design, restored.standing or restored.design):
         check_design(design, space, "state: design")

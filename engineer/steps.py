@@ -1,13 +1,14 @@
 """The steps of a redesign: the proposal, its rivals, their trial, and the next design."""
 
+import functools
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Literal
 
 import msgspec
 
 from lakewright.core_jax import results
-from lakewright.engineer.cells import Cell
+from lakewright.engineer.cells import Cell, sort_cells
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
 from lakewright.engineer.difficulty.worth import Worth, estimate_worth
@@ -59,60 +60,36 @@ def negotiate(
     before = teacher.state_dict()
     for attempt_key in split_key(key, settings.tries):
         proposal = teacher.propose(evidence, design, bounds.space, attempt_key)
-        attempts.append(Attempt(proposal, judge_proposal(proposal, design, bounds, settings)))
-        if attempts[-1].verdict.status != "refused":
-            if proposals > 1:
-                rivals = fold_key(key, proposals)
-                proposal = add_rivals(teacher, proposal, evidence, design, bounds.space, rivals, proposals)
-                attempts[-1] = msgspec.structs.replace(attempts[-1], proposal=proposal)
-            break
+        if proposal.delta is None:
+            verdict = GuardVerdict("refused", [proposal.error], design)
+        else:
+            verdict = project_delta(design, proposal.delta, bounds, settings)
+        if verdict.status != "refused":
+            if proposals > 1 and proposal.delta and proposal.delta.edits:
+                ask = functools.partial(teacher.propose, evidence, design, bounds.space)
+                proposal = _add_rivals(proposal, teacher, ask, fold_key(key, proposals), proposals, bounds.space)
+            return [*attempts, Attempt(proposal, verdict)]
+        attempts.append(Attempt(proposal, verdict))
         teacher.load_state_dict(before)
-        errors = [*evidence.refusals, "; ".join(attempts[-1].verdict.reasons)[:TOLD]]
-        evidence = msgspec.structs.replace(evidence, refusals=errors)
+        refusals = [*evidence.refusals, "; ".join(verdict.reasons)[:TOLD]]
+        evidence = msgspec.structs.replace(evidence, refusals=refusals)
     return attempts
 
 
-def judge_proposal(proposal: Proposal, design: Design, bounds: Bounds, settings: GuardSettings) -> GuardVerdict:
-    """The guard's verdict on a proposal; one without a delta is refused for its own error.
-
-    Args:
-        proposal: of a teacher.
-        design: the current one.
-        bounds, settings: as of `project_delta`.
-    """
-    if proposal.delta is None:
-        return GuardVerdict("refused", [proposal.error], design)
-    return project_delta(design, proposal.delta, bounds, settings)
-
-
-def add_rivals(
-    teacher: Teacher,
-    proposal: Proposal,
-    evidence: Evidence,
-    design: Design,
-    space: DesignSpace,
-    key: Key,
-    count: int,
+def _add_rivals(
+    proposal: Proposal, teacher: Teacher, ask: Callable[[Key], Proposal], key: Key, count: int, space: DesignSpace
 ) -> Proposal:
     """The proposal with candidates, `count` deltas in all where there are as many.
-
-    Args:
-        teacher: is asked.
-        proposal: its first one.
-        evidence, design, space: as in `Teacher.propose`.
-        key: consumed.
-        count: of deltas.
 
     A teacher that generates no tokens is asked again, each time in the state that the proposal left; what it then
     learned is forgotten. What lacks is the first change stretched by STRETCHES.
     """
-    if proposal.delta is None or not proposal.delta.edits:
-        return proposal
+    assert proposal.delta
     deltas = [proposal.delta, *proposal.candidates]
     if not proposal.tokens:
         state = teacher.state_dict()
         for again in split_key(key, count)[1:]:
-            other = teacher.propose(evidence, design, space, again).delta
+            other = ask(again).delta
             deltas += [other] if other and other not in deltas else []
             teacher.load_state_dict(state)
     deltas += [stretch_delta(proposal.delta, factor, space) for factor in STRETCHES][: max(0, count - len(deltas))]
@@ -169,17 +146,10 @@ def list_rivals(
     return rivals
 
 
-def choose_rivals(
+def _choose_rivals(
     rivals: Sequence[Design], current: Design, environment: Environment, known: Forecast | None, trial: TrialSettings
 ) -> tuple[list[Design], list[Worth]]:
-    """The rivals that are tried, and what the model expects of them beyond the current design.
-
-    Args:
-        rivals, current: the designs.
-        environment: draws them.
-        known: the forecast.
-        trial: settings; without `prior` the model has no vote.
-    """
+    """The rivals that are tried, and what the model expects of them beyond the current design, where it has a vote."""
     if known is None or not trial.prior:
         return list(rivals[: trial.shortlist]), []
     cells, space = environment.cells(current), environment.space
@@ -190,11 +160,7 @@ def choose_rivals(
 
 
 def try_rivals(
-    work: TrialWork,
-    rivals: Sequence[Design],
-    current: Design,
-    known: Forecast | None,
-    made: Design,
+    work: TrialWork, rivals: Sequence[Design], current: Design, known: Forecast | None, made: Design
 ) -> Trial | None:
     """The trial of rivals against the current design; None where there are none.
 
@@ -206,15 +172,14 @@ def try_rivals(
     """
     if not rivals:
         return None
-    chosen, priors = choose_rivals(rivals, current, work.environment, known, work.settings)
+    chosen, priors = _choose_rivals(rivals, current, work.environment, known, work.settings)
     return try_beside_current(work, current, chosen, priors, chosen.index(made) if made in chosen else None)
 
 
 def count_held_out(cells: Iterable[Cell], design: Design) -> list[HeldOutCell]:
     """The cells of held-out problems, of the strata that the design draws, with their shares."""
     counts = Counter(Cell(cell.stratum, cell.values) for cell in cells if cell.stratum in design.strata)
-    order = sorted(counts.items(), key=lambda item: (isinstance(item[0].stratum, str), item[0]))
-    return [HeldOutCell(cell, count / counts.total()) for cell, count in order]
+    return [HeldOutCell(cell, counts[cell] / counts.total()) for cell in sort_cells(counts)]
 
 
 def group_by_cell(groups: Iterable[tuple[Cell, results.Group]]) -> list[CellGroups]:
@@ -222,5 +187,4 @@ def group_by_cell(groups: Iterable[tuple[Cell, results.Group]]) -> list[CellGrou
     cells: dict[Cell, list[results.Group]] = defaultdict(list)
     for cell, group in groups:
         cells[Cell(cell.stratum, cell.values)].append(group)
-    order = sorted(cells.items(), key=lambda item: (isinstance(item[0].stratum, str), item[0]))
-    return [CellGroups(cell, results.statistics_of(members)) for cell, members in order]
+    return [CellGroups(cell, results.statistics_of(cells[cell])) for cell in sort_cells(cells)]

@@ -62,8 +62,8 @@ def pool_tallies(parts: Iterable[Tally]) -> Tally:
     return Tally(
         problems=sum(part.problems for part in parts),
         valid=sum(part.valid for part in parts),
-        failures=_add_counts(part.failures for part in parts),
-        grades=_add_counts(part.grades for part in parts),
+        failures=_add_counts([part.failures for part in parts]),
+        grades=_add_counts([part.grades for part in parts]),
         traits={name: pool_tallies(part.traits[name] for part in parts if name in part.traits) for name in traits},
     )
 
@@ -78,9 +78,6 @@ def subtract_tally(whole: Tally, part: Tally) -> Tally:
     )
 
 
-def _add_counts(counts: Iterable[dict[str, int]]) -> dict[str, int]:
-    total: dict[str, int] = {}
-    for part in counts:
-        for name, count in part.items():
-            total[name] = total.get(name, 0) + count
-    return total
+def _add_counts(counts: list[dict[str, int]]) -> dict[str, int]:
+    names = dict.fromkeys(name for part in counts for name in part)
+    return {name: sum(part.get(name, 0) for part in counts) for name in names}

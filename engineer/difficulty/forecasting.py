@@ -1,5 +1,6 @@
 """The forecast of a stage: the fitted model, its predictions for a grid of cells, and its calibration."""
 
+import math
 from collections.abc import Sequence
 
 import msgspec
@@ -46,45 +47,39 @@ def measure_calibration(
         drawn: outcomes since.
         space: that of the cells.
     """
-    if not drawn:
-        return None
-    predicted = model.predict([seen.cell for seen in drawn], space).mean
-    groups = np.array([seen.groups for seen in drawn])
-    observed = np.array([seen.success for seen in drawn]) / groups
-    places = _find_tenth(predicted)
-    bins = []
-    for place in np.unique(places):
-        mine = places == place
-        expected, seen = (float(np.average(values[mine], weights=groups[mine])) for values in (predicted, observed))
-        bins.append(Bin(expected, seen, int(groups[mine].sum())))
-    brier, baseline = (
-        float(np.average((values - observed) ** 2, weights=groups)) for values in (predicted, np.array(constant))
-    )
-    return Calibration(brier, baseline, int(groups.sum()), bins)
+    predicted = model.predict([seen.cell for seen in drawn], space).mean.tolist()
+    found = []
+    for p, seen in zip(predicted, drawn, strict=True):
+        observed = seen.success / seen.groups
+        point = Bin(p, observed, seen.groups)
+        found.append(Calibration((p - observed) ** 2, (constant - observed) ** 2, seen.groups, [point]))
+    return pool_calibrations(found)
 
 
 def pool_calibrations(found: Sequence[Calibration]) -> Calibration | None:
     """Several forecasts as one, each by its groups; None where there are none."""
-    groups = sum(one.groups for one in found)
-    if not groups:
+    if not _count(found):
         return None
-    brier, baseline = (sum(getattr(one, name) * one.groups for one in found) / groups for name in ("brier", "baseline"))
     tenths: dict[int, list[Bin]] = {}
     for part in (part for one in found for part in one.reliability):
-        tenths.setdefault(int(_find_tenth(part.predicted)), []).append(part)
-    return Calibration(brier, baseline, groups, [_pool_bins(tenths[place]) for place in sorted(tenths)])
+        tenths.setdefault(_find_tenth(part.predicted), []).append(part)
+    parts = [tenths[place] for place in sorted(tenths)]
+    bins = [Bin(_average(mine, "predicted"), _average(mine, "observed"), _count(mine)) for mine in parts]
+    return Calibration(_average(found, "brier"), _average(found, "baseline"), _count(found), bins)
 
 
-def _pool_bins(parts: Sequence[Bin]) -> Bin:
-    groups = sum(part.groups for part in parts)
-    predicted, observed = (
-        sum(getattr(part, name) * part.groups for part in parts) / groups for name in ("predicted", "observed")
-    )
-    return Bin(predicted, observed, groups)
+def _average(parts: Sequence[Bin | Calibration], name: str) -> float:
+    """The mean of a field, by the groups of the parts."""
+    total: float = sum(getattr(part, name) * part.groups for part in parts)
+    return total / _count(parts)
 
 
-def _find_tenth(predicted: np.ndarray | float) -> np.ndarray:
-    return np.minimum(np.floor(np.multiply(predicted, BINS)), BINS - 1)
+def _count(parts: Sequence[Bin | Calibration]) -> int:
+    return sum(part.groups for part in parts)
+
+
+def _find_tenth(predicted: float) -> int:
+    return min(math.floor(predicted * BINS), BINS - 1)
 
 
 class HeldOutCell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -170,20 +165,16 @@ def predict_grid(
         if (cell := _find_nearest_cell(found.cell, space)) in seen:
             seen[cell] += found.groups
     predicted = model.predict([space.complete_cell(cell, design) for cell in cells], space)
-    learnability = model.learnability(predicted.mean)
-    rows = zip(
-        cells, predicted.mean.tolist(), predicted.deviation.tolist(), learnability.tolist(), seen.values(), strict=True
-    )
-    return [CellForecast(*row) for row in rows]
+    columns = (part.tolist() for part in (predicted.mean, predicted.deviation, model.learnability(predicted.mean)))
+    return [CellForecast(*row) for row in zip(cells, *columns, seen.values(), strict=True)]
 
 
 def _find_nearest_cell(cell: Cell, space: DesignSpace) -> Cell:
     """The cell with each level at the nearest of its points, without givens."""
-    values = list(cell.values)
-    for place in space.levels:
-        knob = space.knobs[place]
-        points = knob.list_points(*space.limits(cell.stratum, knob))
-        values[place] = min(points, key=lambda point, place=place: abs(point - cell.values[place]))  # type: ignore[misc]
+    values = []
+    for knob, value in zip(space.knobs, cell.values, strict=True):
+        points = [value] if knob.trait else knob.list_points(*space.limits(cell.stratum, knob))
+        values.append(min(points, key=lambda point, value=value: abs(point - value)))  # type: ignore[misc]
     return Cell(cell.stratum, tuple(values))
 
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from lakewright.core_jax.results import Group
 from lakewright.core_jax.support import Share
-from lakewright.engineer.cells import Cell
+from lakewright.engineer.cells import Cell, sort_cells
 from lakewright.engineer.plugins import Power
 from lakewright.engineer.random_generators import draw_normal
 from lakewright.engineer.space import DesignSpace
@@ -49,10 +49,7 @@ def observe_held_out(answers: Iterable[tuple[Cell, bool]], age: int = 0) -> list
     outcomes: dict[Cell, list[int]] = defaultdict(list)
     for cell, valid in answers:
         outcomes[cell].append(int(valid))
-    return [
-        Observation(cell, len(found), sum(found), None, age)
-        for cell, found in sorted(outcomes.items(), key=_make_sort_key)
-    ]
+    return [Observation(cell, len(outcomes[cell]), sum(outcomes[cell]), None, age) for cell in sort_cells(outcomes)]
 
 
 def observe_groups(groups: Iterable[tuple[Cell, Group]], age: int = 0) -> list[Observation]:
@@ -61,21 +58,13 @@ def observe_groups(groups: Iterable[tuple[Cell, Group]], age: int = 0) -> list[O
     for cell, group in groups:
         if group.completions > 1:
             cells[cell].append(group)
-    return [_observe_cell(cell, members, age) for cell, members in sorted(cells.items(), key=_make_sort_key)]
-
-
-def _make_sort_key(item: tuple[Cell, object]) -> tuple:
-    """Cells in order, also where some strata are numbers and some are names."""
-    cell = item[0]
-    return isinstance(cell.stratum, str), cell.stratum, cell.values, cell.given
+    return [_observe_cell(cell, cells[cell], age) for cell in sort_cells(cells)]
 
 
 def _observe_cell(cell: Cell, groups: list[Group], age: int) -> Observation:
-    success = sum(group.valid / group.completions for group in groups)
-    variance = sum(
-        group.valid * (group.completions - group.valid) / (group.completions * (group.completions - 1))
-        for group in groups
-    )
+    counts = [(group.valid, group.completions) for group in groups]
+    success = sum(valid / answers for valid, answers in counts)
+    variance = sum(valid * (answers - valid) / (answers * (answers - 1)) for valid, answers in counts)
     return Observation(cell, len(groups), success, variance, age)
 
 
@@ -195,14 +184,11 @@ def compute_features(cells: Sequence[Cell], space: DesignSpace, by_stratum: floa
     for each stratum of the space [stratum is it], then for each trait [stratum is it] x trait, times `by_stratum`,
     which is the prior's deviation of these effects.
     """
-    axes, squared = _scale_axes(cells, space)
+    axes, squares = _scale_axes(cells, space)
     given = np.array([cell.given for cell in cells], float).reshape(len(cells), len(space.givens))
     givens = [(given[:, place] - one.middle) / one.half for place, one in enumerate(space.givens)]
     main = WIDE * np.stack([np.ones(len(cells)), *axes, *givens])
-    squares = [axis**2 for axis, square in zip(axes, squared, strict=True) if square]
-    found = np.concatenate(
-        [main, _stack_rows([*squares, *(a * b for a, b in itertools.combinations(axes, 2))], len(cells))]
-    ).T
+    found = np.stack([*main, *squares, *(a * b for a, b in itertools.combinations(axes, 2))]).T
     deviation = by_stratum or (0.0 if space.ranked else OWN)
     if not deviation:
         return found
@@ -217,22 +203,16 @@ def count_features(space: DesignSpace, by_stratum: float = 0.0) -> int:
     return compute_features([], space, by_stratum).shape[1]
 
 
-def _scale_axes(cells: Sequence[Cell], space: DesignSpace) -> tuple[list[np.ndarray], list[bool]]:
-    """The axes of scale and knobs, float [N] each, and whether their squares are features."""
-    axes, squared = [], []
-    if space.ranked:
-        axes.append(np.array([space.scale(cell.stratum) for cell in cells], float))
-        squared.append(True)
+def _scale_axes(cells: Sequence[Cell], space: DesignSpace) -> tuple[list[np.ndarray], list[np.ndarray]]:
+    """The axes of scale and knobs, and the squares of those that are no traits, float [N] each."""
+    axes = [np.array([space.scale(cell.stratum) for cell in cells], float)] if space.ranked else []
+    squares = [axis**2 for axis in axes]
     for place, knob in enumerate(space.knobs):
         values = np.array([cell.values[place] for cell in cells], float)
         low, span = (0.0, 1.0) if knob.trait else (knob.low, knob.span or 1.0)
         axes.append(2 * (values - low) / span - 1)
-        squared.append(not knob.trait)
-    return axes, squared
-
-
-def _stack_rows(rows: Sequence[np.ndarray], count: int) -> np.ndarray:
-    return np.stack(rows) if rows else np.zeros((0, count))
+        squares += [] if knob.trait else [axes[-1] ** 2]
+    return axes, squares
 
 
 def fit_model(observations: Sequence[Observation], settings: DifficultySettings, space: DesignSpace) -> DifficultyModel:

@@ -1,6 +1,6 @@
 """The evidence of one round: all that is known, and what of it the context modules show the engineer."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
@@ -88,10 +88,8 @@ def read_evidence(raw: Any, where: str, forms: Mapping[int, Callable[[Any], Any]
     if isinstance(found, int) and found in forms:
         return convert(forms[found](raw), Evidence, where)
     read = " and ".join(map(str, (*forms, VERSION)))
-    raise InputError(
-        f"{where}: evidence of version {found!r:.20}, this version reads {read}; "
-        "use the version that wrote it, or run the stage again"
-    )
+    said = f"{where}: evidence of version {found!r:.20}, this version reads {read}"
+    raise InputError(f"{said}; use the version that wrote it, or run the stage again")
 
 
 def show_evidence(evidence: Evidence, modules: Modules, key: Key) -> Evidence:
@@ -102,22 +100,13 @@ def show_evidence(evidence: Evidence, modules: Modules, key: Key) -> Evidence:
     """
     if modules.shuffled:
         evidence = _shuffle_strata(evidence, key)
-    hidden = {
-        name: value
-        for module, fields in FIELDS.items()
-        if not getattr(modules, module)
-        for name, value in fields.items()
-    }
-    return msgspec.structs.replace(evidence, **{**hidden, "history": _choose_history(evidence.history, modules)})
-
-
-def _choose_history(past: Sequence[Round], modules: Modules) -> list[Round]:
-    if not modules.history:
-        return []
-    chosen = past if modules.default_in_history else past[1:]
-    return [
-        old if modules.failures else msgspec.structs.replace(old, outcomes={}, undone=False, note="") for old in chosen
-    ]
+    shown: dict[str, Any] = {"history": evidence.history if modules.default_in_history else evidence.history[1:]}
+    if not modules.failures:
+        hidden = {"outcomes": {}, "undone": False, "note": ""}
+        shown["history"] = [msgspec.structs.replace(old, **hidden) for old in shown["history"]]
+    for module, without in FIELDS.items():
+        shown |= {} if getattr(modules, module) else without
+    return msgspec.structs.replace(evidence, **shown)
 
 
 def _shuffle_strata(evidence: Evidence, key: Key) -> Evidence:

@@ -35,6 +35,10 @@ class Modules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     difficulty: bool = False
     shuffled: bool = False
 
+    def in_place(self) -> "Modules":
+        """The same modules, each stratum with its own figures."""
+        return msgspec.structs.replace(self, shuffled=False)
+
 
 FIELDS: dict[str, dict[str, Any]] = {
     "cases": {"cases": []},

@@ -1,8 +1,9 @@
 """The text form of evidence, for an engineer that reads language."""
 
+import itertools
 from collections.abc import Iterator, Mapping
 
-from lakewright.engineer.cells import Stratum, Value
+from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.delta import make_printable, summarize_delta
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.forecasting import Forecast
@@ -34,10 +35,8 @@ def _write_sections(evidence: Evidence, space: DesignSpace) -> Iterator[list[str
     if evidence.guideline:
         yield ["## Guideline", evidence.guideline]
     if evidence.history:
-        past = (
-            line for number, old in enumerate(evidence.history) for line in _write_past(number, old, evidence, space)
-        )
-        yield ["## Earlier rounds shown, oldest first", *past]
+        past = (_write_past(number, old, evidence, space) for number, old in enumerate(evidence.history))
+        yield ["## Earlier rounds shown, oldest first", *itertools.chain(*past)]
     yield [f"## Current {words.design}", *_write_design(evidence.design, evidence.given, space)]
     if evidence.outcomes:
         title = f"## Outcomes on held-out {words.problems} after training on it"
@@ -55,10 +54,7 @@ def _write_sections(evidence: Evidence, space: DesignSpace) -> Iterator[list[str
         title = f"## What a model of all rollouts expects, of {words.problems} drawn or not"
         yield [title, *_write_forecast(evidence.forecast, space)]
     if evidence.cases:
-        yield [
-            f"## {words.answers.capitalize()} that failed",
-            *(line for case in evidence.cases for line in words.case(case)),
-        ]
+        yield [f"## {words.answers.capitalize()} that failed", *itertools.chain(*map(words.case, evidence.cases))]
     if evidence.refusals:
         refused = (f"- {_quote_text(refusal)}" for refusal in evidence.refusals)
         yield ["## Your earlier answers to this were refused", *refused]
@@ -99,9 +95,8 @@ def _write_outcomes(
 def _write_rates(seen: Tally, space: DesignSpace) -> str:
     words = space.words
     grades = words.grades(seen, space.grades)
-    failures = ", ".join(
-        f"{words.failure(name)} {seen.rate(seen.failures.get(name, 0)):.2f}" for name in space.failures
-    )
+    rates = {name: seen.rate(seen.failures.get(name, 0)) for name in space.failures}
+    failures = ", ".join(f"{words.failure(name)} {rate:.2f}" for name, rate in rates.items())
     valid = f"{seen.problems} {words.problems}, valid {seen.valid_rate:.2f}"
     return f"{valid}{f', {grades}' if grades else ''}; failed by {failures}"
 
@@ -109,18 +104,18 @@ def _write_rates(seen: Tally, space: DesignSpace) -> str:
 def _write_rollouts(found: CellGroups, space: DesignSpace) -> str:
     seen = found.groups
     return (
-        f"{_write_cell(found.cell.stratum, found.cell.values, space)}: {seen.groups} {space.words.problems}, "
+        f"{_write_cell(found.cell, space)}: {seen.groups} {space.words.problems}, "
         f"valid {seen.success:.2f}, groups with a signal {seen.informative_share:.2f}, "
         f"mean reward {seen.reward:.2f}, mean p(1-p) {seen.learnability:.3f}"
     )
 
 
-def _write_cell(stratum: Stratum, values: tuple[Value, ...], space: DesignSpace) -> str:
+def _write_cell(cell: Cell, space: DesignSpace) -> str:
     parts = [
         space.words.trait(knob, bool(value)) if knob.trait else f"{knob.name} {_write_number(value)}"
-        for knob, value in zip(space.knobs, values, strict=True)
+        for knob, value in zip(space.knobs, cell.values, strict=True)
     ]
-    return ", ".join([space.words.label(stratum), *parts])
+    return ", ".join([space.words.label(cell.stratum), *parts])
 
 
 def _write_forecast(forecast: Forecast, space: DesignSpace) -> Iterator[str]:

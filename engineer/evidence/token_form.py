@@ -102,10 +102,8 @@ def _encode_strata(
     words, tokens = vocabulary_of(space), []
     for stratum in space.sort_strata(design.strata):
         row = design.strata[stratum]
-        tokens += [
-            words.stratum_token(stratum),
-            *(_value_token(row[column.name], column, space) for column in space.columns),
-        ]
+        values = (_value_token(row[column.name], column, space) for column in space.columns)
+        tokens += [words.stratum_token(stratum), *values]
         if outcomes:
             rates = _encode_rates(outcomes.get(stratum), space)
             tokens += rates[:1] if valid_only else rates
@@ -160,9 +158,8 @@ def _edit_tokens(stratum: Stratum, edit: Edit, space: DesignSpace) -> list[str]:
     reason = next((token for token, sentence in words.reasons.items() if sentence == edit.reason), None)
     if reason is None:
         raise InputError(f"edits.{stratum}.reason: {edit.reason!r:.60} has no token; choose one of the vocabulary's")
-    changes = [
-        _change_token(stratum, name, edit.changes[name], space) for name in words.steps if edit.changes.get(name)
-    ]
+    named = [name for name in words.steps if edit.changes.get(name)]
+    changes = [_change_token(stratum, name, edit.changes[name], space) for name in named]
     if not changes:
         raise InputError(f"edits.{stratum}: changes nothing; leave the {space.words.stratum} out")
     return [token, *changes, reason]

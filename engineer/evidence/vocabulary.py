@@ -34,8 +34,9 @@ def because_token(failure: str) -> str:
 class Vocabulary:
     """The words for a space.
 
-    strata: those that have words. edits: the column and the change that the word of an edit means. reasons: the
-    sentence that the word of a reason means. tokens: all words, in the order of their token ids in checkpoints.
+    strata: those that have words. edits: the column and the change that the word of an edit means, such as `<data+2>`.
+    reasons: the sentence that the word of a reason means. tokens: all words, in the order of their token ids in
+    checkpoints.
     """
 
     def __init__(self, space: DesignSpace) -> None:
@@ -44,10 +45,9 @@ class Vocabulary:
         self.stratum_tokens = {stratum: f"<{space.words.token}_{stratum}>" for stratum in self.strata}
         self.strata_by_token = {token: stratum for stratum, token in self.stratum_tokens.items()}
         self.steps = {column.name: column.step for column in space.columns}
-        self.shorts = {column.name: column.short for column in space.columns}
         self.edits = {
-            self.edit_token(name, stride): (name, stride * step)
-            for name, step in self.steps.items()
+            f"<{column.short}{stride:+d}>": (column.name, stride * column.step)
+            for column in space.columns
             for stride in STRIDES
         }
         easy, hard, frontier = space.words.reasons()
@@ -64,10 +64,6 @@ class Vocabulary:
             *self.reasons,
             FORECAST,  # last, as it came last: checkpoints have the ids of this order
         )
-
-    def edit_token(self, column: str, stride: int) -> str:
-        """The word of a change of a column by `stride` steps, such as `<data+2>`."""
-        return f"<{self.shorts[column]}{stride:+d}>"
 
     def stratum_token(self, stratum: Stratum, where: str = "grammar") -> str:
         """The word of a stratum. Raises InputError where it has none."""
@@ -97,7 +93,11 @@ class DeltaGrammar:
     def __init__(self, space: DesignSpace, strata: Iterable[Stratum]) -> None:
         self._words = vocabulary_of(space)
         self._strata = tuple(self._words.stratum_token(stratum) for stratum in space.sort_strata(set(strata)))
-        self._next = {END: (), **dict.fromkeys(self._strata, self._list_changes(0)), **self._after_changes()}
+        changes = tuple(self._words.edits)
+        self._next = {END: (), **dict.fromkeys(self._strata, changes)}
+        for place, token in enumerate(changes):
+            later = changes[place - place % len(STRIDES) + len(STRIDES) :]  # of the columns that follow
+            self._next[token] = (*later, *self._words.reasons)
 
     def allowed(self, prefix: Sequence[str]) -> tuple[str, ...]:
         """The tokens that may follow `prefix`, itself made of allowed tokens; after `<end>`, none."""
@@ -106,14 +106,3 @@ class DeltaGrammar:
         named = next((token for token in reversed(prefix) if token in self._strata), None)
         later = self._strata[self._strata.index(named) + 1 :] if named else self._strata
         return (*later, END)
-
-    def _list_changes(self, first: int) -> tuple[str, ...]:
-        columns = list(self._words.steps)[first:]
-        return tuple(self._words.edit_token(column, stride) for column in columns for stride in STRIDES)
-
-    def _after_changes(self) -> dict[str, tuple[str, ...]]:
-        return {
-            self._words.edit_token(column, stride): (*self._list_changes(place + 1), *self._words.reasons)
-            for place, column in enumerate(self._words.steps)
-            for stride in STRIDES
-        }

@@ -8,6 +8,7 @@ from .forms import ask_in_form as ask_in_form
 from .forms import choose_forms as choose_forms
 from .forms import choose_word as choose_word
 from .forms import encode_changes as encode_changes
+from .forms import list_signs as list_signs
 from .forms import write_decision as write_decision
 from .forms import write_question as write_question
 from .pairs import KINDS as KINDS
@@ -16,7 +17,6 @@ from .pairs import Kind as Kind
 from .pairs import Pair as Pair
 from .pairs import draw_pairs as draw_pairs
 from .pairs import draw_question as draw_question
-from .pairs import list_signs as list_signs
 from .scores import Interval as Interval
 from .scores import Score as Score
 from .scores import answer_by_rule as answer_by_rule

@@ -1,22 +1,26 @@
 """Forms in which a language model is asked about evidence: what it is shown of it, and how it answers."""
 
+import itertools
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Knob, Stratum
-from lakewright.engineer.delta import make_edit
+from lakewright.engineer.delta import join_edits, make_edit
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.model import value_of
 from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.evidence.modules import EvidenceSettings
+from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally, subtract_tally
 from lakewright.engineer.teachers.llm import Message, ask_about, object_schema, parse_answer
 
+Place: TypeAlias = tuple[Stratum, str]
+"""A stratum and a column."""
 MORE, SAME, LESS = "more", "same", "less"
 SIGNS = {MORE: 1, SAME: 0, LESS: -1}
 BEGUN = '{"change":"'  # the beginning of the JSON of one decision
@@ -92,10 +96,9 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Solved(NamedTuple):
-    """A question with its right answer: evidence about a design, and the delta of a rule."""
+    """A question with its right answer: evidence, and the delta of a rule."""
 
     evidence: Evidence
-    design: Design
     delta: Delta
 
 
@@ -103,72 +106,72 @@ def ask_in_form(
     form: Form,
     reader: Reader,
     evidence: Evidence,
-    design: Design,
     space: DesignSpace,
     solved: Sequence[Solved] = (),
     columns: Sequence[str] = (),
 ) -> Answer:
-    """The answer of a reader to the question what of `design` to change, asked in a form.
+    """The answer of a reader to the question what of the evidence's design to change, asked in a form.
 
     Args:
         form: of the question.
         reader: the model.
         evidence: outcomes or a forecast.
-        design: the current one.
         space: of the design.
         solved: from which examples are taken.
         columns: of which a form of one decision asks; without any all.
     """
     if form.asks == "one":
-        return _ask_one_by_one(form, reader, evidence, design, space, solved, columns)
-    messages, schema = write_question(form, evidence, design, space)
+        return _ask_one_by_one(form, reader, evidence, space, _write_examples(form, solved, space), columns)
+    messages, schema = write_question(form, evidence, space)
     text = reader.write(messages, schema)
     try:
-        delta = parse_answer(text, space)[0] if form.asks == "delta" else _read_changes(text, form, design, space)
+        delta = parse_answer(text, space)[0] if form.asks == "delta" else _read_changes(text, form, evidence, space)
     except InputError as error:
         return Answer(None, str(error)[:200], text[:2000])
     return Answer(delta, text=text[:2000])
 
 
-def write_question(
-    form: Form, evidence: Evidence, design: Design, space: DesignSpace
-) -> tuple[list[Message], dict[str, Any]]:
-    """The question of a form that asks for all changes at once, and the schema of its answer.
-
-    Args:
-        form: of the question.
-        evidence, design, space: what it is about.
-    """
+def write_question(form: Form, evidence: Evidence, space: DesignSpace) -> tuple[list[Message], dict[str, Any]]:
+    """The question of a form that asks for all changes at once, and the schema of its answer."""
     if form.asks == "delta":
-        import jax
-
         shown = EvidenceSettings("forecast" if evidence.forecast else "v6")
-        asked = ask_about(evidence, design, space, shown, jax.random.key(0))
+        asked = ask_about(evidence, evidence.design, space, shown, make_key(0))
         return asked.messages, asked.schema
-    changes = {column.name: {"enum": [MORE, SAME, LESS]} for column in space.columns}
-    named = space.sort_strata(design.strata)
-    edit = object_schema(changes)
+    edit = object_schema({column.name: {"enum": [MORE, SAME, LESS]} for column in space.columns})
+    facts = _list_facts(evidence, space)
     task = [
         f"For each {space.words.stratum} answer {MORE}, {SAME} or {LESS} for each of:",
         *(f"- {column.name}: {_explain(column, space)}" for column in space.columns),
     ]
-    content = "\n".join([*_write_facts(form, evidence, design, space), "", *task])
-    return _make_messages(content, evidence, form, space), object_schema({str(stratum): edit for stratum in named})
+    content = "\n".join([*(_write_line(form, stratum, facts, space) for stratum in facts), "", *task])
+    return _make_messages(content, evidence, form, space), object_schema({str(stratum): edit for stratum in facts})
 
 
 def write_decision(
-    form: Form, evidence: Evidence, place: tuple[Stratum, Knob], design: Design, space: DesignSpace, before: str = ""
+    form: Form, evidence: Evidence, place: tuple[Stratum, Knob], space: DesignSpace, before: str = ""
 ) -> list[Message]:
     """The question of a form for one decision: more or less of a column of a stratum.
 
     Args:
         form: of the question.
-        evidence, design, space: what it is about.
+        evidence, space: what it is about.
         place: the stratum and the column.
         before: text of solved examples.
     """
-    content = f"{before}{_write_decision(form, evidence, place, design, space)}"
-    return _make_messages(content, evidence, form, space)
+    return _make_messages(before + _write_decision(form, evidence, place, space), evidence, form, space)
+
+
+def list_signs(delta: Delta | None, design: Design, space: DesignSpace) -> dict[Place, int]:
+    """The sign of the change of each stratum and column, 0 where it stays; without a delta all stay.
+
+    delta: the changes. design: gives the strata. space: that of the design.
+    """
+    changes = {stratum: edit.changes for stratum, edit in delta.edits.items()} if delta else {}
+    return {
+        (stratum, column.name): int(np.sign(changes.get(stratum, {}).get(column.name, 0.0)))
+        for stratum in space.sort_strata(design.strata)
+        for column in space.columns
+    }
 
 
 def encode_changes(delta: Delta, design: Design, space: DesignSpace) -> str:
@@ -176,14 +179,9 @@ def encode_changes(delta: Delta, design: Design, space: DesignSpace) -> str:
 
     delta: the changes. design: gives the strata. space: that of the design.
     """
-    found = {
-        str(stratum): {
-            column.name: choose_word(int(np.sign(edit.changes.get(column.name, 0.0)))) if edit else SAME
-            for column in space.columns
-        }
-        for stratum in space.sort_strata(design.strata)
-        for edit in [delta.edits.get(stratum)]
-    }
+    found: dict[str, dict[str, str]] = {}
+    for (stratum, column), sign in list_signs(delta, design, space).items():
+        found.setdefault(str(stratum), {})[column] = choose_word(sign)
     return msgspec.json.encode(found).decode()
 
 
@@ -193,24 +191,16 @@ def choose_word(sign: int) -> str:
 
 
 def _ask_one_by_one(
-    form: Form,
-    reader: Reader,
-    evidence: Evidence,
-    design: Design,
-    space: DesignSpace,
-    solved: Sequence[Solved],
-    columns: Sequence[str],
+    form: Form, reader: Reader, evidence: Evidence, space: DesignSpace, before: str, columns: Sequence[str]
 ) -> Answer:
-    before = _write_examples(form, solved, space)
-    odds: dict[str, float] = {}
-    signs: dict[Stratum, dict[str, int]] = {}
-    for stratum in space.sort_strata(design.strata):
-        for column in (column for column in space.columns if not columns or column.name in columns):
-            messages = write_decision(form, evidence, (stratum, column), design, space, before)
-            more, less = reader.weigh(messages, BEGUN, [f'{MORE}"}}', f'{LESS}"}}'])
-            odds[name_place(stratum, column.name)] = more - less
-            signs.setdefault(stratum, {})[column.name] = int(np.sign(more - less))
-    return Answer(make_steps(signs, form.name, space), odds=odds)
+    odds: dict[Place, float] = {}
+    asked = [column for column in space.columns if not columns or column.name in columns]
+    for stratum, column in itertools.product(space.sort_strata(evidence.design.strata), asked):
+        messages = write_decision(form, evidence, (stratum, column), space, before)
+        more, less = reader.weigh(messages, BEGUN, [f'{MORE}"}}', f'{LESS}"}}'])
+        odds[stratum, column.name] = more - less
+    delta = make_steps({place: int(np.sign(lead)) for place, lead in odds.items()}, form.name, space)
+    return Answer(delta, odds={name_place(*place): lead for place, lead in odds.items()})
 
 
 def name_place(stratum: Stratum, column: str) -> str:
@@ -218,31 +208,28 @@ def name_place(stratum: Stratum, column: str) -> str:
     return f"{stratum} {column}"
 
 
-def make_steps(signs: Mapping[Stratum, Mapping[str, int]], asked: str, space: DesignSpace) -> Delta:
-    """A delta of one step for each sign.
-
-    signs: by stratum and column, 1, 0 or -1. asked: in which form, for the reason. space: of the design.
-    """
-    edits = {}
-    for stratum, found in signs.items():
-        changes = {column.name: found.get(column.name, 0) * column.step for column in space.columns}
-        if any(changes.values()):
-            edits[stratum] = make_edit(space, REASON.format(name=asked), changes)
-    return Delta(edits)
+def make_steps(signs: Mapping[Place, int], asked: str, space: DesignSpace) -> Delta:
+    """A delta of one step for each sign. asked: in which form, for the reason. space: of the strata and columns."""
+    steps = {column.name: column.step for column in space.columns}
+    changes: dict[Stratum, dict[str, float]] = {}
+    for (stratum, column), sign in signs.items():
+        changes.setdefault(stratum, {})[column] = sign * steps[column]
+    reason = REASON.format(name=asked)
+    return join_edits({stratum: make_edit(space, reason, found) for stratum, found in changes.items()})
 
 
-def _read_changes(text: str, form: Form, design: Design, space: DesignSpace) -> Delta:
+def _read_changes(text: str, form: Form, evidence: Evidence, space: DesignSpace) -> Delta:
     """The delta of an answer in text. Raises InputError where it is not JSON of the schema."""
     words = dict[str, dict[str, Literal["more", "same", "less"]]]
     try:
         found = msgspec.json.decode(text.rpartition("ANSWER:")[2].strip(), type=words)
     except msgspec.MsgspecError as error:
         raise InputError(f"answer: {error}; answer with JSON of the schema") from error
-    named = {str(stratum): stratum for stratum in design.strata}
+    named = {str(stratum): stratum for stratum in evidence.design.strata}
     columns = {column.name for column in space.columns}
     if found.keys() - named.keys() or any(changes.keys() - columns for changes in found.values()):
         raise InputError("answer: names what is not in the design; name its strata and columns")
-    signs = {named[name]: {key: SIGNS[word] for key, word in changes.items()} for name, changes in found.items()}
+    signs = {(named[name], key): SIGNS[word] for name, changes in found.items() for key, word in changes.items()}
     return make_steps(signs, form.name, space)
 
 
@@ -253,13 +240,13 @@ class _Fact(NamedTuple):
     success: float
 
 
-def _list_facts(evidence: Evidence, design: Design, space: DesignSpace) -> dict[Stratum, list[_Fact]]:
+def _list_facts(evidence: Evidence, space: DesignSpace) -> dict[Stratum, list[_Fact]]:
     """Of each stratum the rate of the whole, then those of its parts: by trait, or the cells of the forecast.
 
     Empty where nothing is known.
     """
     found = {}
-    for stratum in space.sort_strata(design.strata):
+    for stratum in space.sort_strata(evidence.design.strata):
         if evidence.forecast:
             p = {one.cell: one.p for one in evidence.forecast.grid}
             cells = [cell for cell in space.list_stated_cells(stratum, p) if cell in p]
@@ -289,17 +276,12 @@ def _name_values(values: Iterable[Any], space: DesignSpace) -> str:
     )
 
 
-def _write_facts(form: Form, evidence: Evidence, design: Design, space: DesignSpace) -> list[str]:
-    facts = _list_facts(evidence, design, space)
-    return [_write_line(form, stratum, facts, space) for stratum in facts]
-
-
 def _write_line(form: Form, stratum: Stratum, facts: Mapping[Stratum, Sequence[_Fact]], space: DesignSpace) -> str:
     label, answers = space.words.label(stratum), space.words.answers
     if not facts[stratum]:
         return f"{label}: nothing is known"
     whole, *parts = facts[stratum]
-    say = _say_percent if form.shows == "numbers" else say_rate
+    say = "{:.0%}".format if form.shows == "numbers" else say_rate
     valid = f"{say(whole.success)} of the {answers} are valid"
     if form.shows == "ranks":
         wholes = [found[0] for found in facts.values() if found]
@@ -320,15 +302,9 @@ def say_rate(success: float) -> str:
     return next(words for top, words in LEVELS if success < top)
 
 
-def _say_percent(success: float) -> str:
-    return f"{100 * success:.0f}%"
-
-
-def _write_decision(
-    form: Form, evidence: Evidence, place: tuple[Stratum, Knob], design: Design, space: DesignSpace
-) -> str:
+def _write_decision(form: Form, evidence: Evidence, place: tuple[Stratum, Knob], space: DesignSpace) -> str:
     stratum, column = place
-    facts = _list_facts(evidence, design, space)
+    facts = _list_facts(evidence, space)
     shown = [stratum] if form.alone else list(facts)
     lines = [_write_line(form, one, facts, space) for one in shown]
     return "\n".join([*lines, f"{space.words.label(stratum)}, {_explain(column, space)}: {MORE} or {LESS}?"])
@@ -347,15 +323,14 @@ def _write_examples(form: Form, solved: Sequence[Solved], space: DesignSpace) ->
 
 def _solve_decisions(form: Form, solved: Sequence[Solved], space: DesignSpace) -> Iterator[tuple[str, int]]:
     """Decisions of solved questions as texts with their answers, and the signs of these; of a question one of each."""
-    for evidence, design, delta in solved if form.examples else ():
+    for evidence, delta in solved if form.examples else ():
         signs: set[int] = set()
-        for stratum, edit in delta.edits.items():
-            for column in space.columns:
-                sign = int(np.sign(edit.changes.get(column.name, 0.0)))
-                if sign and sign not in signs:
-                    signs.add(sign)
-                    text = _write_decision(form, evidence, (stratum, column), design, space)
-                    yield f'{text}\n{BEGUN}{MORE if sign > 0 else LESS}"}}\n\n', sign
+        for stratum, column in itertools.product(delta.edits, space.columns):
+            sign = int(np.sign(delta.edits[stratum].changes.get(column.name, 0.0)))
+            if sign and sign not in signs:
+                signs.add(sign)
+                text = _write_decision(form, evidence, (stratum, column), space)
+                yield f'{text}\n{BEGUN}{choose_word(sign)}"}}\n\n', sign
 
 
 def _make_messages(content: str, evidence: Evidence, form: Form, space: DesignSpace) -> list[Message]:

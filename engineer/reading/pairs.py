@@ -1,7 +1,6 @@
 """Pairs of evidence that differ only in which stratum has which figures, and the changes that these decide."""
 
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Literal, NamedTuple
 
 import msgspec
@@ -9,23 +8,21 @@ import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell, Stratum
-from lakewright.engineer.design import Delta, Design
+from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.difficulty.model import DifficultySettings
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence.evidence import Evidence, exchange_strata
-from lakewright.engineer.lessons import draw_forecast
+from lakewright.engineer.lessons import draw_forecast, list_trait_cells
+from lakewright.engineer.reading.forms import list_signs
 from lakewright.engineer.space import DesignSpace, normalize_design
 from lakewright.engineer.tally import Tally
 from lakewright.engineer.teachers.difficulty import ForecastTeacher
-from lakewright.engineer.teachers.rules import ProportionalTeacher
+from lakewright.engineer.teachers.rules import ProportionalTeacher, RuleTeacher
 
 Kind = Literal["outcomes", "forecast"]
 KINDS: tuple[Kind, ...] = ("outcomes", "forecast")
-RULES: dict[Kind, ProportionalTeacher | ForecastTeacher] = {
-    "outcomes": ProportionalTeacher(),
-    "forecast": ForecastTeacher(),
-}
+RULES: dict[Kind, RuleTeacher] = {"outcomes": ProportionalTeacher(), "forecast": ForecastTeacher()}
 """The rule whose changes say what evidence decides, by what is shown."""
 STRATA = 3  # of a design
 PROBLEMS = 25  # held-out ones of each combination of traits of a stratum
@@ -78,12 +75,12 @@ def draw_pairs(environment: Environment, count: int, seed: int, strata: int = ST
 
 
 def _draw_deciding_pair(kind: Kind, environment: Environment, strata: int, rng: np.random.Generator) -> Pair:
-    space = environment.space
+    share = environment.space.share.name
     for _ in range(ATTEMPTS):
         pair = _draw_pair(kind, environment, strata, rng)
-        if any(change.column == space.share.name for change in pair.deciding):
+        if any(change.column == share for change in pair.deciding):
             return pair
-    raise InputError(f"reading test: no {kind} were found that decide a {space.share.name}; change its step")
+    raise InputError(f"reading test: no {kind} were found that decide a {share}; change its step")
 
 
 def _draw_pair(kind: Kind, environment: Environment, strata: int, rng: np.random.Generator) -> Pair:
@@ -98,14 +95,13 @@ def _draw_pair(kind: Kind, environment: Environment, strata: int, rng: np.random
         other = dict(zip(named, reversed(named), strict=True))
     true = _draw_evidence(kind, design, truth, space, rng)
     evidence = true, exchange_strata(true, other)
-    deltas = [RULES[kind].make_delta(shown, design, space) for shown in evidence]
-    return Pair(kind, design, evidence, other, truth, _list_deciding(deltas, design, space))
+    signs, opposite = (list_signs(RULES[kind].make_delta(shown, design, space), design, space) for shown in evidence)
+    deciding = [Deciding(*place, sign) for place, sign in signs.items() if sign * opposite[place] < 0]
+    return Pair(kind, design, evidence, other, truth, deciding)
 
 
-def draw_question(
-    kind: Kind, environment: Environment, strata: int, rng: np.random.Generator
-) -> tuple[Design, Evidence]:
-    """An even design of some strata and evidence about it, as those of pairs.
+def draw_question(kind: Kind, environment: Environment, strata: int, rng: np.random.Generator) -> Evidence:
+    """Evidence about an even design of some strata, as that of pairs.
 
     Args:
         kind: what is shown.
@@ -114,7 +110,7 @@ def draw_question(
     """
     design = _draw_even_design(environment, strata, rng)
     truth = draw_forecast(design, environment.space, rng, FITTED)
-    return design, _draw_evidence(kind, design, truth, environment.space, rng)
+    return _draw_evidence(kind, design, truth, environment.space, rng)
 
 
 def _draw_even_design(environment: Environment, strata: int, rng: np.random.Generator) -> Design:
@@ -134,9 +130,8 @@ def _draw_evidence(
     shown = Evidence(design=design, outcomes={}, guideline=space.words.guide(), round=None, rounds=None)
     if kind == "forecast":
         return msgspec.structs.replace(shown, forecast=truth)
-    outcomes = {
-        stratum: _draw_tally(stratum, design, truth, space, rng) for stratum in space.sort_strata(design.strata)
-    }
+    strata = space.sort_strata(design.strata)
+    outcomes = {stratum: _draw_tally(stratum, design, truth, space, rng) for stratum in strata}
     by_trait = {stratum: tally.traits for stratum, tally in outcomes.items()}
     return msgspec.structs.replace(shown, outcomes=outcomes, by_trait=by_trait)
 
@@ -144,9 +139,7 @@ def _draw_evidence(
 def _draw_tally(
     stratum: Stratum, design: Design, truth: Forecast, space: DesignSpace, rng: np.random.Generator
 ) -> Tally:
-    row = design.strata[stratum]
-    ways = [(False, True) if knob.trait else (row[knob.name],) for knob in space.knobs]
-    cells = [cell for values in itertools.product(*ways) if space.allows(cell := Cell(stratum, values))]
+    cells = list(filter(space.allows, list_trait_cells(stratum, design.strata[stratum], space)))
     success = truth.model.predict([space.complete_cell(cell, design) for cell in cells], space).mean
     valid = dict(zip(cells, rng.binomial(PROBLEMS, success).tolist(), strict=True))
     failed = rng.multinomial(PROBLEMS * len(cells) - sum(valid.values()), rng.dirichlet([0.5] * len(space.failures)))
@@ -161,22 +154,3 @@ def _draw_tally(
 
 def _count_valid(valid: Mapping[Cell, int]) -> Tally:
     return Tally(PROBLEMS * len(valid), sum(valid.values()))
-
-
-def _list_deciding(deltas: Sequence[Delta], design: Design, space: DesignSpace) -> list[Deciding]:
-    """The changes of the rule whose sign is another under the exchanged evidence."""
-    true, exchanged = (list_signs(delta, design, space) for delta in deltas)
-    return [Deciding(*place, sign) for place, sign in true.items() if sign * exchanged[place] < 0]
-
-
-def list_signs(delta: Delta | None, design: Design, space: DesignSpace) -> dict[tuple[Stratum, str], int]:
-    """The sign of the change of each stratum and column, 0 where it stays; without a delta all stay.
-
-    delta: the changes. design: gives the strata. space: that of the design.
-    """
-    edits = delta.edits if delta is not None else {}
-    return {
-        (stratum, column.name): int(np.sign(edits[stratum].changes.get(column.name, 0.0))) if stratum in edits else 0
-        for stratum in space.sort_strata(design.strata)
-        for column in space.columns
-    }

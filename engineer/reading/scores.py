@@ -1,19 +1,17 @@
 """The score of a reader on pairs of evidence: changes that follow it, and what its designs are worth by it."""
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+import itertools
+from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 import numpy as np
 
-from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.worth import Mix, estimate_worth
 from lakewright.engineer.environment import Environment
-from lakewright.engineer.guard import GuardSettings, project_delta
-from lakewright.engineer.reading.forms import Answer, make_steps, name_place
-from lakewright.engineer.reading.pairs import RULES, Pair, list_signs
-from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.guard import GivenBounds, GuardSettings, project_delta
+from lakewright.engineer.reading.forms import Answer, list_signs, make_steps, name_place
+from lakewright.engineer.reading.pairs import RULES, Pair
 
 RESAMPLES = 2000
 GUARD = GuardSettings()
@@ -51,13 +49,6 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gain: Interval
 
 
-class _Counts(NamedTuple):
-    """Of the deciding changes of a pair, by column: those that follow the evidence, and those that oppose it."""
-
-    follows: dict[str, int]
-    opposes: dict[str, int]
-
-
 def score_reader(pairs: Sequence[Pair], answers: Sequence[tuple[Answer, Answer]], environment: Environment) -> Score:
     """The score of the answers to the true and the exchanged evidence of each pair.
 
@@ -67,7 +58,8 @@ def score_reader(pairs: Sequence[Pair], answers: Sequence[tuple[Answer, Answer]]
     """
     deltas = [[answer.delta for answer in both] for both in answers]
     counts = [_count_changes(pair, both, environment) for pair, both in zip(pairs, deltas, strict=True)]
-    totals = np.array([[sum(found.follows.values()), sum(found.opposes.values())] for found in counts]).reshape(-1, 2)
+    totals = np.sum(counts, axis=1)
+    by_column = zip(environment.space.columns, np.sum(counts, axis=0).tolist(), strict=True)
     worths = np.array([_measure_worths(pair, both, environment) for pair, both in zip(pairs, deltas, strict=True)])
     return Score(
         pairs=len(pairs),
@@ -76,7 +68,7 @@ def score_reader(pairs: Sequence[Pair], answers: Sequence[tuple[Answer, Answer]]
         made=int(totals.sum()),
         follows=_estimate_share(totals),
         p_value=_test_by_exchange(totals[:, 0] - totals[:, 1]),
-        columns=_share_columns(counts),
+        columns={column.name: yes / (yes + no) for column, (yes, no) in by_column if yes + no},
         calibrated=_calibrate(pairs, answers, environment),
         true=_estimate_mean(worths[:, 0]),
         exchanged=_estimate_mean(worths[:, 1]),
@@ -86,55 +78,42 @@ def score_reader(pairs: Sequence[Pair], answers: Sequence[tuple[Answer, Answer]]
 
 def answer_by_rule(pair: Pair, environment: Environment) -> tuple[Answer, Answer]:
     """The answers of a reader that follows the evidence perfectly."""
-    true, exchanged = (
-        Answer(RULES[pair.kind].make_delta(shown, pair.design, environment.space)) for shown in pair.evidence
-    )
+    rule, space = RULES[pair.kind], environment.space
+    true, exchanged = (Answer(rule.make_delta(shown, pair.design, space)) for shown in pair.evidence)
     return true, exchanged
 
 
-def _count_changes(pair: Pair, deltas: Sequence[Delta | None], environment: Environment) -> _Counts:
-    follows: dict[str, int] = {}
-    opposes: dict[str, int] = {}
+def _count_changes(pair: Pair, deltas: Sequence[Delta | None], environment: Environment) -> np.ndarray:
+    """Of the deciding changes by column those that follow the evidence and those that oppose it, int [columns, 2]."""
+    places = {column.name: place for place, column in enumerate(environment.space.columns)}
+    counts = np.zeros((len(places), 2), int)
     for turn, delta in zip((1, -1), deltas, strict=True):
         signs = list_signs(delta, pair.design, environment.space)
         for change in pair.deciding:
             agreement = turn * change.sign * signs[change.stratum, change.column]
-            follows[change.column] = follows.get(change.column, 0) + (agreement > 0)
-            opposes[change.column] = opposes.get(change.column, 0) + (agreement < 0)
-    return _Counts(follows, opposes)
+            counts[places[change.column]] += (agreement > 0, agreement < 0)
+    return counts
 
 
 def _measure_worths(pair: Pair, deltas: Sequence[Delta | None], environment: Environment) -> tuple[float, float]:
     """The worth of the designs beyond the current one: by the evidence that was shown, and by the other."""
-    mixes = [environment.cells(_apply_delta(pair.design, delta, environment)) for delta in deltas]
     now = environment.cells(pair.design)
 
     def measure(mix: Mix) -> float:
         return estimate_worth(pair.truth.model, mix, environment.space, now).mean
 
+    def exchange(mix: Mix) -> Mix:
+        return {cell._replace(stratum=pair.other.get(cell.stratum, cell.stratum)): part for cell, part in mix.items()}
+
     # Under the exchanged evidence a stratum is worth what the other is under the true one.
-    moved = [_exchange_mix(mix, pair) for mix in mixes]
-    true = measure(mixes[0]) + measure(moved[1])
-    exchanged = measure(mixes[1]) + measure(moved[0])
-    return true / 2, exchanged / 2
-
-
-def _exchange_mix(mix: Mix, pair: Pair) -> Mix:
-    return {cell._replace(stratum=pair.other.get(cell.stratum, cell.stratum)): share for cell, share in mix.items()}
-
-
-class _Roomy(NamedTuple):
-    """Bounds in which all problems can be drawn: what they are worth does not depend on it, and asking takes long."""
-
-    space: DesignSpace
-
-    def drawable(self, cell: Cell) -> bool:
-        """True."""
-        return True
+    one, two = (environment.cells(_apply_delta(pair.design, delta, environment)) for delta in deltas)
+    return (measure(one) + measure(exchange(two))) / 2, (measure(two) + measure(exchange(one))) / 2
 
 
 def _apply_delta(design: Design, delta: Delta | None, environment: Environment) -> Design:
-    return project_delta(design, delta, _Roomy(environment.space), GUARD).design if delta is not None else design
+    # As if all problems could be drawn: what they are worth does not depend on it, and asking takes long.
+    roomy = GivenBounds(environment.space, lambda cell: True)
+    return design if delta is None else project_delta(design, delta, roomy, GUARD).design
 
 
 def _calibrate(
@@ -145,15 +124,14 @@ def _calibrate(
         return None
     counts = []
     for place, (pair, both) in enumerate(zip(pairs, answers, strict=True)):
-        others = [answer for other, found in enumerate(answers) if other != place for answer in found]
+        others = itertools.chain(*answers[:place], *answers[place + 1 :])
         leaning = _average_odds(others)
         deltas = [_answer_beyond(answer.odds, leaning, pair, environment) for answer in both]
-        found = _count_changes(pair, deltas, environment)
-        counts.append([sum(found.follows.values()), sum(found.opposes.values())])
+        counts.append(_count_changes(pair, deltas, environment).sum(axis=0))
     return _estimate_share(np.array(counts))
 
 
-def _average_odds(answers: Sequence[Answer]) -> dict[str, float]:
+def _average_odds(answers: Iterable[Answer]) -> dict[str, float]:
     """The mean log-odds of each column."""
     found: dict[str, list[float]] = {}
     for answer in answers:
@@ -165,28 +143,13 @@ def _average_odds(answers: Sequence[Answer]) -> dict[str, float]:
 def _answer_beyond(
     odds: Mapping[str, float], leaning: Mapping[str, float], pair: Pair, environment: Environment
 ) -> Delta:
-    columns = [column.name for column in environment.space.columns]
     signs = {
-        stratum: {
-            column: int(np.sign(odds[name] - leaning.get(column, 0.0)))
-            for column in columns
-            if (name := name_place(stratum, column)) in odds
-        }
+        (stratum, column.name): int(np.sign(odds[name] - leaning.get(column.name, 0.0)))
         for stratum in pair.design.strata
+        for column in environment.space.columns
+        if (name := name_place(stratum, column.name)) in odds
     }
     return make_steps(signs, "calibrated", environment.space)
-
-
-def _share_columns(counts: Sequence[_Counts]) -> dict[str, float]:
-    """Of each column, the share of the changes made that follow the evidence."""
-    names = dict.fromkeys(name for found in counts for name in found.follows)
-    shares = {}
-    for name in names:
-        follows = sum(found.follows.get(name, 0) for found in counts)
-        made = follows + sum(found.opposes.get(name, 0) for found in counts)
-        if made:
-            shares[name] = follows / made
-    return shares
 
 
 def _estimate_share(totals: np.ndarray) -> Interval | None:

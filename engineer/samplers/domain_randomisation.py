@@ -1,5 +1,7 @@
 """Domain randomisation for each problem: Tobin et al. 2017, arXiv 1703.06907."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from lakewright.core_jax.support import Count
@@ -12,14 +14,14 @@ from lakewright.engineer.samplers.base import Fresh, MemorylessSampler, Sampled,
 MOST_TRIES = 10_000  # for values of which problems can be drawn
 
 
+@dataclass
 class DomainRandomisationSampler(MemorylessSampler):
     """theta = (stratum, levels, traits) ~ U(box), drawn for every `alike` problems; again where none can be drawn.
 
     Only the strata and the givens are the design's.
     """
 
-    def __init__(self, alike: Count = 8) -> None:
-        self.alike = alike
+    alike: Count = 8
 
     def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
         """Problems of many designs, mixed."""

@@ -1,5 +1,6 @@
 """Samplers that roll out fresh problems and select some of them: SFL and DAPO."""
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import msgspec
@@ -13,17 +14,19 @@ from lakewright.engineer.samplers.base import Fresh, MemorylessSampler, Sampled,
 Pool = Annotated[float, msgspec.Meta(gt=0, le=100)]
 
 
+@dataclass
 class SflSampler(MemorylessSampler):
     """Of `pool` x count fresh problems that are rolled out, those of the largest p (1 - p) are `mix` of the stage's.
     The rest are fresh problems that were not rolled out, as in the paper, also if the budget allows no larger pool.
     They come in a random order.
     """
 
-    def __init__(self, pool: Pool = 2.0, mix: Share = 0.5) -> None:
-        if not pool >= mix:
-            raise InputError(f"options: pool is {pool:g}, less than mix {mix:g}; choose more")
-        self.pool = pool
-        self.mix = mix
+    pool: Pool = 2.0
+    mix: Share = 0.5
+
+    def __post_init__(self) -> None:
+        if not self.pool >= self.mix:
+            raise InputError(f"options: pool is {self.pool:g}, less than mix {self.mix:g}; choose more")
 
     def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
         """The most learnable of a pool, and fresh problems."""
@@ -37,14 +40,14 @@ class SflSampler(MemorylessSampler):
         return Sampled([problems[i] for i in order], len(pool) + rest, scored=len(rollouts))
 
 
+@dataclass
 class DapoSampler(MemorylessSampler):
     """Fresh problems are rolled out, and those with 0 < correct < G selected, until there are enough, or `rounds` x
     count have been rolled out, or the budget allows no more. The rest is filled with the first of those that were
     rejected, and with problems that were not rolled out.
     """
 
-    def __init__(self, rounds: Count = 3) -> None:
-        self.rounds = rounds
+    rounds: Count = 3
 
     def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
         """Problems to which some answers are valid and some are not."""

@@ -37,9 +37,8 @@ class PclSampler(Stateful):
         if not self.seen:
             return Sampled(fresh(count), count)
         problems = fresh(round(self.pool * count))
-        nearest = np.argsort(np.abs(self.predict_success(problems, fresh.environment) - self.target), kind="stable")[
-            :count
-        ]
+        away = np.abs(self.predict_success(problems, fresh.environment) - self.target)
+        nearest = np.argsort(away, kind="stable")[:count]
         return Sampled([problems[i] for i in numpy_rng(key).permutation(nearest)], len(problems))
 
     def predict_success(self, problems: Sequence[Problem], environment: Environment) -> np.ndarray:
@@ -54,9 +53,8 @@ class PclSampler(Stateful):
         twice = np.concatenate([scaled.fit_transform(points)] * 2)
         valid, weights = np.repeat([1, 0], len(points)), np.concatenate([success, 1 - success])
         model = LogisticRegression(C=self.strength, max_iter=1000).fit(twice, valid, sample_weight=weights)
-        return model.predict_proba(scaled.transform(np.array([environment.features(problem) for problem in problems])))[
-            :, 1
-        ]
+        asked = scaled.transform(np.array([environment.features(problem) for problem in problems]))
+        return model.predict_proba(asked)[:, 1]
 
     def learn(self, rollouts: Sequence[Rollout], stage: int, environment: Environment) -> None:
         """Notes the success on the problems of a stage."""

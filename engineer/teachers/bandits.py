@@ -109,20 +109,16 @@ class ThompsonTeacher(CellTeacher):
 
     def weigh(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> dict[Cell, float]:
         """The slots of each cell."""
-        self._update_counts(evidence, design, space)
+        self.counts = {cell: (self.decay * s, self.decay * f) for cell, (s, f) in self.counts.items()}
+        for seen in evidence.groups:
+            cell, informative = space.bin_cell(seen.cell, design.strata), seen.groups.informative
+            s, f = self.counts.get(cell, (0.0, 0.0))
+            self.counts[cell] = (s + informative, f + seen.groups.groups - informative)
         cells, rng = space.grid(design.strata), numpy_rng(key)
         counts = np.array([self.counts.get(cell, (0.0, 0.0)) for cell in cells])
         drawn = rng.beta(1 + counts[:, 0], 1 + counts[:, 1], size=(self.draws, len(cells)))
         slots = Counter(cells[place] for place in drawn.argmax(axis=1))
         return {cell: float(count) for cell, count in slots.items()}
-
-    def _update_counts(self, evidence: Evidence, design: Design, space: DesignSpace) -> None:
-        self.counts = {cell: (self.decay * s, self.decay * f) for cell, (s, f) in self.counts.items()}
-        for seen in evidence.groups:
-            cell = space.bin_cell(seen.cell, design.strata)
-            s, f = self.counts.get(cell, (0.0, 0.0))
-            informative = seen.groups.informative
-            self.counts[cell] = (s + informative, f + seen.groups.groups - informative)
 
 
 @dataclass

@@ -7,7 +7,7 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.support import HoleRatio, Share
-from lakewright.engineer.cells import Knob, Stratum
+from lakewright.engineer.cells import Stratum
 from lakewright.engineer.delta import make_edit
 from lakewright.engineer.design import Delta, Design, Edit, Row
 from lakewright.engineer.evidence.evidence import Evidence
@@ -57,13 +57,11 @@ class StaticTeacher(Stateful):
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The delta to the static design. Deterministic."""
-        rows = {}
+        rows: dict[Stratum, Row] = {}
         for stratum in design.strata:
-            row: Row = {space.share.name: float(size_of(stratum, space)) ** self.tilt}
+            rows[stratum] = {space.share.name: float(size_of(stratum, space)) ** self.tilt}
             for knob in space.knobs:
-                low, high = space.limits(stratum, knob)
-                row[knob.name] = self.values.get(knob.name, (low + high) / 2)
-            rows[stratum] = row
+                rows[stratum][knob.name] = self.values.get(knob.name, sum(space.limits(stratum, knob)) / 2)
         return propose_rows(design, normalize_rows(rows, space), f"the static {space.words.design}", space)
 
 
@@ -91,14 +89,9 @@ class DomainRandomisationTeacher(Stateful):
         for stratum, share in zip(space.sort_strata(design.strata), shares, strict=True):
             rows[stratum] = {space.share.name: share}
             for knob in space.knobs:
-                rows[stratum][knob.name] = float(rng.uniform(*_find_range(stratum, knob, space)))
+                rows[stratum][knob.name] = float(rng.uniform(*space.reachable(stratum, knob)))
         ordered = {stratum: rows[stratum] for stratum in design.strata}
         return propose_rows(design, normalize_rows(ordered, space), "drawn uniformly from the box", space)
-
-
-def _find_range(stratum: Stratum, knob: Knob, space: DesignSpace) -> tuple[float, float]:
-    """The range of a knob; of a trait all shares, as the guard knows which are legal."""
-    return (0.0, 1.0) if knob.trait else space.limits(stratum, knob)
 
 
 class RandomTeacher(Stateful):
@@ -112,13 +105,11 @@ class RandomTeacher(Stateful):
         return propose_delta(Delta({one: self._draw_edit(one, design.strata[one], space, rng) for one in chosen}))
 
     def _draw_edit(self, stratum: Stratum, row: Row, space: DesignSpace, rng: np.random.Generator) -> Edit:
-        columns = [column.name for column in space.columns]
-        names = rng.permutation(columns)[: rng.integers(1, len(columns) + 1)].tolist()
-        known = {column.name: column for column in space.columns}
+        places = rng.permutation(len(space.columns))[: rng.integers(1, len(space.columns) + 1)].tolist()
         changes = {}
-        for name in names:
-            fitting = [stride for stride in STRIDES if can_step(stratum, row, known[name], stride, space)]
-            changes[name] = int(rng.choice(fitting)) * known[name].step if fitting else 0.0
+        for column in (space.columns[place] for place in places):
+            fitting = [stride for stride in STRIDES if can_step(stratum, row, column, stride, space)]
+            changes[column.name] = int(rng.choice(fitting)) * column.step if fitting else 0.0
         return make_edit(space, "drawn at random", changes)
 
 
@@ -143,14 +134,12 @@ class MatchedRandomTeacher:
         asked = self.other.propose(evidence, design, space, asking)
         if asked.delta is None:
             return asked
-        rng = numpy_rng(dealing)
-        unknown = [stratum for stratum in asked.delta.edits if stratum not in design.strata]
-        strata = space.sort_strata(design.strata)
-        drawn = rng.permutation(len(strata)).tolist()[: len(asked.delta.edits) - len(unknown)]
-        edits = [edit for stratum, edit in asked.delta.edits.items() if stratum not in unknown]
+        rng, strata = numpy_rng(dealing), space.sort_strata(design.strata)
+        edits = [edit for stratum, edit in asked.delta.edits.items() if stratum in design.strata]
+        drawn = [strata[place] for place in rng.permutation(len(strata))[: len(edits)]]
         dealt = {
-            strata[place]: _turn_signs(design.strata[strata[place]], edit, space, rng)
-            for place, edit in zip(drawn, edits, strict=True)
+            stratum: _turn_signs(design.strata[stratum], edit, space, rng)
+            for stratum, edit in zip(drawn, edits, strict=True)
         }
         own = propose_delta(Delta({stratum: dealt[stratum] for stratum in space.sort_strata(dealt)}))
         costs = {"tokens": asked.tokens, "dollars": asked.dollars}

@@ -1,23 +1,26 @@
 """Teachers that follow the difficulty model: Thompson-sampled, and in steps that a model of tokens can be taught."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from lakewright.core_jax.support import Natural, Share
-from lakewright.engineer.cells import Cell, Stratum
-from lakewright.engineer.delta import weigh_cells
-from lakewright.engineer.design import Delta, Design, Edit, Row
-from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
-from lakewright.engineer.difficulty.model import value_of
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.delta import join_edits, weigh_cells
+from lakewright.engineer.design import Delta, Design, Row
+from lakewright.engineer.difficulty.forecasting import Forecast
+from lakewright.engineer.difficulty.model import Objective, value_of
 from lakewright.engineer.evidence.evidence import Evidence
-from lakewright.engineer.evidence.vocabulary import FRONTIER, TOO_EASY, TOO_HARD, vocabulary_of
+from lakewright.engineer.evidence.vocabulary import FRONTIER, TOO_EASY, TOO_HARD
 from lakewright.engineer.plugins import Power
-from lakewright.engineer.proposal import Proposal, Stateful, propose_delta, propose_nothing, propose_rows
+from lakewright.engineer.proposal import Proposal, Stateful, propose_nothing, propose_rows
 from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers.controls import size_of
-from lakewright.engineer.teachers.rules import make_step_edit, strides_toward
+from lakewright.engineer.teachers.rules import RuleTeacher, make_step_edit, strides_toward
 
 
+@dataclass
 class DifficultyTeacher(Stateful):
     """q_c ~ h_c l_c^power r_c / s_c^length over the held-out cells c; h_c is the share of the held-out problems,
     l_c = p_c (1 - p_c), and s_c the size of the stratum: its number, or its rank from 1.
@@ -35,11 +38,10 @@ class DifficultyTeacher(Stateful):
     of q's.
     """
 
-    def __init__(self, power: Power = 1.0, mix: Share = 0.1, group: Natural = 0, length: Power = 0.0) -> None:
-        self.power = power
-        self.mix = mix
-        self.group = group
-        self.length = length
+    power: Power = 1.0
+    mix: Share = 0.1
+    group: Natural = 0
+    length: Power = 0.0
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The design of q. Without rollouts, no edits."""
@@ -47,32 +49,26 @@ class DifficultyTeacher(Stateful):
         held_out = [part for part in known.held_out if part.cell.stratum in design.strata] if known else []
         if known is None or not known.model.groups or not held_out:
             return propose_nothing()
-        weights = self._weigh_cells(known, held_out, design, space, key)
-        alike = len({part.share for part in held_out}) == 1  # as where none are given
-        weighed = "all weighed alike" if alike else f"weighed by the held-out {space.words.problems}"
-        reason = f"the cells of the largest expected learnability, {weighed}"
-        return propose_rows(design, weigh_cells(weights, design, space), reason, space)
-
-    def _weigh_cells(
-        self, known: Forecast, held_out: list[HeldOutCell], design: Design, space: DesignSpace, key: Key
-    ) -> dict[Cell, float]:
-        cells = [part.cell for part in held_out]
+        cells, shares = [part.cell for part in held_out], np.array([part.share for part in held_out])
         complete = [space.complete_cell(cell, design) for cell in cells]
         drawn = known.model.sample(complete, space, numpy_rng(key), 1)
-        shares = np.array([part.share for part in held_out])
         sizes = np.array([size_of(cell.stratum, space) for cell in cells])
-        reach = drawn.best[0] ** known.model.reach
-        weights = shares * self._estimate_value(drawn.success[0], known) ** self.power * reach / sizes**self.length
+        value = self._estimate_value(drawn.success[0], known.model.objective) ** self.power
+        weights = shares * value * drawn.best[0] ** known.model.reach / sizes**self.length
         weights = (1 - self.mix) * weights / weights.sum() + self.mix * shares / shares.sum()
-        return dict(zip(cells, weights.tolist(), strict=True))
+        rows = weigh_cells(dict(zip(cells, weights.tolist(), strict=True)), design, space)
+        alike = len({part.share for part in held_out}) == 1  # as where none are given
+        weighed = "all weighed alike" if alike else f"weighed by the held-out {space.words.problems}"
+        return propose_rows(design, rows, f"the cells of the largest expected learnability, {weighed}", space)
 
-    def _estimate_value(self, success: np.ndarray, known: Forecast) -> np.ndarray:
+    def _estimate_value(self, success: np.ndarray, objective: Objective) -> np.ndarray:
         if self.group:
             return np.clip(1 - success**self.group - (1 - success) ** self.group, 1e-6, 1)
-        return value_of(success, known.model.objective)
+        return value_of(success, objective)
 
 
-class ForecastTeacher(Stateful):
+@dataclass
+class ForecastTeacher(RuleTeacher):
     """q_c ~ v_c^power r_c over the cells c whose forecast is stated in tokens (`DesignSpace.list_stated_cells`).
 
     v_c is p (1 - p), or 1 - p where the model's objective is the regret, p being the forecast's P(valid); r_c is the
@@ -81,42 +77,30 @@ class ForecastTeacher(Stateful):
     toward those of q, by two steps at most.
     """
 
-    def __init__(self, power: Power = 1.0) -> None:
-        self.power = power
-
-    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
-        """The delta of the rule. Deterministic."""
-        return propose_delta(self.make_delta(evidence, design, space))
+    power: Power = 1.0
 
     def make_delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
-        """An edit for each stratum that is to change.
+        """As `RuleTeacher.make_delta`.
 
-        None where the forecast lacks a stratum or rests on nothing, or where no problem is worth anything.
+        No edit where the forecast lacks a stratum or rests on nothing, or where no problem is worth anything.
         """
         known = evidence.forecast
         success = _list_told(known, design, space) if known else {}
         if known is None or not known.model.groups or {cell.stratum for cell in success} != design.strata.keys():
             return Delta({})
-        best = {
-            cell: max(p, *(success.get(other, 0.0) for other in space.siblings(cell)), 0.0)
-            for cell, p in success.items()
-        }
-        weights = {
-            cell: self._estimate_value(known, p) * best[cell] ** known.model.reach for cell, p in success.items()
-        }
+        objective, reach = known.model.objective, known.model.reach
+        best, weights = {}, {}
+        for cell, p in success.items():
+            best[cell] = max(p, *(success.get(other, 0.0) for other in space.siblings(cell)), 0.0)
+            weights[cell] = value_of(p, objective) ** self.power * best[cell] ** reach
         if not any(weights.values()):
             return Delta({})
-        edits: dict[Stratum, Edit] = {}
+        edits = {}
         for stratum, goal in weigh_cells(weights, design, space).items():
             row = design.strata[stratum]
-            reason = _choose_reason(row, goal, max(p for at, p in best.items() if at.stratum == stratum), space)
-            sentence = vocabulary_of(space).reasons[reason]
-            if edit := make_step_edit(stratum, row, strides_toward(row, goal, space), sentence, space):
-                edits[stratum] = edit
-        return Delta(edits)
-
-    def _estimate_value(self, known: Forecast, success: float) -> float:
-        return value_of(success, known.model.objective) ** self.power
+            token = _choose_reason(row, goal, max(p for at, p in best.items() if at.stratum == stratum), space)
+            edits[stratum] = make_step_edit(stratum, row, strides_toward(row, goal, space), token, space)
+        return join_edits(edits)
 
 
 def _list_told(known: Forecast, design: Design, space: DesignSpace) -> dict[Cell, float]:

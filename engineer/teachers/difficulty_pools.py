@@ -5,7 +5,6 @@ Prime Intellect 2026, `DifficultyPoolSampler` in https://github.com/PrimeIntelle
 
 from dataclasses import dataclass, field
 
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
@@ -13,6 +12,7 @@ from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.proposal import CellTeacher, success_by_bin
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.teachers.rules import check_order
 
 
 @dataclass
@@ -31,8 +31,7 @@ class DifficultyPoolsTeacher(CellTeacher):
     latest: dict[Cell, float] = field(default_factory=dict, init=False)  # R
 
     def __post_init__(self) -> None:
-        if self.hard > self.easy:
-            raise InputError(f"teacher_options: hard is {self.hard:g}, more than easy {self.easy:g}; choose less")
+        check_order("hard", self.hard, "easy", self.easy)
 
     def weigh(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> dict[Cell, float]:
         """w. Deterministic."""

@@ -1,7 +1,8 @@
 """E2H, from easy to hard over the strata: Parashar et al. 2025, arXiv 2506.06632."""
 
 import math
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
 
 import msgspec
 
@@ -16,6 +17,7 @@ from lakewright.engineer.space import DesignSpace, normalize_rows
 Sigma = Annotated[float, msgspec.Meta(ge=0.05)]  # less, and all bells may be 0
 
 
+@dataclass
 class EasyToHardTeacher(Stateful):
     """Shares by a schedule over the K strata, ranked i = 0 .. K - 1; knobs stay.
 
@@ -25,11 +27,9 @@ class EasyToHardTeacher(Stateful):
     gaussian: mu = x^exponent (K - 1), q_i ~ exp(-(i - mu)^2 / (2 sigma^2)) and p_i = m + (1 - K m) q_i.
     """
 
-    schedule: Literal["cosine", "gaussian"]
-
-    def __init__(self, exponent: Weight = 0.5, sigma: Sigma = 0.5) -> None:
-        self.exponent = exponent
-        self.sigma = sigma
+    schedule: ClassVar[Literal["cosine", "gaussian"]]
+    exponent: Weight = 0.5
+    sigma: Sigma = 0.5
 
     def check_space(self, space: DesignSpace) -> None:
         """Raises InputError where the strata of a space have no order."""
@@ -40,8 +40,8 @@ class EasyToHardTeacher(Stateful):
         """The shares of the stage to come. Deterministic."""
         following, last = (evidence.round or 0) + 1, max((evidence.rounds or 1) - 1, 1)
         shares = self.schedule_shares(min(following / last, 1.0), len(design.strata))
-        ranks = {stratum: rank for rank, stratum in enumerate(space.sort_strata(design.strata))}
-        rows = {stratum: {**row, space.share.name: shares[ranks[stratum]]} for stratum, row in design.strata.items()}
+        ranked = dict(zip(space.sort_strata(design.strata), shares, strict=True))
+        rows = {stratum: {**row, space.share.name: ranked[stratum]} for stratum, row in design.strata.items()}
         reason = f"the schedule from small to large {space.words.problems}"
         return propose_rows(design, normalize_rows(rows, space), reason, space)
 

@@ -46,10 +46,8 @@ class AlpGmmTeacher(Stateful):
 
     def __post_init__(self) -> None:
         if self.window < self.first:
-            raise InputError(
-                f"teacher_options: window is {self.window}, less than first {self.first}, so that no mixture is ever "
-                f"fitted; choose at least {self.first}"
-            )
+            found = f"window is {self.window}, less than first {self.first}, so that no mixture is ever fitted"
+            raise InputError(f"teacher_options: {found}; choose at least {self.first}")
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The design of the drawn tasks. Without rollouts, no edits."""
@@ -98,12 +96,10 @@ def _fit_mixture(points: np.ndarray, components: int, seed: int) -> tuple[np.nda
 def _describe_task(seen: CellGroups, design: Design, space: DesignSpace) -> list[float]:
     """Theta and R of a cell."""
     strata, cell = space.sort_strata(design.strata), seen.cell
-    place = strata.index(cell.stratum) if cell.stratum in strata else 0
-    values = [
-        float(value) if knob.trait else (value - knob.low) / (knob.span or 1.0)
-        for knob, value in zip(space.knobs, cell.values, strict=True)
-    ]
-    return [place / max(len(strata) - 1, 1), *values, seen.groups.success]
+    theta = [(strata.index(cell.stratum) if cell.stratum in strata else 0) / max(len(strata) - 1, 1)]
+    for knob, value in zip(space.knobs, cell.values, strict=True):
+        theta.append(float(value) if knob.trait else (value - knob.low) / (knob.span or 1.0))
+    return [*theta, seen.groups.success]
 
 
 def _rows_of(tasks: np.ndarray, design: Design, space: DesignSpace) -> dict[Stratum, Row]:

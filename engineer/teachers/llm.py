@@ -1,6 +1,7 @@
 """A language model as the teacher: it reads the evidence as text, reasons, and answers in JSON under a schema."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import msgspec
@@ -59,6 +60,7 @@ Ask = Callable[[list[Message], dict[str, Any], int], Reply]
 """Asks a model: messages, the JSON schema of the answer, and a seed. Raises UnansweredError."""
 
 
+@dataclass
 class LlmTeacher(Stateful):
     """Asks `ask` for `proposals` answers; the first that can be used is the delta, the others are tried with it.
 
@@ -69,12 +71,13 @@ class LlmTeacher(Stateful):
         inline: whether the reasoning is a part of the JSON, for servers that let a model write nothing else.
     """
 
-    def __init__(self, ask: Ask, settings: EvidenceSettings, proposals: int = 1, inline: bool = False) -> None:
-        self.ask = ask
-        self.settings = settings
-        self.proposals = proposals
-        self.inline = inline
-        self._unanswered = ""
+    ask: Ask
+    settings: EvidenceSettings
+    proposals: int = 1
+    inline: bool = False
+
+    def __post_init__(self) -> None:
+        self._unanswered = ""  # no field, as it is no state: a resumed run asks again
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The model's delta; whatever comes back, a proposal, with an error where it is none.
@@ -86,16 +89,11 @@ class LlmTeacher(Stateful):
         replies: list[Reply] = []
         for seed in numpy_rng(for_seeds).integers(np.iinfo(np.int32).max, size=self.proposals).tolist():
             try:
-                replies.append(self._ask_once(messages, schema, seed))
+                replies += [] if self._unanswered else [self.ask(messages, schema, seed)]
             except UnansweredError as error:
                 self._unanswered = str(error)
         proposal = propose_replies(replies, space, self._unanswered)
         return msgspec.structs.replace(proposal, prompt=prompt_text(messages), cut=cut)
-
-    def _ask_once(self, messages: list[Message], schema: dict[str, Any], seed: int) -> Reply:
-        if self._unanswered:
-            raise UnansweredError(self._unanswered)
-        return self.ask(messages, schema, seed)
 
 
 def ask_about(
@@ -161,27 +159,19 @@ def propose_replies(replies: Sequence[Reply], space: DesignSpace, unanswered: st
 
     unanswered: why replies are missing.
     """
-    texts = [_escape_surrogates(reply.text[:MOST]) for reply in replies]
     answers, errors = [], []
-    for text in (reply.text for reply in replies):
+    for reply in replies:
         try:
-            answers.append(parse_answer(text, space))
+            answers.append(parse_answer(reply.text, space))
         except InputError as error:
             errors.append(str(error))
     tokens, dollars = sum(reply.tokens for reply in replies), sum(reply.dollars for reply in replies)
-    whole = "\n\n".join(texts)
+    whole = "\n\n".join(_escape_surrogates(reply.text[:MOST]) for reply in replies)
     if not answers:
         return Proposal("", whole, None, _escape_surrogates(unanswered) or errors[0], tokens=tokens, dollars=dollars)
-    first, *others = (delta for delta, _ in answers)
-    return Proposal(
-        prompt="",
-        answer=whole,
-        delta=first,
-        candidates=tuple(others),
-        summary=answers[0][1],
-        tokens=tokens,
-        dollars=dollars,
-    )
+    (first, summary), *others = answers
+    candidates = tuple(delta for delta, _ in others)
+    return Proposal("", whole, first, candidates=candidates, summary=summary, tokens=tokens, dollars=dollars)
 
 
 def _escape_surrogates(text: str) -> str:
@@ -190,26 +180,19 @@ def _escape_surrogates(text: str) -> str:
 
 
 def _write_messages(view: Evidence, strata: Sequence[Stratum], space: DesignSpace, *, summary: bool) -> list[Message]:
-    task = space.words.question or TASK
-    changes = "\n".join(
-        f"- {column.name}: {', '.join(f'{step:g}' for step in _list_steps(column))}" for column in space.columns
-    )
     words = space.words
-    filled = task.format(
+    steps = {column.name: ", ".join(f"{step:g}" for step in _list_steps(column)) for column in space.columns}
+    *first, last = (_explain_column(column, space) for column in space.columns)
+    filled = (words.question or TASK).format(
         stratum=words.stratum,
-        columns=_join_words(_explain_column(column, space) for column in space.columns),
-        changes=changes,
+        columns=f"{', '.join(first)} and {last}" if first else last,
+        changes="\n".join(f"- {name}: {values}" for name, values in steps.items()),
         answer=ANSWER,
         form=_write_form(strata, space, summary=summary),
         summary=SUMMARY if summary else "",
     )
     content = f"{evidence_text(view, space)}\n{filled}"
     return [{"role": "system", "content": words.system()}, {"role": "user", "content": content}]
-
-
-def _join_words(parts: Iterable[str]) -> str:
-    *first, last = parts
-    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _explain_column(column: Knob, space: DesignSpace) -> str:

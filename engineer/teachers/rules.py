@@ -1,12 +1,14 @@
 """Rules on the outcomes: thresholds, and data in proportion to what problems are worth; and edits in whole steps."""
 
+import abc
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Self, TypeVar
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Knob, Stratum
-from lakewright.engineer.delta import make_edit
+from lakewright.engineer.delta import join_edits, make_edit
 from lakewright.engineer.design import Delta, Design, Edit, Row
 from lakewright.engineer.difficulty.model import Objective, value_of
 from lakewright.engineer.evidence.evidence import Evidence
@@ -15,16 +17,32 @@ from lakewright.engineer.plugins import Power
 from lakewright.engineer.proposal import Proposal, Stateful, propose_delta
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.tally import Tally
+from lakewright.engineer.tally import Tally, subtract_tally
 
 
-class RulesTeacher(Stateful):
+class RuleTeacher(Stateful, abc.ABC):
+    """A teacher whose delta is a rule of what the evidence shows."""
+
+    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+        """The delta of the rule. Deterministic."""
+        return propose_delta(self.make_delta(evidence, design, space))
+
+    @abc.abstractmethod
+    def make_delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
+        """An edit for each stratum of `design` that the evidence is about and that is to change."""
+
+
+@dataclass
+class RulesTeacher(RuleTeacher):
     """Per stratum, by the valid rate v (reasoning-gym's coaching rule, with the paper's advice on data):
 
     v > harder_above: harder, and a bit less data. v < easier_below: easier, and less data, as it gives no signal.
     Between them, at the frontier: more data. Knobs move two steps where v is nearer to 1 (or 0) than to the threshold;
     knobs of unknown direction stay, and so does a stratum without outcomes.
     """
+
+    easier_below: Share = 0.3
+    harder_above: Share = 0.7
 
     @classmethod
     def for_objective(cls, objective: Objective) -> Self:
@@ -35,29 +53,16 @@ class RulesTeacher(Stateful):
         """
         return cls() if objective == "learnability" else cls(easier_below=0.1, harder_above=0.4)
 
-    def __init__(self, easier_below: Share = 0.3, harder_above: Share = 0.7) -> None:
-        if easier_below > harder_above:
-            raise InputError(
-                f"teacher_options: easier_below is {easier_below:g}, more than harder_above {harder_above:g}; "
-                "choose less"
-            )
-        self.easier_below = easier_below
-        self.harder_above = harder_above
-
-    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
-        """The delta of the rule. Deterministic."""
-        return propose_delta(self.make_delta(evidence, design, space))
+    def __post_init__(self) -> None:
+        check_order("easier_below", self.easier_below, "harder_above", self.harder_above)
 
     def make_delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
-        """An edit for each stratum of `design` that the evidence is about."""
-        edits: dict[Stratum, Edit] = {}
+        """As `RuleTeacher.make_delta`."""
+        edits = {}
         for stratum, tally in list_outcomes(evidence, design, space).items():
             strides, token = self.choose_strides(tally, space)
-            if edit := make_step_edit(
-                stratum, design.strata[stratum], strides, vocabulary_of(space).reasons[token], space
-            ):
-                edits[stratum] = edit
-        return Delta(edits)
+            edits[stratum] = make_step_edit(stratum, design.strata[stratum], strides, token, space)
+        return join_edits(edits)
 
     def choose_strides(self, tally: Tally, space: DesignSpace) -> tuple[dict[str, int], str]:
         """By how many steps each column of a stratum is to move, and the token of the reason."""
@@ -68,20 +73,21 @@ class RulesTeacher(Stateful):
         if valid < self.easier_below:
             stride = 2 if valid < self.easier_below / 2 else 1
             strides = {knob.name: -stride * knob.harder for knob in space.knobs}
-            return {share: -1, **strides}, _choose_failure(tally, space)
+            worst = max(space.failures, key=lambda name: tally.failures.get(name, 0))
+            return {share: -1, **strides}, because_token(worst) if tally.failures.get(worst) else TOO_HARD
         return {share: 1}, FRONTIER
+
+
+def check_order(less: str, low: float, more: str, high: float) -> None:
+    """Raises InputError where the option `less`, which is `low`, is above the option `more`, which is `high`."""
+    if low > high:
+        raise InputError(f"teacher_options: {less} is {low:g}, more than {more} {high:g}; choose less")
 
 
 def list_outcomes(evidence: Evidence, design: Design, space: DesignSpace) -> dict[Stratum, Tally]:
     """The outcomes of each stratum of `design`, by rank; a stratum without any problems is left out."""
     strata = (stratum for stratum in space.sort_strata(design.strata) if stratum in evidence.outcomes)
     return {stratum: evidence.outcomes[stratum] for stratum in strata if evidence.outcomes[stratum].problems}
-
-
-def _choose_failure(tally: Tally, space: DesignSpace) -> str:
-    """The reason token of the most frequent failure."""
-    name = max(space.failures, key=lambda name: tally.failures.get(name, 0))
-    return because_token(name) if tally.failures.get(name) else TOO_HARD
 
 
 def can_step(stratum: Stratum, row: Row, column: Knob, stride: int, space: DesignSpace) -> bool:
@@ -91,22 +97,18 @@ def can_step(stratum: Stratum, row: Row, column: Knob, stride: int, space: Desig
         stratum, row: which, and its values.
         column, stride: what moves, by how many steps.
         space: that of the row.
-
-    The range of a trait is 0 to 1: which problems can be drawn is the guard's decision.
     """
-    low, high = (0.0, 1.0) if column.trait else space.limits(stratum, column)
+    low, high = space.reachable(stratum, column)
     return low - 1e-9 <= row[column.name] + stride * column.step <= high + 1e-9
 
 
-def make_step_edit(
-    stratum: Stratum, row: Row, strides: Mapping[str, int], reason: str, space: DesignSpace
-) -> Edit | None:
-    """The edit of a stratum by some steps a column, without those that do not fit; None if nothing is left.
+def make_step_edit(stratum: Stratum, row: Row, strides: Mapping[str, int], token: str, space: DesignSpace) -> Edit:
+    """The edit of a stratum by some steps a column, without those that do not fit.
 
     Args:
         stratum, row: which, and its values.
         strides: steps by column.
-        reason: of the edit.
+        token: of the reason.
         space: that of the row.
     """
     changes = {
@@ -114,7 +116,7 @@ def make_step_edit(
         for column in space.columns
         if column.name in strides and can_step(stratum, row, column, strides[column.name], space)
     }
-    return make_edit(space, reason, changes) if any(changes.values()) else None
+    return make_edit(space, vocabulary_of(space).reasons[token], changes)
 
 
 def strides_toward(row: Row, goal: Row, space: DesignSpace) -> dict[str, int]:
@@ -126,7 +128,8 @@ def strides_toward(row: Row, goal: Row, space: DesignSpace) -> dict[str, int]:
 Kind = TypeVar("Kind", bool, int | str)
 
 
-class ProportionalTeacher(Stateful):
+@dataclass
+class ProportionalTeacher(RuleTeacher):
     """Data d_s ~ w_s^power over the strata s, as Prioritized Level Replay does with levels (arXiv 2010.03934).
 
     With v the valid rate of a stratum, w = v (1 - v), or 1 - v where the objective is the regret. The problems of a
@@ -135,34 +138,23 @@ class ProportionalTeacher(Stateful):
     as the threshold rule moves them that seeks the same objective. A stratum without outcomes stays.
     """
 
-    def __init__(self, objective: Objective = "learnability", power: Power = 1.0) -> None:
-        self.objective: Objective = objective
-        self.power = power
-        self.rules = RulesTeacher.for_objective(objective)
-
-    def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
-        """The delta of the rule. Deterministic."""
-        return propose_delta(self.make_delta(evidence, design, space))
+    objective: Objective = "learnability"
+    power: Power = 1.0
 
     def make_delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
-        """An edit for each stratum of `design` that the evidence is about and that is to change."""
+        """As `RuleTeacher.make_delta`."""
+        rules, edits = RulesTeacher.for_objective(self.objective), {}
         seen = list_outcomes(evidence, design, space)
         data = sum(design.strata[stratum][space.share.name] for stratum in seen)
-        edits: dict[Stratum, Edit] = {}
         for stratum, share in self._divide_data({one: tally.valid_rate for one, tally in seen.items()}).items():
-            row, (strides, token) = design.strata[stratum], self.rules.choose_strides(seen[stratum], space)
-            traits = [space.knobs[place] for place in space.traits]
+            row, (strides, token) = design.strata[stratum], rules.choose_strides(seen[stratum], space)
             goal = {**row, space.share.name: data * share}
-            goal |= {knob.name: self._trait_share(seen[stratum], knob, row[knob.name]) for knob in traits}
+            for knob in (space.knobs[place] for place in space.traits):
+                rates = _rate_by_trait(seen[stratum], knob)
+                goal[knob.name] = self._divide_data(rates)[True] if len(rates) == 2 else row[knob.name]
             levels = {space.knobs[place].name: strides.get(space.knobs[place].name, 0) for place in space.levels}
-            reason = vocabulary_of(space).reasons[token]
-            if edit := make_step_edit(stratum, row, strides_toward(row, goal, space) | levels, reason, space):
-                edits[stratum] = edit
-        return Delta(edits)
-
-    def _trait_share(self, tally: Tally, knob: Knob, now: float) -> float:
-        rates = _rates_by_trait(tally, knob)
-        return self._divide_data(rates)[True] if len(rates) == 2 else now
+            edits[stratum] = make_step_edit(stratum, row, strides_toward(row, goal, space) | levels, token, space)
+        return join_edits(edits)
 
     def _divide_data(self, rates: Mapping[Kind, float]) -> dict[Kind, float]:
         """The share of all data that each kind of problems gets, by its valid rate."""
@@ -171,11 +163,8 @@ class ProportionalTeacher(Stateful):
         return {kind: part / total if total else 1 / len(worth) for kind, part in worth.items()}
 
 
-def _rates_by_trait(tally: Tally, knob: Knob) -> dict[bool, float]:
+def _rate_by_trait(tally: Tally, knob: Knob) -> dict[bool, float]:
     """The valid rate of the problems that have a trait, and of those that lack it, where there are any."""
     having = tally.traits.get(knob.name, Tally(0, 0))
-    counts = {
-        False: (tally.problems - having.problems, tally.valid - having.valid),
-        True: (having.problems, having.valid),
-    }
-    return {has: valid / problems for has, (problems, valid) in counts.items() if problems}
+    parts = {False: subtract_tally(tally, having), True: having}
+    return {has: part.valid_rate for has, part in parts.items() if part.problems}

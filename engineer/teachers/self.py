@@ -1,6 +1,7 @@
 """The policy itself as the teacher: the current checkpoint answers, and may be trained on what its answers earn."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeVar
 
 import msgspec
@@ -20,34 +21,48 @@ Allowed = Callable[[Sequence[str]], tuple[str, ...]]
 Decode = Callable[[list[str], Allowed], list[str]]
 
 
+@dataclass
 class SelfTeacher(Stateful):
     """Asks `decode`, which maps prompt tokens and a function prefix -> allowed next tokens to answer tokens.
 
     It is shown what `settings` switch on; its own answer is its summary of the round.
     """
 
-    def __init__(self, decode: Decode, settings: EvidenceSettings) -> None:
-        self.decode = decode
-        self.settings = settings
+    decode: Decode
+    settings: EvidenceSettings
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The checkpoint's delta; whatever tokens come back, a proposal, with an error where they make no delta."""
-        prompt, cut = _ask_in_tokens(evidence, space, self.settings, key)
-        answer = self.decode(prompt, DeltaGrammar(space, design.strata).allowed)
-        # Whatever came back must go into a file: what is not text is written as escapes.
-        text = " ".join(map(str, answer)).encode(errors="backslashreplace").decode()
-        (found,) = read_token_answers([answer], space)
-        delta, error = (found, "") if isinstance(found, Delta) else (None, str(found))
-        return Proposal(" ".join(prompt), text, delta, error, summary=text, cut=cut, tokens=len(answer))
+        allowed = DeltaGrammar(space, design.strata).allowed
+        return _propose_in_tokens(evidence, space, self.settings, key, lambda prompt: [self.decode(prompt, allowed)])
 
 
-def _ask_in_tokens(
-    evidence: Evidence, space: DesignSpace, settings: EvidenceSettings, key: Key
-) -> tuple[list[str], tuple[str, ...]]:
-    """The prompt of what `settings` show, and what was cut from it."""
+def _propose_in_tokens(
+    evidence: Evidence,
+    space: DesignSpace,
+    settings: EvidenceSettings,
+    key: Key,
+    ask: Callable[[list[str]], list[list[str]]],
+) -> Proposal:
+    """The different deltas of the answers to what `settings` show; with an error where no answer makes one."""
     view = show_evidence(evidence, settings.chosen(), key)
     view, cut = fit_to_budget(view, settings.budget, lambda view: len(evidence_tokens(view, space)))
-    return evidence_tokens(view, space), cut
+    answers = ask(prompt := evidence_tokens(view, space))
+    found = read_token_answers(answers, space)
+    usable = [delta for delta in found if isinstance(delta, Delta)]
+    different = [delta for place, delta in enumerate(usable) if delta not in usable[:place]]
+    # Whatever came back must go into a file: what is not text is written as escapes.
+    texts = [" ".join(map(str, answer)).encode(errors="backslashreplace").decode() for answer in answers]
+    return Proposal(
+        prompt=" ".join(prompt),
+        answer="\n".join(texts),
+        delta=different[0] if different else None,
+        error="" if different else str(found[0]),
+        candidates=tuple(different[1:]),
+        summary=texts[0],
+        cut=cut,
+        tokens=sum(map(len, answers)),
+    )
 
 
 Sample = Callable[[list[str], Allowed, int], list[list[str]]]
@@ -66,44 +81,31 @@ SampleJson = Callable[[list[Message], dict[str, Any], int], SampledAnswers]
 A = TypeVar("A")
 
 
+@dataclass
 class SelfTrainedTeacher(Stateful):
     """Asks `sample` for a group of answers: the first that makes a delta is proposed, the others are its candidates.
 
     The training that follows from what they earn is the loop's.
     """
 
-    def __init__(self, sample: Sample, settings: EvidenceSettings) -> None:
-        self.sample = sample
-        self.settings = settings
+    sample: Sample
+    settings: EvidenceSettings
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The checkpoint's deltas, an answer a line; with an error where no answer makes one."""
         showing, asking = split_key(key)
-        prompt, cut = _ask_in_tokens(evidence, space, self.settings, showing)
-        seed = int(numpy_rng(asking).integers(2**31))
-        answers = self.sample(prompt, DeltaGrammar(space, design.strata).allowed, seed)
-        text = "\n".join(" ".join(answer) for answer in answers)
-        found = read_token_answers(answers, space)
-        usable = [delta for delta in found if isinstance(delta, Delta)]
-        different = [delta for place, delta in enumerate(usable) if delta not in usable[:place]]
-        return Proposal(
-            prompt=" ".join(prompt),
-            answer=text,
-            delta=different[0] if different else None,
-            error="" if different else str(found[0]),
-            candidates=tuple(different[1:]),
-            summary=" ".join(answers[0]),
-            cut=cut,
-            tokens=sum(map(len, answers)),
+        allowed, seed = DeltaGrammar(space, design.strata).allowed, int(numpy_rng(asking).integers(2**31))
+        return _propose_in_tokens(
+            evidence, space, self.settings, showing, lambda prompt: self.sample(prompt, allowed, seed)
         )
 
 
+@dataclass
 class SelfTrainedLlmTeacher(Stateful):
     """As `SelfTrainedTeacher`, for a language model: it answers in JSON at once, without a thought before it."""
 
-    def __init__(self, sample: SampleJson, settings: EvidenceSettings) -> None:
-        self.sample = sample
-        self.settings = settings
+    sample: SampleJson
+    settings: EvidenceSettings
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The checkpoint's deltas; with an error where no answer makes one."""

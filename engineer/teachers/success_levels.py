@@ -7,16 +7,16 @@ from typing import Annotated, Any
 
 import msgspec
 
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Count, Natural, Share, Weight
 from lakewright.engineer.cells import Cell, Stratum
-from lakewright.engineer.delta import make_edit
-from lakewright.engineer.design import Delta, Design, Edit
+from lakewright.engineer.delta import join_edits, make_edit
+from lakewright.engineer.design import Design, Edit
 from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.evidence.vocabulary import TOO_EASY, TOO_HARD, vocabulary_of
 from lakewright.engineer.proposal import CellTeacher, Proposal, Stateful, propose_delta
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.teachers.rules import check_order
 
 
 @dataclass
@@ -42,21 +42,15 @@ class AdaRFTTeacher(CellTeacher):
         completions = sum(cell.groups.completions for cell in evidence.groups)
         success = sum(cell.groups.valid for cell in evidence.groups) / completions
         if self.target is None:
-            self.target = sum(
-                space.hardness(cell, design.strata) * share for cell, share in space.cells(design).items()
-            )
-        self.target = self.move_target(self.target, success)
-        return dict.fromkeys(self._list_near(design, space), 1.0)
+            shares = space.cells(design)
+            self.target = sum(space.hardness(cell, design.strata) * share for cell, share in shares.items())
+        target = self.target = self.move_target(self.target, success)
+        order = sorted(space.grid(design.strata), key=lambda cell: abs(space.hardness(cell, design.strata) - target))
+        return dict.fromkeys(order[: self.nearest], 1.0)
 
     def move_target(self, target: float, success: float) -> float:
         """The target after a success rate."""
         return min(1.0, max(0.0, target + self.eta * math.tanh(self.alpha * (success - self.beta))))
-
-    def _list_near(self, design: Design, space: DesignSpace) -> list[Cell]:
-        def measure_distance(cell: Cell) -> float:
-            return abs(space.hardness(cell, design.strata) - (self.target or 0))
-
-        return sorted(space.grid(design.strata), key=measure_distance)[: self.nearest]
 
 
 Levels = Annotated[int, msgspec.Meta(ge=2, le=100)]
@@ -156,10 +150,7 @@ class CoachingTeacher(Stateful):
     counts: dict[str, list[int]] = field(default_factory=dict, init=False)  # answers and valid ones by stratum
 
     def __post_init__(self) -> None:
-        if self.failure > self.success:
-            raise InputError(
-                f"teacher_options: failure is {self.failure:g}, more than success {self.success:g}; choose less"
-            )
+        check_order("failure", self.failure, "success", self.success)
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The delta of the rule. Deterministic. Without rollouts, no edits."""
@@ -167,24 +158,23 @@ class CoachingTeacher(Stateful):
             counts = self.counts.setdefault(str(seen.cell.stratum), [0, 0])
             counts[0] += seen.groups.completions
             counts[1] += seen.groups.valid
-        edits: dict[Stratum, Edit] = {}
+        edits = {}
         for stratum in space.sort_strata(design.strata):
             answers, valid = self.counts.get(str(stratum), (0, 0))
             if not answers or answers <= self.last:
                 continue
             del self.counts[str(stratum)]
             way = (valid / answers > self.success) - (valid / answers < self.failure)
-            if edit := _make_edit(stratum, way, design, space):
-                edits[stratum] = edit
-        return propose_delta(Delta(edits))
+            edits[stratum] = _make_edit(stratum, way, design, space)
+        return propose_delta(join_edits(edits))
 
 
-def _make_edit(stratum: Stratum, way: int, design: Design, space: DesignSpace) -> Edit | None:
-    """A step harder (way 1) or easier (-1) of every knob, inside its range; None if that changes nothing."""
+def _make_edit(stratum: Stratum, way: int, design: Design, space: DesignSpace) -> Edit:
+    """A step harder (way 1) or easier (-1) of every knob, inside its range."""
     changes = {}
     for knob in space.knobs:
         low, high = space.limits(stratum, knob)
         now = design.strata[stratum][knob.name]
         changes[knob.name] = min(high, max(low, now + way * knob.harder * knob.step)) - now
     reason = vocabulary_of(space).reasons[TOO_EASY if way > 0 else TOO_HARD]
-    return make_edit(space, reason, changes) if any(changes.values()) else None
+    return make_edit(space, reason, changes)

@@ -1,27 +1,20 @@
 """The check of an environment: every property, in a process of its own, and the faults that were found."""
 
-import functools
 import inspect
 import os
 import sys
 import time
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Environment, check_environment_type
 from lakewright.engineer.testing.isolation import CallError, Calls, watch_process
-from lakewright.engineer.testing.parts import Share, try_parts
-from lakewright.engineer.testing.properties import EQUAL, EVERY, Properties, find_given
-from lakewright.engineer.testing.redraw import draw_elsewhere
+from lakewright.engineer.testing.parts import Findings, Part, Share, try_here, try_parts
 from lakewright.engineer.testing.report import RETURNS, Fault, Report, report_text
-from lakewright.engineer.testing.trials import encode_problem
 
 SECONDS, LIMIT = 20.0, 30.0
-PATIENCE = 6.0  # times the seconds that every bound and bin may take before the properties are tried
-ELSEWHERE = 60.0  # seconds, for another process to start, beside the limit
 
 
 def check_environment(environment: Environment, *, seconds: float = SECONDS, limit: float = LIMIT) -> Report:
@@ -71,84 +64,32 @@ def find_faults(
     maker = maker or _find_maker(environment)
     begun = time.monotonic()
     if share and maker:
-        found = _try_shared(environment, maker, seconds, limit, share)
-        return msgspec.structs.replace(found, environment=name, seconds=time.monotonic() - begun)
+        *_, report = try_parts(environment, maker, seconds, limit, share)
+    else:
+        *_, report = _try_in_one_process(environment, maker, seconds, limit, tick)
+    return msgspec.structs.replace(report, environment=name, seconds=time.monotonic() - begun)
+
+
+def _try_in_one_process(
+    environment: Environment, maker: Sequence[str], seconds: float, limit: float, tick: Callable[[], None]
+) -> Iterator[Report]:
+    """The reports of `try_parts`, all of it in one other process; an early end of that is one more fault."""
 
     def try_all(calls: Calls, send: Callable[[bytes], None]) -> None:
-        _try_properties(environment, calls, send, seconds, maker)
+        def share_here(function: object, parts: Iterable[Part]) -> Iterator[Findings]:
+            begun = time.monotonic()
+            return (try_here(environment, calls, part, begun) for part in parts)
 
-    report, faults = Report(environment=name), []
+        for found in try_parts(environment, maker, seconds, limit, share_here):
+            send(msgspec.json.encode(found))
+
+    report = Report(environment="")
     for message in watch_process(try_all, limit, tick):
         if isinstance(message, CallError):
-            faults.append(Fault(RETURNS, *message.args))
-            continue
-        kind, value = msgspec.json.decode(message)
-        if kind == "fault":
-            faults.append(msgspec.convert(value, Fault))
+            report.faults.append(Fault(RETURNS, *message.args))
         else:
-            report = msgspec.convert({**value, "environment": name}, Report)
-    return msgspec.structs.replace(report, faults=faults, seconds=time.monotonic() - begun)
-
-
-def _try_shared(environment: Environment, maker: Sequence[str], seconds: float, limit: float, share: Share) -> Report:
-    """The report of a check whose parts other processes try."""
-    properties, faults, ended = try_parts(environment, maker, PATIENCE * seconds, seconds, limit, share)
-    if not ended and not any(fault.name == EQUAL for fault in faults):
-        fault = _compare_elsewhere(properties, maker, limit)
-        faults += [fault] if fault else []
-    return msgspec.structs.replace(properties.report, faults=faults)
-
-
-def _try_properties(
-    environment: Environment, calls: Calls, send: Callable[[bytes], None], seconds: float, maker: Sequence[str]
-) -> None:
-    """Sends each fault, and the report after each property, so that an early end of this process loses nothing."""
-    report = Report(environment="")
-    properties = Properties(environment, calls, report, find_given(environment))
-
-    def try_property(name: str, property: Callable[[], Fault | None]) -> Fault | None:
-        try:
-            fault = property()
-        except CallError as error:
-            fault = Fault(name, str(error), "any")
-        _send_message(send, "report", report)
-        if fault:
-            _send_message(send, "fault", fault)
-        return fault
-
-    begun = time.monotonic()
-    if try_property(EVERY, lambda: properties.try_cells(begun + PATIENCE * seconds)):
-        return  # without problems the other properties would only say the same
-    begun = time.monotonic()
-    faults = [
-        try_property(one.__name__, functools.partial(one, begun + part * seconds))
-        for one, part in properties.in_order()
-    ]
-    if not any(fault and fault.name == EQUAL for fault in faults):
-        try_property(EQUAL, lambda: _compare_elsewhere(properties, maker, calls.limit))
-
-
-def _send_message(send: Callable[[bytes], None], kind: str, value: Any) -> None:
-    send(msgspec.json.encode((kind, value)))
-
-
-def _compare_elsewhere(properties: Properties, maker: Sequence[str], limit: float) -> Fault | None:
-    """The fault where another process, with other hashes and a later clock, draws other problems."""
-    if not maker:
-        properties.report.warnings.append(
-            "not compared with another process, as the class needs arguments or is in a function; name it on the "
-            "command line instead"
-        )
-        return None
-    cases = properties.cases_for_another_process()
-    found = draw_elsewhere(maker, cases, limit + ELSEWHERE)
-    if isinstance(found, str):
-        return Fault(EQUAL, f"another process failed: {found}", " ".join(maker))
-    for case, problem in zip(cases, found, strict=True):
-        if encode_problem(problem) != encode_problem(properties.problems[case]):
-            said = "another process gave another problem; take all chance from rng, none from hashes, sets or clocks"
-            return Fault(EQUAL, said, str(case))
-    return None
+            report = msgspec.json.decode(message, type=Report)
+        yield report
 
 
 def _find_maker(environment: Environment) -> tuple[str, ...]:

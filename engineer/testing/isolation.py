@@ -3,13 +3,14 @@
 import ctypes
 import mmap
 import os
-import select
 import signal
 import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
 from typing import TypeVar
 
 from lakewright.core_jax.errors import InputError
@@ -53,18 +54,18 @@ def watch_process(
 ) -> Iterator[bytes | CallError]:
     """Runs work in a process of its own and yields the messages that it sends.
 
-    work: is given the calls and a function that sends a message, bytes without a line feed. limit: of a call, seconds.
-    tick: called several times a second.
+    work: is given the calls and a function that sends a message. limit: of a call, seconds. tick: called several times
+    a second.
 
     Where the process ends, or a call does not, a CallError comes last, whose arguments are what happened and the case.
     """
-    memory, (reader, writer) = mmap.mmap(-1, ROOM), os.pipe()
+    memory, (reader, writer) = mmap.mmap(-1, ROOM), Pipe(duplex=False)
     sys.stdout.flush()
     sys.stderr.flush()
     process = os.fork()
     if not process:
         _work_and_exit(work, memory, limit, writer)
-    os.close(writer)
+    writer.close()
     try:
         for message in _read_messages(reader, memory, limit, tick):
             yield message
@@ -77,7 +78,7 @@ def watch_process(
             how = f"exit code {code}" if code >= 0 else f"signal {-code}"
             yield CallError(f"the process ended ({how}); return instead of ending it", _read_case(memory))
     finally:
-        os.close(reader)
+        reader.close()
         if process:
             for end in (os.killpg, os.kill):
                 with suppress(ProcessLookupError):
@@ -86,7 +87,7 @@ def watch_process(
 
 
 def _work_and_exit(
-    work: Callable[[Calls, Callable[[bytes], None]], None], memory: mmap.mmap, limit: float, writer: int
+    work: Callable[[Calls, Callable[[bytes], None]], None], memory: mmap.mmap, limit: float, writer: Connection
 ) -> None:
     """The new process: what it prints goes to standard error, as standard output is for the report."""
     code = 3
@@ -96,32 +97,26 @@ def _work_and_exit(
         os.setsid()
         os.dup2(2, 1)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        work(Calls(memory, limit), lambda message: _write_all(writer, message + b"\n"))
+        work(Calls(memory, limit), writer.send_bytes)
         code = 0
     except BaseException:
         sys.excepthook(*sys.exc_info())
     finally:
-        os.close(writer)
+        writer.close()
         os._exit(code)
 
 
-def _write_all(writer: int, data: bytes) -> None:
-    while data:
-        data = data[os.write(writer, data) :]
-
-
 def _read_messages(
-    reader: int, memory: mmap.mmap, limit: float, tick: Callable[[], None]
+    reader: Connection, memory: mmap.mmap, limit: float, tick: Callable[[], None]
 ) -> Iterator[bytes | CallError]:
     """Messages until the process closes its end, or a call takes much longer than its limit."""
-    rest = b""
     while True:
-        if select.select([reader], [], [], 0.1)[0]:
-            data = os.read(reader, 65536)
-            *lines, rest = (rest + data).split(b"\n")
-            yield from lines
-            if not data:
+        if reader.poll(0.1):
+            try:
+                message = reader.recv_bytes()
+            except (EOFError, OSError):  # between two messages, or within one
                 return
+            yield message
         tick()
         begun, _ = HEAD.unpack_from(memory)
         if begun and time.monotonic() - begun > limit + GRACE:

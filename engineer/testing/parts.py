@@ -1,23 +1,27 @@
-"""The check of an environment in parts, by processes that share it: slices of the cells, then every property.
+"""The check of an environment in parts: slices of the cells, then every property, here or by processes that share them.
 
-The findings are joined in the order of a check in one process, so the report differs only in its rates. Each part may
-take as long as that check until its end, so where time was up there, more is tried here.
+The findings are joined in the order of the parts, so that a shared check gives the report of one in one process, except
+for its rates. Each shared part may take as long as that check until its end, so where time was up there, more is tried.
 """
 
 import mmap
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, TypeAlias
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import TypeAlias
 
 import msgspec
 
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.plugins import load_class
 from lakewright.engineer.testing.isolation import ROOM, CallError, Calls, watch_process
-from lakewright.engineer.testing.properties import EVERY, Properties, find_given
+from lakewright.engineer.testing.properties import EQUAL, EVERY, Properties
+from lakewright.engineer.testing.redraw import draw_elsewhere
 from lakewright.engineer.testing.report import RETURNS, Fault, Report
+from lakewright.engineer.testing.trials import encode_problem
 
 SLICE = 16  # cells of a part
+PATIENCE = 6.0  # times the seconds that every bound and bin may take before the properties are tried
+ELSEWHERE = 60.0  # seconds, for another process to start, beside the limit
 Drawn: TypeAlias = list[tuple[int, Problem, float]]  # the place of its cell, the problem, and the seconds it took
 
 
@@ -56,7 +60,7 @@ def try_part(part: Part) -> Findings:
     environment: Environment = load_class(maker, {}, "environment", ())(*words)
 
     def work(calls: Calls, send: Callable[[bytes], None]) -> None:
-        send(msgspec.json.encode(_try_here(environment, calls, part)))
+        send(msgspec.json.encode(try_here(environment, calls, part, time.monotonic())))
 
     found = Findings(Report(environment=""))
     for message in watch_process(work, part.limit, lambda: None):
@@ -66,14 +70,23 @@ def try_part(part: Part) -> Findings:
     return found
 
 
-def _try_here(environment: Environment, calls: Calls, part: Part) -> Findings:
-    report, until = Report(environment=""), time.monotonic() + part.seconds
-    properties = Properties(environment, calls, report, find_given(environment))
+def try_here(environment: Environment, calls: Calls, part: Part, begun: float) -> Findings:
+    """The findings of a part, in this process.
+
+    Args:
+        environment: what is tried.
+        calls: limits its calls in time.
+        part: the cells or the property.
+        begun: by `time.monotonic`, from when its seconds count.
+    """
+    report, until = Report(environment=""), begun + part.seconds
+    properties = Properties(environment, calls, report, dict(environment.start().given))
     properties.add_problems(msgspec.json.decode(part.problems, type=Drawn))
     name, fault = EVERY, None
     try:
         if part.property is None:
-            fault = properties.draw_cells(properties.listed[part.first : part.last], until)
+            late = part.first and time.monotonic() > until
+            fault = properties.draw_cells([] if late else properties.listed[part.first : part.last], until)
         else:
             chosen, _ = properties.in_order()[part.property]
             name, fault = chosen.__name__, chosen(until)
@@ -83,61 +96,76 @@ def _try_here(environment: Environment, calls: Calls, part: Part) -> Findings:
     return Findings(report, fault, msgspec.json.encode(drawn))
 
 
-class Joined(NamedTuple):
-    """The findings of all parts. ended: whether a fault ends the check, as nothing more can be tried."""
-
-    properties: Properties
-    faults: list[Fault]
-    ended: bool
-
-
 def try_parts(
-    environment: Environment, maker: Sequence[str], slices: float, seconds: float, limit: float, share: Share
-) -> Joined:
-    """All properties but the comparison with another process.
+    environment: Environment, maker: Sequence[str], seconds: float, limit: float, share: Share
+) -> Iterator[Report]:
+    """The report with its faults after the cells, after each property, and after the comparison with another process.
+
+    It ends early with a fault after which nothing more can be tried.
 
     Args:
         environment: what is tried.
         maker: the words from which other processes make it.
-        slices: seconds for the cells.
-        seconds: for the other properties.
+        seconds: for the properties; the cells may take PATIENCE times as long.
         limit: of one call, seconds.
-        share: gives the parts to other processes.
+        share: calls `try_part` with each part.
     """
-    properties = Properties(environment, Calls(mmap.mmap(-1, ROOM), limit), Report(environment=""), {})
+    report = Report(environment="")
+    properties = Properties(environment, Calls(mmap.mmap(-1, ROOM), limit), report, {})
     starts = range(0, len(properties.listed), SLICE)
     fault = None
-    for found in share(try_part, [Part(maker, slices, limit, first, first + SLICE) for first in starts]):
+    for found in share(try_part, [Part(maker, PATIENCE * seconds, limit, first, first + SLICE) for first in starts]):
         properties.add_problems(msgspec.json.decode(found.problems, type=Drawn))
         for stratum, names in found.report.undrawable.items():
-            properties.report.undrawable.setdefault(stratum, []).extend(names)
+            report.undrawable.setdefault(stratum, []).extend(names)
         if fault := found.fault:
             break
     if fault and fault.name == RETURNS:
-        properties.report = Report(environment="")
-        return Joined(properties, [fault], ended=True)
+        yield Report(environment="", faults=[fault])
+        return
     if fault := properties.judge_cells(fault):
-        return Joined(properties, [fault], ended=True)
+        report.faults.append(fault)
+        yield report
+        return  # without problems the other properties would only say the same
+    yield report
     problems = msgspec.json.encode(properties.list_problems())
     parts = [
         Part(maker, share_of_time * seconds, limit, property=place, problems=problems)
         for place, (_, share_of_time) in enumerate(properties.in_order())
     ]
-    faults = []
     for found in share(try_part, parts):
-        faults += [found.fault] if found.fault else []
+        report.faults += [found.fault] if found.fault else []
+        if not found.fault or found.fault.name != RETURNS:
+            _add_measures(report, found.report)
+        yield report
         if found.fault and found.fault.name == RETURNS:
-            return Joined(properties, faults, ended=True)
-        properties.report = _join_reports(properties.report, found.report)
-    return Joined(properties, faults, ended=False)
+            return
+    if not any(fault.name == EQUAL for fault in report.faults):
+        report.faults += _compare_elsewhere(properties, maker, limit)
+        yield report
 
 
-def _join_reports(report: Report, more: Report) -> Report:
-    """A report with what another property measured."""
+def _add_measures(report: Report, more: Report) -> None:
+    """Adds what another property measured."""
     empty = Report(environment="")
-    measured = {
-        name: getattr(more, name)
-        for name in ("distinct", "constant", "problems_per_second", "verdicts_per_second")
-        if getattr(more, name) != getattr(empty, name)
-    }
-    return msgspec.structs.replace(report, warnings=[*report.warnings, *more.warnings], **measured)
+    report.warnings += more.warnings
+    for name in ("distinct", "constant", "problems_per_second", "verdicts_per_second"):
+        if getattr(more, name) != getattr(empty, name):
+            setattr(report, name, getattr(more, name))
+
+
+def _compare_elsewhere(properties: Properties, maker: Sequence[str], limit: float) -> list[Fault]:
+    """The fault where another process, with other hashes and a later clock, draws other problems."""
+    if not maker:
+        said = "not compared with another process, which cannot make the class by its name; use `lakewright check`"
+        properties.report.warnings.append(said)
+        return []
+    cases = properties.cases_for_another_process()
+    found = draw_elsewhere(maker, cases, limit + ELSEWHERE)
+    if isinstance(found, str):
+        return [Fault(EQUAL, f"another process failed: {found}", " ".join(maker))]
+    for case, problem in zip(cases, found, strict=True):
+        if encode_problem(problem) != encode_problem(properties.problems[case]):
+            said = "another process gave another problem; take all chance from rng, none from hashes, sets or clocks"
+            return [Fault(EQUAL, said, str(case))]
+    return []

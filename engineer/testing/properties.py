@@ -13,7 +13,7 @@ from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import encode_delta, read_answer
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.environment import Environment, Problem
-from lakewright.engineer.guard import GuardSettings, project_delta
+from lakewright.engineer.guard import GivenBounds, GuardSettings, project_delta
 from lakewright.engineer.space import DesignSpace, check_design
 from lakewright.engineer.testing.isolation import CallError, Calls
 from lakewright.engineer.testing.report import Fault, Report
@@ -47,11 +47,7 @@ class Properties:
         self.cells_at_bounds = set(self.listed)
         self.problems: dict[Draw, Problem] = {}
         self.took: dict[Draw, float] = {}
-        self.bounds = _Drawable(self.space, self._is_known_drawable)
-
-    def try_cells(self, until: float) -> Fault | None:
-        """Problems of every stratum come at every bound and bin."""
-        return self.judge_cells(self.draw_cells(self.listed, until))
+        self.bounds = GivenBounds(self.space, self._is_known_drawable)
 
     def draw_cells(self, some: Sequence[Cell], until: float) -> Fault | None:
         """Problems come of some of the cells at bounds and bins."""
@@ -64,9 +60,8 @@ class Properties:
         if fault or not tried:
             return fault or Fault(EVERY, "drawable is False for all cells; correct it", "the space")
         if left := len(self.listed) - tried - undrawable:
-            self.report.warnings.append(
-                f"time was up before {left} of {len(self.listed)} cells were drawn; give more seconds"
-            )
+            said = f"time was up before {left} of {len(self.listed)} cells were drawn; give more seconds"
+            self.report.warnings.append(said)
         for stratum in self.space.strata:
             mine = {cell for cell in self.listed if cell.stratum == stratum}
             if mine and len(self.report.undrawable.get(str(stratum), ())) == len(mine):
@@ -129,15 +124,17 @@ class Properties:
                 raise CallError("a part of the problems drawn alone is another; let design, seed and index decide")
             self._check_shares(design, problems)
 
+        def show(case: tuple[Design, int, int]) -> str:
+            design, seed, first = case
+            return f"{show_design(design)}, seed {seed}, problems {first} to {first + 4} of 24"
+
         strategy = st.tuples(self._legal_designs(), SEEDS, st.integers(0, 19))
-        return find_smallest("draws follow the design", (), strategy, draw_part, _show_slice, until, 50)
+        return find_smallest("draws follow the design", (), strategy, draw_part, show, until, 50)
 
     def draw_mixed_cells(self, until: float) -> Fault | None:
         """Problems come of the canonical cells of designs, too, which a trial draws one by one."""
-        mixed: dict[Cell, None] = {}
-        for draw in self.problems:
-            design = self._single_design(draw.cell)
-            mixed |= dict.fromkeys(self.trials.mix(design))
+        mixes = (self.trials.mix(self._single_design(draw.cell)) for draw in self.problems)
+        mixed = dict.fromkeys(itertools.chain.from_iterable(mixes))
         order = sorted(mixed, key=self._is_within_limits)  # no other property draws those beyond the limits
 
         def draw_mixed(cell: Cell) -> None:
@@ -161,10 +158,8 @@ class Properties:
             # Within one of its share, and within one more for each value that the givens have in turn.
             room = 1 + len({other.given for other in mix})
             if abs(counts[cell] - share * len(problems)) > room:
-                raise CallError(
-                    f"{counts[cell]} of {len(problems)} problems are of cell {cell}, whose share is {share:.3g}; "
-                    "draw each cell in its share"
-                )
+                said = f"{counts[cell]} of {len(problems)} problems are of cell {cell}, whose share is {share:.3g}"
+                raise CallError(f"{said}; draw each cell in its share")
         if wrong := [problem for problem in problems if problem.version != design.version]:
             raise CallError(f"a problem has version {wrong[0].version}, the design {design.version}; pass it on")
 
@@ -182,9 +177,7 @@ class Properties:
                 other = [problem.key for problem in self._draw_cell(draw.cell, 8, seed)]
                 same = sum(left == right for left, right in zip(mine[first:], other, strict=False))
                 if same >= len(mine) - first - 1:
-                    raise CallError(
-                        f"seed {seed} gives the same problems, {first} places on; let the seed decide, as rng does"
-                    )
+                    raise CallError(f"seed {seed} gives the same problems, {first} places on; let the seed decide")
 
         return find_smallest("seeds share no problems", self.problems, None, compare_seeds, str, until)
 
@@ -216,12 +209,14 @@ class Properties:
         problems = list(self.problems.values())
         odd = [(problems[0], text) for text in (*ODD_ANSWERS, problems[0].answer)]
         strategy = st.sampled_from(problems).flatmap(lambda problem: st.tuples(st.just(problem), answers(problem)))
-
-        def judge_case(case: tuple[Problem, str]) -> None:
-            self.trials.judge(*case)
-
         return find_smallest(
-            "any text is judged", odd, strategy, judge_case, lambda case: show_answer(*case), until, 300
+            "any text is judged",
+            odd,
+            strategy,
+            lambda case: self.trials.judge(*case),
+            lambda case: show_answer(*case),
+            until,
+            300,
         )
 
     def read_any_delta(self, until: float) -> Fault | None:
@@ -239,7 +234,11 @@ class Properties:
             self.trials.draw(found, 4, 0)
 
         strategy = self._legal_designs().flatmap(lambda design: st.tuples(st.just(design), deltas(self.space, design)))
-        return find_smallest("any delta leads to a legal design", (), strategy, apply_delta, _show_delta, until, 100)
+
+        def show(case: tuple[Design, Delta]) -> str:
+            return f"{show_design(case[0])}, delta {encode_delta(case[1])}"
+
+        return find_smallest("any delta leads to a legal design", (), strategy, apply_delta, show, until, 100)
 
     def measure_rates(self, until: float) -> Fault | None:
         """Measures rates and distinct problems, and what a constant answer scores."""
@@ -254,16 +253,13 @@ class Properties:
             pool.extend(found[:32])
 
         quick = sorted(self.problems, key=lambda draw: self.space.hardness(draw.cell, self.space.strata))
-        fault = find_smallest(EVERY, quick, None, measure_cell, str, until)
-        if fault:
+        if fault := find_smallest(EVERY, quick, None, measure_cell, str, until):
             return fault
         self.report.problems_per_second = sum(count for count, _ in rates) / max(1e-9, sum(took for _, took in rates))
-        few = sorted((count, name) for name, count in self.report.distinct.items() if count < FEW)
-        if few:
+        if few := sorted((count, name) for name, count in self.report.distinct.items() if count < FEW):
             cells = f"{len(few)} cell{'s' * (len(few) > 1)}, such as {few[0][1]}"
-            self.report.warnings.append(
-                f"memorising is easy in {cells}: about {few[0][0]} distinct problems; give such cells a small share"
-            )
+            said = f"memorising is easy in {cells}: about {few[0][0]} distinct problems; give such cells a small share"
+            self.report.warnings.append(said)
         self._score_constants(pool[:: 1 + len(pool) // MOST_SCORED], until)
         return None
 
@@ -280,9 +276,8 @@ class Properties:
                 continue
             judged += 2 * len(pool)
             valid = sum(verdict.valid for verdict in verdicts) / len(pool)
-            best = max(
-                best, (answer, valid, sum(verdict.reward for verdict in verdicts) / len(pool)), key=lambda one: one[1:]
-            )
+            reward = sum(verdict.reward for verdict in verdicts) / len(pool)
+            best = max(best, (answer, valid, reward), key=lambda one: one[1:])
         self.report.verdicts_per_second = judged / max(1e-9, time.monotonic() - begun)
         if judged:
             self.report.constant = best
@@ -291,17 +286,12 @@ class Properties:
 
     def cases_for_another_process(self) -> list[Draw]:
         """Draws that take a few seconds at most, to be compared with those of another process."""
-        chosen: list[Draw] = []
-        total = 0.0
-        for draw in self.problems:
-            total += self.took[draw]
-            if total > CROSS_SECONDS and chosen:
-                break
-            chosen.append(draw)
-        return chosen[:40]
+        draws = list(self.problems)
+        totals = itertools.accumulate(self.took[draw] for draw in draws)
+        return draws[: min(40, max(1, sum(total <= CROSS_SECONDS for total in totals)))]
 
     def in_order(self) -> list[tuple[Callable[[float], Fault | None], float]]:
-        """The properties after `try_cells`, each with the part of the time by which it ends."""
+        """The properties after `draw_cells`, each with the part of the time by which it ends."""
         return [
             (self.try_between, 0.15),
             (self.draw_mixed_cells, 0.2),
@@ -313,19 +303,6 @@ class Properties:
             (self.read_any_delta, 0.85),
             (self.measure_rates, 1.0),
         ]
-
-
-def find_given(environment: Environment) -> dict[str, float]:
-    """The values of the givens: those of the design that the environment begins with, else the middle ones."""
-    start = getattr(environment, "start", None)
-    return dict(start().given) if start else {given.name: given.middle for given in environment.space.givens}
-
-
-class _Drawable:
-    """The bounds of an environment, for the guard."""
-
-    def __init__(self, space: DesignSpace, drawable: Callable[[Cell], bool]) -> None:
-        self.space, self.drawable = space, drawable
 
 
 def _check_round_trips(design: Design, delta: Delta, space: DesignSpace) -> None:
@@ -346,13 +323,3 @@ def _estimate_distinct(keys: Sequence[str]) -> int:
     counts = Counter(Counter(keys).values())
     once, twice = counts[1], counts[2]
     return len(set(keys)) + once * (once - 1) // (2 * (twice + 1))
-
-
-def _show_slice(case: tuple[Design, int, int]) -> str:
-    design, seed, first = case
-    return f"{show_design(design)}, seed {seed}, problems {first} to {first + 4} of 24"
-
-
-def _show_delta(case: tuple[Design, Delta]) -> str:
-    design, delta = case
-    return f"{show_design(design)}, delta {encode_delta(delta)}"

@@ -24,13 +24,9 @@ TEXT = st.characters(exclude_categories=["Cs"])
 ODD_ANSWERS = ("", "0", "1", "-1", "yes", "A", " ", "\n", "\0", "é", "1e999", "nan", "[]", "{}", "9" * 999)
 
 
-def spaces() -> SearchStrategy[DesignSpace]:
-    """Spaces of one to four strata and one to three knobs: levels, whole ones and traits, with limits and givens."""
-    return _draw_space()
-
-
 @st.composite
-def _draw_space(draw: DrawFn) -> DesignSpace:
+def spaces(draw: DrawFn) -> DesignSpace:
+    """Spaces of one to four strata and one to three knobs: levels, whole ones and traits, with limits and givens."""
     number = draw(st.integers(1, 4))
     strata: list[Stratum] = (
         list(range(2, 2 + number)) if draw(st.booleans()) else [f"s{rank}" for rank in range(number)]
@@ -40,9 +36,8 @@ def _draw_space(draw: DrawFn) -> DesignSpace:
     for stratum in strata:
         if draw(st.booleans()):
             knob = draw(st.sampled_from(knobs))
-            low, high = sorted(
-                draw(st.tuples(_values_between(knob, knob.low, knob.high), _values_between(knob, knob.low, knob.high)))
-            )
+            values = _values_between(knob, knob.low, knob.high)
+            low, high = sorted(draw(st.tuples(values, values)))
             limits[stratum] = {knob.name: (low, high)}
     givens = [Given(name="given", middle=2.0)] if draw(st.booleans()) else []
     return DesignSpace(strata, knobs, limits=limits, ranked=draw(st.booleans()), givens=givens)
@@ -54,8 +49,7 @@ def _draw_knob(draw: DrawFn, name: str) -> Knob:
     kind = draw(st.sampled_from(["whole", "level", "trait"]))
     if kind == "trait":
         return Knob(name=name, trait=True, harder=harder)
-    low, width = draw(st.integers(-3, 3)), draw(st.integers(0, 9))
-    whole = kind == "whole"
+    low, width, whole = draw(st.integers(-3, 3)), draw(st.integers(0, 9)), kind == "whole"
     return Knob(name=name, low=low, high=low + width, whole=whole, step=1.0 if whole else 0.1, harder=harder)
 
 
@@ -88,20 +82,16 @@ def _cells_of(space: DesignSpace, stratum: Stratum) -> SearchStrategy[Cell]:
 
 def list_cells(space: DesignSpace) -> list[Cell]:
     """The cells at every bound and bin of the levels, with and without each trait; simple ones of all strata first."""
-    found = []
-    for rank, stratum in enumerate(space.strata):
+    found: list[tuple[int, Cell]] = []
+    for stratum in space.strata:
         ways: list[list[float]] = []
         for knob in space.knobs:
             low, high = space.limits(stratum, knob)
             ways.append([False, True] if knob.trait else sorted({low, high, *knob.list_centres(low, high, knob.bins)}))
-        found += [
-            (sum(places), rank, _pick_cell(stratum, ways, places)) for places in _list_places(list(map(len, ways)))
-        ]
-    return [cell for _, _, cell in sorted(found, key=lambda item: item[:2]) if space.allows(cell)]
-
-
-def _pick_cell(stratum: Stratum, ways: list[list[float]], places: tuple[int, ...]) -> Cell:
-    return Cell(stratum, tuple(way[place] for way, place in zip(ways, places, strict=True)))
+        for places in _list_places(list(map(len, ways))):
+            values = tuple(way[place] for way, place in zip(ways, places, strict=True))
+            found.append((sum(places), Cell(stratum, values)))
+    return [cell for _, cell in sorted(found, key=lambda item: item[0]) if space.allows(cell)]
 
 
 def _list_places(lengths: list[int]) -> list[tuple[int, ...]]:
@@ -126,35 +116,23 @@ def _draw_design(
     rows: dict[Stratum, Row] = {}
     for cell in draw(st.lists(chosen, min_size=1, max_size=4, unique_by=lambda cell: cell.stratum)):
         row: Row = {space.share.name: draw(st.integers(1, 9))}
-        for knob, value in zip(space.knobs, cell.values, strict=True):
-            row[knob.name] = _clip_value(float(value), *space.limits(cell.stratum, knob)) if knob.trait else value
         mixed = dict(row)
-        for knob in space.knobs:
-            if knob.trait:
-                mixed[knob.name] = draw(_values_between(knob, *space.limits(cell.stratum, knob)))
+        for knob, value in zip(space.knobs, cell.values, strict=True):
+            low, high = space.limits(cell.stratum, knob)
+            row[knob.name] = min(max(float(value), low), high) if knob.trait else value
+            mixed[knob.name] = draw(_values_between(knob, low, high)) if knob.trait else value
         rows[cell.stratum] = mixed if bounds is None or can_draw(cell.stratum, mixed, bounds) else row
     known = {one.name: one.middle for one in space.givens} | given
     return normalize_design(Design(rows, given=known), space)
 
 
-def _clip_value(value: float, low: float, high: float) -> float:
-    return min(max(value, low), high)
-
-
 def deltas(space: DesignSpace, design: Design | None = None) -> SearchStrategy[Delta]:
     """Any delta that the schema allows. design: whose strata it edits; by default all of the space."""
     strata = tuple(design.strata) if design else space.strata
-    changes = st.fixed_dictionaries(
-        {
-            column.name: st.just(0.0) | st.floats(-max(1.0, column.span), max(1.0, column.span))
-            for column in space.columns
-        }
-    )
-    edits = st.builds(
-        lambda changed, reason: make_edit(space, reason, changed),
-        changes,
-        st.text(TEXT, min_size=1, max_size=MAX_REASON),
-    )
+    most = {column.name: max(1.0, column.span) for column in space.columns}
+    changes = {name: st.just(0.0) | st.floats(-change, change) for name, change in most.items()}
+    reasons = st.text(TEXT, min_size=1, max_size=MAX_REASON)
+    edits = st.builds(make_edit, st.just(space), changes=st.fixed_dictionaries(changes), reason=reasons)
     return st.dictionaries(st.sampled_from(strata), edits).map(Delta)
 
 

@@ -1,5 +1,6 @@
 """Trials of cases: the smallest one that fails, found by hypothesis; problems drawn with all that can go wrong."""
 
+import itertools
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -58,44 +59,40 @@ def find_smallest(
         until: by `time.monotonic`; after it nothing new is tried, except for the first example and LEAST cases.
         most: cases of the strategy, at most.
     """
-    found: list[tuple[T, str]] = []
-
-    tried = 0
+    found: list[Fault] = []
 
     def fails_case(case: T) -> bool:
-        nonlocal tried
-        tried += 1
-        if time.monotonic() > until + (SHRINKING if found else 0) and tried > LEAST:
-            raise _TimeUpError
         try:
             attempt(case)
         except CallError as error:
-            found.append((case, str(error)))
+            found.append(Fault(name, str(error), show(case)))
             return True
         return False
 
     for place, example in enumerate(examples):
         if time.monotonic() > until and place:
             break
-        try:
-            attempt(example)
-        except CallError as error:
-            return Fault(name, str(error), show(example))
+        if fails_case(example):
+            return found[-1]
     if strategy is not None:
+        tried = itertools.count(1)
+
+        def fails_in_time(case: T) -> bool:
+            if next(tried) > LEAST and time.monotonic() > until + (SHRINKING if found else 0):
+                raise _TimeUpError
+            return fails_case(case)
+
+        chosen = settings(
+            max_examples=most,
+            database=None,
+            deadline=None,
+            phases=(Phase.generate, Phase.shrink),
+            suppress_health_check=list(HealthCheck),
+        )
         # Not reproducible faults end the search, too; the last case that failed is the smallest.
         with suppress(HypothesisException, _TimeUpError):
-            find(strategy, fails_case, settings=_search_settings(most), random=Random(0))
-    return Fault(name, found[-1][1], show(found[-1][0])) if found else None
-
-
-def _search_settings(most: int) -> settings:
-    return settings(
-        max_examples=most,
-        database=None,
-        deadline=None,
-        phases=(Phase.generate, Phase.shrink),
-        suppress_health_check=list(HealthCheck),
-    )
+            find(strategy, fails_in_time, settings=chosen, random=Random(0))
+    return found[-1] if found else None
 
 
 class Trials:
@@ -156,14 +153,10 @@ class Trials:
         if unknown := [grade for grade in verdict.grades if grade not in self.space.grades]:
             raise CallError(f"judge gave grade {unknown[0]!r:.60}, which the space does not declare; add it to grades")
         again = msgspec.json.decode(before, type=Problem)
-        if (
-            self.calls.run_call("judge", f"{case}, read from JSON", lambda: self.environment.judge(again, answer))
-            != verdict
-        ):
-            raise CallError(
-                "judge gave another verdict on the problem as read from JSON; leave out chance, clocks and state, "
-                "and let data be JSON values"
-            )
+        case = f"{case}, read from JSON"
+        if self.calls.run_call("judge", case, lambda: self.environment.judge(again, answer)) != verdict:
+            said = "judge gave another verdict on the problem as read from JSON"
+            raise CallError(f"{said}; leave out chance, clocks and state, and let data be JSON values")
         return verdict
 
     def _check_json(self, problem: Problem) -> Problem:

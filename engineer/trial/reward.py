@@ -67,7 +67,9 @@ def reward_proposals(
     """
     status = np.array([verdict.status for verdict in verdicts])
     scores = [0.0 if verdict.status == "refused" else score(verdict.design) for verdict in verdicts]
-    siblings = [_share_alike(verdicts, place, space) for place in range(len(verdicts))]
+    designs = [verdict.design for verdict in verdicts]
+    alike = [sum(_is_near(one, other, space) for other in designs) - 1 for one in designs]  # without itself
+    siblings = [count / max(1, len(designs) - 1) for count in alike]
     lost = settings.held_back * (status == "projected") + settings.identical * np.array(siblings)
     rewards = np.where(status == "refused", REFUSED, settings.scale * np.array(scores) - lost)
     spread = float(rewards.std())
@@ -85,12 +87,6 @@ def measure_return(rates: Sequence[float], stages: int) -> float | None:
         return None
     trend = (rates[-1] - rates[0]) / (len(rates) - 1)
     return rates[-1] - rates[-1 - stages] - stages * trend
-
-
-def _share_alike(verdicts: Sequence[GuardVerdict], place: int, space: DesignSpace) -> float:
-    others = [verdict.design for other, verdict in enumerate(verdicts) if other != place]
-    alike = sum(_is_near(verdicts[place].design, other, space) for other in others)
-    return alike / len(others) if others else 0.0
 
 
 def _is_near(one: Design, other: Design, space: DesignSpace) -> bool:

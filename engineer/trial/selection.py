@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -30,13 +29,6 @@ class Lead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mean: float
     deviation: float
     better: float
-
-
-class Outlook(NamedTuple):
-    """The model's prior of a difference."""
-
-    mean: float
-    variance: float
 
 
 def shortlist_designs(
@@ -86,12 +78,12 @@ def estimate_lead(
     spread = _estimate_spreads({s: values[s] for s in away}, answers)
     measured = math.fsum(part * float(np.mean(values[s])) for s, part in away.items())
     error = math.sqrt(math.fsum(part**2 * spread[s] / len(values[s]) for s, part in away.items()))
-    outlook = Outlook(prior.mean, prior.deviation**2 + MISFIT**2) if prior else Outlook(0.0, math.inf)
-    precision = 1 / max(error**2, 1e-12), 1 / outlook.variance
-    mean = (precision[0] * measured + precision[1] * outlook.mean) / sum(precision)
+    expected, variance = (prior.mean, prior.deviation**2 + MISFIT**2) if prior else (0.0, math.inf)
+    precision = 1 / max(error**2, 1e-12), 1 / variance
+    mean = (precision[0] * measured + precision[1] * expected) / sum(precision)
     deviation = sum(precision) ** -0.5
     better = _normal_cdf(mean / deviation) if any(away.values()) else 0.5
-    return Lead(measured, error, outlook.mean, mean, deviation, better)
+    return Lead(measured, error, expected, mean, deviation, better)
 
 
 def choose_rival(leads: Sequence[Lead], best: int, proposed: int | None = None) -> int | None:
@@ -107,10 +99,8 @@ def choose_rival(leads: Sequence[Lead], best: int, proposed: int | None = None) 
         return None
     if proposed is None or leads[proposed].better <= 0.5 + TIE:
         return best
-    ahead, spread = (
-        leads[best].mean - leads[proposed].mean,
-        math.hypot(leads[best].deviation, leads[proposed].deviation),
-    )
+    ahead = leads[best].mean - leads[proposed].mean
+    spread = math.hypot(leads[best].deviation, leads[proposed].deviation)
     return proposed if _normal_cdf(ahead / spread) <= 0.5 + TIE else best
 
 
@@ -128,12 +118,9 @@ def _estimate_spreads(values: Mapping[Cell, Sequence[float]], answers: int) -> d
     few problems do not show is rare, but not impossible (as Agresti and Caffo, 2000, do for two proportions). Without
     it, a cell whose answers are all alike would have no variance, and one valid answer elsewhere would be evidence.
     """
-    more = {s: [*part, _value_rare_answer(part, answers)] for s, part in values.items()}
+    # The worth of such a problem is next to the end of 0 to 1 that those of the cell are nearer to.
+    rare = {s: 1 / answers if float(np.mean(part)) < 0.5 else 1 - 1 / answers for s, part in values.items()}
+    more = {s: [*part, rare[s]] for s, part in values.items()}
     pooled = float(np.var(np.concatenate([np.asarray(part) for part in more.values()])))
     squares = {s: len(part) * float(np.var(part)) for s, part in more.items()}
     return {s: (squares[s] + SHARED * pooled) / (len(part) + SHARED) for s, part in values.items()}
-
-
-def _value_rare_answer(values: Sequence[float], answers: int) -> float:
-    """The worth of a problem of which one answer differs, next to the end of 0 to 1 that `values` are nearer to."""
-    return 1 / answers if float(np.mean(values)) < 0.5 else 1 - 1 / answers

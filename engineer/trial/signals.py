@@ -95,11 +95,10 @@ class CellTrial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def problems_to_try(mixes: Iterable[Mix], settings: TrialSettings) -> dict[Cell, int]:
     """The number of problems of each cell to roll out: the most that any design asks for, by their mixes of cells."""
-    wanted: dict[Cell, float] = {}
-    for mix in mixes:
-        for cell, share in mix.items():
-            wanted[cell] = max(share, wanted.get(cell, 0.0))
-    return {cell: max(FEWEST, math.ceil(settings.boards * share)) for cell, share in wanted.items()}
+    wanted: dict[Cell, int] = {}
+    for cell, share in (part for mix in mixes for part in mix.items()):
+        wanted[cell] = max(wanted.get(cell, FEWEST), math.ceil(settings.boards * share))
+    return wanted
 
 
 def sum_up_trial(
@@ -112,16 +111,15 @@ def sum_up_trial(
         signals: by cell.
         objective: what problems are worth.
     """
-    strata = {
-        stratum: {cell: share for cell, share in mix.items() if cell.stratum == stratum} for stratum in design.strata
-    }
+    strata = {one: {cell: share for cell, share in mix.items() if cell.stratum == one} for one in design.strata}
     by_stratum = {stratum: _average_signals(part, signals) for stratum, part in strata.items() if part}
     return Tried(design, _average_signals(mix, signals), by_stratum, objective)
 
 
 def _average_signals(mix: Mix, signals: Mapping[Cell, Signal]) -> Signal:
     total = math.fsum(mix.values())
-    fields = Signal.__struct_fields__
-    return Signal(
-        *(math.fsum(share * getattr(signals[cell], field) for cell, share in mix.items()) / total for field in fields)
-    )
+
+    def average(field: str) -> float:
+        return math.fsum(share * getattr(signals[cell], field) for cell, share in mix.items()) / total
+
+    return Signal(*map(average, Signal.__struct_fields__))

@@ -1,5 +1,6 @@
 """The trial: a policy is rolled out on a few problems of proposed designs and of the current one, before training."""
 
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -36,14 +37,12 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def summary(self) -> str:
         """The outcome in a line."""
-        best = self.chosen or max(
-            range(1, len(self.candidates)), key=lambda place: self.leads[place].better if self.leads else 0
-        )
+        others = range(1, len(self.candidates))
+        best = self.chosen or max(others, key=lambda place: self.leads[place].better if self.leads else 0)
         scores = f"{self.candidates[best].score:.3f} against {self.candidates[0].score:.3f}"
         sure = f", better with probability {self.leads[best].better:.2f}" if self.leads else ""
-        if self.chosen:
-            return f"tried, and it gives more signal: {scores}{sure}"
-        return f"tried, and not trained on, as it gives less signal: {scores}{sure}"
+        found = "it gives more signal" if self.chosen else "not trained on, as it gives less signal"
+        return f"tried, and {found}: {scores}{sure}"
 
 
 class TrialWork:
@@ -58,12 +57,7 @@ class TrialWork:
     """
 
     def __init__(
-        self,
-        environment: Environment,
-        roll_out: RollOut,
-        settings: TrialSettings,
-        objective: Objective,
-        seed: int,
+        self, environment: Environment, roll_out: RollOut, settings: TrialSettings, objective: Objective, seed: int
     ) -> None:
         self.environment, self.settings, self.objective, self.seed = environment, settings, objective, seed
         self._roll_out = roll_out
@@ -82,23 +76,20 @@ class TrialWork:
 
     def roll_out_on(self, mixes: Sequence[Mix], problems: int) -> None:
         """Rolls out on what these mixes lack of `problems` problems each."""
-        wanted = problems_to_try(mixes, msgspec.structs.replace(self.settings, boards=problems))
-        known = {cell: self.cells[cell].valid if cell in self.cells else [] for cell in wanted}
-        lacking = {cell: count - len(known[cell]) for cell, count in wanted.items() if count > len(known[cell])}
-        if not lacking:
+        samples, drawn = self.settings.samples, {}
+        for cell, count in problems_to_try(mixes, msgspec.structs.replace(self.settings, boards=problems)).items():
+            known = len(self.cells[cell].valid) if cell in self.cells else 0
+            if count > known:
+                drawn[cell] = self.environment.draw_cell(cell, count - known, self.seed, first=known)
+        if not drawn:
             return
-        drawn = {
-            cell: self.environment.draw_cell(cell, count, self.seed, first=len(known[cell]))
-            for cell, count in lacking.items()
-        }
-        groups, tokens = self._roll_out(
-            [problem for part in drawn.values() for problem in part], self.settings.samples, self.turns
-        )
+        groups, tokens = self._roll_out(list(itertools.chain(*drawn.values())), samples, self.turns)
         self.turns += 1
         self.tokens += tokens
         valid = iter([group.valid for group in groups])
         for cell, part in drawn.items():
-            self.cells[cell] = CellTrial(cell, self.settings.samples, [*known[cell], *(next(valid) for _ in part)])
+            before = self.cells[cell].valid if cell in self.cells else []
+            self.cells[cell] = CellTrial(cell, samples, [*before, *(next(valid) for _ in part)])
 
     def sum_up(self, designs: Sequence[Design]) -> list[Tried]:
         """The signal of each design."""
@@ -137,9 +128,8 @@ def try_beside_current(
         work.roll_out_on([mix, *(others[place] for place in places)], problems)
         values = work.values
         for place in places:
-            leads[place] = estimate_lead(
-                others[place], mix, values, work.settings.samples, priors[place] if priors else None
-            )
+            prior = priors[place] if priors else None
+            leads[place] = estimate_lead(others[place], mix, values, work.settings.samples, prior)
         order = sorted(places, key=lambda place: -leads[place].mean)
         places = order[: (len(order) + 1) // 2]
     chosen = choose_rival(leads, places[0], proposed)

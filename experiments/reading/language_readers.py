@@ -82,7 +82,7 @@ class ReadingTeacher(Stateful):
             return Proposal("", "", None, "the evidence has no forecast")
         if self._reader is None:
             self._reader = load_reader(self.model)
-        answer = ask_in_form(self.form, self._reader, view, design, space, columns=columns)
+        answer = ask_in_form(self.form, self._reader, view, space, columns=columns)
         said: Any = answer.odds or answer.text
         return Proposal(
             prompt=f"asked in the form {self.form.name}",

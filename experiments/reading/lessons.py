@@ -153,10 +153,11 @@ def _write_question(
     kind: what is shown. form, work, environment, tokenizer: as for `write_lessons`. rng: consumed.
     """
     space = environment.space
-    design, shown = draw_question(kind, environment, work.strata, rng)
+    shown = draw_question(kind, environment, work.strata, rng)
+    design = shown.design
     delta = RULES[kind].make_delta(shown, design, space)
     if form.asks == "changes":
-        messages, _ = write_question(form, shown, design, space)
+        messages, _ = write_question(form, shown, space)
         return [_encode_example(messages, "", encode_changes(delta, design, space), tokenizer)]
     columns = {column.name: column for column in space.columns if not work.columns or column.name in work.columns}
     decided = [
@@ -167,7 +168,7 @@ def _write_question(
     if not decided:
         return []
     (stratum, name), sign = decided[int(rng.integers(len(decided)))]
-    messages = write_decision(form, shown, (stratum, columns[name]), design, space)
+    messages = write_decision(form, shown, (stratum, columns[name]), space)
     return [_encode_example(messages, BEGUN, choose_word(sign) + '"}', tokenizer)]
 
 

@@ -105,9 +105,7 @@ def run_reading_test(
                 assert reader
                 pair = pairs[place]
                 known = [question for kind, question in solved if kind == pair.kind]
-                answer = ask_in_form(
-                    form, reader, pair.evidence[side], pair.design, environment.space, known, work.columns
-                )
+                answer = ask_in_form(form, reader, pair.evidence[side], environment.space, known, work.columns)
                 journal.add(Line(model, form.name, place, side, answer))
                 found[model, form.name, place, side] = answer
                 on_progress(1)
@@ -126,7 +124,7 @@ def solve_questions(environment: Environment, strata: int) -> list[tuple[str, So
     """Questions with the rule's answers, and what they show, from which examples are taken."""
     pairs = draw_pairs(environment, SOLVED, SOLVED_SEED, strata)
     return [
-        (pair.kind, Solved(shown, pair.design, RULES[pair.kind].make_delta(shown, pair.design, environment.space)))
+        (pair.kind, Solved(shown, RULES[pair.kind].make_delta(shown, pair.design, environment.space)))
         for pair in pairs
         for shown in pair.evidence
     ]

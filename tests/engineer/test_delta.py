@@ -12,7 +12,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.delta import (
     MAX_ANSWER_BYTES,
     MAX_REASON,
-    delta_schema,
+    answer_type,
     describe_delta,
     edit_design,
     encode_delta,
@@ -61,7 +61,7 @@ def test_an_encoded_delta_is_read_back():
 
 
 def test_the_schema_names_every_field_and_forbids_others():
-    fields = delta_schema(SPACE)["$defs"]["Edit"]
+    fields = msgspec.json.schema(answer_type(SPACE))["$defs"]["Edit"]
     assert set(fields["properties"]) == {"data_ratio", "hole_ratio", "wait_ratio", "reason"}
     assert fields["additionalProperties"] is False
 

@@ -17,10 +17,10 @@ from lakewright.engineer.reading import (
     choose_forms,
     draw_pairs,
     encode_changes,
+    list_signs,
     score_reader,
     write_question,
 )
-from lakewright.engineer.reading.pairs import list_signs
 from lakewright.experiments.environments.registry import load_environment
 from tests.support.samples.fake_readers import FakeReader
 
@@ -39,7 +39,7 @@ def score(name, reader, form="numbers-one"):
     answers = []
     for pair in pairs:
         ask = functools.partial(ask_in_form, FORMS[form], reader)
-        true, exchanged = (ask(shown, pair.design, environment.space) for shown in pair.evidence)
+        true, exchanged = (ask(shown, environment.space) for shown in pair.evidence)
         answers.append((true, exchanged))
     return score_reader(pairs, answers, environment)
 
@@ -95,7 +95,7 @@ def test_the_rule_itself_follows_in_all_and_its_answers_read_back(name):
     for pair, (true, _) in zip(pairs, answers, strict=True):
         text = encode_changes(true.delta, pair.design, environment.space)
         reader = Scripted(text)
-        again = ask_in_form(FORMS["words"], reader, pair.evidence[0], pair.design, environment.space)
+        again = ask_in_form(FORMS["words"], reader, pair.evidence[0], environment.space)
         signs = [list_signs(delta, pair.design, environment.space) for delta in (true.delta, again.delta)]
         assert signs[0] == signs[1]
 
@@ -148,7 +148,7 @@ def test_equal_seeds_draw_equal_pairs():
 def test_a_question_names_each_stratum_and_the_schema_each_change(name, form):
     environment, pairs = questions(name)
     for pair in pairs[:2]:
-        messages, schema = write_question(form, pair.evidence[0], pair.design, environment.space)
+        messages, schema = write_question(form, pair.evidence[0], environment.space)
         edits = schema["properties"].get("edits", schema)["properties"]
         for stratum in pair.design.strata:
             assert environment.space.words.label(stratum) in messages[-1]["content"]
@@ -158,7 +158,7 @@ def test_a_question_names_each_stratum_and_the_schema_each_change(name, form):
 def test_answers_that_mean_no_delta_are_counted_and_change_nothing():
     environment, pairs = questions(ADDITION)
     for text in ("", "{", '{"9":{"share":"more"}}', '{"1":{"share":"much"}}', '{"1":{"speed":"more"}}'):
-        answer = ask_in_form(FORMS["words"], Scripted(text), pairs[0].evidence[0], pairs[0].design, environment.space)
+        answer = ask_in_form(FORMS["words"], Scripted(text), pairs[0].evidence[0], environment.space)
         assert answer.delta is None
         assert answer.error.startswith("answer: ")
     found = score_reader(pairs, [(Answer(None, "no"), Answer(None, "no"))] * len(pairs), environment)
@@ -181,7 +181,7 @@ def test_a_stratum_of_which_nothing_is_known_is_named_all_the_same(form):
             asked.append(messages[-1]["content"])
             return super().weigh(messages, begun, choices)
 
-    ask_in_form(FORMS[form], Recorder("{}"), evidence, pairs[0].design, environment.space)
+    ask_in_form(FORMS[form], Recorder("{}"), evidence, environment.space)
     assert f"{first}: nothing is known" in asked[0]
 
 
@@ -189,7 +189,7 @@ def test_examples_come_before_the_question_with_both_answers():
     environment, pairs = questions(ADDITION)
     space = environment.space
     known = [
-        Solved(shown, pair.design, RULES[pair.kind].make_delta(shown, pair.design, space))
+        Solved(shown, RULES[pair.kind].make_delta(shown, pair.design, space))
         for pair in draw_pairs(environment, 16, seed=6)
         if pair.kind == "outcomes"
         for shown in pair.evidence
@@ -202,7 +202,7 @@ def test_examples_come_before_the_question_with_both_answers():
             return [0.0, 0.0]
 
     form = FORMS["words-alone-examples"]
-    ask_in_form(form, Recorder(), pairs[0].evidence[0], pairs[0].design, space, known)
+    ask_in_form(form, Recorder(), pairs[0].evidence[0], space, known)
     assert [asked[0].count(f'{{"change":"{word}"}}') for word in ("more", "less")] == [form.examples // 2] * 2
     assert len(asked) == len(pairs[0].design.strata) * len(space.columns)
 
