@@ -14,7 +14,7 @@ from lakewright.engineer.difficulty.model import DifficultySettings
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence.evidence import Evidence, exchange_strata
 from lakewright.engineer.lessons import draw_forecast, list_trait_cells
-from lakewright.engineer.reading.forms import list_signs
+from lakewright.engineer.reading.forms import Place, list_signs
 from lakewright.engineer.space import DesignSpace, normalize_design
 from lakewright.engineer.tally import Tally
 from lakewright.engineer.teachers.difficulty import ForecastTeacher
@@ -30,20 +30,12 @@ FITTED = DifficultySettings(by_size=1.0)  # strata differ by themselves, not onl
 ATTEMPTS = 1000
 
 
-class Deciding(NamedTuple):
-    """A change that the evidence decides. sign: of the rule's change under the true evidence, 1 or -1; the exchanged
-    evidence asks for the opposite."""
-
-    stratum: Stratum
-    column: str
-    sign: int
-
-
 class Pair(NamedTuple):
     """A question asked twice, with the same figures of other strata.
 
     kind: what is shown. design: the current one, alike in all strata. evidence: true and exchanged. other: the strata
-    that exchange their figures. truth: the forecast from which the figures come. deciding: what they decide.
+    that exchange their figures. truth: the forecast from which the figures come. deciding: the changes that they
+    decide, 1 or -1 by the rule under the true evidence; the exchanged evidence asks for the opposite.
     """
 
     kind: Kind
@@ -51,7 +43,7 @@ class Pair(NamedTuple):
     evidence: tuple[Evidence, Evidence]
     other: dict[Stratum, Stratum]
     truth: Forecast
-    deciding: list[Deciding]
+    deciding: dict[Place, int]
 
 
 def draw_pairs(environment: Environment, count: int, seed: int, strata: int = STRATA) -> list[Pair]:
@@ -78,7 +70,7 @@ def _draw_deciding_pair(kind: Kind, environment: Environment, strata: int, rng: 
     share = environment.space.share.name
     for _ in range(ATTEMPTS):
         pair = _draw_pair(kind, environment, strata, rng)
-        if any(change.column == share for change in pair.deciding):
+        if any(column == share for _, column in pair.deciding):
             return pair
     raise InputError(f"reading test: no {kind} were found that decide a {share}; change its step")
 
@@ -96,7 +88,7 @@ def _draw_pair(kind: Kind, environment: Environment, strata: int, rng: np.random
     true = _draw_evidence(kind, design, truth, space, rng)
     evidence = true, exchange_strata(true, other)
     signs, opposite = (list_signs(RULES[kind].make_delta(shown, design, space), design, space) for shown in evidence)
-    deciding = [Deciding(*place, sign) for place, sign in signs.items() if sign * opposite[place] < 0]
+    deciding = {place: sign for place, sign in signs.items() if sign * opposite[place] < 0}
     return Pair(kind, design, evidence, other, truth, deciding)
 
 

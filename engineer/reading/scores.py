@@ -89,9 +89,9 @@ def _count_changes(pair: Pair, deltas: Sequence[Delta | None], environment: Envi
     counts = np.zeros((len(places), 2), int)
     for turn, delta in zip((1, -1), deltas, strict=True):
         signs = list_signs(delta, pair.design, environment.space)
-        for change in pair.deciding:
-            agreement = turn * change.sign * signs[change.stratum, change.column]
-            counts[places[change.column]] += (agreement > 0, agreement < 0)
+        for (stratum, column), sign in pair.deciding.items():
+            agreement = turn * sign * signs[stratum, column]
+            counts[places[column]] += (agreement > 0, agreement < 0)
     return counts
 
 

@@ -130,9 +130,8 @@ def test_pairs_show_the_same_figures_of_other_strata_and_decide_the_opposite(nam
             list_signs(RULES[pair.kind].make_delta(one, pair.design, space), pair.design, space)
             for one in pair.evidence
         ]
-        for change in pair.deciding:
-            place = change.stratum, change.column
-            assert (signs[0][place], signs[1][place]) == (change.sign, -change.sign)
+        for place, sign in pair.deciding.items():
+            assert (signs[0][place], signs[1][place]) == (sign, -sign)
 
 
 def test_equal_seeds_draw_equal_pairs():
