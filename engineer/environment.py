@@ -171,7 +171,8 @@ class Environment(abc.ABC):
         where = f"{type(self).__name__}: cell {cell}: make"
         problem = run_call(where, lambda: self.make(self.space.name_cell(cell), rng))
         if not (isinstance(problem, Problem) and isinstance(problem.prompt, str) and isinstance(problem.answer, str)):
-            raise InputError(f"{where} gave {problem!r:.60}; return a Problem with texts")
+            said = f"{type(self).__name__}.make: gave {problem!r:.60} for cell {cell}"
+            raise InputError(f"{said}; return a Problem with texts")
         key = problem.key or hashlib.sha256(problem.prompt.encode(errors="backslashreplace")).hexdigest()[:16]
         return msgspec.structs.replace(problem, cell=Cell(*cell), version=version, key=key)
 
