@@ -263,7 +263,7 @@ class Engineer:
     def _choose_next(
         self, evidence: Evidence, forecast: Forecast, comparison: Comparison | None
     ) -> tuple[Next, list[Attempt], Trial | None]:
-        """What is next, with the attempts and the trial that led to it; the version of its design is not set."""
+        """The next design, whose version is not set, with the attempts and the trial that led to it."""
         design, standing = self.design, self._state.standing
         if comparison and comparison.p_value < self.settings.rollback.level and standing and standing != design:
             reason = f"validation fell: {comparison.lost} lost, {comparison.gained} gained, p {comparison.p_value:.2g}"

@@ -204,7 +204,7 @@ def count_features(space: DesignSpace, by_stratum: float = 0.0) -> int:
 
 
 def _scale_axes(cells: Sequence[Cell], space: DesignSpace) -> tuple[list[np.ndarray], list[np.ndarray]]:
-    """The axes of scale and knobs, and the squares of those that are no traits, float [N] each."""
+    """The axes of scale and knobs, and the squares of scale and levels, float [N] each."""
     axes = [np.array([space.scale(cell.stratum) for cell in cells], float)] if space.ranked else []
     squares = [axis**2 for axis in axes]
     for place, knob in enumerate(space.knobs):
