@@ -110,6 +110,7 @@ TESTED = {  # tables of docs/results.md: the row, its study, and two of its arms
         ("larger, no gaps", "random-start", "difficulty", "fixed"),
         ("sums of numbers, regret", "arithmetic", "difficulty", "fixed"),
         ("sums of numbers, learnability, before the first stage", "arithmetic-second", "learnability-first", "fixed"),
+        ("the same from another warm-up", "arithmetic-static", "learnability-first", "fixed"),
         ("six tasks of reasoning-gym", "reasoning-gym", "difficulty-first", "fixed"),
     ],
     "against-static": [
@@ -121,6 +122,7 @@ TESTED = {  # tables of docs/results.md: the row, its study, and two of its arms
         ("larger, both, trained briefly", "frontier-thrifty", "self-trained-thrifty", "best-static"),
         ("larger, asked early, trained briefly", "frontier-early", "self-trained-early", "best-static"),
         ("larger, before the first stage", "frontier-first", "self-trained-first", "best-static"),
+        ("sums of numbers, before the first stage", "arithmetic-static", "learnability-first", "best-static"),
     ],
     "evidence": [
         ("small boards", "arena", "self", "self-shuffled"),
