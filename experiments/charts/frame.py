@@ -29,7 +29,7 @@ SHAPES = {
 WIDTH, HEIGHT = 460, 260  # of the whole picture without its legend, in its own units
 LEFT, RIGHT, TOP, BOTTOM = 46, 14, 44, 40  # margins around what is plotted
 LEGEND_LINE = 18
-LETTER = 6.8  # the mean width of a letter of the legend
+LETTER, BOLD = 6.8, 8.4  # the mean width of a letter of the legend, and of a title
 FONT = "font-family=\"system-ui, 'Segoe UI', 'DejaVu Sans', sans-serif\""
 MOST_NAMES = 12  # along an axis
 
@@ -104,10 +104,11 @@ def wrap_picture(title: str, parts: str, height: int = HEIGHT, width: int = WIDT
     """A whole SVG; its ink is that of the page around it.
 
     Args:
-        title: above the picture.
+        title: above the picture, which is at least as wide.
         parts: SVG of what is in it.
         height, width: of its coordinates.
     """
+    width = max(width, round(LEFT - 36 + BOLD * len(title)))
     opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" class="chart"'
     named = draw_text(LEFT - 36, 15, title, "start", 'font-weight="650" font-size="14"')
     return (

@@ -47,7 +47,7 @@ def heat_map(
             share = None if value is None else min(max(shade(value) / top, 0.0), 1.0)
             words = f"{name}, {columns[n]}: {number or 'nothing'}"
             parts.append(_draw_field(left + wide * n, y, wide, share, number, words))
-    width = left + wide * len(columns) + 8
+    width = left + max(wide * len(columns), LETTER * len(said)) + 8
     return wrap_picture(title, "".join(parts), TOP + 24 + LINE * len(rows), max(width, least))
 
 

@@ -85,8 +85,8 @@ def draw_results(results: Sequence[Result]) -> str:
         Row(
             f"{_shorten(result.model)[:16]} {result.form}".strip(),
             [
-                Mark(100 * share.mean, shape, colour, (100 * share.low, 100 * share.high), name)
-                for (name, (_, shape, colour, *_)), share in zip(
+                mark._replace(x=100 * share.mean, interval=(100 * share.low, 100 * share.high), words=name)
+                for (name, mark), share in zip(
                     LEGEND.items(), (result.score.follows, result.score.calibrated), strict=True
                 )
                 if share is not None

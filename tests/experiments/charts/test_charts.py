@@ -100,6 +100,21 @@ def test_the_labels_of_a_heat_map_do_not_overlap_and_stay_in_the_picture():
     assert middles[-1] + widths[-1] / 2 <= float(chart.get("viewBox").split()[2])
 
 
+@pytest.mark.parametrize("draw", [heat_map, row_chart, line_chart, stacked_bars])
+def test_a_long_title_stays_in_the_picture(draw):
+    title = "a title that is much longer than what is drawn, such as that of a study with many words"
+    given = {heat_map: (["a"], ["b"], [[1]]), row_chart: (ROWS,), line_chart: ([],), stacked_bars: (["a"], {"b": [1]})}
+    chart = parsed(draw(title, *given[draw]))
+    assert float(chart.get("viewBox").split()[2]) > 8 * len(title)
+
+
+def test_what_the_numbers_of_a_heat_map_are_stays_in_the_picture():
+    said = "the chance that a board with a forced wait has the larger value; dark is far from one half"
+    chart = parsed(heat_map("title", ["a"], ["b"], [[1]], said))
+    [text] = [found for found in chart.iter(f"{SVG}text") if found.text == said]
+    assert float(text.get("x")) + LETTER * len(said) <= float(chart.get("viewBox").split()[2])
+
+
 def test_ratios_are_labelled_with_as_few_digits_as_tell_them_apart():
     assert ratio_labels([0.1, 0.358498, 0.4]) == ["0.1", "0.36", "0.4"]
     assert ratio_labels([0.358498, 0.36, 0.4]) == ["0.358", "0.36", "0.4"]
