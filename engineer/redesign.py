@@ -5,8 +5,8 @@
     engineer.observe(environment.groups(problems, answers))
     decision = engineer.redesign(environment.tallies(held_out, greedy))
 
-`Engineer` keeps all its state in memory. The closed loop of experiments takes the same steps one at a time, with a file
-after each, by the functions below.
+`Engineer` keeps all its state in memory. `redesign` is made of steps that are methods, too: `fit_forecast`, `propose`,
+`try_proposal`. The closed loop of experiments takes them one at a time, with a file after each.
 """
 
 import math
@@ -20,15 +20,15 @@ from lakewright.core_jax.errors import InputError, one_line
 from lakewright.core_jax.support import convert
 from lakewright.engineer.cells import Stratum, list_parts
 from lakewright.engineer.delta import describe_delta, list_changes
-from lakewright.engineer.design import Design
+from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell, make_forecast
 from lakewright.engineer.difficulty.model import DifficultySettings, Observation, observe_groups
 from lakewright.engineer.environment import Environment, Group, Problem, check_environment_type, tally_by_stratum
 from lakewright.engineer.evidence.evidence import Evidence, Round
 from lakewright.engineer.evidence.modules import EvidenceSettings
-from lakewright.engineer.guard import GuardSettings, widen_reach
+from lakewright.engineer.guard import GuardSettings, GuardVerdict, project_delta, widen_reach
 from lakewright.engineer.proposal import Teacher, check_space
-from lakewright.engineer.random_generators import fold_key, make_key
+from lakewright.engineer.random_generators import Key, fold_key, make_key
 from lakewright.engineer.rollback import Comparison, RollbackSettings, compare_answers
 from lakewright.engineer.space import DesignSpace, check_design
 from lakewright.engineer.state import STATE, Seen, State, check_cell_of, read_state
@@ -38,7 +38,6 @@ from lakewright.engineer.steps import (
     count_held_out,
     decide_next,
     group_by_cell,
-    list_rivals,
     negotiate,
     try_rivals,
 )
@@ -217,9 +216,7 @@ class Engineer:
         self._check_tables(found, statistics or {})
         now = observe_groups(groups)
         older = [msgspec.structs.replace(one, age=one.age + 1) for one in state.observations]
-        forecast = make_forecast(
-            design, [*now, *older], self._held_out_cells(), self.settings.difficulty, self.space, state.forecast
-        )
+        forecast = self.fit_forecast([*now, *older], before=state.forecast)
         valid, before = getattr(outcomes, "valid", ""), state.standing_valid
         comparable = self.settings.rollback.enabled and valid and len(before) == len(valid)
         answers = ([one == "1" for one in text] for text in (before, valid))
@@ -253,6 +250,43 @@ class Engineer:
         self._advance_round(decision, [*now, *older], valid)
         return decision
 
+    def fit_forecast(
+        self, observations: Sequence[Observation], tested: Sequence[Observation] = (), before: Forecast | None = None
+    ) -> Forecast:
+        """The forecast for the held-out problems, of the present design. Arguments as of `make_forecast`."""
+        held_out, how = self._held_out_cells(), self.settings.difficulty
+        return make_forecast(self.design, observations, held_out, how, self.space, before, tested)
+
+    def propose(self, evidence: Evidence, forecast: Forecast | None, key: Key) -> list[Attempt]:
+        """The teacher's proposals with the verdicts of `judge_delta`, by `negotiate`; the last one counts.
+
+        key: consumed.
+        """
+        guard = self._limit_changes(forecast)
+        return negotiate(self.teacher, evidence, self.design, self.environment, key, guard, self.settings.proposals)
+
+    def judge_delta(self, delta: Delta, forecast: Forecast | None) -> GuardVerdict:
+        """The guard's verdict on a change of the present design; it allows the more, the more certain the forecast."""
+        return project_delta(self.design, delta, self.environment, self._limit_changes(forecast))
+
+    def try_proposal(
+        self, verdict: GuardVerdict, others: Iterable[Delta], forecast: Forecast | None, work: TrialWork
+    ) -> Trial | None:
+        """The trial of a proposal against the present design; None where nothing would change.
+
+        Args:
+            verdict: on the proposal.
+            others: further changes, which are tried beside it.
+            forecast: what is known of the cells.
+            work: rolls the policy out.
+        """
+        designs = [verdict.design, *(self.judge_delta(delta, forecast).design for delta in others)]
+        rivals = [one for place, one in enumerate(designs) if one != self.design and one not in designs[:place]]
+        return try_rivals(work, rivals, self.design, forecast, verdict.design) if rivals else None
+
+    def _limit_changes(self, forecast: Forecast | None) -> GuardSettings:
+        return widen_reach(self.settings.guard, self.space, forecast.certainty) if forecast else self.settings.guard
+
     def _check_tables(self, tallies: object, statistics: object) -> None:
         for name, table, kind in (("tallies", tallies, Tally), ("statistics", statistics, Drawn)):
             if not isinstance(table, Mapping) or not all(isinstance(part, kind) for part in table.values()):
@@ -268,15 +302,12 @@ class Engineer:
         if comparison and comparison.p_value < self.settings.rollback.level and standing and standing != design:
             reason = f"validation fell: {comparison.lost} lost, {comparison.gained} gained, p {comparison.p_value:.2g}"
             return Next(standing, "rollback", [reason]), [], None
-        guard = widen_reach(self.settings.guard, self.space, forecast.certainty)
-        key = fold_key(make_key(self.seed), self._state.round)
-        attempts = negotiate(self.teacher, evidence, design, self.environment, key, guard, self.settings.proposals)
+        attempts = self.propose(evidence, forecast, fold_key(make_key(self.seed), self._state.round))
         last, trial = attempts[-1], None
         if self.roll_out and self.settings.trial.enabled:
-            rivals = list_rivals(last.verdict, last.proposal.candidates, design, self.environment, guard)
             objective, seed = forecast.model.objective, self.seed + self._state.round
             work = TrialWork(self.environment, self.roll_out, self.settings.trial, objective, seed)
-            trial = try_rivals(work, rivals, design, forecast, last.verdict.design)
+            trial = self.try_proposal(last.verdict, last.proposal.candidates, forecast, work)
         return decide_next(last.verdict, design, trial), attempts, trial
 
     def _describe_round(self, following: Next, attempts: Sequence[Attempt]) -> str:

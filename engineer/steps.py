@@ -128,24 +128,6 @@ def decide_next(verdict: GuardVerdict, design: Design, trial: Trial | None = Non
     return Next(verdict.design, "current" if verdict.design == design else "proposal", reasons)
 
 
-def list_rivals(
-    verdict: GuardVerdict, others: Iterable[Delta], design: Design, bounds: Bounds, guard: GuardSettings
-) -> list[Design]:
-    """The different designs that a proposal and its candidates lead to, the proposal first.
-
-    Args:
-        verdict: on the proposal.
-        others: the candidates.
-        design: what they change, which is not among them.
-        bounds, guard: as of `project_delta`.
-    """
-    rivals: list[Design] = []
-    for found in (verdict.design, *(project_delta(design, delta, bounds, guard).design for delta in others)):
-        if found != design and found not in rivals:
-            rivals.append(found)
-    return rivals
-
-
 def _choose_rivals(
     rivals: Sequence[Design], current: Design, environment: Environment, known: Forecast | None, trial: TrialSettings
 ) -> tuple[list[Design], list[Worth]]:
@@ -161,8 +143,8 @@ def _choose_rivals(
 
 def try_rivals(
     work: TrialWork, rivals: Sequence[Design], current: Design, known: Forecast | None, made: Design
-) -> Trial | None:
-    """The trial of rivals against the current design; None where there are none.
+) -> Trial:
+    """The trial of rivals, of which there are some, against the current design.
 
     Args:
         work: what is rolled out.
@@ -170,8 +152,6 @@ def try_rivals(
         known: the forecast.
         made: the original proposal.
     """
-    if not rivals:
-        return None
     chosen, priors = _choose_rivals(rivals, current, work.environment, known, work.settings)
     return try_beside_current(work, current, chosen, priors, chosen.index(made) if made in chosen else None)
 

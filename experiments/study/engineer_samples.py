@@ -14,13 +14,14 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import derive_key, derive_seed, listed, write_json
 from lakewright.engineer.design import Delta, Design
-from lakewright.engineer.guard import GuardVerdict, project_delta
+from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers import Asked, ask_about, parse_answer
 from lakewright.engineer.trial import measure_leads
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import read_record
-from lakewright.experiments.loop.redesign.run_forecast import find_trust_region
+from lakewright.experiments.loop.redesign.run_forecast import read_forecast
+from lakewright.experiments.loop.redesign.stage_engineer import make_engineer
 from lakewright.experiments.loop.redesign.trial import start_trial
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, load_engineer
@@ -100,7 +101,7 @@ def sample_engineers(
     settings, environment, stage = trainee.settings, trainee.environment, folder.stage(number)
     space, key = environment.space, derive_key(settings.seed, f"stage {number} samples")
     asked = ask_about(stage.read_evidence(), stage.design(), space, settings.evidence, key)
-    guard = find_trust_region(settings, environment, stage)
+    engineer, known = make_engineer(settings, environment, stage), read_forecast(stage)
     found: list[EngineerAnswers] = []
     proposed: list[list[Design]] = []
     work = Sampling(CLAIM.format, str(folder.folder), settings, number, list(places), answers)
@@ -108,10 +109,7 @@ def sample_engineers(
         for place, masked in itertools.product(places, (False, True)):
             saved = out / f"answers-{len(found)}.json" if out is not None else None
             said = _sample_answers(settings, place, asked, masked, answers, on_progress, saved)
-            verdicts = [
-                _judge_text(text, space, lambda delta: project_delta(stage.design(), delta, environment, guard))
-                for text in said
-            ]
+            verdicts = [_judge_text(text, space, lambda delta: engineer.judge_delta(delta, known)) for text in said]
             found.append(_count_answers(place, masked, said, verdicts, stage.design()))
             proposed.append([verdict.design for verdict in verdicts if _is_change(verdict, stage.design())])
     if not trial:

@@ -14,13 +14,14 @@ from lakewright.engineer.delta import list_changes, summarize_delta
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Evidence, evidence_text
 from lakewright.engineer.proposal import Stateful
-from lakewright.engineer.steps import Attempt, Next, negotiate
+from lakewright.engineer.steps import Attempt, Next
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.environments.lake_form import to_lake
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, read_record
 from lakewright.experiments.loop.redesign.decision import load_teacher
-from lakewright.experiments.loop.redesign.run_forecast import find_trust_region
+from lakewright.experiments.loop.redesign.run_forecast import read_forecast
+from lakewright.experiments.loop.redesign.stage_engineer import make_engineer
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.view.catalogue.run_space import RunSpace, describe_next
@@ -195,8 +196,9 @@ def _replay_stages(
         if only is not None and number != only and isinstance(teacher, Stateful) and not teacher.list_state():
             continue
         key = derive_key(settings.seed, f"stage {number} teacher")
-        guard = find_trust_region(settings, environment, stage)
-        attempts = negotiate(teacher, stage.read_evidence(), stage.design(), environment, key, guard)
+        attempts = make_engineer(settings, environment, stage, teacher).propose(
+            stage.read_evidence(), read_forecast(stage), key
+        )
         state = teacher.state_dict()
         yield Replayed(str(folder.folder), number, settings.teacher, attempts)
 

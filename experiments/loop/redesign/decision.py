@@ -7,10 +7,9 @@ import msgspec
 
 from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.design import Delta, Design
-from lakewright.engineer.guard import project_delta
 from lakewright.engineer.proposal import Teacher
 from lakewright.engineer.rollback import compare_answers
-from lakewright.engineer.steps import Next, negotiate
+from lakewright.engineer.steps import Next
 from lakewright.engineer.teachers import make_teacher
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage, choose_next
 from lakewright.experiments.loop.records.stage_records import (
@@ -21,7 +20,8 @@ from lakewright.experiments.loop.records.stage_records import (
     find_record,
     read_record,
 )
-from lakewright.experiments.loop.redesign.run_forecast import find_trust_region
+from lakewright.experiments.loop.redesign.run_forecast import read_forecast
+from lakewright.experiments.loop.redesign.stage_engineer import make_engineer
 from lakewright.experiments.loop.redesign.teacher_models import make_tools
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee
@@ -32,9 +32,8 @@ def make_decision(trainee: Trainee, folder: RunFolder, number: int) -> Decision:
     settings, environment, stage = trainee.settings, trainee.environment, folder.stage(number)
     teacher = load_teacher(settings, folder, stage, _read_state_before(folder, number), recorded=True)
     key = jax.random.key(derive_seed(settings.seed, f"stage {number} teacher"))
-    guard = find_trust_region(settings, environment, stage)
-    count = settings.engineer.proposals
-    *refused, last = negotiate(teacher, stage.read_evidence(), stage.design(), environment, key, guard, count)
+    engineer = make_engineer(settings, environment, stage, teacher)
+    *refused, last = engineer.propose(stage.read_evidence(), read_forecast(stage), key)
     return Decision(settings.teacher, last.proposal, last.verdict, teacher.state_dict(), refused)
 
 
@@ -55,13 +54,12 @@ def decide_next_stage(trainee: Trainee, folder: RunFolder, number: int) -> Next:
 
 def _ask_again(trainee: Trainee, stage: Stage) -> Next:
     """The first answer of the engineer after its training that can be used; without one, what it answered before."""
-    environment, current = trainee.environment, stage.design()
-    guard = find_trust_region(trainee.settings, environment, stage)
-    answers = read_record(stage.engineer, EngineerTraining).groups[-1].read_deltas(environment.space)
-    verdicts = (project_delta(current, delta, environment, guard) for delta in answers if isinstance(delta, Delta))
+    engineer, known = make_engineer(trainee.settings, trainee.environment, stage), read_forecast(stage)
+    answers = read_record(stage.engineer, EngineerTraining).groups[-1].read_deltas(engineer.space)
+    verdicts = (engineer.judge_delta(delta, known) for delta in answers if isinstance(delta, Delta))
     if verdict := next((verdict for verdict in verdicts if verdict.status != "refused"), None):
         reasons = [f"asked again after its training: {verdict.summary()}"]
-        return Next(verdict.design, "current" if verdict.design == current else "proposal", reasons)
+        return Next(verdict.design, "current" if verdict.design == engineer.design else "proposal", reasons)
     before = choose_next(stage)
     return msgspec.structs.replace(before, reasons=["after its training no answer can be used", *before.reasons])
 

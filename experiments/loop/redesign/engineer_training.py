@@ -8,7 +8,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import estimate_diminishing_worth, estimate_worth
-from lakewright.engineer.guard import GuardVerdict, project_delta
+from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.trial import Earned, Score, measure_return, reward_proposals
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import (
@@ -21,7 +21,8 @@ from lakewright.experiments.loop.records.stage_records import (
     write_record,
 )
 from lakewright.experiments.loop.redesign.engineer_formats import EngineerFormat, make_format
-from lakewright.experiments.loop.redesign.run_forecast import find_trust_region, read_forecast
+from lakewright.experiments.loop.redesign.run_forecast import read_forecast
+from lakewright.experiments.loop.redesign.stage_engineer import make_engineer
 from lakewright.experiments.loop.training.trainee import Trainee, load_policy
 from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.models import save_checkpoint
@@ -109,8 +110,7 @@ def _average_figures(answers: list[list[str]], earned: list[Earned]) -> dict[str
 def _judge_answer(trainee: Trainee, stage: Stage, delta: Delta | InputError) -> GuardVerdict:
     if isinstance(delta, InputError):
         return GuardVerdict("refused", [str(delta)], stage.design())
-    guard = find_trust_region(trainee.settings, trainee.environment, stage)
-    return project_delta(stage.design(), delta, trainee.environment, guard)
+    return make_engineer(trainee.settings, trainee.environment, stage).judge_delta(delta, read_forecast(stage))
 
 
 def _measure_gains(

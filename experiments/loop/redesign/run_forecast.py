@@ -2,16 +2,13 @@
 
 from collections.abc import Callable
 
-import msgspec
-
-from lakewright.engineer.difficulty import Forecast, Observation, make_forecast, observe_groups, observe_held_out
+from lakewright.engineer.difficulty import Forecast, Observation, observe_groups, observe_held_out
 from lakewright.engineer.environment import Environment
-from lakewright.engineer.guard import GuardSettings, widen_reach
-from lakewright.engineer.steps import count_held_out
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Validation, find_record, read_record
 from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_rollouts
+from lakewright.experiments.loop.redesign.stage_engineer import make_engineer
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 
 
@@ -23,21 +20,22 @@ def fit_forecast(settings: RunSettings, environment: Environment, folder: RunFol
     Args:
         settings, environment, folder: of the run.
     """
-    design = folder.stage(number).design()
-    held_out = [problem.cell for problem in read_held_out(folder)]
+    held_out = read_held_out(folder)
 
     def observe(begin: int, end: int, list_groups: Callable[[Stage, int], list[Observation]]) -> list[Observation]:
         return [seen for past in range(begin, end) for seen in list_groups(folder.stage(past), number - past)]
 
     def observe_tests(stage: Stage, age: int) -> list[Observation]:
-        return observe_held_out(zip(held_out, read_record(stage.validation, Validation).answered, strict=True), age)
+        answered = read_record(stage.validation, Validation).answered
+        return observe_held_out(zip((problem.cell for problem in held_out), answered, strict=True), age)
 
     found = observe(0, number + 1, _observe_training) + observe(-1, number, _observe_trial)
     first = number < 0  # no other answers exist yet
     tested = observe(-1, number + 1, observe_tests) if settings.difficulty.held_out or first else []
     before = None if first else read_forecast(folder.stage(number - 1))
-    how = msgspec.structs.replace(settings.difficulty, objective=settings.objective)
-    return make_forecast(design, found, count_held_out(held_out, design), how, environment.space, before, tested)
+    return make_engineer(settings, environment, folder.stage(number), held_out=held_out).fit_forecast(
+        found, tested, before
+    )
 
 
 def _observe_training(stage: Stage, age: int) -> list[Observation]:
@@ -56,9 +54,3 @@ def _observe_trial(stage: Stage, age: int) -> list[Observation]:
 def read_forecast(stage: Stage) -> Forecast | None:
     """The forecast after a stage; None in folders of older versions."""
     return find_record(stage.difficulty, Forecast)
-
-
-def find_trust_region(settings: RunSettings, environment: Environment, stage: Stage) -> GuardSettings:
-    """The guard's settings after a stage, as wide as the difficulty model is certain."""
-    known = read_forecast(stage)
-    return widen_reach(settings.limits, environment.space, known.certainty) if known else settings.limits

@@ -6,11 +6,11 @@ from lakewright.core_jax.results import Group
 from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.design import Delta
 from lakewright.engineer.environment import Problem
-from lakewright.engineer.steps import list_rivals, try_rivals
 from lakewright.engineer.trial import Trial, TrialWork
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, read_record
-from lakewright.experiments.loop.redesign.run_forecast import find_trust_region, read_forecast
+from lakewright.experiments.loop.redesign.run_forecast import read_forecast
+from lakewright.experiments.loop.redesign.stage_engineer import make_engineer
 from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.experiments.runtime.progress_bars import progress
 
@@ -30,13 +30,12 @@ def start_trial(trainee: Trainee, policy: Stage, purpose: str) -> TrialWork:
 
 def try_proposals(trainee: Trainee, folder: RunFolder, number: int) -> Trial | None:
     """The trial of what was proposed after a stage against its design; None where nothing differs from it."""
-    stage, environment = folder.stage(number), trainee.environment
-    decision, current = read_record(stage.proposal, Decision), stage.design()
-    guard = find_trust_region(trainee.settings, environment, stage)
+    stage = folder.stage(number)
+    decision = read_record(stage.proposal, Decision)
     others = _list_candidates(trainee, stage, decision)
-    rivals = list_rivals(decision.verdict, others, current, environment, guard)
     work = start_trial(trainee, folder.find_standing(number), f"stage {number} trial")
-    return try_rivals(work, rivals, current, read_forecast(stage), decision.verdict.design)
+    engineer = make_engineer(trainee.settings, trainee.environment, stage)
+    return engineer.try_proposal(decision.verdict, others, read_forecast(stage), work)
 
 
 def _list_candidates(trainee: Trainee, stage: Stage, decision: Decision) -> list[Delta]:
