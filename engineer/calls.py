@@ -5,16 +5,17 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, NoReturn, TypeVar
 
-from lakewright.core_jax.errors import InputError, one_line
+from lakewright.core_jax.errors import InputError
 
 T = TypeVar("T")
 
 LIMIT = 60.0  # seconds of a call
+AGAIN = 0.01  # seconds between alarms after the limit, as code may catch some of them
+SAID = 300  # characters of an error that are shown
 
 _running: set[int] = set()  # threads in a call
 _forked: set[int] = set()  # those of them that tried to fork
@@ -22,6 +23,9 @@ _forked: set[int] = set()  # those of them that tried to fork
 
 class _TooLongError(BaseException):
     """Raised in a call that takes too long; no Exception, so that the code does not catch it."""
+
+
+PASSED = (InputError, KeyboardInterrupt, _TooLongError)  # errors that have a line, or are of an outer call
 
 
 def run_call(where: str, call: Callable[[], T], *, limit: float = LIMIT, remedy: str = "correct it") -> T:
@@ -41,15 +45,12 @@ def run_call(where: str, call: Callable[[], T], *, limit: float = LIMIT, remedy:
     outer = thread not in _running
     _running.add(thread)
     try:
-        with _limit_time(where, limit):
-            found = call()
-    except InputError:
+        found = _call_in_time(where, call, limit)
+    except PASSED:
         raise
-    except SystemExit as error:
-        raise InputError(f"{where} ended the program ({error.code!r:.60}); return instead") from error
-    except Exception as error:
+    except BaseException as error:
         if thread not in _forked:
-            raise InputError(one_line(f"{where} raised {type(error).__name__}: {error}; {remedy}")) from error
+            raise describe_error(where, error, remedy) from error
     finally:
         forked = thread in _forked
         _forked.discard(thread)
@@ -60,18 +61,49 @@ def run_call(where: str, call: Callable[[], T], *, limit: float = LIMIT, remedy:
     return found
 
 
-@contextmanager
-def _limit_time(where: str, limit: float) -> Iterator[None]:
-    """Ends the code after `limit` seconds, where a process has alarms and none is set."""
-    main = threading.current_thread() is threading.main_thread()
+def run_short_call(where: Callable[[], str], call: Callable[..., T], *arguments: Any) -> T:
+    """The result of a call of arguments, without a limit and a guard, for what is called often.
+
+    where: gives the member of the environment, and on what. Raises InputError in one line where the code raises or ends
+    the program.
+    """
+    try:
+        return call(*arguments)
+    except PASSED:
+        raise
+    except BaseException as error:
+        raise describe_error(where(), error) from error
+
+
+def show(value: object, most: int = 60) -> str:
+    """A value of the code of an environment for a message, at most so many letters."""
+    try:
+        return f"{value!r:.{most}}"
+    except Exception:
+        return f"a {type(value).__name__} that cannot be shown"
+
+
+def describe_error(where: str, error: BaseException, remedy: str = "correct it") -> InputError:
+    """The line of what the code of an environment raised."""
+    if isinstance(error, SystemExit):
+        return InputError(f"{where} ended the program ({show(error.code)}); return instead")
+    try:
+        said = f"{error!s:.{SAID}}"
+    except Exception:
+        said = "an error whose text cannot be read"
+    return InputError(f"{where} raised {type(error).__name__}: {said}; {remedy}")
+
+
+def _call_in_time(where: str, call: Callable[[], T], limit: float) -> T:
+    """The result of a call, which ends after `limit` seconds, where a process has alarms and none is set."""
+    main = threading.get_ident() == threading.main_thread().ident
     if not main or not hasattr(signal, "setitimer") or signal.getitimer(signal.ITIMER_REAL)[0]:
-        yield
-        return
+        return call()
     before = signal.signal(signal.SIGALRM, _end_call)
     try:
-        signal.setitimer(signal.ITIMER_REAL, limit)
+        signal.setitimer(signal.ITIMER_REAL, limit, AGAIN)
         try:
-            yield
+            return call()
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
     except _TooLongError as error:

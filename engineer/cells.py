@@ -21,7 +21,8 @@ DECIMALS = 6  # values of a design are on this grid, on which sums and differenc
 
 POINTS = 6  # of a level, of which the difficulty model gives a forecast
 
-RESERVED = ("reason", "stratum", "given")
+RESERVED = ("reason", "stratum", "given", "self")
+ARGUMENTS = ("self", "rows")  # beside givens in calls
 
 
 def _check_fields(value: msgspec.Struct, where: str) -> None:
@@ -143,9 +144,12 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     half: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_fields(self, f"given {self.name!r:.60}")
+        where = f"given {self.name!r:.60}"
+        _check_fields(self, where)
+        if not self.name.isidentifier() or self.name in ARGUMENTS:
+            raise InputError(f"{where}: its name is an argument; choose an identifier, none of {ARGUMENTS}")
         if not self.half:
-            raise InputError(f"given {self.name}: half is 0, by which values are divided; choose another number")
+            raise InputError(f"{where}: half is 0, by which values are divided; choose another number")
 
 
 class Cell(NamedTuple):
@@ -182,7 +186,10 @@ class NamedCell(Cell):
             return tuple.__getitem__(self, name)
         if name not in self.names:
             raise KeyError(f"{name!r} is not a knob; choose from {', '.join(self.names)}")
-        return (*self.values, *self.given)[self.names.index(name)]
+        found, place = (*self.values, *self.given), self.names.index(name)
+        if place >= len(found):
+            raise KeyError(f"{name!r} is a given, which this cell lacks; add it by DesignSpace.complete_cell")
+        return found[place]
 
 
 def sort_cells(cells: Iterable[Cell]) -> list[Cell]:

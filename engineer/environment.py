@@ -13,11 +13,15 @@ import numpy as np
 from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import assign_shares
-from lakewright.engineer.calls import run_call
+from lakewright.engineer.calls import run_call, show
 from lakewright.engineer.cells import Cell, Stratum, list_parts
 from lakewright.engineer.design import Design
 from lakewright.engineer.space import DesignSpace, check_design
+from lakewright.engineer.start import choose_start
 from lakewright.engineer.tally import Case, Drawn, Tally, pool_tallies, subtract_tally
+
+MOST_REWARD = 1e100  # in size; squares of larger ones are infinite
+_JSON = msgspec.json.Encoder()
 
 
 class Problem(msgspec.Struct, frozen=True):
@@ -39,9 +43,9 @@ class Problem(msgspec.Struct, frozen=True):
 class Verdict(msgspec.Struct, frozen=True):
     """The judgement of an answer.
 
-    valid: whether it solves the problem. reward: a finite number. failure: why it is not valid, one of the space's
-    failures; empty where it is. grades: those of the space that a valid answer has. place: how far it got, -1 if that
-    has no meaning.
+    valid: whether it solves the problem. reward: a number, at most MOST_REWARD in size. failure: why it is not valid,
+    one of the space's failures; empty where it is. grades: those of the space that a valid answer has. place: how far
+    it got, -1 if that has no meaning.
     """
 
     valid: bool
@@ -89,11 +93,17 @@ class Environment(abc.ABC):
         """The verdict on any text as the answer to a problem; the same for the same text."""
 
     def start(self) -> Design:
-        """The design to begin with: equal shares and middle values. Override it where these cannot be drawn."""
-        return self.space.uniform()
+        """The design to begin with: equal shares and middle values, or the nearest of some that can be drawn.
+
+        A stratum of which none can be drawn is left out. Raises InputError where that is so of all: override it.
+        """
+        return choose_start(self)
 
     def drawable(self, cell: Cell) -> bool:
-        """Return True if problems of a cell can be made. Override it where values of knobs exclude each other."""
+        """Return True if problems of a cell can be made. Override it where values of knobs exclude each other.
+
+        cell: as of `make`, with its givens. It is asked often, so it should be fast.
+        """
         return True
 
     def cells(self, design: Design) -> dict[Cell, float]:
@@ -165,15 +175,14 @@ class Environment(abc.ABC):
             seed, index: which problem.
             version: of the design, for the problem.
 
-        Raises InputError where `make` fails.
+        Raises InputError where `make` fails, or gives no problem that a file can hold.
         """
         rng = random.Random(f"{seed} {index} {cell}")
         where = f"{type(self).__name__}: cell {cell}: make"
         problem = run_call(where, lambda: self.make(self.space.name_cell(cell), rng))
-        if not (isinstance(problem, Problem) and isinstance(problem.prompt, str) and isinstance(problem.answer, str)):
-            said = f"{type(self).__name__}.make: gave {problem!r:.60} for cell {cell}"
-            raise InputError(f"{said}; return a Problem with texts")
-        key = problem.key or hashlib.sha256(problem.prompt.encode(errors="backslashreplace")).hexdigest()[:16]
+        if fault := find_fault(problem):
+            raise InputError(f"{type(self).__name__}.make: gave {show(problem)} for cell {cell}; {fault}")
+        key = problem.key or hashlib.sha256(problem.prompt.encode()).hexdigest()[:16]
         return msgspec.structs.replace(problem, cell=Cell(*cell), version=version, key=key)
 
     def check_verdict(self, problem: Problem, answer: str) -> Verdict:
@@ -182,35 +191,32 @@ class Environment(abc.ABC):
         if not isinstance(answer, str):
             raise InputError(f"{where}: an answer is a text, not {type(answer).__name__}; give one text for it")
         verdict = run_call(where, lambda: self.judge(problem, answer), remedy="give a verdict on any text")
-        if not isinstance(verdict, Verdict):
-            raise InputError(f"{where}: gave {verdict!r:.60}; return a Verdict")
-        reward = verdict.reward
-        if isinstance(reward, bool) or not isinstance(reward, int | float) or not np.isfinite(reward):
-            raise InputError(f"{where}: reward is {reward!r:.20}; give a finite number")
-        if not verdict.valid and verdict.failure not in self.space.failures:
-            listed = ", ".join(self.space.failures)
-            raise InputError(f"{where}: failure {verdict.failure!r:.60} is not declared; choose from {listed}")
+        if fault := _find_fault_of_verdict(verdict, self.space):
+            raise InputError(f"{where}: {fault}")
         return verdict
 
     def groups(self, problems: Sequence[Problem], answers: Sequence[Sequence[str]]) -> list[Group]:
         """A group for each problem from a list of answers to each."""
-        _check_lengths(problems, answers)
-        for problem, texts in zip(problems, answers, strict=True):
-            if isinstance(texts, str) or not len(texts):
+        listed = []
+        for problem, texts in _pair_answers(problems, answers):
+            found = () if isinstance(texts, str) or not isinstance(texts, Iterable) else tuple(texts)
+            if not found:
                 raise InputError(f"answers: {texts!r:.60} to {problem.prompt!r:.60}; give a list of at least one text")
+            listed.append((problem, found))
         return [
             Group.from_verdicts(problem, [self.check_verdict(problem, text) for text in texts])
-            for problem, texts in zip(problems, answers, strict=True)
+            for problem, texts in listed
         ]
 
     def verdicts(self, problems: Sequence[Problem], answers: Sequence[str]) -> list[Verdict]:
         """The verdict on one answer to each problem."""
-        _check_lengths(problems, answers)
-        return [self.check_verdict(problem, text) for problem, text in zip(problems, answers, strict=True)]
+        return [self.check_verdict(problem, text) for problem, text in _pair_answers(problems, answers)]
 
     def tallies(self, problems: Sequence[Problem], answers: Sequence[str]) -> "Outcomes":
         """Outcomes by stratum of one answer to each problem, such as greedy ones to held-out problems."""
-        return Outcomes.of(self.space, problems, self.verdicts(problems, answers))
+        pairs = _pair_answers(problems, answers)
+        found = [problem for problem, _ in pairs]
+        return Outcomes.of(self.space, found, self.verdicts(found, [text for _, text in pairs]))
 
     def cases(
         self, problems: Sequence[Problem], answers: Sequence[str], verdicts: Sequence[Verdict], most: int
@@ -225,7 +231,7 @@ class Environment(abc.ABC):
         chosen = [failed[int(at)] for at in np.linspace(0, len(failed) - 1, min(most, len(failed)))]
         found = []
         for problem, answer, verdict in ((problems[place], answers[place], verdicts[place]) for place in chosen):
-            text = self.describe(problem, answer, verdict)
+            text = self._describe(problem, answer, verdict)
             found.append(Case(problem.cell.stratum, text, verdict.failure, verdict.place))
         return found
 
@@ -236,11 +242,56 @@ class Environment(abc.ABC):
             found[problem.cell.stratum].append(problem)
         return {stratum: self._describe_drawn(found[stratum]) for stratum in self.space.sort_strata(found)}
 
+    def _describe(self, problem: Problem, answer: str, verdict: Verdict) -> str:
+        where = f"{type(self).__name__}.describe: on {answer!r:.60} to {problem.prompt!r:.60}"
+        text = run_call(where, lambda: self.describe(problem, answer, verdict))
+        if not isinstance(text, str):
+            raise InputError(f"{where}: gave {show(text)}; return a text")
+        return text
+
     def _describe_drawn(self, problems: Sequence[Problem]) -> Drawn:
         values = np.array([problem.cell.values for problem in problems], float).reshape(len(problems), -1)
         means = values.mean(axis=0).tolist()
         knobs = {knob.name: mean for knob, mean in zip(self.space.knobs, means, strict=True)}
         return Drawn(len(problems), knobs, self.measures(problems))
+
+
+def find_fault(problem: object) -> str:
+    """What is to be done so that this is a problem that a file can hold; empty where it is."""
+    if not isinstance(problem, Problem):
+        return "return a Problem with texts"
+    if not (isinstance(problem.prompt, str) and isinstance(problem.answer, str) and isinstance(problem.key, str)):
+        return "return a Problem with texts as prompt, answer and key"
+    try:
+        _JSON.encode(problem)
+    except UnicodeEncodeError:
+        return "return a Problem with texts of valid Unicode, without halves of surrogate pairs"
+    except Exception as error:
+        return f"it does not fit into JSON ({error!s:.120}); let its data be JSON values"
+    return ""
+
+
+def _find_fault_of_verdict(verdict: object, space: DesignSpace) -> str:
+    """What is wrong with a verdict, and what is right; empty where it is."""
+    if not isinstance(verdict, Verdict):
+        return f"gave {show(verdict)}; return a Verdict"
+    valid, reward, failure, grades, place = msgspec.structs.astuple(verdict)
+    if valid is not True and valid is not False:
+        return f"valid is {show(valid)}; give True or False, of a value of NumPy bool(...)"
+    number = type(reward) is float or (isinstance(reward, int | float) and not isinstance(reward, bool))
+    if not (number and -MOST_REWARD <= reward <= MOST_REWARD):
+        return f"reward is {show(reward, 20)}; give a finite number, an int or a float of at most {MOST_REWARD:g}"
+    if valid and failure != "":
+        return f"failure is {show(failure)} though the answer is valid; leave it empty"
+    if not valid and not (isinstance(failure, str) and failure in space.failures):
+        return f"failure {show(failure)} is not declared; choose from {', '.join(space.failures)}"
+    if not isinstance(grades, tuple | list):
+        return f"grades are {show(grades)}; give a tuple of names"
+    if grades and (strange := [grade for grade in grades if grade not in space.grades]):
+        return f"grade {show(strange[0])} is not declared; choose from {', '.join(space.grades) or 'none'}"
+    if not isinstance(place, int) or isinstance(place, bool) or place < -1:
+        return f"place is {show(place)}; give a whole number, at least -1"
+    return ""
 
 
 def check_environment_type(environment: object, where: str) -> None:
@@ -295,7 +346,9 @@ def _count_verdict(verdict: Verdict, space: DesignSpace) -> Tally:
     return Tally(1, int(verdict.valid), failures, grades)
 
 
-def _check_lengths(problems: Sequence[Any], answers: Sequence[Any]) -> None:
+def _pair_answers(problems: Iterable[Problem], answers: Iterable[Any]) -> list[tuple[Problem, Any]]:
+    """Problems and what answers them. Raises InputError where these are not as many."""
     problems, answers = list_parts("problems", problems, Problem), list_parts("answers", answers)
     if len(problems) != len(answers):
         raise InputError(f"answers: {len(answers)} for {len(problems)} problems; give one entry for each problem")
+    return list(zip(problems, answers, strict=True))

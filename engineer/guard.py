@@ -9,9 +9,10 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
+from lakewright.engineer.calls import run_short_call, show
 from lakewright.engineer.cells import Cell, Knob, Stratum
 from lakewright.engineer.delta import edit_design
-from lakewright.engineer.design import Delta, Design, Row
+from lakewright.engineer.design import Delta, Design, Edit, Row
 from lakewright.engineer.space import DesignSpace, normalize_rows
 
 NOISE = 1e-3  # a value this near to what was proposed counts as accepted
@@ -111,7 +112,7 @@ def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardS
 
     A value within 0.001 of what was proposed counts as accepted. A delta without edits changes nothing. An
     unknown stratum or a number that is not finite is refused, and `design` stays. Raises InputError only where
-    `settings` do not suit `design` (floor x strata > 1) or its space (`check_limits`).
+    `settings` do not suit `design` (floor x strata > 1) or its space (`check_limits`), or where `drawable` fails.
     """
     space = bounds.space
     check_floor(settings.floor, len(design.strata), space)
@@ -119,12 +120,14 @@ def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardS
     if not delta.edits:
         return GuardVerdict("accepted", [], design)
     try:
-        _check_finite(delta)
+        _check_changes(delta, space)
         proposed = edit_design(design, delta, space)
-        applied = normalize_rows(_project_rows(design, proposed, space, settings), space)
-        applied, missing = _keep_drawable(design, applied, bounds)
     except InputError as error:
         return GuardVerdict("refused", [str(error)], design)
+    rows = normalize_rows(_project_rows(design, proposed, space, settings), space)
+    applied, missing = _keep_drawable(design, rows, bounds)
+    if applied is None:
+        return GuardVerdict("refused", missing, design)
     reasons = [*_list_differences(proposed, applied, space), *missing]
     return GuardVerdict("projected" if reasons else "accepted", reasons, design.replace(applied))
 
@@ -151,10 +154,15 @@ def check_limits(settings: GuardSettings, space: DesignSpace) -> None:
             raise InputError(f"guard: most.{name} is {most:g}; choose {low:g} to {high:g}")
 
 
-def _check_finite(delta: Delta) -> None:
+def _check_changes(delta: Delta, space: DesignSpace) -> None:
+    names = [column.name for column in space.columns]
     for stratum, edit in delta.edits.items():
+        if not isinstance(edit, Edit):
+            raise InputError(f"edits.{stratum}: {edit!r:.60} is no edit; give an Edit")
         for name, change in edit.changes.items():
-            if not math.isfinite(change):
+            if name not in names:
+                raise InputError(f"edits.{stratum}.{name!s:.60} is unknown; choose from {', '.join(names)}")
+            if not isinstance(change, int | float) or not math.isfinite(change):
                 raise InputError(f"edits.{stratum}.{name}: {change} is not finite; give a number")
 
 
@@ -203,17 +211,21 @@ def _move_toward(origin: np.ndarray, start: np.ndarray, goal: np.ndarray, reach:
 
 def _keep_drawable(
     design: Design, applied: Mapping[Stratum, Row], bounds: Bounds
-) -> tuple[dict[Stratum, Row], list[str]]:
-    """The rows, with the old values of what cannot be drawn, and a line for each stratum that has such values."""
-    rows, missing = {}, []
+) -> tuple[dict[Stratum, Row] | None, list[str]]:
+    """The rows, with the old values of what cannot be drawn, and a line for each stratum that has such values.
+
+    None where not even these help, and the line of that stratum.
+    """
+    rows: dict[Stratum, Row] = {}
+    missing = []
     words, names = bounds.space.words, [knob.name for knob in bounds.space.knobs]
     for stratum, new in applied.items():
         ways = _ways_back(design.strata[stratum], new, names)
-        found = next((row for row in ways if can_draw(stratum, row, bounds)), None)
+        found = next((row for row in ways if can_draw(stratum, row, bounds, design.given)), None)
         asked = " and ".join(f"{name} {new[name]:.3g}" for name in names)
         place = f"{words.path}.{stratum}: no {words.problems} with {asked} can be drawn"
         if found is None:
-            raise InputError(f"{place}; change {' or '.join(names)}")
+            return None, [f"{place}; change {' or '.join(names)}"]
         if found != new:
             missing.append(place)
         rows[stratum] = found
@@ -226,13 +238,46 @@ def _ways_back(old: Row, new: Row, names: Sequence[str]) -> Iterator[Row]:
         yield {**new, **dict(zip(names, way, strict=True))}
 
 
-def can_draw(stratum: Stratum, row: Row, bounds: Bounds) -> bool:
-    """Return True if all problems of a stratum can be drawn that a row asks for."""
+def can_draw(stratum: Stratum, row: Row, bounds: Bounds, given: Row | None = None) -> bool:
+    """Return True if all problems of a stratum can be drawn that a row asks for.
+
+    Args:
+        stratum, row: of a design.
+        bounds: the environment.
+        given: the givens of the design, where there are some.
+    """
     space = bounds.space
     if not row[space.share.name]:
         return True
-    single = Design({stratum: {**row, space.share.name: 1.0}})
-    return all(space.allows(cell) and bounds.drawable(cell) for cell in space.cells(single))
+    single = Design({stratum: {**row, space.share.name: 1.0}}, given=given or {})
+    return all(space.allows(cell) and is_drawable(bounds, cell, single) for cell in space.cells(single))
+
+
+def check_draws(design: Design, bounds: Bounds, where: str) -> None:
+    """Raises InputError on a stratum whose problems cannot be drawn. where: of the design, for the message."""
+    space = bounds.space
+    for stratum, row in design.strata.items():
+        if not can_draw(stratum, row, bounds, design.given):
+            asked = " and ".join(f"{knob.name} {row[knob.name]:.3g}" for knob in space.knobs)
+            at = f"{where}: {space.words.path}.{stratum}"
+            raise InputError(f"{at}: no {space.words.problems} with {asked} can be drawn; change its knobs")
+
+
+def is_drawable(bounds: Bounds, cell: Cell, design: Design) -> bool:
+    """What `drawable` says of a cell, which is given to it with the givens of a design and the names of the knobs.
+
+    Raises InputError where it fails or gives no bool.
+    """
+    space = bounds.space
+    named = space.name_cell(space.complete_cell(cell, design) if design.given else cell)
+
+    def where() -> str:
+        return f"{type(bounds).__name__}: cell {named}: drawable"
+
+    said = run_short_call(where, bounds.drawable, named)
+    if not isinstance(said, bool):
+        raise InputError(f"{where()} gave {show(said)}; return a bool, such as bool(...)")
+    return said
 
 
 def _list_differences(proposed: Mapping[Stratum, Row], applied: Mapping[Stratum, Row], space: DesignSpace) -> list[str]:

@@ -4,6 +4,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
+from lakewright.core_jax.errors import InputError
+
 if TYPE_CHECKING:
     import jax
 
@@ -41,6 +43,12 @@ def make_key(seed: int) -> Key:
     import jax
 
     return jax.random.key(seed)
+
+
+def check_key(key: object, where: str) -> None:
+    """Raises InputError where this is not a single typed key of JAX."""
+    if not str(getattr(key, "dtype", "")).startswith("key<") or getattr(key, "shape", None) != ():
+        raise InputError(f"{where}: key is {key!r:.60}; make one by make_key(seed) of engineer.random_generators")
 
 
 def split_key(key: Key, count: int = 2) -> Key:

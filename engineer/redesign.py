@@ -9,34 +9,53 @@
 `try_proposal`. The closed loop of experiments takes them one at a time, with a file after each.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from lakewright.core_jax import results
-from lakewright.core_jax.errors import InputError, one_line
-from lakewright.core_jax.support import convert
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import Count, convert
 from lakewright.engineer.cells import Stratum, list_parts
-from lakewright.engineer.delta import describe_delta, list_changes
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell, make_forecast
 from lakewright.engineer.difficulty.model import DifficultySettings, Observation, observe_groups
 from lakewright.engineer.environment import Environment, Group, Problem, check_environment_type, tally_by_stratum
 from lakewright.engineer.evidence.evidence import Evidence, Round
 from lakewright.engineer.evidence.modules import EvidenceSettings
-from lakewright.engineer.guard import GuardSettings, GuardVerdict, project_delta, widen_reach
+from lakewright.engineer.guard import (
+    GuardSettings,
+    GuardVerdict,
+    check_draws,
+    is_drawable,
+    project_delta,
+    widen_reach,
+)
 from lakewright.engineer.proposal import Teacher, check_space
-from lakewright.engineer.random_generators import Key, fold_key, make_key
+from lakewright.engineer.random_generators import Key, check_key, fold_key, make_key
 from lakewright.engineer.rollback import Comparison, RollbackSettings, compare_answers
 from lakewright.engineer.space import DesignSpace, check_design
-from lakewright.engineer.state import STATE, Seen, State, check_cell_of, read_state
+from lakewright.engineer.start import find_start
+from lakewright.engineer.state import (
+    STATE,
+    Seen,
+    State,
+    check_cell_of,
+    check_group,
+    check_kind,
+    check_observations,
+    check_tables,
+    read_state,
+    restore_teacher,
+)
 from lakewright.engineer.steps import (
     Attempt,
     Next,
+    count_answers,
     count_held_out,
     decide_next,
+    describe_round,
     group_by_cell,
     negotiate,
     try_rivals,
@@ -61,7 +80,7 @@ class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How proposals are tried, where a way to roll out is given."""
     rollback: RollbackSettings = RollbackSettings()
     """When a design that lowered validation is given up."""
-    proposals: int = 1
+    proposals: Count = 1
     """How many changes a teacher is to propose, to be tried side by side."""
 
 
@@ -132,8 +151,11 @@ class Engineer:
         Raises InputError where teacher, options or design are not usable, or do not suit the space.
         """
         check_environment_type(environment, "engineer")
-        if not isinstance(settings, EngineerSettings):
-            raise InputError(f"engineer: settings are {settings!r:.60}; give EngineerSettings")
+        check_kind("engineer: settings", settings, EngineerSettings, needed=True)
+        convert(msgspec.to_builtins(settings, str_keys=True), EngineerSettings, "engineer: settings")
+        check_kind("engineer: tools", tools, Tools)
+        if not (roll_out is None or callable(roll_out)):
+            raise InputError(f"engineer: roll_out is {roll_out!r:.60}; give a function, as `RollOut` says")
         whole = isinstance(seed, int) and (rounds is None or isinstance(rounds, int))
         if not whole or abs(seed) >= 2**63 or (rounds is not None and rounds < 1):
             raise InputError(f"engineer: seed {seed!r:.30}, rounds {rounds!r:.20}; give whole numbers, rounds from 1")
@@ -150,7 +172,7 @@ class Engineer:
         if missing := [method for method in METHODS if not hasattr(self.teacher, method)]:
             raise InputError(f"engineer: teacher {teacher!r:.60} has no {missing[0]}; give a Teacher or its name")
         check_space(self.teacher, self.space)
-        begin = environment.start() if design is None else design
+        begin = find_start(environment) if design is None else design
         check_design(begin, self.space)
         self._state = State(STATE, self.space.signature(), {}, begin)
 
@@ -170,7 +192,12 @@ class Engineer:
         return list(self._state.history)
 
     def draw(self, count: int) -> list[Problem]:
-        """The next problems of the design; no problem is drawn twice."""
+        """The next problems of the design; no problem is drawn twice.
+
+        Raises InputError where the design to begin with cannot be drawn, or the environment fails.
+        """
+        if not self._state.drawn:
+            check_draws(self.design, self.environment, "engineer: design")
         problems = self.environment.draw(self.design, count, self.seed, first=self._state.drawn)
         self._state.drawn += count
         return problems
@@ -178,15 +205,13 @@ class Engineer:
     def observe(self, groups: Iterable[Group]) -> None:
         """Notes groups of answers to problems, of this design or of an earlier one.
 
-        Raises InputError on a group of another space or of a later design; none of the groups is noted then.
+        Raises InputError on a group of another space, of a later design, or with counts or rewards that cannot be; none
+        of the groups is noted then.
         """
         noted = []
         for group in list_parts("observe: groups", groups):
             check_cell_of(group, Group, self.space, "group")
-            if group.version > self.design.version or not math.isfinite(group.reward):
-                found = f"group {group.board!r:.60}: version {group.version}, reward {group.reward:g}"
-                last = self.design.version
-                raise InputError(f"{found}; give groups of designs up to version {last}, with finite rewards")
+            check_group(group, group.version, self.design.version)
             plain = {name: getattr(group, name) for name in results.Group.__struct_fields__}
             noted.append(Seen(group.cell, results.Group(**plain)))
         self._state.seen += noted
@@ -212,8 +237,8 @@ class Engineer:
         groups = [(seen.cell, seen.group) for seen in state.seen]
         found = outcomes
         if found is None:
-            found = tally_by_stratum(((cell, self._count_answers(group)) for cell, group in groups), self.space)
-        self._check_tables(found, statistics or {})
+            found = tally_by_stratum(((cell, count_answers(group, self.space)) for cell, group in groups), self.space)
+        check_tables(found, statistics or {}, self.space)
         now = observe_groups(groups)
         older = [msgspec.structs.replace(one, age=one.age + 1) for one in state.observations]
         forecast = self.fit_forecast([*now, *older], before=state.forecast)
@@ -240,7 +265,7 @@ class Engineer:
         teacher_state = self.teacher.state_dict()
         try:
             following, attempts, trial = self._choose_next(evidence, forecast, comparison)
-            line = self._describe_round(following, attempts)
+            line = describe_round(design, following, attempts, self.space)
         except BaseException:
             self.teacher.load_state_dict(teacher_state)  # the round may be tried again, as if it had not begun
             raise
@@ -253,20 +278,51 @@ class Engineer:
     def fit_forecast(
         self, observations: Sequence[Observation], tested: Sequence[Observation] = (), before: Forecast | None = None
     ) -> Forecast:
-        """The forecast for the held-out problems, of the present design. Arguments as of `make_forecast`."""
+        """The forecast for the held-out problems, of the present design.
+
+        Args:
+            observations: all groups so far, those of age 0 being new since `before`: `observe_groups` of
+                `lakewright.engineer.difficulty` makes them of (group.cell, group) and their age in rounds.
+            tested: outcomes on held-out problems, which `observe_held_out` makes; the model is fitted to them, too.
+            before: the forecast one round earlier, whose calibration is measured.
+
+        Raises InputError where one is no Observation of this space, or where `drawable` fails.
+        """
+        check_observations(list_parts("fit_forecast: observations", observations), self.space, "fit_forecast")
+        check_observations(list_parts("fit_forecast: tested", tested), self.space, "fit_forecast: tested")
+        check_kind("fit_forecast: before", before, Forecast)
         held_out, how = self._held_out_cells(), self.settings.difficulty
         return make_forecast(self.design, observations, held_out, how, self.space, before, tested)
 
     def propose(self, evidence: Evidence, forecast: Forecast | None, key: Key) -> list[Attempt]:
         """The teacher's proposals with the verdicts of `judge_delta`, by `negotiate`; the last one counts.
 
-        key: consumed.
+        Args:
+            evidence: what is known, an `Evidence` of `lakewright.engineer.evidence`, such as `Decision.evidence`.
+            forecast: of `fit_forecast`, by whose certainty the guard allows more; None for the narrowest limits.
+            key: a typed key of JAX, consumed: `make_key(seed)` of `lakewright.engineer.random_generators`.
+
+        The teacher's state goes on, except for what was refused. Raises InputError where an argument is of another
+        kind, or where `drawable` fails.
         """
+        check_kind("propose: evidence", evidence, Evidence, needed=True)
+        check_kind("propose: forecast", forecast, Forecast)
+        check_key(key, "propose")
         guard = self._limit_changes(forecast)
         return negotiate(self.teacher, evidence, self.design, self.environment, key, guard, self.settings.proposals)
 
     def judge_delta(self, delta: Delta, forecast: Forecast | None) -> GuardVerdict:
-        """The guard's verdict on a change of the present design; it allows the more, the more certain the forecast."""
+        """The guard's verdict on a change of the present design; it allows the more, the more certain the forecast.
+
+        Args:
+            delta: `Delta({stratum: Edit({"share": 0.05, "digits": 1}, "why")})`, with the changes of some columns.
+            forecast: of `fit_forecast`; None for the narrowest limits.
+
+        A delta that names an unknown stratum or knob, or has a change that is not finite, is refused by the verdict.
+        Raises InputError where an argument is of another kind, or where `drawable` fails.
+        """
+        check_kind("judge_delta: delta", delta, Delta, needed=True)
+        check_kind("judge_delta: forecast", forecast, Forecast)
         return project_delta(self.design, delta, self.environment, self._limit_changes(forecast))
 
     def try_proposal(
@@ -275,24 +331,22 @@ class Engineer:
         """The trial of a proposal against the present design; None where nothing would change.
 
         Args:
-            verdict: on the proposal.
-            others: further changes, which are tried beside it.
-            forecast: what is known of the cells.
-            work: rolls the policy out.
+            verdict: on the proposal, of `judge_delta` or of the last attempt of `propose`.
+            others: further changes, which are tried beside it, such as `Proposal.candidates`.
+            forecast: of `fit_forecast`, what is known of the cells; None where nothing is.
+            work: rolls the policy out, a `TrialWork` of `lakewright.engineer.trial`; made anew for each trial.
+
+        Raises InputError where an argument is of another kind, `roll_out` gives something else than it should, or the
+        environment fails.
         """
+        check_kind("try_proposal: verdict", verdict, GuardVerdict, needed=True)
+        check_kind("try_proposal: work", work, TrialWork, needed=True)
         designs = [verdict.design, *(self.judge_delta(delta, forecast).design for delta in others)]
         rivals = [one for place, one in enumerate(designs) if one != self.design and one not in designs[:place]]
         return try_rivals(work, rivals, self.design, forecast, verdict.design) if rivals else None
 
     def _limit_changes(self, forecast: Forecast | None) -> GuardSettings:
         return widen_reach(self.settings.guard, self.space, forecast.certainty) if forecast else self.settings.guard
-
-    def _check_tables(self, tallies: object, statistics: object) -> None:
-        for name, table, kind in (("tallies", tallies, Tally), ("statistics", statistics, Drawn)):
-            if not isinstance(table, Mapping) or not all(isinstance(part, kind) for part in table.values()):
-                raise InputError(f"redesign: {table!r:.60} is not a dict of {name}; give those of Environment.{name}")
-            if name == "tallies" and (strange := [stratum for stratum in table if stratum not in self.space.ranks]):
-                raise InputError(f"outcomes: {strange[0]!r:.60} is no {self.space.words.stratum} of this environment")
 
     def _choose_next(
         self, evidence: Evidence, forecast: Forecast, comparison: Comparison | None
@@ -310,14 +364,6 @@ class Engineer:
             trial = self.try_proposal(last.verdict, last.proposal.candidates, forecast, work)
         return decide_next(last.verdict, design, trial), attempts, trial
 
-    def _describe_round(self, following: Next, attempts: Sequence[Attempt]) -> str:
-        delta = attempts[-1].proposal.delta if attempts else None
-        proposed = describe_delta(delta, self.space) if delta else ""  # what is wrong with an answer is a reason
-        # What an accepted proposal changes has been said; of all others it may differ from what was proposed.
-        accepted = following.source == "proposal" and attempts[-1].verdict.status == "accepted"
-        changes = "" if accepted else f"applied: {list_changes(self.design, following.design, self.space)}"
-        return "; ".join(part for part in (proposed, *following.reasons, changes) if part)
-
     def _advance_round(self, decision: Decision, observations: list[Observation], valid: str) -> None:
         state = self._state
         delta, state.summary = None, ""
@@ -332,15 +378,11 @@ class Engineer:
         state.design = decision.design
         state.round += 1
 
-    def _count_answers(self, group: results.Group) -> Tally:
-        """The tally of a training group, each answer counting as a problem."""
-        failures = {name: group.failures.get(name, 0) for name in self.space.failures}
-        return Tally(group.completions, group.valid, failures)
-
     def _held_out_cells(self) -> list[HeldOutCell]:
         if self.held_out is not None:
             return count_held_out((problem.cell for problem in self.held_out), self.design)
-        cells = [cell for cell in self.space.grid(self.design.strata) if self.environment.drawable(cell)]
+        grid = self.space.grid(self.design.strata)
+        cells = [cell for cell in grid if is_drawable(self.environment, cell, self.design)]
         return [HeldOutCell(cell, 1 / len(cells)) for cell in cells]
 
     def state_dict(self) -> dict[str, Any]:
@@ -354,11 +396,5 @@ class Engineer:
         Raises InputError, and changes nothing, where it is of another environment's space or of another form.
         """
         restored = read_state(state, self.space)
-        before = self.teacher.state_dict()
-        try:
-            self.teacher.load_state_dict(restored.teacher)
-        except Exception as error:
-            self.teacher.load_state_dict(before)
-            said = one_line(f"{type(error).__name__}: {error}")
-            raise InputError(f"state: teacher does not fit ({said:.80}); load the state of the same teacher") from error
+        restore_teacher(self.teacher, restored.teacher)
         self._state = restored

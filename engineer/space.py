@@ -4,11 +4,12 @@ import hashlib
 import itertools
 import json
 import math
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Real
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import convert, first_repeated
+from lakewright.core_jax.support import convert
+from lakewright.engineer.calls import run_short_call
 from lakewright.engineer.cells import (
     DECIMALS,
     SHARE,
@@ -19,16 +20,14 @@ from lakewright.engineer.cells import (
     Stratum,
     Value,
     list_parts,
-    stratum_of,
 )
 from lakewright.engineer.design import Design, Row
+from lakewright.engineer.space_checks import check_limits, check_names, check_strata
 from lakewright.engineer.words import Words
 
 MOST_CELLS = 64  # of a stratum in a forecast; with more, one knob at a time is varied
 MOST_BINNED = 4096  # cells of a grid of bins
 MOST_TOLD = 16  # cells of a stratum in tokens
-
-_STRATUM = re.compile(r"[\w.:/+-]{1,60}")
 
 
 class DesignSpace:
@@ -75,37 +74,34 @@ class DesignSpace:
         self.givens = list_parts("space: givens", givens, Given)
         self.failures = list_parts("space: failures", failures)
         self.grades = list_parts("space: grades", grades)
+        if not isinstance(ranked, bool):
+            raise InputError(f"space: ranked is {ranked!r:.20}; give True or False")
         self.ranked = ranked
         self.words = words or Words()
         if not isinstance(self.words, Words) or not (scale is None or callable(scale)):
             raise InputError(f"space: words are {words!r:.60}, scale {scale!r:.60}; give Words and a function")
         self.spoken = self.strata if spoken is None else list_parts("space: spoken", spoken)
-        _check_strata(self.strata)
+        check_strata(self.strata)
         self.ranks = {stratum: rank for rank, stratum in enumerate(self.strata)}
         self._scale = scale
         convert(limits or {}, dict[int | str, dict[str, tuple[float, float]]], "space", "limits")
         self._limits = {stratum: dict(given) for stratum, given in (limits or {}).items()}
-        _check_names("knob", [column.name for column in self.columns] + [given.name for given in self.givens])
-        _check_names("failure", self.failures)
-        _check_names("grade", self.grades)
+        columns = [column.name for column in self.columns]
+        check_names("knob", columns)
+        check_names("given", [given.name for given in self.givens], taken=columns)
+        check_names("failure", self.failures)
+        check_names("grade", self.grades)
         if not self.failures:
             raise InputError("space: failures is empty; name at least one way in which an answer fails")
-        self._check_limits()
+        check_limits(self._limits, self.strata, self.knobs)
+        if strange := [stratum for stratum in self.spoken if stratum not in self.ranks]:
+            raise InputError(f"space: spoken has {strange[0]!r:.60}, which is not a stratum; leave it out")
+        cells = sum(math.prod(map(len, self._list_binned_values(stratum, 1))) for stratum in self.strata)
+        if cells > MOST_BINNED:
+            said = f"space: its traits give {cells} kinds of problems, more than {MOST_BINNED}"
+            raise InputError(f"{said}; choose fewer traits, fewer strata, or limits of 0 or 1 for some")
         names = (*(knob.name for knob in self.knobs), *(given.name for given in self.givens))
         self._named = type("NamedCell", (NamedCell,), {"names": names, "__slots__": ()})
-
-    def _check_limits(self) -> None:
-        known = {knob.name: knob for knob in self.knobs}
-        for stratum, given in self._limits.items():
-            if stratum not in self.ranks:
-                raise InputError(f"space: limits name {stratum!r:.60}, which is not a stratum; leave it out")
-            for name, (low, high) in given.items():
-                if name not in known:
-                    raise InputError(f"space: limits.{stratum} name {name!r:.60}, which is not a knob; leave it out")
-                if not known[name].low <= low <= high <= known[name].high:
-                    whole = f"{known[name].low:g} to {known[name].high:g}"
-                    at = f"space: limits.{stratum}.{name}"
-                    raise InputError(f"{at} is {low:g} to {high:g}; choose a part of {whole}")
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -128,7 +124,10 @@ class DesignSpace:
     def scale(self, stratum: Stratum) -> float:
         """The place of a stratum on a smooth axis, about -1 to 1."""
         if self._scale:
-            return self._scale(stratum)
+            place = run_short_call(lambda: f"space: scale of {stratum!r:.60}", self._scale, stratum)
+            if not (isinstance(place, Real) and math.isfinite(place)):
+                raise InputError(f"space: scale of {stratum!r:.60} gave {place!r:.20}; return a finite number")
+            return place
         return 2 * self.ranks[stratum] / (len(self.strata) - 1) - 1 if len(self.strata) > 1 else 0.0
 
     def cell(self, stratum: Stratum, *given: Value, **values: Value) -> Cell:
@@ -289,13 +288,14 @@ class DesignSpace:
         return normalize_design(design, self)
 
     def uniform(self, **given: float) -> Design:
-        """Equal shares, and the middle of the range of every knob."""
+        """Equal shares, the middle of the range of every knob, and of every given that is not stated."""
         share = {self.share.name: 1 / len(self.strata)}
         middles = {
             stratum: {knob.name: knob.round_value(sum(self.limits(stratum, knob)) / 2) for knob in self.knobs}
             for stratum in self.strata
         }
-        return self.design({stratum: share | row for stratum, row in middles.items()}, **given)
+        usual = {one.name: one.middle for one in self.givens}
+        return self.design({stratum: share | row for stratum, row in middles.items()}, **usual | given)
 
     def signature(self) -> str:
         """The parts that a saved state must agree with: the strata, columns, ranges and givens."""
@@ -313,29 +313,6 @@ class DesignSpace:
     def list_strata(self) -> str:
         """The strata for a message, the first of them."""
         return ", ".join(map(str, self.strata[:20])) + (", ..." if len(self.strata) > 20 else "")
-
-
-def _check_strata(strata: Sequence[Stratum]) -> None:
-    if not strata:
-        raise InputError("space: it has no strata; name at least one")
-    for stratum in strata:
-        if isinstance(stratum, bool) or not isinstance(stratum, int | str):
-            raise InputError(f"space: stratum {stratum!r:.60} is neither a whole number nor a name; use one of these")
-        if isinstance(stratum, str) and (not _STRATUM.fullmatch(stratum) or stratum_of(stratum) != stratum):
-            raise InputError(f"space: stratum {stratum!r:.60} is not a name; use letters, digits and ._:/+-, or an int")
-    _check_once("stratum", strata)
-
-
-def _check_names(kind: str, names: Sequence[str]) -> None:
-    for name in names:
-        if not isinstance(name, str) or not name.isidentifier():
-            raise InputError(f"space: {kind} {name!r:.60} is not an identifier; choose letters, digits and _")
-    _check_once(kind, names)
-
-
-def _check_once(kind: str, names: Sequence[Stratum]) -> None:
-    if (twice := first_repeated(names)) is not None:
-        raise InputError(f"space: {kind} {twice!r:.60} appears twice; name each once")
 
 
 NOISE = 1e-3  # tolerance on the sum of the shares
@@ -386,5 +363,9 @@ def check_design(design: Design, space: DesignSpace, where: str = "design") -> N
         raise InputError(f"{where}: the {space.share.name} of all {path} sum to {total:.4g}, not 1; divide each by it")
     if missing := [given.name for given in space.givens if given.name not in design.given]:
         raise InputError(f"{where}: given.{missing[0]} is missing; add it")
-    if wrong := [name for name, value in design.given.items() if not isinstance(value, int | float)]:
-        raise InputError(f"{where}: given.{wrong[0]} is {design.given[wrong[0]]!r:.20}; give a number")
+    known = [given.name for given in space.givens]
+    for name, value in design.given.items():
+        if name not in known:
+            raise InputError(f"{where}: given.{name:.60} is unknown; choose from {', '.join(known) or 'none'}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise InputError(f"{where}: given.{name} is {value!r:.20}; give a finite number")

@@ -1,20 +1,22 @@
 """The state of an engineer, as `Engineer.state_dict` gives it, and the checks of what is restored or observed."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
 import msgspec
 
 from lakewright.core_jax import results
-from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError, one_line
 from lakewright.core_jax.support import convert
 from lakewright.engineer.cells import Cell
-from lakewright.engineer.design import Design
+from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast
-from lakewright.engineer.difficulty.model import Observation
+from lakewright.engineer.difficulty.model import Observation, count_features
 from lakewright.engineer.evidence.evidence import Round
+from lakewright.engineer.proposal import Teacher
 from lakewright.engineer.space import DesignSpace, check_design
+from lakewright.engineer.tally import Drawn, Tally
 
 STATE = 1  # the form of a state
 
@@ -54,12 +56,105 @@ def read_state(state: Any, space: DesignSpace) -> State:
     if state.get("space") != space.signature():
         other, own = state.get("space"), space.signature()
         raise InputError(f"state: is of the space {other!r:.40}, not {own!r}; load the state of this environment")
+    _check_finite({name: part for name, part in state.items() if name != "teacher"}, "state")
     restored = convert(dict(state), State, "state")
-    for design in (restored.design, restored.standing or restored.design):
+    designs = [restored.design, *(one.design for one in restored.history), restored.standing or restored.design]
+    for design in designs:
         check_design(design, space, "state: design")
+        if design.version < 0:
+            raise InputError(f"state: design: version is {design.version}; give a whole number, at least 0")
     for seen in restored.seen:
         check_cell_of(seen, Seen, space, "state: seen")
+        check_group(seen.group, 0, 0, "state: seen: group")
+    check_observations(restored.observations, space, "state")
+    for stratum in (
+        stratum for one in restored.history for stratum in (*one.outcomes, *(one.delta or Delta({})).edits)
+    ):
+        if stratum not in space.ranks:
+            raise InputError(f"state: history: {stratum!r:.60} is unknown; choose from {space.list_strata()}")
+    if restored.forecast:
+        _check_forecast(restored.forecast, space)
+    if set(restored.standing_valid) - set("01"):
+        raise InputError(f"state: standing_valid is {restored.standing_valid!r:.60}; give a 0 or 1 for each problem")
     return restored
+
+
+def _check_finite(value: Any, where: str) -> None:
+    """Raises InputError where JSON values hold a number that is not finite."""
+    if isinstance(value, float) and not math.isfinite(value):
+        raise InputError(f"{where} is {value}; give a finite number")
+    parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
+    for name, part in parts:
+        _check_finite(part, f"{where}: {name!s:.60}")
+
+
+def _check_forecast(forecast: Forecast, space: DesignSpace) -> None:
+    model, count = forecast.model, count_features(space, forecast.model.by_size)
+    if len(model.weights) != count or [len(row) for row in model.covariance] != [count] * count:
+        raise InputError(f"state: forecast: its model is not of {count} weights; load the state of this environment")
+    for part in (*forecast.grid, *forecast.held_out):
+        check_cell_of(part, type(part), space, "state: forecast")
+
+
+def check_observations(observations: Iterable[Any], space: DesignSpace, where: str) -> None:
+    """Raises InputError where one is no `Observation` of a cell of the space, or its numbers cannot be."""
+    for one in observations:
+        check_cell_of(one, Observation, space, f"{where}: observations")
+        numbers = (one.success, one.variance or 0.0)
+        counts = isinstance(one.groups, int) and isinstance(one.age, int) and one.groups > 0 <= one.age
+        if not counts or not all(map(_is_finite, numbers)) or not -1e-6 <= one.success <= one.groups + 1e-6:
+            raise InputError(f"{where}: {one!r:.200} cannot be; give what observe_groups makes of groups")
+
+
+def check_group(group: results.Group, version: int, last: int, where: str = "group") -> None:
+    """Raises InputError on a group whose counts or rewards cannot be, or of a design of a later version.
+
+    Args:
+        group: of answers.
+        version: of its design.
+        last: the latest version.
+        where: for messages.
+    """
+    counts = (group.completions, group.valid, version, *group.failures.values())
+    whole = all(isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in counts)
+    if not whole or not 0 <= group.valid <= group.completions or not group.completions:
+        found = f"{group.valid!r:.20} of {group.completions!r:.20} valid, version {version!r:.20}"
+        raise InputError(f"{where} {group.board!r:.60}: {found}; give whole numbers, of at least one answer")
+    if version > last or not all(map(_is_finite, (group.reward, group.deviation, group.spread))):
+        found = f"{where} {group.board!r:.60}: version {version}, reward {group.reward!r:.20}"
+        raise InputError(f"{found}; give groups of designs up to version {last}, with finite rewards")
+
+
+def _is_finite(value: Any) -> bool:
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
+def restore_teacher(teacher: Teacher, state: dict[str, Any]) -> None:
+    """Restores a teacher. Raises InputError, and changes nothing, where the state is of another one."""
+    before = teacher.state_dict()
+    try:
+        teacher.load_state_dict(state)
+        if state and not teacher.state_dict():
+            raise ValueError(f"it has no {next(iter(state))}")
+    except Exception as error:
+        teacher.load_state_dict(before)
+        said = one_line(f"{type(error).__name__}: {error}")
+        raise InputError(f"state: teacher does not fit ({said:.80}); load the state of the same teacher") from error
+
+
+def check_kind(where: str, value: object, kind: type, *, needed: bool = False) -> None:
+    """Raises InputError where a value is not of a kind. needed: not None either."""
+    if not isinstance(value, kind) and (needed or value is not None):
+        raise InputError(f"{where} is {value!r:.60}; give {kind.__name__}")
+
+
+def check_tables(tallies: object, statistics: object, space: DesignSpace) -> None:
+    """Raises InputError where these are no tables by stratum of tallies and of what was drawn."""
+    for name, table, kind in (("tallies", tallies, Tally), ("statistics", statistics, Drawn)):
+        if not isinstance(table, Mapping) or not all(isinstance(part, kind) for part in table.values()):
+            raise InputError(f"redesign: {table!r:.60} is not a dict of {name}; give those of Environment.{name}")
+        if name == "tallies" and (strange := [stratum for stratum in table if stratum not in space.ranks]):
+            raise InputError(f"outcomes: {strange[0]!r:.60} is no {space.words.stratum} of this environment")
 
 
 def check_cell_of(one: Any, kind: type[Any], space: DesignSpace, where: str) -> None:
@@ -73,6 +168,8 @@ def check_cell_of(one: Any, kind: type[Any], space: DesignSpace, where: str) -> 
     """
     if not isinstance(one, kind):
         raise InputError(f"{where}: {one!r:.60} is no {kind.__name__}; leave it out")
+    if not isinstance(one.cell, Cell):
+        raise InputError(f"{where}: cell {one.cell!r:.60} is no Cell; leave it out")
     stratum, values, _ = one.cell
     numbers = all(isinstance(value, int | float) and math.isfinite(value) for value in values)
     if stratum not in space.ranks or len(values) != len(space.knobs) or not numbers:

@@ -9,6 +9,7 @@ import msgspec
 
 from lakewright.core_jax import results
 from lakewright.engineer.cells import Cell, sort_cells
+from lakewright.engineer.delta import describe_delta, list_changes
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
 from lakewright.engineer.difficulty.worth import Worth, estimate_worth
@@ -18,6 +19,7 @@ from lakewright.engineer.guard import Bounds, GuardSettings, GuardVerdict, proje
 from lakewright.engineer.proposal import Proposal, Teacher
 from lakewright.engineer.random_generators import Key, fold_key, split_key
 from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.tally import Tally
 from lakewright.engineer.trial.selection import shortlist_designs
 from lakewright.engineer.trial.signals import TrialSettings
 from lakewright.engineer.trial.trial import Trial, TrialWork, try_beside_current
@@ -128,6 +130,23 @@ def decide_next(verdict: GuardVerdict, design: Design, trial: Trial | None = Non
     return Next(verdict.design, "current" if verdict.design == design else "proposal", reasons)
 
 
+def describe_round(design: Design, following: Next, attempts: Sequence[Attempt], space: DesignSpace) -> str:
+    """What was proposed for a design, what followed and why, in a line.
+
+    Args:
+        design: the current one.
+        following: what is next.
+        attempts: the proposals; the last one counts.
+        space: that of the designs.
+    """
+    delta = attempts[-1].proposal.delta if attempts else None
+    proposed = describe_delta(delta, space) if delta else ""  # what is wrong with an answer is a reason
+    # What an accepted proposal changes has been said; of all others it may differ from what was proposed.
+    accepted = following.source == "proposal" and attempts[-1].verdict.status == "accepted"
+    changes = "" if accepted else f"applied: {list_changes(design, following.design, space)}"
+    return "; ".join(part for part in (proposed, *following.reasons, changes) if part)
+
+
 def _choose_rivals(
     rivals: Sequence[Design], current: Design, environment: Environment, known: Forecast | None, trial: TrialSettings
 ) -> tuple[list[Design], list[Worth]]:
@@ -160,6 +179,11 @@ def count_held_out(cells: Iterable[Cell], design: Design) -> list[HeldOutCell]:
     """The cells of held-out problems, of the strata that the design draws, with their shares."""
     counts = Counter(Cell(cell.stratum, cell.values) for cell in cells if cell.stratum in design.strata)
     return [HeldOutCell(cell, counts[cell] / counts.total()) for cell in sort_cells(counts)]
+
+
+def count_answers(group: results.Group, space: DesignSpace) -> Tally:
+    """The tally of a training group, each answer counting as a problem."""
+    return Tally(group.completions, group.valid, {name: group.failures.get(name, 0) for name in space.failures})
 
 
 def group_by_cell(groups: Iterable[tuple[Cell, results.Group]]) -> list[CellGroups]:

@@ -42,6 +42,6 @@ def _draw_theta(design: Design, environment: Environment, rng: np.random.Generat
             low, high = space.limits(stratum, knob)
             value = float(rng.integers(2)) if knob.trait else float(rng.uniform(low, high))
             row[knob.name] = knob.round_value(value) if knob.whole else value
-        if can_draw(stratum, row, environment):
+        if can_draw(stratum, row, environment, design.given):
             return Design({stratum: row}, design.given, design.version)
     raise ValueError(f"no problems can be drawn of {MOST_TRIES} random values; choose another sampler")

@@ -2,10 +2,11 @@
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import msgspec
 
+from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
@@ -83,7 +84,8 @@ class TrialWork:
                 drawn[cell] = self.environment.draw_cell(cell, count - known, self.seed, first=known)
         if not drawn:
             return
-        groups, tokens = self._roll_out(list(itertools.chain(*drawn.values())), samples, self.turns)
+        problems_in_turn = list(itertools.chain(*drawn.values()))
+        groups, tokens = _check_rollouts(self._roll_out(problems_in_turn, samples, self.turns), len(problems_in_turn))
         self.turns += 1
         self.tokens += tokens
         valid = iter([group.valid for group in groups])
@@ -95,6 +97,17 @@ class TrialWork:
         """The signal of each design."""
         signals = self.signals
         return [sum_up_trial(one, self.environment.mix(one), signals, self.objective) for one in designs]
+
+
+def _check_rollouts(found: Any, count: int) -> tuple[Sequence[Group], int]:
+    """What `roll_out` gave. Raises InputError where it is no group for each of `count` problems, and tokens."""
+    if isinstance(found, tuple) and len(found) == 2:
+        groups, tokens = found
+        listed = isinstance(groups, Sequence) and all(isinstance(group, Group) for group in groups)
+        if listed and len(groups) == count and isinstance(tokens, int) and tokens >= 0:
+            return groups, tokens
+    said = f"roll_out: gave {found!r:.60} for {count} problems"
+    raise InputError(f"{said}; return a list with a group for each, and the number of tokens")
 
 
 def try_designs(work: TrialWork, designs: Sequence[Design]) -> Trial:

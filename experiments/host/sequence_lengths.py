@@ -12,6 +12,7 @@ from transformers import PreTrainedTokenizerFast
 from lakewright.core_jax.config import holds, holes_of, with_teams
 from lakewright.core_jax.types import Board
 from lakewright.engineer.cells import Cell
+from lakewright.engineer.guard import is_drawable
 from lakewright.engineer.lessons import synthetic_examples
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
@@ -67,8 +68,9 @@ def longest_sequences(settings: RunSettings) -> Lengths:
 def _measure_problems(trainee: Trainee, place: str, *, counted: bool) -> Lengths:
     """The longest of some problems in text. counted: whether words and signs stand for tokens."""
     settings, environment = trainee.settings, trainee.environment
-    cells = filter(environment.drawable, _list_cells(trainee))
-    prompts = [problem.prompt for cell in cells for problem in environment.draw_cell(cell, EACH, 0)]
+    cells = [cell for cell in _list_cells(trainee) if is_drawable(environment, cell, trainee.start)]
+    complete = (environment.space.complete_cell(cell, trainee.start) for cell in cells)
+    prompts = [problem.prompt for cell in complete for problem in environment.draw_cell(cell, EACH, 0)]
     answer = settings.text.max_tokens
     if counted:
         prompt = max(len(PIECE.findall(text)) for text in prompts)

@@ -11,6 +11,7 @@ from lakewright.core_jax.support import Count, HoleRatio, Natural, Share
 from lakewright.engineer.cells import Knob, Stratum
 from lakewright.engineer.design import Design, Row
 from lakewright.engineer.environment import Environment
+from lakewright.engineer.guard import is_drawable
 from lakewright.experiments.loop.training.trainee import Trainee
 
 PARTS = 4  # a trait is one of five shares, a quarter of its range apart
@@ -85,7 +86,7 @@ def _draw_values(
     for values in _shuffle(ways, rng):
         row: Row = {knob.name: value for knob, value in zip(space.knobs, values, strict=True)}
         alone = start.replace({stratum: {space.share.name: 1.0, **row}})
-        if all(environment.drawable(space.complete_cell(cell, start)) for cell in space.cells(alone)):
+        if all(is_drawable(environment, cell, start) for cell in space.cells(alone)):
             return row
     label = space.words.label(stratum)
     raise InputError(f"configs: no {space.words.problems} of {label} can be drawn at these values; give others")

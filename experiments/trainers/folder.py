@@ -23,6 +23,7 @@ from lakewright.engineer.environment import Problem, check_design_draws
 from lakewright.engineer.guard import can_draw, check_floor
 from lakewright.engineer.redesign import Decision, Engineer
 from lakewright.engineer.space import DesignSpace, check_design, normalize_design
+from lakewright.engineer.start import find_start
 from lakewright.engineer.teachers import MODELS, Ask, Message, Reply, Tools, UnansweredError, check_teacher
 from lakewright.engineer.trial import RollOut
 from lakewright.experiments.environments.registry import load_environment
@@ -76,7 +77,7 @@ class EngineerFolder:
         """
         files, name = VersionFiles(path), _resolve_environment(environment)
         loaded = load_environment(name)
-        start = loaded.start() if design is None else design
+        start = find_start(loaded) if design is None else design
         check_design(start, loaded.space)
         _check_teacher(teacher, options or {}, settings, loaded.space)
         if not 0 <= held_out <= MOST_HELD_OUT:
@@ -308,7 +309,7 @@ class EngineerFolder:
             return None
         check_design(design, self.space, where)
         for stratum, row in design.strata.items():
-            if not can_draw(stratum, row, self.environment):
+            if not can_draw(stratum, row, self.environment, design.given):
                 path = f"{self.space.words.path}.{stratum}"
                 raise InputError(f"{where}: {path}: such problems cannot be drawn; change its knobs")
         return normalize_design(design, self.space)

@@ -15,7 +15,8 @@ from lakewright.core_jax.results import Group
 from lakewright.core_jax.rows import Row, board_key, plan_of, read_all, write_rows
 from lakewright.core_jax.support import check_digest, convert, list_again, listed, write_atomically
 from lakewright.core_jax.types import FAILURE_NAMES
-from lakewright.engineer.environment import Problem
+from lakewright.engineer.calls import show
+from lakewright.engineer.environment import Problem, find_fault
 from lakewright.experiments.environments.lake import problem_of, row_of
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 
@@ -28,11 +29,17 @@ def read_problems(path: Path) -> list[Problem]:
 
 
 def write_problems(path: Path, problems: Sequence[Problem]) -> None:
-    """Writes problems, whole or not at all: boards as rows where the file is Parquet, else lines of JSON."""
+    """Writes problems, whole or not at all: boards as rows where the file is Parquet, else lines of JSON.
+
+    Raises InputError, and writes nothing, where one could not be read again.
+    """
     with listed(path):
         if path.suffix == ".parquet":
             write_rows(path, list(map(row_of, problems)))
         else:
+            for number, problem in enumerate(problems, 1):
+                if fault := find_fault(problem):
+                    raise InputError(f"{path}: problem {number} is {show(problem)}; {fault}")
             write_atomically(path, msgspec.json.Encoder().encode_lines(problems))
 
 

@@ -12,6 +12,8 @@ from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.environment import Environment, Outcomes, Problem, Verdict
+from lakewright.engineer.guard import is_drawable
+from lakewright.engineer.start import choose_start, find_start
 from lakewright.engineer.tally import Drawn
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.loop.records.run_folder import Stage
@@ -37,7 +39,7 @@ class TextTrainee(Trainee[Problem]):
         super().__init__(settings)
         self.environment = environment or load_environment(settings.environment)
         space = self.environment.space
-        self.start = space.design(by_stratum(settings.design)) if settings.design else self.environment.start()
+        self.start = space.design(by_stratum(settings.design)) if settings.design else find_start(self.environment)
         warmup = settings.warmup_design
         self.warmup_design = space.design(by_stratum(warmup)) if warmup else None
         check_settings(settings, self.environment, self.start)
@@ -49,7 +51,8 @@ class TextTrainee(Trainee[Problem]):
     def _list_cells(self) -> list[Cell]:
         """The cells of the grid of the start's strata that can be drawn."""
         environment = self.environment
-        return [cell for cell in environment.space.grid(self.start.strata) if environment.drawable(cell)]
+        cells = environment.space.grid(self.start.strata)
+        return [cell for cell in cells if is_drawable(environment, cell, self.start)]
 
     def draw_held_out(self) -> list[Problem]:
         """`validation.boards` problems of each cell of the grid of the start's strata."""
@@ -58,7 +61,9 @@ class TextTrainee(Trainee[Problem]):
         with progress("held-out problems", len(cells) * chosen.boards, "problems") as bar:
             if len(cells) > MOST_CELLS:
                 count = MOST_CELLS * chosen.boards
-                problems = environment.draw(environment.space.uniform(), count, derive_seed(chosen.seed, "held-out"))
+                problems = environment.draw(
+                    choose_start(environment, **self.start.given), count, derive_seed(chosen.seed, "held-out")
+                )
             else:
                 problems = []
                 for cell in cells:

@@ -1,0 +1,62 @@
+"""The design to begin with: what an environment names, or the values nearest to the middle that can be drawn."""
+
+import itertools
+from collections.abc import Iterator
+from typing import Protocol
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.calls import run_call
+from lakewright.engineer.cells import Stratum, Value
+from lakewright.engineer.design import Design, Row
+from lakewright.engineer.guard import Bounds, can_draw, check_draws
+from lakewright.engineer.space import DesignSpace, check_design
+
+TRIED = 1000  # rows of a stratum
+
+
+class Startable(Bounds, Protocol):
+    """The part of an environment that says what to begin with."""
+
+    def start(self) -> Design:
+        """The design to begin with."""
+        ...
+
+
+def find_start(environment: Startable) -> Design:
+    """`environment.start()`. Raises InputError where it fails, or gives no design of the space that can be drawn."""
+    where = f"{type(environment).__name__}.start"
+    design = run_call(where, environment.start)
+    check_design(design, environment.space, where)
+    check_draws(design, environment, where)
+    return design
+
+
+def choose_start(bounds: Bounds, **given: float) -> Design:
+    """Equal shares, and for each stratum middle values, or where these cannot be drawn the nearest of some that can.
+
+    given: as of `DesignSpace.uniform`. A stratum of which none of TRIED rows can be drawn is left out. Raises
+    InputError where that is so of all.
+    """
+    space, middle = bounds.space, bounds.space.uniform(**given)
+    rows: dict[Stratum, Row] = {}
+    for stratum, usual in middle.strata.items():
+        ways = _list_rows(space, stratum, usual)
+        if found := next((row for row in ways if can_draw(stratum, row, bounds, middle.given)), None):
+            rows[stratum] = found
+    if not rows:
+        tried = f"{type(bounds).__name__}.start: no {space.words.problems} near the middle of the space can be drawn"
+        raise InputError(f"{tried}; override start, or correct drawable")
+    share = {space.share.name: 1 / len(rows)}
+    return space.design({stratum: row | share for stratum, row in rows.items()}, **middle.given)
+
+
+def _list_rows(space: DesignSpace, stratum: Stratum, usual: Row) -> Iterator[Row]:
+    """The usual row, and others with the values of some knobs changed, from near to far."""
+    yield usual
+    ways: list[list[tuple[float, Value]]] = []
+    for knob in space.knobs:
+        low, high = space.limits(stratum, knob)
+        middle, values = usual[knob.name], [low, high] if knob.trait else knob.list_points(low, high)
+        ways.append(sorted((abs(value - middle) / (knob.span or 1), value) for value in {middle, *values}))
+    for way in sorted(itertools.islice(itertools.product(*ways), TRIED), key=lambda way: sum(part[0] for part in way)):
+        yield {**usual, **{knob.name: value for knob, (_, value) in zip(space.knobs, way, strict=True)}}
