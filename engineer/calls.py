@@ -14,10 +14,11 @@ from lakewright.core_jax.errors import InputError
 T = TypeVar("T")
 
 LIMIT = 60.0  # seconds of a call
-AGAIN = 0.01  # seconds between alarms after the limit, as code may catch some of them
+AGAIN = 0.0005  # seconds between alarms after the limit, as code may catch many of them
 SAID = 300  # characters of an error that are shown
 
 _running: set[int] = set()  # threads in a call
+_limited = [False]  # whether an alarm may end the call of the main thread
 _forked: set[int] = set()  # those of them that tried to fork
 
 
@@ -101,10 +102,12 @@ def _call_in_time(where: str, call: Callable[[], T], limit: float) -> T:
         return call()
     before = signal.signal(signal.SIGALRM, _end_call)
     try:
+        _limited[0] = True
         signal.setitimer(signal.ITIMER_REAL, limit, AGAIN)
         try:
             return call()
         finally:
+            _limited[0] = False  # at once, so that no further alarm ends what follows
             signal.setitimer(signal.ITIMER_REAL, 0)
     except _TooLongError as error:
         raise InputError(f"{where} did not return within {limit:g} s; make it faster or end its loop") from error
@@ -113,7 +116,8 @@ def _call_in_time(where: str, call: Callable[[], T], limit: float) -> T:
 
 
 def _end_call(number: int, frame: FrameType | None) -> None:
-    raise _TooLongError
+    if _limited[0]:
+        raise _TooLongError
 
 
 @functools.cache

@@ -1,0 +1,235 @@
+"""What the code of an environment does wrong is one line that names place, value and remedy."""
+
+import contextlib
+import math
+import sys
+import time
+
+import msgspec
+import numpy as np
+import pytest
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer import Cell, Delta, DesignSpace, Edit, Engineer, Environment, Given, Knob, Problem, Verdict
+from lakewright.engineer.calls import run_call
+from lakewright.engineer.environment import MOST_REWARD
+from lakewright.engineer.guard import can_draw, is_drawable
+from lakewright.engineer.start import choose_start, find_start
+from lakewright.experiments.loop.records.stage_rollouts import write_problems
+from tests.engineer.test_environment import BOARDS, DESIGN, Odd, Sums
+
+KNOBS = (Knob(name="n", low=1, high=9, step=1, reach=2, whole=True), Knob(name="odd", trait=True))
+TEAMS = DesignSpace(("a", "b"), KNOBS, givens=[Given(name="agents", middle=2)], grades=("short",))
+
+
+class Teams(Environment):
+    """Problems of n numbers for some agents."""
+
+    space = TEAMS
+
+    def make(self, cell: Cell, rng) -> Problem:
+        """Refuses what `drawable` excludes."""
+        assert self.drawable(cell)
+        return Problem(f"{cell['n']} {cell['agents']} {rng.random()}", "1")
+
+    def judge(self, problem: Problem, answer: str) -> Verdict:
+        """Whether it is the answer."""
+        return Verdict(answer == "1", 0.0, "" if answer == "1" else "wrong")
+
+
+class Few(Teams):
+    """Of which only problems of more numbers than agents can be drawn, and none of five."""
+
+    def drawable(self, cell: Cell) -> bool:
+        """Reads knobs and givens by their names."""
+        return cell["n"] > cell["agents"] and cell["n"] != 5 and not (cell["odd"] and cell["n"] == 9)
+
+
+def change(base: type[Environment], **members: object) -> Environment:
+    """An environment with other members."""
+    return type("Changed", (base,), members)()
+
+
+def raise_(error: BaseException):
+    raise error
+
+
+def assert_line(call, problem: str) -> None:
+    with pytest.raises(InputError, match=problem) as caught:
+        call()
+    assert len(str(caught.value).splitlines()) == 1
+    assert len(str(caught.value)) < 600
+
+
+def test_drawable_reads_knobs_and_givens_by_name_wherever_it_is_asked():
+    few = Few()
+    design = few.space.uniform(agents=6)
+    assert not is_drawable(few, Cell("a", (6, True)), design)
+    assert is_drawable(few, Cell("a", (7, True)), design)
+    assert is_drawable(few, Cell("a", (6, True), (2,)), design), "its own givens count"
+    assert not can_draw("a", {"share": 0.5, "n": 9, "odd": 0.5}, few, design.given)
+    assert can_draw("a", {"share": 0.5, "n": 9, "odd": 0.0}, few, design.given)
+    engineer = Engineer(few, "random")
+    problems = engineer.draw(8)
+    engineer.observe(few.groups(problems, [["1", "2"]] * 8))
+    assert engineer.redesign().design.given == {"agents": 2}
+    assert all(cell.cell.values[0] not in (1, 5) for cell in engineer.forecast.held_out)
+
+
+@pytest.mark.parametrize(
+    ("drawable", "problem"),
+    [
+        (
+            lambda self, cell: cell["m"] > 1,
+            "cell a 5 1 | 2: drawable raised KeyError: .*'m' is not a knob; choose from n",
+        ),
+        (lambda self, cell: np.bool_(True), r"drawable gave np\.True_; return a bool, such as bool"),
+        (lambda self, cell: None, "drawable gave None; return a bool"),
+        (lambda self, cell: sys.exit(3), r"drawable ended the program \(3\); return instead"),
+        (lambda self, cell: raise_(BaseException("a\nb")), r"drawable raised BaseException: a\\nb; correct it"),
+    ],
+)
+def test_a_drawable_that_fails_ends_a_redesign_instead_of_refusing_a_change(drawable, problem):
+    engineer = Engineer(change(Teams, drawable=drawable), design=TEAMS.uniform())
+    assert_line(lambda: engineer.judge_delta(Delta({"a": Edit({"n": 0}, "why")}), None), problem.replace("|", r"\|"))
+    assert_line(lambda: engineer.draw(1), problem.replace("|", r"\|"))
+    assert_line(engineer.redesign, "drawable")
+
+
+def test_a_cell_without_its_givens_says_so():
+    with pytest.raises(KeyError, match="'agents' is a given, which this cell lacks"):
+        TEAMS.name_cell(Cell("a", (1, True)))["agents"]
+
+
+def test_the_default_start_is_the_nearest_to_the_middle_that_can_be_drawn():
+    assert Few().start().strata["a"] == {"share": 0.5, "n": 4, "odd": 0.5}
+    assert Few().start().given == {"agents": 2}
+    assert Teams().start() == TEAMS.uniform()
+    assert choose_start(Few(), agents=8).strata["b"] == {"share": 0.5, "n": 9, "odd": 0.0}
+    assert list(change(Teams, drawable=lambda self, cell: cell.stratum == "b").start().strata) == ["b"]
+    assert len(Engineer(Few()).draw(4)) == 4
+
+
+@pytest.mark.parametrize(
+    ("members", "problem"),
+    [
+        ({"drawable": lambda self, cell: False}, "Changed.start: no problems near the middle .*; override start"),
+        ({"start": lambda self: 1 / 0}, "Changed.start raised ZeroDivisionError: division by zero; correct it"),
+        ({"start": lambda self: None}, "Changed.start: None is not a Design"),
+        ({"start": lambda self: TEAMS.uniform()}, r"Changed.start: strata.a: no problems with n 5 .* can be drawn"),
+    ],
+)
+def test_a_start_that_cannot_be_used_is_one_line(members, problem):
+    assert_line(lambda: find_start(change(Few, **members)), problem)
+    assert_line(lambda: Engineer(change(Few, **members)), problem)
+
+
+def test_a_first_design_that_cannot_be_drawn_is_refused():
+    engineer = Engineer(Few(), design=TEAMS.uniform())
+    assert_line(lambda: engineer.draw(1), "engineer: design: strata.a: no problems with n 5 .*; change its knobs")
+
+
+@pytest.mark.parametrize("scale", [lambda stratum: 1 / 0, lambda stratum: math.nan, lambda stratum: "x"])
+def test_a_scale_that_fails_is_one_line(scale):
+    space = DesignSpace(("a", "b"), KNOBS, scale=scale)
+    assert_line(lambda: Engineer(change(Sums, space=space)).redesign(), "space: scale of 'a' ")
+
+
+@pytest.mark.parametrize("describe", [lambda *_: 1 / 0, lambda *_: None])
+def test_a_description_that_fails_is_one_line(describe):
+    sums = change(Sums, describe=describe)
+    verdicts = sums.verdicts(BOARDS[:2], ["x", "x"])
+    assert_line(lambda: sums.cases(BOARDS[:2], ["x", "x"], verdicts, 2), "Changed.describe: on 'x' to")
+
+
+class Silent(Exception):  # noqa: N818
+    """Whose text cannot be read."""
+
+    def __str__(self) -> str:
+        raise ValueError
+
+
+@pytest.mark.parametrize(
+    ("verdict", "problem"),
+    [
+        (Verdict(np.bool_(True), 1.0), r"valid is np.True_; give True or False, of a value of NumPy bool\(...\)"),
+        (Verdict(None, 0.0, "wrong"), "valid is None; give True or False"),
+        (Verdict(2, 0.0), "valid is 2; give True"),
+        (Verdict(True, -(2**2000)), "reward is .*; give a finite number"),
+        (Verdict(True, 10**5000), "reward is .*; give a finite number"),
+        (Verdict(True, 2 * MOST_REWARD), "reward is 2e.100; give a finite number, an int or a float of at most 1e.100"),
+        (Verdict(True, np.float32(1)), "reward is np.float32"),
+        (Verdict(True, 1.0, "wrong"), "failure is 'wrong' though the answer is valid; leave it empty"),
+        (Verdict(False, 1.0, ["wrong"]), r"failure \['wrong'\] is not declared"),
+        (Verdict(True, 1.0, grades=("long",)), "grade 'long' is not declared; choose from short"),
+        (Verdict(True, 1.0, grades=None), "grades are None; give a tuple"),
+        (Verdict(True, 1.0, place="x"), "place is 'x'; give a whole number, at least -1"),
+        (Verdict(True, 1.0, place=-2), "place is -2"),
+        (Silent(), "judge.*raised Silent: an error whose text cannot be read; give a verdict on any text"),
+        (ValueError("long " * 1000), "raised ValueError: long long"),
+    ],
+)
+def test_a_verdict_that_breaks_a_promise_is_refused(verdict, problem):
+    assert_line(lambda: Odd(verdict).check_verdict(BOARDS[0], "17"), problem)
+
+
+@pytest.mark.parametrize("reward", [0, -(2**70), 1e99, np.float64(0.5)])
+def test_rewards_of_any_size_that_a_group_can_average_are_counted(reward):
+    (group,) = Odd(Verdict(True, reward)).groups(BOARDS[:1], [["1", "2"]])
+    assert group.reward == float(reward)
+    assert math.isfinite(group.spread)
+
+
+@pytest.mark.parametrize(
+    ("made", "problem"),
+    [
+        (Problem("1\ud800", "2"), "valid Unicode"),
+        (Problem("1", "\udc00"), "valid Unicode"),
+        (Problem("1", data=["\ud800"]), "valid Unicode"),
+        (Problem("1", data=object()), "does not fit into JSON .*; let its data be JSON values"),
+        (Problem("1", key=5), "return a Problem with texts as prompt, answer and key"),
+        (Problem("1", key=None), "return a Problem with texts as prompt, answer and key"),
+    ],
+)
+def test_a_problem_that_no_file_can_hold_is_refused_when_it_is_made_and_when_it_is_written(made, problem, tmp_path):
+    assert_line(
+        lambda: Odd(problem=made).draw(DESIGN, 1, seed=0), rf"Odd\.make: gave Problem.* for cell 3 4 1; .*{problem}"
+    )
+    assert_line(lambda: write_problems(tmp_path / "problems.jsonl", [BOARDS[0], made]), f"problem 2 is .*{problem}")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_what_is_no_exception_is_one_line_and_an_interrupt_is_not():
+    def make(self, cell, rng):
+        raise self.error
+
+    assert_line(
+        lambda: change(Sums, make=make, error=BaseException("z")).draw(DESIGN, 1, 0), "make raised BaseException: z"
+    )
+    with pytest.raises(KeyboardInterrupt):
+        change(Sums, make=make, error=KeyboardInterrupt()).draw(DESIGN, 1, 0)
+
+
+def test_a_loop_that_catches_everything_ends_soon_after_its_limit():
+    def loop() -> None:
+        while True:
+            with contextlib.suppress(BaseException):
+                math.sqrt(2)
+
+    begun = time.monotonic()
+    assert_line(lambda: run_call("make", loop, limit=0.02), "make did not return within 0.02 s")
+    assert time.monotonic() - begun < 30
+
+
+def test_answers_may_come_one_at_a_time_and_must_be_lists():
+    sums, texts = Sums(), [["17", "18"]] * 3
+    assert sums.groups(iter(BOARDS[:3]), (iter(text) for text in texts)) == sums.groups(BOARDS[:3], texts)
+    assert sums.tallies(iter(BOARDS[:3]), iter("123")) == sums.tallies(BOARDS[:3], list("123"))
+    assert_line(lambda: sums.groups(BOARDS[:1], [1]), "answers: 1 to .*; give a list of at least one text")
+    assert_line(lambda: sums.groups(5, [["1"]]), "problems is 5")
+    assert_line(lambda: sums.tallies(BOARDS[:1], [1]), "an answer is a text, not int")
+
+
+def test_a_written_problem_is_read_as_it_was():
+    for problem in BOARDS[:3]:
+        assert msgspec.json.decode(msgspec.json.encode(problem), type=Problem) == problem
