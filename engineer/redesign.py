@@ -387,8 +387,8 @@ class Engineer:
 
     def state_dict(self) -> dict[str, Any]:
         """All that the engineer knows, as JSON values."""
-        state = msgspec.structs.replace(self._state, teacher=self.teacher.state_dict())
-        return msgspec.to_builtins(state, str_keys=True)
+        teacher = {"teacher": self.teacher.state_dict(), "teacher_type": type(self.teacher).__name__}
+        return msgspec.to_builtins(msgspec.structs.replace(self._state, **teacher), str_keys=True)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restores what `state_dict` gave.
@@ -396,5 +396,5 @@ class Engineer:
         Raises InputError, and changes nothing, where it is of another environment's space or of another form.
         """
         restored = read_state(state, self.space)
-        restore_teacher(self.teacher, restored.teacher)
+        restore_teacher(self.teacher, restored)
         self._state = restored

@@ -31,7 +31,10 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, forbid_unknown_fields=True):
-    """All that an engineer knows. standing: the design and the held-out answers of the last round that stands."""
+    """All that an engineer knows. standing: the design and the held-out answers of the last round that stands.
+
+    teacher_type: the name of the teacher's class; empty in states of older versions.
+    """
 
     format: int
     space: str
@@ -46,6 +49,7 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     summary: str = ""
     standing: Design | None = None
     standing_valid: str = ""
+    teacher_type: str = ""
 
 
 def read_state(state: Any, space: DesignSpace) -> State:
@@ -129,9 +133,12 @@ def _is_finite(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def restore_teacher(teacher: Teacher, state: dict[str, Any]) -> None:
+def restore_teacher(teacher: Teacher, restored: State) -> None:
     """Restores a teacher. Raises InputError, and changes nothing, where the state is of another one."""
-    before = teacher.state_dict()
+    kind, other = type(teacher).__name__, restored.teacher_type
+    if other not in ("", kind):
+        raise InputError(f"state: is of a {other:.60}, not a {kind}; load the state of the same teacher")
+    before, state = teacher.state_dict(), restored.teacher
     try:
         teacher.load_state_dict(state)
         if state and not teacher.state_dict():

@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer import Cell, DesignSpace, Engineer, Group, Knob, Problem
+from lakewright.engineer import Cell, Delta, DesignSpace, Edit, Engineer, EngineerSettings, Group, Knob, Problem
+from lakewright.engineer.difficulty import Observation
 from tests.engineer.test_environment import Sums
 
 OTHER = DesignSpace(("long",), (Knob(name="words"),))
@@ -27,6 +28,10 @@ STRANGE = Problem("?", cell=OTHER.cell("long", words=0.5))
         ({"held_out": ["1 + 1"]}, "held_out: '1 \\+ 1' is no Problem"),
         ({"teacher": 3}, "teacher 3 has no propose"),
         ({"settings": {}}, "give EngineerSettings"),
+        ({"settings": EngineerSettings(proposals="a")}, "engineer: settings: proposals: 'a' does not fit"),
+        ({"settings": EngineerSettings(guard=3)}, "engineer: settings: guard: expected an object, got 3"),
+        ({"tools": "x", "teacher": "self"}, "engineer: tools is 'x'; give Tools"),
+        ({"roll_out": 5}, "engineer: roll_out is 5; give a function"),
         ({"seed": 2**70}, "give whole numbers"),
         ({"rounds": 0}, "rounds from 1"),
         ({"rounds": "3"}, "rounds '3'; give whole numbers"),
@@ -52,6 +57,14 @@ def observed(engineer: Engineer) -> list[Group]:
         ({"cell": STRANGE.cell}, "is none of this environment"),
         ({"cell": Cell("sums", (math.nan, True))}, "is none of this environment"),
         ({"cell": Cell("sums", ("2", True))}, "is none of this environment"),
+        ({"cell": "sums"}, "group: cell 'sums' is no Cell"),
+        ({"version": "3"}, "version '3'; give whole numbers, of at least one answer"),
+        ({"version": -1}, "version -1; give whole numbers"),
+        ({"completions": 0, "valid": 0}, "0 of 0 valid, version 0; give whole numbers, of at least one answer"),
+        ({"valid": 99}, "99 of 2 valid"),
+        ({"valid": True}, "True of 2 valid"),
+        ({"failures": {"wrong": -1}}, "give whole numbers"),
+        ({"spread": math.inf}, "with finite rewards"),
     ],
 )
 def test_a_group_of_another_design_is_refused_and_none_is_noted(change, problem):
@@ -97,6 +110,7 @@ def test_outcomes_that_are_no_tallies_are_refused(outcomes):
         ({"teacher": {}}, "load the state of the same teacher"),
         ({"drawn": -1}, "drawn: -1 does not fit"),
         ({"standing": {"strata": {"long": {}}}}, "strata.long is unknown"),
+        ({"standing_valid": "xyz"}, "standing_valid is 'xyz'; give a 0 or 1 for each problem"),
     ],
 )
 @pytest.mark.parametrize("teacher", ["thompson", "alp_gmm"])
@@ -108,6 +122,108 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(change, proble
     with pytest.raises(InputError, match=problem):
         engineer.load_state_dict(json.loads(json.dumps(before)) | change)
     assert engineer.state_dict() == before
+
+
+DAMAGED = {
+    "an unknown stratum": (("observations", 0, "cell"), ["zz", [2, 1], []], "state: observations: cell .* is none of"),
+    "too few values": (("observations", 0, "cell"), ["sums", [2], []], "state: observations: cell .* is none of"),
+    "no groups": (("observations", 0, "groups"), 0, "state: Observation.* cannot be; give what observe_groups makes"),
+    "too much success": (("observations", 0, "success"), 99.0, "state: Observation.* cannot be"),
+    "a weight that is no number": (("forecast", "model", "weights", 0), math.nan, "state: forecast: .*: 0 is nan"),
+    "too few weights": (("forecast", "model", "weights"), [1.0], "state: forecast: its model is not of [0-9]+ weights"),
+    "another grid": (("forecast", "grid", 0, "cell"), ["zz", [2, 1], []], "state: forecast: cell .* is none of"),
+    "an old design": (("history", 0, "design", "strata"), {"zz": {}}, "state: design: strata.zz is unknown"),
+    "old outcomes": (
+        ("history", 0, "outcomes"),
+        {"zz": {"problems": 1, "valid": 1}},
+        "state: history: 'zz' is",
+    ),
+    "a version": (("design", "version"), -3, "state: design: version is -3; give a whole number, at least 0"),
+    "a group": (("seen", 0, "group", "completions"), 0, "state: seen: group .* of 0 valid"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_state_with_a_damaged_part_is_refused_before_it_is_used(name):
+    path, value, problem = DAMAGED[name]
+    engineer = Engineer(Sums(), "fixed")
+    engineer.observe(observed(engineer))
+    engineer.redesign()
+    engineer.observe(observed(engineer))
+    before = engineer.state_dict()
+    damaged = part = json.loads(json.dumps(before))
+    for step in path[:-1]:
+        part = part[step]
+    part[path[-1]] = value
+    with pytest.raises(InputError, match=problem) as caught:
+        engineer.load_state_dict(damaged)
+    assert len(str(caught.value).splitlines()) == 1
+    assert engineer.state_dict() == before
+
+
+def test_a_state_says_whose_it_is():
+    thompson, fixed = Engineer(Sums(), "thompson"), Engineer(Sums(), "fixed")
+    with pytest.raises(InputError, match="state: is of a ThompsonTeacher, not a FixedTeacher; load"):
+        fixed.load_state_dict(thompson.state_dict())
+    older = fixed.state_dict()
+    del older["teacher_type"]
+    fixed.load_state_dict(older)
+    with pytest.raises(InputError, match=r"it has no counts\); load the state of the same teacher"):
+        fixed.load_state_dict(older | {"teacher": {"counts": 3}})
+
+
+@pytest.mark.parametrize("found", [None, ([], 1), ("ab", 1), (3, 1), ([], -1), [[], 1]])
+def test_rollouts_that_are_no_groups_are_refused_and_the_redesign_may_be_tried_again(found):
+    engineer = Engineer(Sums(), "random", roll_out=lambda *_: found)
+    engineer.observe(observed(engineer))
+    before = engineer.state_dict()
+    with pytest.raises(InputError, match=r"roll_out: gave .* for \d+ problems; return a list with a group for each"):
+        engineer.redesign()
+    assert engineer.state_dict() == before
+
+
+@pytest.mark.parametrize(
+    ("step", "problem"),
+    [
+        (lambda engineer, *_: engineer.judge_delta({"edits": {}}, None), "judge_delta: delta is .*; give Delta"),
+        (lambda engineer, *_: engineer.judge_delta(Delta({}), 3), "judge_delta: forecast is 3; give Forecast"),
+        (lambda engineer, *_: engineer.fit_forecast(3), "fit_forecast: observations is 3; give a tuple of them"),
+        (lambda engineer, groups, _: engineer.fit_forecast(groups), "Group.* is no Observation"),
+        (lambda engineer, *_: engineer.fit_forecast([SEEN_ELSEWHERE]), "cell .* is none of this environment"),
+        (lambda engineer, *_: engineer.fit_forecast([], before=3), "fit_forecast: before is 3; give Forecast"),
+        (lambda engineer, _, decision: engineer.propose(decision.evidence, None, 0), "propose: key is 0; make one by"),
+        (lambda engineer, *_: engineer.propose(3, None, 0), "propose: evidence is 3; give Evidence"),
+        (
+            lambda engineer, *_: engineer.try_proposal(3, [], None, None),
+            "try_proposal: verdict is 3; give Guard",
+        ),
+    ],
+)
+def test_a_step_that_is_given_something_else_says_what_it_needs(step, problem):
+    engineer = Engineer(Sums())
+    groups = observed(engineer)
+    engineer.observe(groups)
+    with pytest.raises(InputError, match=problem) as caught:
+        step(engineer, groups, engineer.redesign())
+    assert len(str(caught.value).splitlines()) == 1
+
+
+SEEN_ELSEWHERE = Observation(STRANGE.cell, 1, 1.0, None)
+
+
+@pytest.mark.parametrize(
+    ("edits", "problem"),
+    [
+        ({"zz": Edit({}, "why")}, "edits.zz: stratum zz is not in the design"),
+        ({"sums": Edit({"zz": 1.0}, "why")}, "edits.sums.zz is unknown; choose from share, terms, noise"),
+        ({"sums": Edit({"terms": "x"}, "why")}, "edits.sums.terms: x is not finite; give a number"),
+        ({"sums": 3}, "edits.sums: 3 is no edit; give an Edit"),
+    ],
+)
+def test_a_delta_that_names_something_else_is_refused_by_the_guard(edits, problem):
+    verdict = Engineer(Sums()).judge_delta(Delta(edits), None)
+    assert verdict.status == "refused"
+    assert problem in verdict.reasons[0]
 
 
 def test_a_redesign_that_fails_can_be_tried_again_as_if_it_had_not_begun():
