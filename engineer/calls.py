@@ -77,7 +77,7 @@ def run_short_call(where: Callable[[], str], call: Callable[..., T], *arguments:
 
 
 def show(value: object, most: int = 60) -> str:
-    """A value of the code of an environment for a message, at most so many letters."""
+    """A value of the code of an environment for a message. most: letters of it."""
     try:
         return f"{value!r:.{most}}"
     except Exception:

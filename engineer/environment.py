@@ -95,7 +95,7 @@ class Environment(abc.ABC):
     def start(self) -> Design:
         """The design to begin with: equal shares and middle values, or the nearest of some that can be drawn.
 
-        A stratum of which none can be drawn is left out. Raises InputError where that is so of all: override it.
+        A stratum without such values is left out. Raises InputError where all are: override it.
         """
         return choose_start(self)
 
@@ -257,7 +257,7 @@ class Environment(abc.ABC):
 
 
 def find_fault(problem: object) -> str:
-    """What is to be done so that this is a problem that a file can hold; empty where it is."""
+    """The line that says how this becomes a problem that a file can hold; empty where it is one."""
     if not isinstance(problem, Problem):
         return "return a Problem with texts"
     if not (isinstance(problem.prompt, str) and isinstance(problem.answer, str) and isinstance(problem.key, str)):
@@ -272,7 +272,7 @@ def find_fault(problem: object) -> str:
 
 
 def _find_fault_of_verdict(verdict: object, space: DesignSpace) -> str:
-    """What is wrong with a verdict, and what is right; empty where it is."""
+    """The fault of a verdict and the remedy; empty where there is none."""
     if not isinstance(verdict, Verdict):
         return f"gave {show(verdict)}; return a Verdict"
     valid, reward, failure, grades, place = msgspec.structs.astuple(verdict)

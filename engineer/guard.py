@@ -158,7 +158,7 @@ def _check_changes(delta: Delta, space: DesignSpace) -> None:
     names = [column.name for column in space.columns]
     for stratum, edit in delta.edits.items():
         if not isinstance(edit, Edit):
-            raise InputError(f"edits.{stratum}: {edit!r:.60} is no edit; give an Edit")
+            raise InputError(f"edits.{stratum}: {edit!r:.60} is of another type; give an Edit")
         for name, change in edit.changes.items():
             if name not in names:
                 raise InputError(f"edits.{stratum}.{name!s:.60} is unknown; choose from {', '.join(names)}")

@@ -302,7 +302,7 @@ class Engineer:
             forecast: of `fit_forecast`, by whose certainty the guard allows more; None for the narrowest limits.
             key: a typed key of JAX, consumed: `make_key(seed)` of `lakewright.engineer.random_generators`.
 
-        The teacher's state goes on, except for what was refused. Raises InputError where an argument is of another
+        The teacher's state has what led to the last proposal. Raises InputError where an argument is of another
         kind, or where `drawable` fails.
         """
         check_kind("propose: evidence", evidence, Evidence, needed=True)

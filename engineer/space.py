@@ -63,7 +63,8 @@ class DesignSpace:
             words: how problems, strata and knobs are called in texts.
             spoken: the strata that have tokens; by default all.
 
-        Raises InputError where a name is missing, twice there, or not usable.
+        Raises InputError where a name is missing, twice there, or not usable, or where traits and strata give more than
+        MOST_BINNED kinds of problems.
         """
         self.strata = list_parts("space: strata", strata)
         self.knobs = list_parts("space: knobs", knobs, Knob)
@@ -86,6 +87,11 @@ class DesignSpace:
         self._scale = scale
         convert(limits or {}, dict[int | str, dict[str, tuple[float, float]]], "space", "limits")
         self._limits = {stratum: dict(given) for stratum, given in (limits or {}).items()}
+        self._check_parts()
+        names = (*(knob.name for knob in self.knobs), *(given.name for given in self.givens))
+        self._named = type("NamedCell", (NamedCell,), {"names": names, "__slots__": ()})
+
+    def _check_parts(self) -> None:
         columns = [column.name for column in self.columns]
         check_names("knob", columns)
         check_names("given", [given.name for given in self.givens], taken=columns)
@@ -94,14 +100,12 @@ class DesignSpace:
         if not self.failures:
             raise InputError("space: failures is empty; name at least one way in which an answer fails")
         check_limits(self._limits, self.strata, self.knobs)
-        if strange := [stratum for stratum in self.spoken if stratum not in self.ranks]:
+        if strange := [stratum for stratum in self.spoken if stratum not in self.strata]:
             raise InputError(f"space: spoken has {strange[0]!r:.60}, which is not a stratum; leave it out")
         cells = sum(math.prod(map(len, self._list_binned_values(stratum, 1))) for stratum in self.strata)
         if cells > MOST_BINNED:
             said = f"space: its traits give {cells} kinds of problems, more than {MOST_BINNED}"
             raise InputError(f"{said}; choose fewer traits, fewer strata, or limits of 0 or 1 for some")
-        names = (*(knob.name for knob in self.knobs), *(given.name for given in self.givens))
-        self._named = type("NamedCell", (NamedCell,), {"names": names, "__slots__": ()})
 
     @property
     def levels(self) -> tuple[int, ...]:

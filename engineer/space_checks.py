@@ -23,7 +23,7 @@ def check_strata(strata: Sequence[Stratum]) -> None:
 
 
 def check_names(kind: str, names: Sequence[str], taken: Sequence[str] = ()) -> None:
-    """Raises InputError where a name is no identifier, is there twice, or is taken."""
+    """Raises InputError where a name cannot be an identifier, appears twice, or is taken."""
     for name in names:
         if not isinstance(name, str) or not name.isidentifier():
             raise InputError(f"space: {kind} {name!r:.60} is not an identifier; choose letters, digits and _")
@@ -38,7 +38,7 @@ def _check_once(kind: str, names: Sequence[Stratum]) -> None:
 def check_limits(
     limits: Mapping[Stratum, Mapping[str, tuple[float, float]]], strata: Sequence[Stratum], knobs: Sequence[Knob]
 ) -> None:
-    """Raises InputError where limits name another stratum or knob, or are no part of a knob's range."""
+    """Raises InputError where limits name another stratum or knob, or exceed the range of a knob."""
     known = {knob.name: knob for knob in knobs}
     for stratum, given in limits.items():
         if stratum not in strata:

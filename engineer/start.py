@@ -34,8 +34,8 @@ def find_start(environment: Startable) -> Design:
 def choose_start(bounds: Bounds, **given: float) -> Design:
     """Equal shares, and for each stratum middle values, or where these cannot be drawn the nearest of some that can.
 
-    given: as of `DesignSpace.uniform`. A stratum of which none of TRIED rows can be drawn is left out. Raises
-    InputError where that is so of all.
+    given: as of `DesignSpace.uniform`. A stratum is left out where none of TRIED rows can be drawn. Raises
+    InputError where all are.
     """
     space, middle = bounds.space, bounds.space.uniform(**given)
     rows: dict[Stratum, Row] = {}

@@ -156,7 +156,7 @@ def check_kind(where: str, value: object, kind: type, *, needed: bool = False) -
 
 
 def check_tables(tallies: object, statistics: object, space: DesignSpace) -> None:
-    """Raises InputError where these are no tables by stratum of tallies and of what was drawn."""
+    """Raises InputError on anything but tables by stratum of tallies and of what was drawn."""
     for name, table, kind in (("tallies", tallies, Tally), ("statistics", statistics, Drawn)):
         if not isinstance(table, Mapping) or not all(isinstance(part, kind) for part in table.values()):
             raise InputError(f"redesign: {table!r:.60} is not a dict of {name}; give those of Environment.{name}")

@@ -131,7 +131,7 @@ def decide_next(verdict: GuardVerdict, design: Design, trial: Trial | None = Non
 
 
 def describe_round(design: Design, following: Next, attempts: Sequence[Attempt], space: DesignSpace) -> str:
-    """What was proposed for a design, what followed and why, in a line.
+    """The proposal for a design, what followed and why, in a line.
 
     Args:
         design: the current one.

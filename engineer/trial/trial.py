@@ -100,7 +100,7 @@ class TrialWork:
 
 
 def _check_rollouts(found: Any, count: int) -> tuple[Sequence[Group], int]:
-    """What `roll_out` gave. Raises InputError where it is no group for each of `count` problems, and tokens."""
+    """Groups and tokens of `roll_out`. Raises InputError on anything but a group for each of `count` problems."""
     if isinstance(found, tuple) and len(found) == 2:
         groups, tokens = found
         listed = isinstance(groups, Sequence) and all(isinstance(group, Group) for group in groups)

@@ -217,7 +217,7 @@ SEEN_ELSEWHERE = Observation(STRANGE.cell, 1, 1.0, None)
         ({"zz": Edit({}, "why")}, "edits.zz: stratum zz is not in the design"),
         ({"sums": Edit({"zz": 1.0}, "why")}, "edits.sums.zz is unknown; choose from share, terms, noise"),
         ({"sums": Edit({"terms": "x"}, "why")}, "edits.sums.terms: x is not finite; give a number"),
-        ({"sums": 3}, "edits.sums: 3 is no edit; give an Edit"),
+        ({"sums": 3}, "edits.sums: 3 is of another type; give an Edit"),
     ],
 )
 def test_a_delta_that_names_something_else_is_refused_by_the_guard(edits, problem):

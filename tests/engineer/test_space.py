@@ -7,13 +7,56 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.cells import Cell, Knob, stratum_of
+from lakewright.engineer.cells import Cell, Given, Knob, stratum_of
 from lakewright.engineer.design import Design
 from lakewright.engineer.space import MOST_BINNED, DesignSpace
 from tests.support.samples.spaces import designs, spaces
 
 TERMS = Knob(name="terms", low=2, high=9, whole=True)
 SUMS = DesignSpace(["sums", "products"], [TERMS, Knob(name="noise", trait=True)], ranked=False)
+
+
+@pytest.mark.parametrize(
+    ("parts", "problem"),
+    [
+        ({"knobs": [Knob(name=f"t{place}", trait=True) for place in range(14)]}, "give 32768 kinds of problems, more"),
+        ({"limits": {"a": {"n": (0.5, 0.7)}}}, "limits.a.n is 0.5 to 0.7, but the knob is whole; choose whole numbers"),
+        ({"spoken": (2,)}, "spoken has 2, which is not a stratum; leave it out"),
+        ({"ranked": "x"}, "ranked is 'x'; give True or False"),
+        ({"givens": [Given(name="n")]}, "given 'n' appears twice; name each once"),
+    ],
+)
+def test_a_part_that_does_not_fit_the_others_is_refused(parts, problem):
+    with pytest.raises(InputError, match=f"space: .*{problem}"):
+        DesignSpace(**{"strata": ("a", "b"), "knobs": [Knob(name="n", high=4, whole=True)]} | parts)
+
+
+@pytest.mark.parametrize(
+    ("make", "problem"),
+    [
+        (lambda: Knob(name="self"), "knob 'self': its name is a field"),
+        (lambda: Given(name="self"), "given 'self': its name is an argument"),
+        (lambda: Given(name="a b"), "given 'a b': its name is an argument; choose an identifier"),
+    ],
+)
+def test_a_name_that_calls_use_is_refused(make, problem):
+    with pytest.raises(InputError, match=problem):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("values", "problem"),
+    [
+        ({"g": float("nan")}, "given.g is nan; give a finite number"),
+        ({"g": True}, "given.g is True; give a finite number"),
+        ({"h": 1}, "given.h is unknown; choose from g"),
+    ],
+)
+def test_givens_are_numbers_of_the_space_and_by_default_the_middle(values, problem):
+    space = DesignSpace(("a",), [], givens=[Given(name="g", middle=3)])
+    assert space.uniform().given == {"g": 3}
+    with pytest.raises(InputError, match=problem):
+        space.uniform(**values)
 
 
 @given(st.data())
