@@ -152,7 +152,7 @@ class Engineer:
         """
         check_environment_type(environment, "engineer")
         check_kind("engineer: settings", settings, EngineerSettings, needed=True)
-        convert(msgspec.to_builtins(settings, str_keys=True), EngineerSettings, "engineer: settings")
+        convert(msgspec.to_builtins(settings, str_keys=True), type(settings), "engineer: settings")
         check_kind("engineer: tools", tools, Tools)
         if not (roll_out is None or callable(roll_out)):
             raise InputError(f"engineer: roll_out is {roll_out!r:.60}; give a function, as `RollOut` says")

@@ -39,9 +39,13 @@ class TextTrainee(Trainee[Problem]):
         super().__init__(settings)
         self.environment = environment or load_environment(settings.environment)
         space = self.environment.space
-        self.start = space.design(by_stratum(settings.design)) if settings.design else find_start(self.environment)
+        if settings.design:  # which has no givens
+            given = find_start(self.environment).given if space.givens else {}
+            self.start = space.design(by_stratum(settings.design), **given)
+        else:
+            self.start = find_start(self.environment)
         warmup = settings.warmup_design
-        self.warmup_design = space.design(by_stratum(warmup)) if warmup else None
+        self.warmup_design = space.design(by_stratum(warmup), **self.start.given) if warmup else None
         check_settings(settings, self.environment, self.start)
 
     def count_held_out(self) -> int:

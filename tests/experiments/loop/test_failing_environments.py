@@ -34,6 +34,14 @@ FAILING = {
         (MAKE, f"{MAKE}        return None\n"),
         ("Addition.make: gave None for cell", "return a Problem with texts"),
     ),
+    "a problem that no file can hold": (
+        (MAKE, f"{MAKE}        return Problem('1', '1', key=5)\n"),
+        ("Addition.make: gave Problem", "return a Problem with texts as prompt, answer and key"),
+    ),
+    "a drawable that fails": (
+        (MAKE, f"    def drawable(self, cell):\n        return cell['carries']\n\n{MAKE}"),
+        ("Addition: cell", "drawable raised KeyError", "'carries' is not a knob; choose from terms, carry"),
+    ),
     "a file that is broken": (("import", "import import"), ("cannot be imported (SyntaxError", "correct it")),
 }
 QUICK = ("a judge that raises", "a generator that raises")
