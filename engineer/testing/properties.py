@@ -109,7 +109,7 @@ class Properties:
         )
 
     def _choose_count(self, most: int, least: int, until: float) -> int:
-        """How many problems to draw at once: the least where the most would take longer than there is time."""
+        """A number of problems to draw at once: the least where the most would take longer than there is time."""
         slow = most * median(self.took.values()) > max(LATE, until - time.monotonic())
         return least if slow else most
 

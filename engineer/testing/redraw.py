@@ -4,7 +4,9 @@
 `module:function`, that gives the environment. Standard input has the draws in JSON, standard output gets the problems.
 """
 
+import ctypes
 import datetime
+import gc
 import os
 import subprocess
 import sys
@@ -72,13 +74,11 @@ def _put_clocks_ahead() -> None:
     write, write_usual = time.strftime, time.asctime
     time.strftime = lambda form, at=None: write(form, at or time.localtime())
     time.asctime = lambda at=None: write_usual(at or time.localtime())
-    real = datetime.datetime
-    members = {
-        "now": classmethod(lambda cls, tz=None: cls.fromtimestamp(time.time(), tz)),
-        "utcnow": classmethod(lambda cls: cls.fromtimestamp(time.time(), datetime.UTC).replace(tzinfo=None)),
-    }
-    kind = type("kind", (type,), {"__instancecheck__": lambda _, one: isinstance(one, real)})
-    vars(datetime)["datetime"] = kind("datetime.datetime", (real,), members)  # this name is in its `repr`
+    # The class itself is changed, which C code knows by its address.
+    (members,) = gc.get_referents(vars(datetime.datetime))
+    members["now"] = classmethod(lambda cls, tz=None: cls.fromtimestamp(time.time(), tz))
+    members["utcnow"] = classmethod(lambda cls: cls.fromtimestamp(time.time(), datetime.UTC).replace(tzinfo=None))
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(datetime.datetime))
 
 
 def _read_later(read: Callable[[], float], later: int) -> float:

@@ -15,26 +15,10 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer import Cell, Design, DesignSpace, Environment, Given, Knob, Problem, Verdict
-from lakewright.engineer.plugins import load_class
 from lakewright.engineer.testing import Report, check_environment, find_faults, report_text
 from lakewright.engineer.testing.isolation import ROOM, Calls
 from lakewright.engineer.testing.properties import Properties
-from lakewright.engineer.testing.redraw import draw_elsewhere
 from lakewright.engineer.testing.trials import Trials, find_smallest
-
-TEXT = """
-from lakewright.engineer import DesignSpace, Environment, Knob, Problem, Verdict
-
-class Letters(Environment):
-    space = DesignSpace(("one",), (Knob(name="length", low=40, high=41, whole=True),))
-
-    def make(self, cell, rng):
-        names = {f"n{rng.randrange(10**9)}" for _ in range(cell["length"])}
-        return Problem(" ".join(names), "x")
-
-    def judge(self, problem, answer):
-        return Verdict(answer == "x", 0.0, "" if answer == "x" else "wrong")
-"""
 
 
 class Numbers(Environment):
@@ -257,12 +241,10 @@ def test_problems_of_another_version_are_found():
 
 
 def test_cases_are_tried_until_the_seconds_are_spent():
-    tried = []
-    assert find_smallest("", (), st.integers(), tried.append, str, time.monotonic() + 0.1, most=5) is None
-    assert len(tried) > 50
-    tried.clear()
-    assert find_smallest("", (), st.integers(), tried.append, str, math.inf, most=5) is None
-    assert len(tried) <= 5
+    once, often = [], []
+    assert find_smallest("", (), st.integers(), once.append, str, math.inf, most=5) is None
+    assert find_smallest("", (), st.integers(), often.append, str, time.monotonic() + 0.2, most=5) is None
+    assert len(once) <= 5 < 10 < len(often)
 
 
 def test_the_limit_is_that_of_one_problem():
@@ -355,14 +337,6 @@ def test_what_drawable_excludes_is_listed_and_a_stratum_without_problems_is_a_fa
     assert "cannot be drawn: of stratum small the cells small 3 1" in report_text(report)
 
 
-def test_what_depends_on_hashes_is_found_by_another_process(tmp_path):
-    file = tmp_path / "letters.py"
-    file.write_text(TEXT)
-    maker = (f"{file}:Letters",)
-    report = find_faults(load_class(maker[0], {}, "environment", ())(), seconds=0.1)
-    assert ["another process gave another problem" in fault.problem for fault in report.faults] == [True]
-
-
 def test_a_right_environment_passes_and_its_report_measures():
     report = check_environment(Numbers(), seconds=1)
     assert report.drawn == report.cells == 12
@@ -378,56 +352,6 @@ def test_rates_of_what_fails_are_left_out():
     report = find_faults(type("Planted", (Numbers,), {"judge": lambda *_: None})(), seconds=0.1)
     assert "problems/s" in report_text(report)
     assert "verdicts/s" not in report_text(report)
-
-
-CLOCKS = """
-import datetime, time
-from datetime import date
-from lakewright.engineer import DesignSpace, Environment, Problem, Verdict
-
-CLOCKS = {
-    "time": lambda: time.time() // 86400,
-    "time_ns": lambda: time.time_ns() // (86400 * 10**9),
-    "monotonic": lambda: time.monotonic() // 3600,
-    "monotonic_ns": lambda: time.monotonic_ns() // (3600 * 10**9),
-    "perf_counter": lambda: time.perf_counter() // 3600,
-    "strftime": lambda: time.strftime("%Y"),
-    "localtime": lambda: time.localtime().tm_year,
-    "gmtime": lambda: time.gmtime().tm_mon,
-    "ctime": lambda: time.ctime()[-4:],
-    "asctime": lambda: time.asctime()[-4:],
-    "now": lambda: datetime.datetime.now().strftime("%Y-%m"),
-    "now_utc": lambda: datetime.datetime.now(datetime.timezone.utc).month,
-    "utcnow": lambda: datetime.datetime.utcnow().year,
-    "today": lambda: datetime.datetime.today().year,
-    "date_today": lambda: date.today().isoformat(),
-    "constant": lambda: [
-        repr(datetime.datetime(2020, 1, 1) + datetime.timedelta(days=1)),
-        isinstance(datetime.datetime.min, datetime.datetime),
-        time.strftime("%Y %H", time.gmtime(0)),
-        time.ctime(0),
-    ],
-}
-
-class Clocks(Environment):
-    space = DesignSpace(tuple(CLOCKS), ())
-
-    def make(self, cell, rng):
-        return Problem(str(CLOCKS[cell.stratum]()))
-
-    def judge(self, problem, answer):
-        return Verdict(True, 1.0)
-"""
-
-
-@pytest.mark.filterwarnings("ignore:datetime.datetime.utcnow")
-def test_another_process_has_later_clocks(tmp_path):
-    (tmp_path / "clocks.py").write_text(CLOCKS)
-    environment = load_class(maker := f"{tmp_path / 'clocks.py'}:Clocks", {}, "environment", ())()
-    cases = [(Cell(name, ()), 0, 0) for name in environment.space.strata]
-    later = draw_elsewhere((maker,), cases, 60.0)
-    same = [case[0].stratum for case, other in zip(cases, later, strict=True) if environment.draw_one(*case) == other]
-    assert same == ["constant"]
 
 
 def test_a_fault_fails_the_helper_with_its_case():
