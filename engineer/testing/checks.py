@@ -1,6 +1,7 @@
 """The check of an environment: every property, in a process of its own, and the faults that were found."""
 
 import inspect
+import mmap
 import os
 import sys
 import time
@@ -10,7 +11,7 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Environment, check_environment_type
-from lakewright.engineer.testing.isolation import CallError, Calls, watch_process
+from lakewright.engineer.testing.isolation import ROOM, CallError, Calls, watch_process
 from lakewright.engineer.testing.parts import Findings, Part, Share, try_here, try_parts
 from lakewright.engineer.testing.report import RETURNS, Fault, Report, report_text
 
@@ -21,7 +22,7 @@ def check_environment(environment: Environment, *, seconds: float = SECONDS, lim
     """Tries the properties that an environment must have, for a test; the report of what passed.
 
     seconds: for all of them, after every stratum, bound and bin was drawn once, which may take six times as long.
-    limit: seconds of one call of the environment.
+    limit: seconds of one problem or verdict.
 
     Raises AssertionError with the smallest case of each property that does not hold. The environment is tried in a copy
     of this process: one that uses JAX must not have computed anything before.
@@ -46,8 +47,8 @@ def find_faults(
 
     Args:
         environment: what is tried.
-        seconds: for all properties, after every stratum, bound and bin was drawn once.
-        limit: of one call of the environment, seconds.
+        seconds: for all properties, after every stratum, bound and bin was drawn once; infinite for one round of cases.
+        limit: of one problem or verdict, seconds.
         maker: the words from which another process makes the environment, see `redraw`; by default those of its class.
         name: for the report; by default that of the class.
         tick: called several times a second.
@@ -64,7 +65,7 @@ def find_faults(
     maker = maker or _find_maker(environment)
     begun = time.monotonic()
     if share and maker:
-        *_, report = try_parts(environment, maker, seconds, limit, share)
+        *_, report = try_parts(environment, maker, seconds, Calls(mmap.mmap(-1, ROOM), limit), share)
     else:
         *_, report = _try_in_one_process(environment, maker, seconds, limit, tick)
     return msgspec.structs.replace(report, environment=name, seconds=time.monotonic() - begun)
@@ -80,7 +81,7 @@ def _try_in_one_process(
             begun = time.monotonic()
             return (try_here(environment, calls, part, begun) for part in parts)
 
-        for found in try_parts(environment, maker, seconds, limit, share_here):
+        for found in try_parts(environment, maker, seconds, calls, share_here):
             send(msgspec.json.encode(found))
 
     report = Report(environment="")

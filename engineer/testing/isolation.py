@@ -19,7 +19,7 @@ from lakewright.engineer.calls import run_call
 T = TypeVar("T")
 
 ROOM = 8192  # bytes of memory in which a process says what it does
-HEAD = struct.Struct("dI")  # when the call began, 0 where none is under way, and the length of the case
+HEAD = struct.Struct("ddI")  # when the call must end, 0 where none is under way; its limit; the length of the case
 PR_SET_PDEATHSIG = 1  # of <sys/prctl.h>
 GRACE = 2.0  # seconds that code which ignores a signal gets
 
@@ -34,19 +34,26 @@ class Calls:
     def __init__(self, memory: mmap.mmap, limit: float) -> None:
         self.memory, self.limit = memory, limit
 
-    def run_call(self, what: str, case: str, call: Callable[[], T]) -> T:
-        """The result of a call. what: the member of the environment. Raises CallError where it does anything else."""
-        data = case.encode(errors="backslashreplace")[: ROOM - HEAD.size]
+    def run_call(self, what: str, case: str, call: Callable[[], T], times: int = 1) -> T:
+        """The result of a call. Raises CallError where it does anything else.
+
+        Args:
+            what: the member of the environment.
+            case: for people.
+            call: its code.
+            times: how often the limit it may take, which is that of one problem.
+        """
+        data, limit = case.encode(errors="backslashreplace")[: ROOM - HEAD.size], times * self.limit
         self.memory[HEAD.size : HEAD.size + len(data)] = data
-        HEAD.pack_into(self.memory, 0, time.monotonic(), len(data))
+        HEAD.pack_into(self.memory, 0, time.monotonic() + limit, limit, len(data))
         try:
-            return run_call(what, call, limit=self.limit)
+            return run_call(what, call, limit=limit)
         except InputError as error:
             raise CallError(str(error)) from error
         except BaseException as error:
             raise CallError(f"{what} raised {type(error).__name__}: {error}; correct it") from error
         finally:
-            HEAD.pack_into(self.memory, 0, 0.0, len(data))
+            HEAD.pack_into(self.memory, 0, 0.0, limit, len(data))
 
 
 def watch_process(
@@ -67,7 +74,7 @@ def watch_process(
         _work_and_exit(work, memory, limit, writer)
     writer.close()
     try:
-        for message in _read_messages(reader, memory, limit, tick):
+        for message in _read_messages(reader, memory, tick):
             yield message
             if isinstance(message, CallError):
                 return
@@ -106,9 +113,7 @@ def _work_and_exit(
         os._exit(code)
 
 
-def _read_messages(
-    reader: Connection, memory: mmap.mmap, limit: float, tick: Callable[[], None]
-) -> Iterator[bytes | CallError]:
+def _read_messages(reader: Connection, memory: mmap.mmap, tick: Callable[[], None]) -> Iterator[bytes | CallError]:
     """Messages until the process closes its end, or a call takes much longer than its limit."""
     while True:
         if reader.poll(0.1):
@@ -118,12 +123,12 @@ def _read_messages(
                 return
             yield message
         tick()
-        begun, _ = HEAD.unpack_from(memory)
-        if begun and time.monotonic() - begun > limit + GRACE:
+        end, limit, _ = HEAD.unpack_from(memory)
+        if end and time.monotonic() > end + GRACE:
             yield CallError(f"no return within {limit:g} s; end its loop", _read_case(memory))
             return
 
 
 def _read_case(memory: mmap.mmap) -> str:
-    _, length = HEAD.unpack_from(memory)
+    *_, length = HEAD.unpack_from(memory)
     return memory[HEAD.size : HEAD.size + length].decode(errors="replace")

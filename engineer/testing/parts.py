@@ -4,7 +4,6 @@ The findings are joined in the order of the parts, so that a shared check gives 
 for its rates. Each shared part may take as long as that check until its end, so where time was up there, more is tried.
 """
 
-import mmap
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TypeAlias
@@ -13,8 +12,8 @@ import msgspec
 
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.plugins import load_class
-from lakewright.engineer.testing.isolation import ROOM, CallError, Calls, watch_process
-from lakewright.engineer.testing.properties import EQUAL, EVERY, Properties
+from lakewright.engineer.testing.isolation import CallError, Calls, watch_process
+from lakewright.engineer.testing.properties import EQUAL, EVERY, START, Properties
 from lakewright.engineer.testing.redraw import draw_elsewhere
 from lakewright.engineer.testing.report import RETURNS, Fault, Report
 from lakewright.engineer.testing.trials import encode_problem
@@ -80,24 +79,25 @@ def try_here(environment: Environment, calls: Calls, part: Part, begun: float) -
         begun: by `time.monotonic`, from when its seconds count.
     """
     report, until = Report(environment=""), begun + part.seconds
-    properties = Properties(environment, calls, report, dict(environment.start().given))
-    properties.add_problems(msgspec.json.decode(part.problems, type=Drawn))
-    name, fault = EVERY, None
+    name, fault, drawn = START, None, []
     try:
+        properties = Properties(environment, calls, report)
+        properties.add_problems(msgspec.json.decode(part.problems, type=Drawn))
         if part.property is None:
+            name = EVERY
             late = part.first and time.monotonic() > until
             fault = properties.draw_cells([] if late else properties.listed[part.first : part.last], until)
+            drawn = properties.list_problems()
         else:
             chosen, _ = properties.in_order()[part.property]
             name, fault = chosen.__name__, chosen(until)
     except CallError as error:
         fault = Fault(name, str(error), "any")
-    drawn = properties.list_problems() if part.property is None else []
     return Findings(report, fault, msgspec.json.encode(drawn))
 
 
 def try_parts(
-    environment: Environment, maker: Sequence[str], seconds: float, limit: float, share: Share
+    environment: Environment, maker: Sequence[str], seconds: float, calls: Calls, share: Share
 ) -> Iterator[Report]:
     """The report with its faults after the cells, after each property, and after the comparison with another process.
 
@@ -107,14 +107,20 @@ def try_parts(
         environment: what is tried.
         maker: the words from which other processes make it.
         seconds: for the properties; the cells may take PATIENCE times as long.
-        limit: of one call, seconds.
+        calls: limits its calls in time.
         share: calls `try_part` with each part.
     """
     report = Report(environment="")
-    properties = Properties(environment, Calls(mmap.mmap(-1, ROOM), limit), report, {})
+    try:
+        properties = Properties(environment, calls, report)
+    except CallError as error:
+        yield Report(environment="", faults=[Fault(START, str(error), "start()")])
+        return
     starts = range(0, len(properties.listed), SLICE)
     fault = None
-    for found in share(try_part, [Part(maker, PATIENCE * seconds, limit, first, first + SLICE) for first in starts]):
+    for found in share(
+        try_part, [Part(maker, PATIENCE * seconds, calls.limit, first, first + SLICE) for first in starts]
+    ):
         properties.add_problems(msgspec.json.decode(found.problems, type=Drawn))
         for stratum, names in found.report.undrawable.items():
             report.undrawable.setdefault(stratum, []).extend(names)
@@ -130,7 +136,7 @@ def try_parts(
     yield report
     problems = msgspec.json.encode(properties.list_problems())
     parts = [
-        Part(maker, share_of_time * seconds, limit, property=place, problems=problems)
+        Part(maker, share_of_time * seconds, calls.limit, property=place, problems=problems)
         for place, (_, share_of_time) in enumerate(properties.in_order())
     ]
     for found in share(try_part, parts):
@@ -141,7 +147,7 @@ def try_parts(
         if found.fault and found.fault.name == RETURNS:
             return
     if not any(fault.name == EQUAL for fault in report.faults):
-        report.faults += _compare_elsewhere(properties, maker, limit)
+        report.faults += _compare_elsewhere(properties, maker, calls.limit)
         yield report
 
 

@@ -1,9 +1,11 @@
 """The properties that an environment must have. Each gives a fault with its smallest case, or none."""
 
 import itertools
+import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from statistics import median
 
 import msgspec
 from hypothesis import strategies as st
@@ -18,9 +20,17 @@ from lakewright.engineer.space import DesignSpace, check_design
 from lakewright.engineer.testing.isolation import CallError, Calls
 from lakewright.engineer.testing.report import Fault, Report
 from lakewright.engineer.testing.strategies import ODD_ANSWERS, answers, cells, deltas, designs, list_cells
-from lakewright.engineer.testing.trials import Draw, Trials, encode_problem, find_smallest, show_answer, show_design
+from lakewright.engineer.testing.trials import (
+    LATE,
+    Draw,
+    Trials,
+    encode_problem,
+    find_smallest,
+    show_answer,
+    show_design,
+)
 
-EVERY, EQUAL = "every cell is drawn", "equal draws are equal"  # names of properties
+START, EVERY, EQUAL = "the start is drawn", "every cell is drawn", "equal draws are equal"  # names of properties
 SEEDS, INDICES = st.integers(0, 2**31 - 1), st.integers(0, 10**6)
 SAMPLE = 64  # problems of a cell, from which the number of distinct ones is estimated
 FEW = 200  # distinct problems of a cell; fewer are easy to memorise
@@ -36,14 +46,16 @@ class Properties:
         environment: what is tried.
         calls: limits its calls in time.
         report: gets what is measured.
-        given: the values of the givens, by name.
+
+    Raises CallError where the environment gives no legal design to begin with, whose givens all cells have.
     """
 
-    def __init__(self, environment: Environment, calls: Calls, report: Report, given: dict[str, float]) -> None:
+    def __init__(self, environment: Environment, calls: Calls, report: Report) -> None:
         self.trials = Trials(environment, calls)
-        self.environment, self.space = environment, environment.space
-        self.report, self.given = report, given
-        self.listed = list_cells(self.space)
+        self.environment, self.space, self.report = environment, environment.space, report
+        self.start = self.trials.start()
+        self.given = dict(self.start.given)
+        self.listed = list_cells(self.space, **self.given)
         self.cells_at_bounds = set(self.listed)
         self.problems: dict[Draw, Problem] = {}
         self.took: dict[Draw, float] = {}
@@ -79,9 +91,31 @@ class Properties:
             draw = Draw(self.listed[place], 0, 0)
             self.problems[draw], self.took[draw] = problem, took
 
+    def draw_start(self, until: float) -> Fault | None:
+        """Problems come of every cell of the design to begin with, and of that design."""
+
+        def draw_cell(cell: Cell) -> None:
+            try:
+                if not self.trials.is_drawable(cell):
+                    raise CallError("drawable is False; correct it")
+                self.trials.draw_one(Draw(cell, 0, 0))
+            except CallError as error:
+                raise CallError(f"{error}, or override start") from error
+
+        mix = self.trials.calls.run_call("cells", "start()", lambda: self.environment.cells(self.start))
+        simple = sorted(mix, key=lambda cell: self.space.hardness(cell, self.space.strata))
+        return find_smallest(START, simple, None, draw_cell, lambda cell: f"cell {cell}", until) or find_smallest(
+            START, [self.start], None, lambda start: self.trials.draw(start, 1, 0), show_design, until
+        )
+
+    def _choose_count(self, most: int, least: int, until: float) -> int:
+        """A number of problems to draw at once: the least where the most would take longer than there is time."""
+        slow = most * median(self.took.values()) > max(LATE, until - time.monotonic())
+        return least if slow else most
+
     def try_between(self, until: float) -> Fault | None:
         """Problems come at other values, seeds and indices, too."""
-        between = st.builds(Draw, cells(self.space, self._is_known_drawable), SEEDS, INDICES)
+        between = st.builds(Draw, cells(self.space, self._is_known_drawable, **self.given), SEEDS, INDICES)
         return find_smallest(EVERY, (), between, self.trials.draw_one, str, until)
 
     def _try_cell(self, draw: Draw) -> None:
@@ -94,6 +128,7 @@ class Properties:
 
     def _is_known_drawable(self, cell: Cell) -> bool:
         """Return True if a cell can be drawn; of one at a bound or bin, if it was."""
+        cell = self.space.complete_cell(cell, self.start)
         if cell in self.cells_at_bounds:
             return Draw(cell, 0, 0) in self.problems
         try:
@@ -116,19 +151,21 @@ class Properties:
     def draw_slices(self, until: float) -> Fault | None:
         """Problems of a design depend on design, seed and index alone, and are of its cells, in their shares."""
 
+        count, size = self._choose_count(24, 4, until), 2
+
         def draw_part(case: tuple[Design, int, int]) -> None:
             design, seed, first = case
-            problems = self.trials.draw(design, 24, seed)
-            part = self.trials.draw(design, 5, seed, first)
-            if list(map(encode_problem, part)) != list(map(encode_problem, problems[first : first + 5])):
+            part = self.trials.draw(design, size, seed, first)  # first, as it ends earlier where it never returns
+            problems = self.trials.draw(design, count, seed)
+            if list(map(encode_problem, part)) != list(map(encode_problem, problems[first : first + size])):
                 raise CallError("a part of the problems drawn alone is another; let design, seed and index decide")
             self._check_shares(design, problems)
 
         def show(case: tuple[Design, int, int]) -> str:
             design, seed, first = case
-            return f"{show_design(design)}, seed {seed}, problems {first} to {first + 4} of 24"
+            return f"{show_design(design)}, seed {seed}, problems {first} to {first + size - 1} of {count}"
 
-        strategy = st.tuples(self._legal_designs(), SEEDS, st.integers(0, 19))
+        strategy = st.tuples(self._legal_designs(), SEEDS, st.integers(0, count - size))
         return find_smallest("draws follow the design", (), strategy, draw_part, show, until, 50)
 
     def draw_mixed_cells(self, until: float) -> Fault | None:
@@ -169,15 +206,19 @@ class Properties:
     def separate_seeds(self, until: float) -> Fault | None:
         """Two seeds do not give the same problems, moved by some places."""
 
+        count = self._choose_count(8, 4, until)
+
         def compare_seeds(draw: Draw) -> None:
-            mine = [problem.key for problem in self._draw_cell(draw.cell, 8, draw.seed)]
-            if len(set(mine)) < 6:
-                return
-            for seed, first in itertools.product((draw.seed + 1, draw.seed + 1000), (0, 1, 2)):
-                other = [problem.key for problem in self._draw_cell(draw.cell, 8, seed)]
+            mine, *others = (
+                [problem.key for problem in self._draw_cell(draw.cell, count, seed)]
+                for seed in (draw.seed, draw.seed + 1, draw.seed + 1000)
+            )
+            if len(set(mine)) > 1 and others == [mine, mine]:
+                raise CallError("other seeds give the same problems; let the seed decide")
+            for other, first in itertools.product(others, range(1 + count // 4)):
                 same = sum(left == right for left, right in zip(mine[first:], other, strict=False))
-                if same >= len(mine) - first - 1:
-                    raise CallError(f"seed {seed} gives the same problems, {first} places on; let the seed decide")
+                if len(set(mine)) >= 0.75 * count and same >= count - first - 1:
+                    raise CallError(f"another seed gives the same problems, {first} places on; let the seed decide")
 
         return find_smallest("seeds share no problems", self.problems, None, compare_seeds, str, until)
 
@@ -231,8 +272,9 @@ class Properties:
                 check_design(found, self.space)
             except InputError as error:
                 raise CallError(f"a delta led to an illegal design ({error}); correct the limits") from error
-            self.trials.draw(found, 4, 0)
+            self.trials.draw(found, count, 0)
 
+        count = self._choose_count(4, 1, until)
         strategy = self._legal_designs().flatmap(lambda design: st.tuples(st.just(design), deltas(self.space, design)))
 
         def show(case: tuple[Design, Delta]) -> str:
@@ -244,12 +286,17 @@ class Properties:
         """Measures rates and distinct problems, and what a constant answer scores."""
         rates: list[tuple[int, float]] = []
         pool: list[Problem] = []
+        count = self._choose_count(SAMPLE, 8, until)
+        if count < SAMPLE:
+            said = "problems come too slowly to estimate how many distinct ones there are; give more seconds"
+            self.report.warnings.append(said)
 
         def measure_cell(draw: Draw) -> None:
             begun = time.monotonic()
-            found = self._draw_cell(draw.cell, SAMPLE, 1)
-            rates.append((SAMPLE, time.monotonic() - begun))
-            self.report.distinct[str(draw.cell)] = _estimate_distinct([problem.key for problem in found])
+            found = self._draw_cell(draw.cell, count, 1)
+            rates.append((count, time.monotonic() - begun))
+            if count == SAMPLE:
+                self.report.distinct[str(draw.cell)] = _estimate_distinct([problem.key for problem in found])
             pool.extend(found[:32])
 
         quick = sorted(self.problems, key=lambda draw: self.space.hardness(draw.cell, self.space.strata))
@@ -258,28 +305,33 @@ class Properties:
         self.report.problems_per_second = sum(count for count, _ in rates) / max(1e-9, sum(took for _, took in rates))
         if few := sorted((count, name) for name, count in self.report.distinct.items() if count < FEW):
             cells = f"{len(few)} cell{'s' * (len(few) > 1)}, such as {few[0][1]}"
-            said = f"memorising is easy in {cells}: about {few[0][0]} distinct problems; give such cells a small share"
-            self.report.warnings.append(said)
+            about = "1 distinct problem; let make use rng, or" if few[0][0] == 1 else f"{few[0][0]} distinct problems;"
+            self.report.warnings.append(f"memorising is easy in {cells}: about {about} give such cells a small share")
         self._score_constants(pool[:: 1 + len(pool) // MOST_SCORED], until)
         return None
 
     def _score_constants(self, pool: Sequence[Problem], until: float) -> None:
         common = [answer for answer, _ in Counter(problem.answer for problem in pool).most_common(3)]
         best = ("", -1.0, 0.0)
-        begun, judged = time.monotonic(), 0
+        judged, took = 0, 0.0
         for answer in dict.fromkeys((*common, *ODD_ANSWERS[:6])):
             if time.monotonic() > until and judged:
                 break
+            begun = time.monotonic()
             try:
+                self.trials.judge(pool[0], answer)
+                slow = len(pool) * (time.monotonic() - begun) / max(LATE, until - begun)
+                pool = pool[:: max(1, min(math.ceil(slow), len(pool) // 8))]
+                begun = time.monotonic()
                 verdicts = [self.trials.judge(problem, answer) for problem in pool]
             except CallError:  # named by `judge_any_text`
                 continue
-            judged += 2 * len(pool)
+            judged, took = judged + 2 * len(pool), took + time.monotonic() - begun
             valid = sum(verdict.valid for verdict in verdicts) / len(pool)
             reward = sum(verdict.reward for verdict in verdicts) / len(pool)
             best = max(best, (answer, valid, reward), key=lambda one: one[1:])
-        self.report.verdicts_per_second = judged / max(1e-9, time.monotonic() - begun)
         if judged:
+            self.report.verdicts_per_second = judged / max(1e-9, took)
             self.report.constant = best
         if best[1] > MOST_CONSTANT:
             self.report.warnings.append(f"always answering {best[0]!r:.40} is valid for {best[1]:.0%} of the problems")
@@ -293,6 +345,7 @@ class Properties:
     def in_order(self) -> list[tuple[Callable[[float], Fault | None], float]]:
         """The properties after `draw_cells`, each with the part of the time by which it ends."""
         return [
+            (self.draw_start, 0.02),
             (self.try_between, 0.15),
             (self.draw_mixed_cells, 0.2),
             (self.draw_again, 0.3),

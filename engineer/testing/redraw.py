@@ -4,11 +4,16 @@
 `module:function`, that gives the environment. Standard input has the draws in JSON, standard output gets the problems.
 """
 
+import ctypes
+import datetime
+import gc
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import msgspec
 
@@ -17,7 +22,7 @@ from lakewright.engineer.environment import Problem
 from lakewright.engineer.plugins import load_class
 
 Case = tuple[Cell, int, int]
-YEAR = 365 * 86400.0
+LATER = 400 * 86400 + 5 * 3600 + 7 * 60 + 13  # seconds; the year, month, weekday, hour, minute and second are others
 
 
 def draw_elsewhere(maker: Sequence[str], cases: Sequence[Case], limit: float) -> list[Problem] | str:
@@ -46,18 +51,42 @@ def draw_elsewhere(maker: Sequence[str], cases: Sequence[Case], limit: float) ->
 def main(arguments: Sequence[str]) -> None:
     """Reads draws from standard input and writes their problems to standard output.
 
-    The clock is a year ahead, so that a generator that reads it is found.
+    The clock is LATER, so that a generator that reads it is found.
     """
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # so that what the environment prints is not read as an answer
-    now = time.time
-    time.time = lambda: now() + YEAR
+    _put_clocks_ahead()
     maker, *rest = arguments
     environment = load_class(maker, {}, "environment", ())(*rest)
     cases = msgspec.json.decode(sys.stdin.buffer.read(), type=list[Case])
     found = [environment.draw_one(*case) for case in cases]
     output.write(msgspec.json.encode(found))
     output.close()
+
+
+def _put_clocks_ahead() -> None:
+    """Sets the functions of `time` and `datetime` that read a clock LATER, for modules that are imported afterwards."""
+    for name in ("time", "monotonic", "perf_counter"):
+        setattr(time, name, partial(_read_later, getattr(time, name), LATER))
+        setattr(time, f"{name}_ns", partial(_read_later, getattr(time, f"{name}_ns"), LATER * 10**9))
+    for name in ("localtime", "gmtime", "ctime"):
+        setattr(time, name, partial(_convert_later, getattr(time, name)))
+    write, write_usual = time.strftime, time.asctime
+    time.strftime = lambda form, at=None: write(form, at or time.localtime())
+    time.asctime = lambda at=None: write_usual(at or time.localtime())
+    # The class itself is changed, which C code knows by its address.
+    (members,) = gc.get_referents(vars(datetime.datetime))
+    members["now"] = classmethod(lambda cls, tz=None: cls.fromtimestamp(time.time(), tz))
+    members["utcnow"] = classmethod(lambda cls: cls.fromtimestamp(time.time(), datetime.UTC).replace(tzinfo=None))
+    ctypes.pythonapi.PyType_Modified(ctypes.py_object(datetime.datetime))
+
+
+def _read_later(read: Callable[[], float], later: int) -> float:
+    return read() + later
+
+
+def _convert_later(convert: Callable[[float], Any], seconds: float | None = None) -> Any:
+    return convert(time.time() if seconds is None else seconds)
 
 
 if __name__ == "__main__":

@@ -28,7 +28,7 @@ class Report(msgspec.Struct, kw_only=True):
     bounds and bins of the knobs; drawn: those of which problems came. undrawable: the others of the strata, by stratum,
     as the names of cells. distinct: an estimate of the number of distinct problems, by name of cell. constant: the
     constant answer that scores best, its share of valid answers and its mean reward. problems_per_second,
-    verdicts_per_second: measured in one process. seconds: what the check took.
+    verdicts_per_second: measured in one process; 0 where none came. seconds: what the check took.
     """
 
     environment: str
@@ -52,9 +52,9 @@ def report_text(report: Report) -> str:
     for stratum, names in report.undrawable.items():
         more = f" and {len(names) - 3} more" if len(names) > 3 else ""
         lines.append(f"cannot be drawn: of stratum {stratum} the cells {', '.join(names[:3])}{more}")
-    if report.problems_per_second:
-        rates = f"{report.problems_per_second:,.0f} problems/s, {report.verdicts_per_second:,.0f} verdicts/s"
-        lines.append(f"rates: {rates.replace(',', ' ')}".replace("problems/s  ", "problems/s, "))
+    measured = {"problems/s": report.problems_per_second, "verdicts/s": report.verdicts_per_second}
+    if rates := [f"{rate:,.{int(rate < 10)}f} {unit}".replace(",", " ") for unit, rate in measured.items() if rate]:
+        lines.append(f"rates: {', '.join(rates)}")
     if report.distinct:
         name, least = min(report.distinct.items(), key=lambda item: item[1])
         lines.append(f"distinct problems: about {least} or more in each cell, the fewest in {name}")

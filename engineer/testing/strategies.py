@@ -10,7 +10,7 @@ from lakewright.engineer.cells import DECIMALS, Cell, Given, Knob, Stratum
 from lakewright.engineer.delta import MAX_REASON, make_edit
 from lakewright.engineer.design import Delta, Design, Row
 from lakewright.engineer.environment import Problem
-from lakewright.engineer.guard import Bounds, can_draw
+from lakewright.engineer.guard import Bounds, GivenBounds, can_draw
 from lakewright.engineer.space import DesignSpace, normalize_design
 
 try:
@@ -20,6 +20,7 @@ except ImportError as error:
     raise InputError("hypothesis is not installed; pip install 'lakewright[testing]'") from error
 
 MOST_WAYS = 256  # cells of a stratum at bounds and bins; with more, one knob at a time is varied
+EVEN = st.integers(0, 99)  # hypothesis draws short ranges evenly
 TEXT = st.characters(exclude_categories=["Cs"])
 ODD_ANSWERS = ("", "0", "1", "-1", "yes", "A", " ", "\n", "\0", "é", "1e999", "nan", "[]", "{}", "9" * 999)
 
@@ -54,23 +55,36 @@ def _draw_knob(draw: DrawFn, name: str) -> Knob:
 
 
 def _values_between(knob: Knob, low: float, high: float) -> SearchStrategy[float]:
-    """Values of a design, from low to high."""
-    if knob.whole:
-        return st.integers(round(low), round(high))
-    whole = 10**DECIMALS
-    return st.integers(round(low * whole), round(high * whole)).map(lambda part: part / whole)
+    """Values of a design, from low to high: half of them simple ones, half spread evenly."""
+    whole = 1 if knob.whole else 10**DECIMALS
+    first, last = round(low * whole), round(high * whole)
+    even = st.tuples(EVEN, EVEN).map(lambda digits: first + (100 * digits[0] + digits[1]) * (last - first) // 9999)
+    values = st.integers(first, last) | even
+    return values if knob.whole else values.map(lambda part: part / whole)
 
 
-def cells(space: DesignSpace, drawable: Callable[[Cell], bool] | None = None) -> SearchStrategy[Cell]:
-    """Cells of a space, simple ones first. drawable: which of them are wanted; by default all that the space allows.
+def cells(space: DesignSpace, drawable: Callable[[Cell], bool] | None = None, **given: float) -> SearchStrategy[Cell]:
+    """Cells of a space, simple ones first.
+
+    Args:
+        space: whose cells.
+        drawable: which of them are wanted; by default all that the space allows.
+        given: the givens of the cells, by name; by default their middles.
 
     Raises InputError where none of the cells at bounds and bins is.
     """
-    ends = [cell for cell in list_cells(space) if drawable is None or drawable(cell)]
+    wanted: Callable[[Cell], bool] = (lambda cell: drawable(space.name_cell(cell))) if drawable else space.allows
+    ends = list(filter(wanted, list_cells(space, **given)))
     if not ends:
         raise InputError("cells: none at the bounds and bins of the knobs can be drawn; correct drawable or the limits")
-    between = st.sampled_from(space.strata).flatmap(lambda stratum: _cells_of(space, stratum)).filter(space.allows)
-    return st.sampled_from(ends) | (between.filter(drawable) if drawable else between)
+    bare = st.sampled_from(space.strata).flatmap(lambda stratum: _cells_of(space, stratum)).filter(space.allows)
+    design = _only_givens(space, given)
+    return st.sampled_from(ends) | bare.map(lambda cell: space.complete_cell(cell, design)).filter(wanted)
+
+
+def _only_givens(space: DesignSpace, given: dict[str, float]) -> Design:
+    """No design but its givens: those by name, else their middles."""
+    return Design({}, given={one.name: one.middle for one in space.givens} | given)
 
 
 def _cells_of(space: DesignSpace, stratum: Stratum) -> SearchStrategy[Cell]:
@@ -80,8 +94,12 @@ def _cells_of(space: DesignSpace, stratum: Stratum) -> SearchStrategy[Cell]:
     return st.tuples(*ways).map(lambda values: Cell(stratum, values))
 
 
-def list_cells(space: DesignSpace) -> list[Cell]:
-    """The cells at every bound and bin of the levels, with and without each trait; simple ones of all strata first."""
+def list_cells(space: DesignSpace, **given: float) -> list[Cell]:
+    """The cells at every bound and bin of the levels, with and without each trait; simple ones of all strata first.
+
+    given: as of `cells`.
+    """
+    design = _only_givens(space, given)
     found: list[tuple[int, Cell]] = []
     for stratum in space.strata:
         ways: list[list[float]] = []
@@ -90,7 +108,7 @@ def list_cells(space: DesignSpace) -> list[Cell]:
             ways.append([False, True] if knob.trait else sorted({low, high, *knob.list_centres(low, high, knob.bins)}))
         for places in _list_places(list(map(len, ways))):
             values = tuple(way[place] for way, place in zip(ways, places, strict=True))
-            found.append((sum(places), Cell(stratum, values)))
+            found.append((sum(places), space.complete_cell(Cell(stratum, values), design)))
     return [cell for _, cell in sorted(found, key=lambda item: item[0]) if space.allows(cell)]
 
 
@@ -104,14 +122,24 @@ def _list_places(lengths: list[int]) -> list[tuple[int, ...]]:
 
 
 def designs(space: DesignSpace, bounds: Bounds | None = None, **given: float) -> SearchStrategy[Design]:
-    """Legal designs of a space. bounds: an environment that can draw all problems of the design. given: its givens."""
-    chosen = cells(space, bounds.drawable if bounds else None)
-    return _draw_design(space, chosen, bounds, given)
+    """Legal designs of a space, of any version but 0.
+
+    Args:
+        space: whose designs.
+        bounds: an environment that can draw all problems of the design.
+        given: the givens, by name; by default their middles.
+    """
+    design = _only_givens(space, given)
+    if bounds:
+        drawable = bounds.drawable
+        bounds = GivenBounds(space, lambda cell: drawable(space.name_cell(space.complete_cell(cell, design))))
+    chosen = cells(space, bounds.drawable if bounds else None, **given)
+    return _draw_design(space, chosen, bounds, design)
 
 
 @st.composite
 def _draw_design(
-    draw: DrawFn, space: DesignSpace, chosen: SearchStrategy[Cell], bounds: Bounds | None, given: dict[str, float]
+    draw: DrawFn, space: DesignSpace, chosen: SearchStrategy[Cell], bounds: Bounds | None, design: Design
 ) -> Design:
     rows: dict[Stratum, Row] = {}
     for cell in draw(st.lists(chosen, min_size=1, max_size=4, unique_by=lambda cell: cell.stratum)):
@@ -122,8 +150,7 @@ def _draw_design(
             row[knob.name] = min(max(float(value), low), high) if knob.trait else value
             mixed[knob.name] = draw(_values_between(knob, low, high)) if knob.trait else value
         rows[cell.stratum] = mixed if bounds is None or can_draw(cell.stratum, mixed, bounds) else row
-    known = {one.name: one.middle for one in space.givens} | given
-    return normalize_design(Design(rows, given=known), space)
+    return normalize_design(Design(rows, given=design.given, version=draw(st.integers(1, 9))), space)
 
 
 def deltas(space: DesignSpace, design: Design | None = None) -> SearchStrategy[Delta]:

@@ -1,6 +1,7 @@
 """Trials of cases: the smallest one that fails, found by hypothesis; problems drawn with all that can go wrong."""
 
 import itertools
+import math
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -12,15 +13,18 @@ from hypothesis import HealthCheck, Phase, find, settings
 from hypothesis.errors import HypothesisException
 from hypothesis.strategies import SearchStrategy
 
+from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, Problem, Verdict
+from lakewright.engineer.space import check_design
 from lakewright.engineer.testing.isolation import CallError, Calls
 from lakewright.engineer.testing.report import Fault
 
 T = TypeVar("T")
 
-LEAST = 5  # cases of each property
+LEAST = 5  # cases of each property, where they take no more than LATE; else one
+LATE = 1.0  # seconds
 SHRINKING = 3.0  # seconds, for the smallest case of a fault that is found late
 
 
@@ -57,7 +61,7 @@ def find_smallest(
         attempt: the trial of a case.
         show: a case for people.
         until: by `time.monotonic`; after it nothing new is tried, except for the first example and LEAST cases.
-        most: cases of the strategy, at most.
+        most: cases of the strategy in a round. Rounds follow each other until then; where that is never, there is one.
     """
     found: list[Fault] = []
 
@@ -78,7 +82,8 @@ def find_smallest(
         tried = itertools.count(1)
 
         def fails_in_time(case: T) -> bool:
-            if next(tried) > LEAST and time.monotonic() > until + (SHRINKING if found else 0):
+            late = LATE if (number := next(tried)) <= LEAST else 0.0
+            if number > 1 and time.monotonic() > until + (SHRINKING if found else late):
                 raise _TimeUpError
             return fails_case(case)
 
@@ -90,8 +95,11 @@ def find_smallest(
             suppress_health_check=list(HealthCheck),
         )
         # Not reproducible faults end the search, too; the last case that failed is the smallest.
-        with suppress(HypothesisException, _TimeUpError):
-            find(strategy, fails_in_time, settings=chosen, random=Random(0))
+        for number in itertools.count():
+            with suppress(HypothesisException, _TimeUpError):
+                find(strategy, fails_in_time, settings=chosen, random=Random(number))
+            if found or until == math.inf or time.monotonic() > until:
+                break
     return found[-1] if found else None
 
 
@@ -108,11 +116,21 @@ class Trials:
         """Return True if the environment can draw a cell; asked once."""
         if cell in self.said:
             return self.said[cell]
-        said = self.calls.run_call("drawable", f"cell {cell}", lambda: self.environment.drawable(cell))
+        named = self.space.name_cell(cell)
+        said = self.calls.run_call("drawable", f"cell {cell}", lambda: self.environment.drawable(named))
         if not isinstance(said, bool):
             raise CallError(f"drawable gave {said!r:.60}; return a bool")
         self.said[cell] = said
         return said
+
+    def start(self) -> Design:
+        """The design to begin with, which is legal."""
+        try:
+            design = self.calls.run_call("start", "start()", self.environment.start)
+            check_design(design, self.space, "start")
+        except (CallError, InputError) as error:
+            raise CallError(f"{error}; override start") from error
+        return design
 
     def draw_one(self, draw: Draw) -> Problem:
         """A problem drawn alone, which JSON can hold."""
@@ -134,7 +152,7 @@ class Trials:
         return self._draw_list("draw_cell", case, lambda: self.environment.draw_cell(cell, count, seed), count)
 
     def _draw_list(self, what: str, case: str, draw: Callable[[], list[Problem]], count: int) -> list[Problem]:
-        problems = self.calls.run_call(what, case, draw)
+        problems = self.calls.run_call(what, case, draw, count)
         if not isinstance(problems, list) or len(problems) != count:
             raise CallError(f"{what} gave {problems!r:.60}; return a list of {count} problems")
         return [self._check_json(problem) for problem in problems]
@@ -163,9 +181,14 @@ class Trials:
         if not isinstance(problem, Problem):
             raise CallError(f"draw gave {problem!r:.60}; return problems")
         try:
-            data = encode_problem(problem)
-            if encode_problem(msgspec.json.decode(data, type=Problem)) != data:
-                raise CallError("a problem is another one after JSON; let its data be JSON values")
+            again = msgspec.json.decode(encode_problem(problem), type=Problem)
+            if isinstance(problem.data, msgspec.Struct):
+                again = msgspec.structs.replace(again, data=msgspec.convert(again.data, type(problem.data)))
+            if repr(again.data) != repr(problem.data):  # unlike ==, True is not 1 there, nor 1 1.0
+                said = f"data {problem.data!r:.60} are {again.data!r:.60} after JSON"
+                raise CallError(f"{said}; let data be JSON values: no tuples, sets, NaN or keys that are not texts")
+            if again != problem:
+                raise CallError("a problem is another one after JSON; let its key be a text")
         except (TypeError, ValueError, msgspec.MsgspecError) as error:
             raise CallError(f"a problem does not fit into JSON ({error}); let its data be JSON values") from error
         return problem

@@ -1,31 +1,24 @@
 """The check of environments names each planted fault with its smallest case, and passes what is right."""
 
 import contextlib
+import math
+import mmap
 import os
 import random
 import signal
 import sys
 import time
 
+import msgspec
 import pytest
+from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer import Cell, DesignSpace, Environment, Knob, Problem, Verdict
-from lakewright.engineer.testing import check_environment, find_faults, report_text
-
-TEXT = """
-from lakewright.engineer import DesignSpace, Environment, Knob, Problem, Verdict
-
-class Letters(Environment):
-    space = DesignSpace(("one",), (Knob(name="length", low=40, high=41, whole=True),))
-
-    def make(self, cell, rng):
-        names = {f"n{rng.randrange(10**9)}" for _ in range(cell["length"])}
-        return Problem(" ".join(names), "x")
-
-    def judge(self, problem, answer):
-        return Verdict(answer == "x", 0.0, "" if answer == "x" else "wrong")
-"""
+from lakewright.engineer import Cell, Design, DesignSpace, Environment, Given, Knob, Problem, Verdict
+from lakewright.engineer.testing import Report, check_environment, find_faults, report_text
+from lakewright.engineer.testing.isolation import ROOM, Calls
+from lakewright.engineer.testing.properties import Properties
+from lakewright.engineer.testing.trials import Trials, find_smallest
 
 
 class Numbers(Environment):
@@ -71,10 +64,8 @@ def never_return(self, cell, rng):
 
 def hold_on(self, cell, rng):
     while cell["digits"] > 2:
-        try:
-            time.sleep(60)
-        except BaseException:
-            continue
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+        time.sleep(60)
     return good(self, cell, rng)
 
 
@@ -128,6 +119,10 @@ GENERATORS = {
     "wrong type": (lambda *_: "text", EVERY, "gave 'text'", "cell small 1 0, seed 0, index 0"),
     "no text": (lambda *_: Problem(3), EVERY, "return a Problem with texts", "cell small 1 0, seed 0, index 0"),
     "no JSON": (lambda *_: Problem("", data=object()), EVERY, "JSON", "cell small 1 0, seed 0, index 0"),
+    "a tuple": (lambda *_: Problem("", data=(1,)), EVERY, "data (1,) are [1] after JSON", "cell small 1 0, seed 0"),
+    "a set": (lambda *_: Problem("", data=[{1}]), EVERY, "let data be JSON values: no tuples, sets", "cell small 1 0"),
+    "no number": (lambda *_: Problem("", data=[float("nan")]), EVERY, "are [None] after JSON", "cell small 1 0"),
+    "a key": (lambda *_: Problem("", data={1: 2}), EVERY, "keys that are not texts", "cell small 1 0, seed 0"),
     "mutation": (change_cell, EVERY, "TypeError", "cell small 1 0, seed 0, index 0"),
     "wrong answer": (lambda *_: Problem("1", "x"), "the right answer is valid", "own answer 'x'", "cell small 1 0"),
 }
@@ -169,10 +164,125 @@ def test_a_planted_fault_of_a_generator_is_named_with_its_smallest_case(name):
 @pytest.mark.parametrize("name", JUDGES)
 def test_a_planted_fault_of_a_judge_is_named_with_its_smallest_case(name):
     judge, words, case = JUDGES[name]
-    faults = [fault for fault in look_for(judge=judge, seconds=3 if name == "surprise" else 0.1) if fault.name == TEXTS]
+    faults = [
+        fault for fault in look_for(judge=judge, seconds=math.inf if name == "surprise" else 0.1) if fault.name == TEXTS
+    ]
     assert len(faults) == 1
     assert words in faults[0].problem
     assert faults[0].case.startswith(case)
+
+
+class Agents(Environment):
+    """Numbers of as many digits as there are agents."""
+
+    space = DesignSpace(
+        ("one",),
+        [Knob(name="digits", low=1, high=3, whole=True)],
+        givens=[Given(name="agents")],
+        failures=Numbers.space.failures,
+    )
+
+    def start(self):
+        return self.space.uniform(agents=2)
+
+    def drawable(self, cell):
+        return cell["digits"] * cell["agents"] < 6
+
+    def make(self, cell, rng):
+        number = str(rng.randrange(10 ** (20 * cell["digits"] * cell["agents"])))
+        return Problem(number, number)
+
+    judge = Numbers.judge
+
+
+def test_cells_have_the_givens_of_the_start():
+    report = check_environment(Agents(), seconds=0.1)
+    assert report.undrawable == {"one": ["one 3 | 2"]}
+    assert report.drawn == 2
+
+
+def exclude_middle(self, cell):
+    return cell["digits"] != 2
+
+
+def start_in_the_middle(self):
+    return self.space.uniform()
+
+
+MIDDLE = {"drawable": exclude_middle, "start": start_in_the_middle}
+BAD_STARTS = {
+    "not drawable": (MIDDLE, "drawable is False", "cell small 2 0"),
+    "raises": ({"start": lambda self: 1 / 0}, "start raised ZeroDivisionError", "start()"),
+    "missing": ({"start": lambda self: Design({"small": {"share": 1.0}})}, "small.digits is missing", "start()"),
+    "no design": ({"start": lambda self: None}, "None is not a Design", "start()"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_STARTS)
+def test_a_start_that_is_not_legal_or_cannot_be_drawn_is_found(name):
+    members, words, case = BAD_STARTS[name]
+    (fault,) = [fault for fault in look_for(**members) if fault.name == "the start is drawn"]
+    assert words in fault.problem
+    assert fault.problem.endswith("override start")
+    assert fault.case == case
+
+
+def test_a_problem_of_the_start_alone_that_fails_is_found():
+    class Wide(Numbers):
+        space = DesignSpace(("one",), [Knob(name="digits", low=1, high=99, whole=True, bins=2)])
+
+        def make(self, cell, rng):
+            return Problem("", "1") if cell["digits"] != 50 else None
+
+    fault = look_for(space=Wide.space, make=Wide.make)[0]
+    assert (fault.name, fault.case) == ("the start is drawn", "cell one 50")
+    assert fault.problem.endswith("or override start")
+
+
+def test_problems_of_another_version_are_found():
+    def draw(self, design, count, seed, first=0):
+        return Numbers.draw(self, msgspec.structs.replace(design, version=0), count, seed, first)
+
+    (fault,) = [fault for fault in look_for(draw=draw) if fault.name == "draws follow the design"]
+    assert fault.problem == "a problem has version 0, the design 1; pass it on"
+
+
+def test_cases_are_tried_until_the_seconds_are_spent():
+    once, often = [], []
+    assert find_smallest("", (), st.integers(), once.append, str, math.inf, most=5) is None
+    assert find_smallest("", (), st.integers(), often.append, str, time.monotonic() + 0.2, most=5) is None
+    assert len(once) <= 5 < 10 < len(often)
+
+
+def test_the_limit_is_that_of_one_problem():
+    def make(self, cell, rng):
+        time.sleep(0.02)
+        return good(self, cell, rng)
+
+    slow = type("Slow", (Numbers,), {"make": make})()
+    assert len(Trials(slow, Calls(mmap.mmap(-1, ROOM), 0.05)).draw(slow.start(), 4, 0)) == 4
+
+
+def test_what_is_slow_is_tried_less():
+    made = []
+
+    class Slow(Numbers):
+        space = DesignSpace(("one",), [Knob(name="digits", low=9, high=9, whole=True)])
+
+        def make(self, cell, rng):
+            made.append(1)
+            return Problem(f"{rng.random()}", "1")
+
+        def judge(self, problem, answer):
+            return Verdict(answer == "1", 0.0, "" if answer == "1" else "wrong")
+
+    properties = Properties(Slow(), Calls(mmap.mmap(-1, ROOM), 1.0), Report(environment=""))
+    properties.draw_cells(properties.listed, 0.0)
+    properties.took = dict.fromkeys(properties.problems, 9.0)
+    for try_property, _ in properties.in_order():
+        assert try_property(0.0) is None
+    assert len(made) < 60
+    assert "problems come too slowly" in properties.report.warnings[0]
 
 
 def test_seeds_that_share_problems_are_found():
@@ -183,9 +293,22 @@ def test_seeds_that_share_problems_are_found():
     assert "1 places on" in next(fault.problem for fault in look_for(draw=draw) if "seeds" in fault.name)
 
 
+def test_a_seed_that_has_no_effect_is_found_where_a_cell_has_more_than_one_problem():
+    def draw(self, design, count, seed, first=0):
+        (cell, *_) = self.cells(design)
+        return [self.draw_one(cell, 0, (first + place) % 2, design.version) for place in range(count)]
+
+    assert "let the seed decide" in next(fault.problem for fault in look_for(draw=draw) if "seeds" in fault.name)
+    warnings = check_environment(
+        type("One", (Numbers,), {"make": lambda *_: Problem("1", "1")})(), seconds=0.1
+    ).warnings
+    assert "such as small 1 0: about 1 distinct problem; let make use rng" in warnings[0]
+
+
 def test_problems_that_the_design_does_not_ask_for_are_found():
     def draw(self, design, count, seed, first=0):
-        return [self.draw_one(Cell("small", (1, False)), seed, first + place) for place in range(count)]
+        cell = Cell("small", (1, False))
+        return [self.draw_one(cell, seed, first + place, design.version) for place in range(count)]
 
     (fault,) = [fault for fault in look_for(draw=draw) if fault.name == "draws follow the design"]
     assert "does not ask for" in fault.problem
@@ -221,16 +344,6 @@ def test_what_drawable_excludes_is_listed_and_a_stratum_without_problems_is_a_fa
     assert "cannot be drawn: of stratum small the cells small 3 1" in report_text(report)
 
 
-def test_what_depends_on_hashes_is_found_by_another_process(tmp_path):
-    file = tmp_path / "letters.py"
-    file.write_text(TEXT)
-    maker = (f"{file}:Letters",)
-    from lakewright.engineer.plugins import load_class
-
-    report = find_faults(load_class(maker[0], {}, "environment", ())(), seconds=0.1)
-    assert ["another process gave another problem" in fault.problem for fault in report.faults] == [True]
-
-
 def test_a_right_environment_passes_and_its_report_measures():
     report = check_environment(Numbers(), seconds=1)
     assert report.drawn == report.cells == 12
@@ -240,6 +353,12 @@ def test_a_right_environment_passes_and_its_report_measures():
     assert report.constant[1] < 0.1
     assert min(report.distinct.values()) > 200
     assert report.warnings == []
+
+
+def test_rates_of_what_fails_are_left_out():
+    report = find_faults(type("Planted", (Numbers,), {"judge": lambda *_: None})(), seconds=0.1)
+    assert "problems/s" in report_text(report)
+    assert "verdicts/s" not in report_text(report)
 
 
 def test_a_fault_fails_the_helper_with_its_case():

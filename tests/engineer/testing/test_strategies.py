@@ -1,5 +1,7 @@
 """The public strategies of spaces, cells, designs, deltas and answers give what is legal, and the guard keeps it so."""
 
+import math
+
 import msgspec
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from lakewright.engineer.delta import encode_delta, read_answer
 from lakewright.engineer.guard import GuardSettings, project_delta
 from lakewright.engineer.space import check_design
 from lakewright.engineer.testing import answers, cells, deltas, designs, spaces
+from lakewright.engineer.testing.trials import find_smallest
 
 
 class Anything:
@@ -59,6 +62,13 @@ def test_cells_are_allowed_and_have_a_name(pair):
     assert space.name_cell(cell)[space.knobs[0].name] == cell.values[0]
 
 
+def test_cells_are_spread_evenly_over_a_level():
+    space, found = DesignSpace(("a",), [Knob(name="level")]), []
+    find_smallest("", (), cells(space), found.append, str, math.inf, most=300)
+    assert {int(10 * cell.values[0]) for cell in found} == set(range(11))
+    assert min(sum(int(10 * cell.values[0]) == tenth for cell in found) for tenth in range(10)) >= 3
+
+
 @given(st.data())
 def test_designs_within_bounds_ask_only_for_what_can_be_drawn(data):
     class Even(Anything):
@@ -75,11 +85,14 @@ def test_answers_are_texts(answer):
     assert isinstance(answer, str)
 
 
+@settings(max_examples=10)
 @given(st.data())
 def test_values_of_givens_are_those_that_are_asked_for(data):
     space = DesignSpace(("a",), (), givens=[Given(name="agents", middle=2.0)])
     assert data.draw(designs(space, agents=3)).given == {"agents": 3}
     assert data.draw(designs(space)).given == {"agents": 2.0}
+    assert data.draw(cells(space, lambda cell: cell["agents"] == 3, agents=3)).given == (3,)
+    assert data.draw(cells(space)).given == (2.0,)
 
 
 def test_bounds_within_which_nothing_can_be_drawn_are_refused():

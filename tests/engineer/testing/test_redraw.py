@@ -1,0 +1,79 @@
+"""Another process, which has other hashes and later clocks, draws other problems where a generator reads these."""
+
+import pytest
+
+from lakewright.engineer import Cell
+from lakewright.engineer.plugins import load_class
+from lakewright.engineer.testing import find_faults
+from lakewright.engineer.testing.redraw import draw_elsewhere
+
+TEXT = """
+from lakewright.engineer import DesignSpace, Environment, Knob, Problem, Verdict
+
+class Letters(Environment):
+    space = DesignSpace(("one",), (Knob(name="length", low=40, high=41, whole=True),))
+
+    def make(self, cell, rng):
+        names = {f"n{rng.randrange(10**9)}" for _ in range(cell["length"])}
+        return Problem(" ".join(names), "x")
+
+    def judge(self, problem, answer):
+        return Verdict(answer == "x", 0.0, "" if answer == "x" else "wrong")
+"""
+
+CLOCKS = """
+import datetime, time
+from datetime import date
+from lakewright.engineer import DesignSpace, Environment, Problem, Verdict
+
+CLOCKS = {
+    "time": lambda: time.time() // 86400,
+    "time_ns": lambda: time.time_ns() // (86400 * 10**9),
+    "monotonic": lambda: time.monotonic() // 3600,
+    "monotonic_ns": lambda: time.monotonic_ns() // (3600 * 10**9),
+    "perf_counter": lambda: time.perf_counter() // 3600,
+    "strftime": lambda: time.strftime("%Y"),
+    "localtime": lambda: time.localtime().tm_year,
+    "gmtime": lambda: time.gmtime().tm_mon,
+    "ctime": lambda: time.ctime()[-4:],
+    "asctime": lambda: time.asctime()[-4:],
+    "now": lambda: datetime.datetime.now().strftime("%Y-%m"),
+    "now_utc": lambda: datetime.datetime.now(datetime.timezone.utc).month,
+    "utcnow": lambda: datetime.datetime.utcnow().year,
+    "today": lambda: datetime.datetime.today().year,
+    "date_today": lambda: date.today().isoformat(),
+    "constant": lambda: [
+        repr(datetime.datetime(2020, 1, 1) + datetime.timedelta(days=1)),
+        isinstance(datetime.datetime.min, datetime.datetime),
+        time.strftime("%Y %H", time.gmtime(0)),
+        time.ctime(0),
+    ],
+}
+
+class Clocks(Environment):
+    space = DesignSpace(tuple(CLOCKS), ())
+
+    def make(self, cell, rng):
+        return Problem(str(CLOCKS[cell.stratum]()))
+
+    def judge(self, problem, answer):
+        return Verdict(True, 1.0)
+"""
+
+
+def test_what_depends_on_hashes_is_found_by_another_process(tmp_path):
+    file = tmp_path / "letters.py"
+    file.write_text(TEXT)
+    maker = (f"{file}:Letters",)
+    report = find_faults(load_class(maker[0], {}, "environment", ())(), seconds=0.1)
+    assert ["another process gave another problem" in fault.problem for fault in report.faults] == [True]
+
+
+@pytest.mark.filterwarnings("ignore:datetime.datetime.utcnow")
+def test_another_process_has_later_clocks(tmp_path):
+    (tmp_path / "clocks.py").write_text(CLOCKS)
+    environment = load_class(maker := f"{tmp_path / 'clocks.py'}:Clocks", {}, "environment", ())()
+    cases = [(Cell(name, ()), 0, 0) for name in environment.space.strata]
+    later = draw_elsewhere((maker,), cases, 60.0)
+    same = [case[0].stratum for case, other in zip(cases, later, strict=True) if environment.draw_one(*case) == other]
+    assert same == ["constant"]
