@@ -34,20 +34,20 @@ def find_start(environment: Startable) -> Design:
 def choose_start(bounds: Bounds, **given: float) -> Design:
     """Equal shares, and for each stratum middle values, or where these cannot be drawn the nearest of some that can.
 
-    given: as of `DesignSpace.uniform`. A stratum is left out where none of TRIED rows can be drawn. Raises
-    InputError where all are.
+    given: as of `DesignSpace.uniform`. Raises InputError where none of TRIED rows of a stratum can be drawn.
     """
     space, middle = bounds.space, bounds.space.uniform(**given)
     rows: dict[Stratum, Row] = {}
     for stratum, usual in middle.strata.items():
         ways = _list_rows(space, stratum, usual)
-        if found := next((row for row in ways if can_draw(stratum, row, bounds, middle.given)), None):
-            rows[stratum] = found
-    if not rows:
-        tried = f"{type(bounds).__name__}.start: no {space.words.problems} near the middle of the space can be drawn"
-        raise InputError(f"{tried}; override start, or correct drawable")
-    share = {space.share.name: 1 / len(rows)}
-    return space.design({stratum: row | share for stratum, row in rows.items()}, **middle.given)
+        found = next((row for row in ways if can_draw(stratum, row, bounds, middle.given)), None)
+        if found is None:
+            said = (
+                f"{type(bounds).__name__}.start: no {space.words.problems} of {space.words.label(stratum)} were found"
+            )
+            raise InputError(f"{said} that can be drawn; override start, correct drawable, or leave that out")
+        rows[stratum] = found
+    return space.design(rows, **middle.given)
 
 
 def _list_rows(space: DesignSpace, stratum: Stratum, usual: Row) -> Iterator[Row]:
