@@ -42,10 +42,8 @@ def choose_start(bounds: Bounds, **given: float) -> Design:
         ways = _list_rows(space, stratum, usual)
         found = next((row for row in ways if can_draw(stratum, row, bounds, middle.given)), None)
         if found is None:
-            said = (
-                f"{type(bounds).__name__}.start: no {space.words.problems} of {space.words.label(stratum)} were found"
-            )
-            raise InputError(f"{said} that can be drawn; override start, correct drawable, or leave that out")
+            sought = f"no {space.words.problems} of {space.words.label(stratum)} were found that can be drawn"
+            raise InputError(f"{type(bounds).__name__}.start: {sought}; override start or correct drawable")
         rows[stratum] = found
     return space.design(rows, **middle.given)
 

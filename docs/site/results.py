@@ -111,6 +111,13 @@ TESTED = {  # tables of docs/results.md: the row, its study, and two of its arms
         ("sums of numbers, regret", "arithmetic", "difficulty", "fixed"),
         ("sums of numbers, learnability, before the first stage", "arithmetic-second", "learnability-first", "fixed"),
         ("the same from another warm-up", "arithmetic-static", "learnability-first", "fixed"),
+        ("the same from a third", "arithmetic-rules", "learnability-first", "fixed"),
+        (
+            "the same, without right answers in the groups",
+            "arithmetic-rules",
+            "learnability-first-alone",
+            "fixed-alone",
+        ),
         ("sums of numbers, the policy as its own engineer", "arithmetic-self", "self", "fixed"),
         ("the same, trained on its proposals", "arithmetic-self", "self-trained", "fixed"),
         ("six tasks of reasoning-gym", "reasoning-gym", "difficulty-first", "fixed"),

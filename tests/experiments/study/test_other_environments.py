@@ -260,8 +260,8 @@ def test_values_are_the_points_of_a_level_and_five_shares_of_a_trait():
 
 
 def test_a_stratum_of_which_nothing_can_be_drawn_is_refused(monkeypatch):
-    monkeypatch.setattr(Odd, "drawable", lambda self, cell: cell.stratum != "b")
     trainee = TextTrainee(RunSettings(environment="odd", codec="bytes"), Odd())
+    monkeypatch.setattr(Odd, "drawable", lambda self, cell: cell.stratum != "b")
     with pytest.raises(InputError, match="configs: no problems of b can be drawn at these values; give others"):
         list(random_configs(Configs(), trainee))
 
