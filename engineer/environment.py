@@ -95,7 +95,7 @@ class Environment(abc.ABC):
     def start(self) -> Design:
         """The design to begin with: equal shares and middle values, or the nearest of some that can be drawn.
 
-        A stratum without such values is left out. Raises InputError where all are: override it.
+        Raises InputError where a stratum has none: override it, or correct `drawable`.
         """
         return choose_start(self)
 
@@ -278,7 +278,7 @@ def _find_fault_of_verdict(verdict: object, space: DesignSpace) -> str:
     valid, reward, failure, grades, place = msgspec.structs.astuple(verdict)
     if valid is not True and valid is not False:
         return f"valid is {show(valid)}; give True or False, of a value of NumPy bool(...)"
-    number = type(reward) is float or (isinstance(reward, int | float) and not isinstance(reward, bool))
+    number = isinstance(reward, int | float) and not isinstance(reward, bool)
     if not (number and -MOST_REWARD <= reward <= MOST_REWARD):
         return f"reward is {show(reward, 20)}; give a finite number, an int or a float of at most {MOST_REWARD:g}"
     if valid and failure != "":

@@ -334,7 +334,7 @@ class Engineer:
             verdict: on the proposal, of `judge_delta` or of the last attempt of `propose`.
             others: further changes, which are tried beside it, such as `Proposal.candidates`.
             forecast: of `fit_forecast`, what is known of the cells; None where nothing is.
-            work: rolls the policy out, a `TrialWork` of `lakewright.engineer.trial`; made anew for each trial.
+            work: a new `TrialWork` (of `lakewright.engineer.trial`), whose `roll_out` runs the policy.
 
         Raises InputError where an argument is of another kind, `roll_out` gives something else than it should, or the
         environment fails.

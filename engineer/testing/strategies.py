@@ -10,7 +10,7 @@ from lakewright.engineer.cells import DECIMALS, Cell, Given, Knob, Stratum
 from lakewright.engineer.delta import MAX_REASON, make_edit
 from lakewright.engineer.design import Delta, Design, Row
 from lakewright.engineer.environment import Problem
-from lakewright.engineer.guard import Bounds, GivenBounds, can_draw
+from lakewright.engineer.guard import Bounds, can_draw
 from lakewright.engineer.space import DesignSpace, normalize_design
 
 try:
@@ -130,9 +130,6 @@ def designs(space: DesignSpace, bounds: Bounds | None = None, **given: float) ->
         given: the givens, by name; by default their middles.
     """
     design = _only_givens(space, given)
-    if bounds:
-        drawable = bounds.drawable
-        bounds = GivenBounds(space, lambda cell: drawable(space.name_cell(space.complete_cell(cell, design))))
     chosen = cells(space, bounds.drawable if bounds else None, **given)
     return _draw_design(space, chosen, bounds, design)
 
@@ -149,7 +146,7 @@ def _draw_design(
             low, high = space.limits(cell.stratum, knob)
             row[knob.name] = min(max(float(value), low), high) if knob.trait else value
             mixed[knob.name] = draw(_values_between(knob, low, high)) if knob.trait else value
-        rows[cell.stratum] = mixed if bounds is None or can_draw(cell.stratum, mixed, bounds) else row
+        rows[cell.stratum] = mixed if bounds is None or can_draw(cell.stratum, mixed, bounds, design.given) else row
     return normalize_design(Design(rows, given=design.given, version=draw(st.integers(1, 9))), space)
 
 

@@ -164,12 +164,6 @@ class Trials:
         verdict = self.calls.run_call("judge", case, lambda: self.environment.check_verdict(problem, answer))
         if encode_problem(problem) != before:
             raise CallError("judge changed the problem; leave its data as they are")
-        if not isinstance(verdict.valid, bool):
-            raise CallError(f"judge gave valid {verdict.valid!r:.60}; return a bool")
-        if verdict.valid and verdict.failure:
-            raise CallError(f"judge gave failure {verdict.failure!r:.60} with a valid answer; leave it empty")
-        if unknown := [grade for grade in verdict.grades if grade not in self.space.grades]:
-            raise CallError(f"judge gave grade {unknown[0]!r:.60}, which the space does not declare; add it to grades")
         again = msgspec.json.decode(before, type=Problem)
         case = f"{case}, read from JSON"
         if self.calls.run_call("judge", case, lambda: self.environment.judge(again, answer)) != verdict:

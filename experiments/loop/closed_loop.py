@@ -31,7 +31,7 @@ from lakewright.experiments.loop.redesign.decision import (
 )
 from lakewright.experiments.loop.redesign.engineer_training import TRAINED, train_engineer
 from lakewright.experiments.loop.redesign.evidence_gathering import gather_evidence
-from lakewright.experiments.loop.redesign.run_forecast import fit_forecast
+from lakewright.experiments.loop.redesign.stage_engineer import fit_forecast
 from lakewright.experiments.loop.redesign.story import describe_redesign, describe_stage
 from lakewright.experiments.loop.redesign.teacher_models import check_askable
 from lakewright.experiments.loop.redesign.trial import try_proposals

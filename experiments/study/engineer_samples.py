@@ -20,8 +20,7 @@ from lakewright.engineer.teachers import Asked, ask_about, parse_answer
 from lakewright.engineer.trial import measure_leads
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import read_record
-from lakewright.experiments.loop.redesign.run_forecast import read_forecast
-from lakewright.experiments.loop.redesign.stage_engineer import make_engineer
+from lakewright.experiments.loop.redesign.stage_engineer import make_engineer, read_forecast
 from lakewright.experiments.loop.redesign.trial import start_trial
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, load_engineer

@@ -20,7 +20,7 @@ from lakewright.core_jax.support import convert, locked
 from lakewright.engineer.delta import list_changes
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem, check_design_draws
-from lakewright.engineer.guard import can_draw, check_floor
+from lakewright.engineer.guard import check_draws, check_floor
 from lakewright.engineer.redesign import Decision, Engineer
 from lakewright.engineer.space import DesignSpace, check_design, normalize_design
 from lakewright.engineer.start import find_start
@@ -308,10 +308,7 @@ class EngineerFolder:
         if design.version == current.version - 1 and design == self.files.read_version(design.version).design:
             return None
         check_design(design, self.space, where)
-        for stratum, row in design.strata.items():
-            if not can_draw(stratum, row, self.environment, design.given):
-                path = f"{self.space.words.path}.{stratum}"
-                raise InputError(f"{where}: {path}: such problems cannot be drawn; change its knobs")
+        check_draws(design, self.environment, where)
         return normalize_design(design, self.space)
 
     def _make_following(self, current: Version, design: Design, by: Author, line: str) -> Version:

@@ -20,8 +20,7 @@ from lakewright.experiments.environments.lake_form import to_lake
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, read_record
 from lakewright.experiments.loop.redesign.decision import load_teacher
-from lakewright.experiments.loop.redesign.run_forecast import read_forecast
-from lakewright.experiments.loop.redesign.stage_engineer import make_engineer
+from lakewright.experiments.loop.redesign.stage_engineer import make_engineer, read_forecast
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.view.catalogue.run_space import RunSpace, describe_next
@@ -190,13 +189,15 @@ def _replay_stages(
 ) -> Iterator[Replayed]:
     """A teacher's proposals stage by stage, its state handed on; one without state is asked after `only` alone."""
     state, environment = None, make_trainee(settings).environment
+    # Rivals for a trial would be asked for again, and none is held here.
+    alone = msgspec.structs.replace(settings, engineer=msgspec.structs.replace(settings.engineer, proposals=1))
     for number in numbers:
         stage = find_finished_stage(folder, number)
         teacher = load_teacher(settings, folder, stage, state)
         if only is not None and number != only and isinstance(teacher, Stateful) and not teacher.list_state():
             continue
         key = derive_key(settings.seed, f"stage {number} teacher")
-        attempts = make_engineer(settings, environment, stage, teacher).propose(
+        attempts = make_engineer(alone, environment, stage, teacher).propose(
             stage.read_evidence(), read_forecast(stage), key
         )
         state = teacher.state_dict()

@@ -20,8 +20,7 @@ from lakewright.experiments.loop.records.stage_records import (
     find_record,
     read_record,
 )
-from lakewright.experiments.loop.redesign.run_forecast import read_forecast
-from lakewright.experiments.loop.redesign.stage_engineer import make_engineer
+from lakewright.experiments.loop.redesign.stage_engineer import make_engineer, read_forecast
 from lakewright.experiments.loop.redesign.teacher_models import make_tools
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee

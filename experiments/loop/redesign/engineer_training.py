@@ -7,8 +7,9 @@ from transformers import PreTrainedTokenizerFast
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.design import Delta
-from lakewright.engineer.difficulty import estimate_diminishing_worth, estimate_worth
+from lakewright.engineer.difficulty import Forecast, estimate_diminishing_worth, estimate_worth
 from lakewright.engineer.guard import GuardVerdict
+from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.trial import Earned, Score, measure_return, reward_proposals
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import (
@@ -21,8 +22,7 @@ from lakewright.experiments.loop.records.stage_records import (
     write_record,
 )
 from lakewright.experiments.loop.redesign.engineer_formats import EngineerFormat, make_format
-from lakewright.experiments.loop.redesign.run_forecast import read_forecast
-from lakewright.experiments.loop.redesign.stage_engineer import make_engineer
+from lakewright.experiments.loop.redesign.stage_engineer import make_engineer, read_forecast
 from lakewright.experiments.loop.training.trainee import Trainee, load_policy
 from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.models import save_checkpoint
@@ -78,7 +78,8 @@ def _judge_group(
     """A group of answers with what they earn."""
     stage, space = folder.stage(number), trainee.environment.space
     group = EngineerGroup(answers, [], {}, form.decode_answers(answers))
-    verdicts = [_judge_answer(trainee, stage, delta) for delta in group.read_deltas(space)]
+    engineer, known = make_engineer(trainee.settings, trainee.environment, stage), read_forecast(stage)
+    verdicts = [_judge_answer(engineer, known, delta) for delta in group.read_deltas(space)]
     earned = reward_proposals(verdicts, _make_score(trainee, stage), trainee.settings.engineer.reward, space)
     return msgspec.structs.replace(group, earned=earned, figures=_average_figures(answers, earned))
 
@@ -107,10 +108,10 @@ def _average_figures(answers: list[list[str]], earned: list[Earned]) -> dict[str
     return {name: value / len(earned) for name, value in sums.items()}
 
 
-def _judge_answer(trainee: Trainee, stage: Stage, delta: Delta | InputError) -> GuardVerdict:
+def _judge_answer(engineer: Engineer, known: Forecast | None, delta: Delta | InputError) -> GuardVerdict:
     if isinstance(delta, InputError):
-        return GuardVerdict("refused", [str(delta)], stage.design())
-    return make_engineer(trainee.settings, trainee.environment, stage).judge_delta(delta, read_forecast(stage))
+        return GuardVerdict("refused", [str(delta)], engineer.design)
+    return engineer.judge_delta(delta, known)
 
 
 def _measure_gains(
@@ -137,9 +138,10 @@ def _credit_answer(
     training = find_record(before.engineer, EngineerTraining)
     if training is None:
         return None
-    for answer, delta in training.list_proposed(trainee.environment.space):
-        verdict = _judge_answer(trainee, before, delta)
-        if verdict.status != "refused" and verdict.design == after.design() != before.design():
+    engineer, known = make_engineer(trainee.settings, trainee.environment, before), read_forecast(before)
+    for answer, delta in training.list_proposed(engineer.space):
+        verdict = _judge_answer(engineer, known, delta)
+        if verdict.status != "refused" and verdict.design == after.design() != engineer.design:
             return _encode_group(tokenizer, training.prompt, [answer], [advantage])
     return None
 

@@ -19,7 +19,7 @@ from lakewright.experiments.loop.records.stage_records import (
     read_record,
 )
 from lakewright.experiments.loop.records.stage_rollouts import read_rollouts, read_stage_problems
-from lakewright.experiments.loop.redesign.run_forecast import read_forecast
+from lakewright.experiments.loop.redesign.stage_engineer import read_forecast
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee
 

@@ -1,13 +1,17 @@
-"""The `Engineer` of a run after a stage, whose steps the loop takes one at a time."""
+"""The `Engineer` of a run after a stage, whose steps the loop takes one at a time, and its forecast."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
+from lakewright.engineer.difficulty import Forecast, Observation, observe_groups, observe_held_out
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.proposal import Teacher
 from lakewright.engineer.redesign import Engineer, EngineerSettings
-from lakewright.experiments.loop.records.run_folder import Stage
+from lakewright.engineer.trial import Trial
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Validation, find_record, read_record
+from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_rollouts
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 
 
@@ -34,3 +38,47 @@ def make_engineer(
         proposals=settings.engineer.proposals,
     )
     return Engineer(environment, teacher, stage.design(), held_out=held_out, settings=how)
+
+
+def fit_forecast(settings: RunSettings, environment: Environment, folder: RunFolder, number: int) -> Forecast:
+    """The forecast after stage `number`, from the groups of its training and of all before, trials included.
+
+    With `difficulty.held_out`, the answers to the held-out problems are included, from the warm-up on.
+
+    Args:
+        settings, environment, folder: of the run.
+    """
+    held_out = read_held_out(folder)
+
+    def observe(begin: int, end: int, list_groups: Callable[[Stage, int], list[Observation]]) -> list[Observation]:
+        return [seen for past in range(begin, end) for seen in list_groups(folder.stage(past), number - past)]
+
+    def observe_tests(stage: Stage, age: int) -> list[Observation]:
+        answered = read_record(stage.validation, Validation).answered
+        return observe_held_out(zip((problem.cell for problem in held_out), answered, strict=True), age)
+
+    found = observe(0, number + 1, _observe_training) + observe(-1, number, _observe_trial)
+    first = number < 0  # no other answers exist yet
+    tested = observe(-1, number + 1, observe_tests) if settings.difficulty.held_out or first else []
+    before = None if first else read_forecast(folder.stage(number - 1))
+    return make_engineer(settings, environment, folder.stage(number), held_out=held_out).fit_forecast(
+        found, tested, before
+    )
+
+
+def _observe_training(stage: Stage, age: int) -> list[Observation]:
+    return observe_groups(((problem.cell, group) for problem, group in read_rollouts(stage)), age)
+
+
+def _observe_trial(stage: Stage, age: int) -> list[Observation]:
+    """The groups of the trial after a stage, if one was held; its policy is that of the stage to come, untrained."""
+    trial = find_record(stage.trial, Trial)
+    return [
+        Observation(part.cell, len(part.valid), sum(part.valid) / part.answers, sum(part.variances()), age)
+        for part in (trial.cells if trial else ())
+    ]
+
+
+def read_forecast(stage: Stage) -> Forecast | None:
+    """The forecast after a stage; None in folders of older versions."""
+    return find_record(stage.difficulty, Forecast)

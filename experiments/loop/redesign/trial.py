@@ -9,8 +9,7 @@ from lakewright.engineer.environment import Problem
 from lakewright.engineer.trial import Trial, TrialWork
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, read_record
-from lakewright.experiments.loop.redesign.run_forecast import read_forecast
-from lakewright.experiments.loop.redesign.stage_engineer import make_engineer
+from lakewright.experiments.loop.redesign.stage_engineer import make_engineer, read_forecast
 from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.experiments.runtime.progress_bars import progress
 

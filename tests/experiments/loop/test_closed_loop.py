@@ -11,7 +11,7 @@ from lakewright.engineer.evidence import Modules, evidence_tokens, read_tokens, 
 from lakewright.experiments.environments.lake import config_of, design_of, lake_space, outcomes_of
 from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig, RunFolder
 from lakewright.experiments.loop.records.stage_records import Done, Validation, read_record
-from lakewright.experiments.loop.redesign.run_forecast import fit_forecast, read_forecast
+from lakewright.experiments.loop.redesign.stage_engineer import fit_forecast, read_forecast
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.policy.models import load_checkpoint
 from lakewright.policy.training import GrpoSettings
