@@ -26,7 +26,15 @@ class _TooLongError(BaseException):
     """Raised in a call that takes too long; no Exception, so that the code does not catch it."""
 
 
-PASSED = (InputError, KeyboardInterrupt, _TooLongError)  # errors that have a line, or are of an outer call
+class FailedCallError(InputError):
+    """The line of a call that failed, which names the call."""
+
+
+class SlowCallError(FailedCallError):
+    """The line of a call that took too long."""
+
+
+PASSED = (FailedCallError, KeyboardInterrupt, _TooLongError)  # errors that have a line, or are of an outer call
 
 
 def run_call(where: str, call: Callable[[], T], *, limit: float = LIMIT, remedy: str = "correct it") -> T:
@@ -58,7 +66,7 @@ def run_call(where: str, call: Callable[[], T], *, limit: float = LIMIT, remedy:
         if outer:
             _running.discard(thread)
     if forked:
-        raise InputError(f"{where} started a copy of its process (os.fork); work in one process")
+        raise FailedCallError(f"{where} started a copy of its process (os.fork); work in one process")
     return found
 
 
@@ -84,15 +92,17 @@ def show(value: object, most: int = 60) -> str:
         return f"a {type(value).__name__} that cannot be shown"
 
 
-def describe_error(where: str, error: BaseException, remedy: str = "correct it") -> InputError:
-    """The line of what the code of an environment raised."""
+def describe_error(where: str, error: BaseException, remedy: str = "correct it") -> FailedCallError:
+    """The line of what the code of an environment raised; an InputError has a remedy of its own."""
+    if isinstance(error, InputError):
+        return FailedCallError(f"{where}: {error}")
     if isinstance(error, SystemExit):
-        return InputError(f"{where} ended the program ({show(error.code)}); return instead")
+        return FailedCallError(f"{where} ended the program ({show(error.code)}); return instead")
     try:
         said = f"{error!s:.{SAID}}"
     except Exception:
         said = "an error whose text cannot be read"
-    return InputError(f"{where} raised {type(error).__name__}: {said}; {remedy}")
+    return FailedCallError(f"{where} raised {type(error).__name__}: {said}; {remedy}")
 
 
 def _call_in_time(where: str, call: Callable[[], T], limit: float) -> T:
@@ -110,7 +120,7 @@ def _call_in_time(where: str, call: Callable[[], T], limit: float) -> T:
             _limited[0] = False  # at once, so that no further alarm ends what follows
             signal.setitimer(signal.ITIMER_REAL, 0)
     except _TooLongError as error:
-        raise InputError(f"{where} did not return within {limit:g} s; make it faster or end its loop") from error
+        raise SlowCallError(f"{where} did not return within {limit:g} s; make it faster or end its loop") from error
     finally:
         signal.signal(signal.SIGALRM, before)
 

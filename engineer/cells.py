@@ -31,6 +31,14 @@ def _check_fields(value: msgspec.Struct, where: str) -> None:
         convert(getattr(value, field.name), field.type, where, field.name)
 
 
+def check_grid(values: Iterable[float], where: str) -> None:
+    """Raises InputError where a value is not on the grid of DECIMALS, so that no design can have it."""
+    for value in values:
+        if value != round(value, DECIMALS):
+            near = f"{round(value, DECIMALS):.15g}"
+            raise InputError(f"{where}: {value!r:.30} has more than {DECIMALS} decimals; choose {near}")
+
+
 def list_parts(what: str, values: Iterable[T], kind: type[Any] = object) -> tuple[T, ...]:
     """The values. Raises InputError where they are a single one, or one is of another type."""
     if isinstance(values, str) or not isinstance(values, Iterable):
@@ -76,6 +84,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError(f"{where}: its name is a field of an edit; choose an identifier, none of {RESERVED}")
         if self.low > self.high:
             raise InputError(f"{where}: low is {self.low:g}, above high {self.high:g}; exchange them")
+        check_grid((self.low, self.high, *self.told), where)
         if self.step <= 0 or self.reach < 0:
             raise InputError(f"{where}: step is {self.step:g}, reach {self.reach:g}, bins {self.bins}; choose more")
         if self.trait and (self.whole or not 0 <= self.low <= self.high <= 1):

@@ -13,10 +13,10 @@ import numpy as np
 from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import assign_shares
-from lakewright.engineer.calls import run_call, show
+from lakewright.engineer.calls import FailedCallError, run_call, show
 from lakewright.engineer.cells import Cell, Stratum, list_parts
 from lakewright.engineer.design import Design
-from lakewright.engineer.space import DesignSpace, check_design
+from lakewright.engineer.space import DesignSpace, check_cell_of, check_design
 from lakewright.engineer.start import choose_start
 from lakewright.engineer.tally import Case, Drawn, Tally, pool_tallies, subtract_tally
 
@@ -181,7 +181,7 @@ class Environment(abc.ABC):
         where = f"{type(self).__name__}: cell {cell}: make"
         problem = run_call(where, lambda: self.make(self.space.name_cell(cell), rng))
         if fault := find_fault(problem):
-            raise InputError(f"{type(self).__name__}.make: gave {show(problem)} for cell {cell}; {fault}")
+            raise FailedCallError(f"{type(self).__name__}.make: gave {show(problem)} for cell {cell}; {fault}")
         key = problem.key or hashlib.sha256(problem.prompt.encode()).hexdigest()[:16]
         return msgspec.structs.replace(problem, cell=Cell(*cell), version=version, key=key)
 
@@ -192,13 +192,13 @@ class Environment(abc.ABC):
             raise InputError(f"{where}: an answer is a text, not {type(answer).__name__}; give one text for it")
         verdict = run_call(where, lambda: self.judge(problem, answer), remedy="give a verdict on any text")
         if fault := _find_fault_of_verdict(verdict, self.space):
-            raise InputError(f"{where}: {fault}")
+            raise FailedCallError(f"{where}: {fault}")
         return verdict
 
     def groups(self, problems: Sequence[Problem], answers: Sequence[Sequence[str]]) -> list[Group]:
-        """A group for each problem from a list of answers to each."""
+        """A group for each problem from a list of answers to each. Raises InputError on problems of another space."""
         listed = []
-        for problem, texts in _pair_answers(problems, answers):
+        for problem, texts in self._pair_in_cells(problems, answers):
             found = () if isinstance(texts, str) or not isinstance(texts, Iterable) else tuple(texts)
             if not found:
                 raise InputError(f"answers: {texts!r:.60} to {problem.prompt!r:.60}; give a list of at least one text")
@@ -213,8 +213,11 @@ class Environment(abc.ABC):
         return [self.check_verdict(problem, text) for problem, text in _pair_answers(problems, answers)]
 
     def tallies(self, problems: Sequence[Problem], answers: Sequence[str]) -> "Outcomes":
-        """Outcomes by stratum of one answer to each problem, such as greedy ones to held-out problems."""
-        pairs = _pair_answers(problems, answers)
+        """Outcomes by stratum of one answer to each problem, such as greedy ones to held-out problems.
+
+        Raises InputError on problems of another space.
+        """
+        pairs = self._pair_in_cells(problems, answers)
         found = [problem for problem, _ in pairs]
         return Outcomes.of(self.space, found, self.verdicts(found, [text for _, text in pairs]))
 
@@ -242,11 +245,18 @@ class Environment(abc.ABC):
             found[problem.cell.stratum].append(problem)
         return {stratum: self._describe_drawn(found[stratum]) for stratum in self.space.sort_strata(found)}
 
+    def _pair_in_cells(self, problems: Iterable[Problem], answers: Iterable[Any]) -> list[tuple[Problem, Any]]:
+        """Problems of cells of the space and what answers them."""
+        pairs = _pair_answers(problems, answers)
+        for problem, _ in pairs:
+            check_cell_of(problem, Problem, self.space, "problems")
+        return pairs
+
     def _describe(self, problem: Problem, answer: str, verdict: Verdict) -> str:
         where = f"{type(self).__name__}.describe: on {answer!r:.60} to {problem.prompt!r:.60}"
         text = run_call(where, lambda: self.describe(problem, answer, verdict))
         if not isinstance(text, str):
-            raise InputError(f"{where}: gave {show(text)}; return a text")
+            raise FailedCallError(f"{where}: gave {show(text)}; return a text")
         return text
 
     def _describe_drawn(self, problems: Sequence[Problem]) -> Drawn:

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.calls import run_short_call, show
+from lakewright.engineer.calls import FailedCallError, run_short_call, show
 from lakewright.engineer.cells import Cell, Knob, Stratum
 from lakewright.engineer.delta import edit_design
 from lakewright.engineer.design import Delta, Design, Edit, Row
@@ -276,7 +276,7 @@ def is_drawable(bounds: Bounds, cell: Cell, design: Design) -> bool:
 
     said = run_short_call(where, bounds.drawable, named)
     if not isinstance(said, bool):
-        raise InputError(f"{where()} gave {show(said)}; return a bool, such as bool(...)")
+        raise FailedCallError(f"{where()} gave {show(said)}; return a bool, such as bool(...)")
     return said
 
 

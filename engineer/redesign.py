@@ -35,13 +35,12 @@ from lakewright.engineer.guard import (
 from lakewright.engineer.proposal import Teacher, check_space
 from lakewright.engineer.random_generators import Key, check_key, fold_key, make_key
 from lakewright.engineer.rollback import Comparison, RollbackSettings, compare_answers
-from lakewright.engineer.space import DesignSpace, check_design
+from lakewright.engineer.space import DesignSpace, check_cell_of, check_design
 from lakewright.engineer.start import find_start
 from lakewright.engineer.state import (
     STATE,
     Seen,
     State,
-    check_cell_of,
     check_group,
     check_kind,
     check_observations,

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
+from typing import Any
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
@@ -373,3 +374,22 @@ def check_design(design: Design, space: DesignSpace, where: str = "design") -> N
             raise InputError(f"{where}: given.{name:.60} is unknown; choose from {', '.join(known) or 'none'}")
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
             raise InputError(f"{where}: given.{name} is {value!r:.20}; give a finite number")
+
+
+def check_cell_of(one: Any, kind: type[Any], space: DesignSpace, where: str) -> None:
+    """Raises InputError where something is not of its kind, or not of a cell of the space.
+
+    Args:
+        one: a problem, a group, or what was seen.
+        kind: what it must be.
+        space: of the cell.
+        where: for messages.
+    """
+    if not isinstance(one, kind):
+        raise InputError(f"{where}: {one!r:.60} is no {kind.__name__}; leave it out")
+    if not isinstance(one.cell, Cell):
+        raise InputError(f"{where}: cell {one.cell!r:.60} is no Cell; leave it out")
+    stratum, values, _ = one.cell
+    numbers = all(isinstance(value, int | float) and math.isfinite(value) for value in values)
+    if stratum not in space.ranks or len(values) != len(space.knobs) or not numbers:
+        raise InputError(f"{where}: cell {tuple(one.cell)!r:.60} is none of this environment; leave it out")

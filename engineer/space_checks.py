@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import first_repeated
-from lakewright.engineer.cells import Knob, Stratum, stratum_of
+from lakewright.engineer.cells import Knob, Stratum, check_grid, stratum_of
 
 _STRATUM = re.compile(r"[\w.:/+-]{1,60}")
 
@@ -49,5 +49,6 @@ def check_limits(
             knob, at = known[name], f"space: limits.{stratum}.{name} is {low:g} to {high:g}"
             if not knob.low <= low <= high <= knob.high:
                 raise InputError(f"{at}; choose a part of {knob.low:g} to {knob.high:g}")
+            check_grid((low, high), f"space: limits.{stratum}.{name}")
             if knob.whole and (low != int(low) or high != int(high)):
                 raise InputError(f"{at}, but the knob is whole; choose whole numbers")

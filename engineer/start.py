@@ -4,8 +4,7 @@ import itertools
 from collections.abc import Iterator
 from typing import Protocol
 
-from lakewright.core_jax.errors import InputError
-from lakewright.engineer.calls import run_call
+from lakewright.engineer.calls import FailedCallError, run_call
 from lakewright.engineer.cells import Stratum, Value
 from lakewright.engineer.design import Design, Row
 from lakewright.engineer.guard import Bounds, can_draw, check_draws
@@ -43,7 +42,7 @@ def choose_start(bounds: Bounds, **given: float) -> Design:
         found = next((row for row in ways if can_draw(stratum, row, bounds, middle.given)), None)
         if found is None:
             sought = f"no {space.words.problems} of {space.words.label(stratum)} were found that can be drawn"
-            raise InputError(f"{type(bounds).__name__}.start: {sought}; override start or correct drawable")
+            raise FailedCallError(f"{type(bounds).__name__}.start: {sought}; override start or correct drawable")
         rows[stratum] = found
     return space.design(rows, **middle.given)
 

@@ -15,7 +15,7 @@ from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.difficulty.model import Observation, count_features
 from lakewright.engineer.evidence.evidence import Round
 from lakewright.engineer.proposal import Teacher
-from lakewright.engineer.space import DesignSpace, check_design
+from lakewright.engineer.space import DesignSpace, check_cell_of, check_design
 from lakewright.engineer.tally import Drawn, Tally
 
 STATE = 1  # the form of a state
@@ -162,22 +162,3 @@ def check_tables(tallies: object, statistics: object, space: DesignSpace) -> Non
             raise InputError(f"redesign: {table!r:.60} is not a dict of {name}; give those of Environment.{name}")
         if name == "tallies" and (strange := [stratum for stratum in table if stratum not in space.ranks]):
             raise InputError(f"outcomes: {strange[0]!r:.60} is no {space.words.stratum} of this environment")
-
-
-def check_cell_of(one: Any, kind: type[Any], space: DesignSpace, where: str) -> None:
-    """Raises InputError where something is not of its kind, or not of a cell of the space.
-
-    Args:
-        one: a problem, a group, or what was seen.
-        kind: what it must be.
-        space: of the cell.
-        where: for messages.
-    """
-    if not isinstance(one, kind):
-        raise InputError(f"{where}: {one!r:.60} is no {kind.__name__}; leave it out")
-    if not isinstance(one.cell, Cell):
-        raise InputError(f"{where}: cell {one.cell!r:.60} is no Cell; leave it out")
-    stratum, values, _ = one.cell
-    numbers = all(isinstance(value, int | float) and math.isfinite(value) for value in values)
-    if stratum not in space.ranks or len(values) != len(space.knobs) or not numbers:
-        raise InputError(f"{where}: cell {tuple(one.cell)!r:.60} is none of this environment; leave it out")

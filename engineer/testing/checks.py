@@ -12,7 +12,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Environment, check_environment_type
 from lakewright.engineer.testing.isolation import ROOM, CallError, Calls, watch_process
-from lakewright.engineer.testing.parts import Findings, Part, Share, try_here, try_parts
+from lakewright.engineer.testing.parts import Findings, Part, Share, try_here, try_part, try_parts
 from lakewright.engineer.testing.report import RETURNS, Fault, Report, report_text
 
 SECONDS, LIMIT = 20.0, 30.0
@@ -65,10 +65,21 @@ def find_faults(
     maker = maker or _find_maker(environment)
     begun = time.monotonic()
     if share and maker:
-        *_, report = try_parts(environment, maker, seconds, Calls(mmap.mmap(-1, ROOM), limit), share)
+        *_, report = _try_shared(environment, maker, seconds, limit, share)
     else:
         *_, report = _try_in_one_process(environment, maker, seconds, limit, tick)
     return msgspec.structs.replace(report, environment=name, seconds=time.monotonic() - begun)
+
+
+def _try_shared(
+    environment: Environment, maker: Sequence[str], seconds: float, limit: float, share: Share
+) -> Iterator[Report]:
+    """The reports of `try_parts`, its start first tried in a process that can be ended."""
+    start = try_part(Part(maker, seconds, limit))
+    if start.fault:
+        yield Report(environment="", faults=[start.fault])
+    else:
+        yield from try_parts(environment, maker, seconds, Calls(mmap.mmap(-1, ROOM), limit), share)
 
 
 def _try_in_one_process(

@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection
 from typing import TypeVar
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.calls import run_call
+from lakewright.engineer.calls import SlowCallError, run_call
 
 T = TypeVar("T")
 
@@ -29,10 +29,13 @@ class CallError(Exception):
 
 
 class Calls:
-    """Runs calls of an environment's code, each within `limit` seconds, in the process that `watch_process` started."""
+    """Runs calls of an environment's code, each within `limit` seconds, in the process that `watch_process` started.
+
+    late: whether one of them took longer.
+    """
 
     def __init__(self, memory: mmap.mmap, limit: float) -> None:
-        self.memory, self.limit = memory, limit
+        self.memory, self.limit, self.late = memory, limit, False
 
     def run_call(self, what: str, case: str, call: Callable[[], T], times: int = 1) -> T:
         """The result of a call. Raises CallError where it does anything else.
@@ -49,6 +52,7 @@ class Calls:
         try:
             return run_call(what, call, limit=limit)
         except InputError as error:
+            self.late = self.late or isinstance(error, SlowCallError)
             raise CallError(str(error)) from error
         except BaseException as error:
             raise CallError(f"{what} raised {type(error).__name__}: {error}; correct it") from error

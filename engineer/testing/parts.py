@@ -42,11 +42,15 @@ class Part(msgspec.Struct, frozen=True):
 
 
 class Findings(msgspec.Struct, frozen=True):
-    """The findings of a part. problems: of a slice of the cells, a `Drawn` in JSON."""
+    """The findings of a part.
+
+    problems: of a slice of the cells, a `Drawn` in JSON. late: whether a call did not return in time.
+    """
 
     report: Report
     fault: Fault | None = None
     problems: bytes = b"[]"
+    late: bool = False
 
 
 Share: TypeAlias = Callable[[Callable[[Part], Findings], Sequence[Part]], Iterable[Findings]]
@@ -93,7 +97,7 @@ def try_here(environment: Environment, calls: Calls, part: Part, begun: float) -
             name, fault = chosen.__name__, chosen(until)
     except CallError as error:
         fault = Fault(name, str(error), "any")
-    return Findings(report, fault, msgspec.json.encode(drawn))
+    return Findings(report, fault, msgspec.json.encode(drawn), calls.late)
 
 
 def try_parts(
@@ -144,8 +148,8 @@ def try_parts(
         if not found.fault or found.fault.name != RETURNS:
             _add_measures(report, found.report)
         yield report
-        if found.fault and found.fault.name == RETURNS:
-            return
+        if found.fault and (found.late or found.fault.name == RETURNS):
+            return  # the other properties would wait for the same code
     if not any(fault.name == EQUAL for fault in report.faults):
         report.faults += _compare_elsewhere(properties, maker, calls.limit)
         yield report

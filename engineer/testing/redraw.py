@@ -69,6 +69,9 @@ def _put_clocks_ahead() -> None:
     for name in ("time", "monotonic", "perf_counter"):
         setattr(time, name, partial(_read_later, getattr(time, name), LATER))
         setattr(time, f"{name}_ns", partial(_read_later, getattr(time, f"{name}_ns"), LATER * 10**9))
+    for name, later in (("clock_gettime", LATER), ("clock_gettime_ns", LATER * 10**9)):
+        if hasattr(time, name):
+            setattr(time, name, partial(_read_clock_later, getattr(time, name), later))
     for name in ("localtime", "gmtime", "ctime"):
         setattr(time, name, partial(_convert_later, getattr(time, name)))
     write, write_usual = time.strftime, time.asctime
@@ -83,6 +86,10 @@ def _put_clocks_ahead() -> None:
 
 def _read_later(read: Callable[[], float], later: int) -> float:
     return read() + later
+
+
+def _read_clock_later(read: Callable[[int], float], later: int, clock: int) -> float:
+    return read(clock) + later
 
 
 def _convert_later(convert: Callable[[float], Any], seconds: float | None = None) -> Any:

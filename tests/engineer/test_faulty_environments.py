@@ -141,6 +141,35 @@ def test_a_description_that_fails_is_one_line(describe):
     assert_line(lambda: sums.cases(BOARDS[:2], ["x", "x"], verdicts, 2), "Changed.describe: on 'x' to")
 
 
+def test_an_error_of_a_library_in_the_code_of_an_environment_has_its_place():
+    def refuse(self, *_):
+        raise InputError("digits is 0; choose more")
+
+    said = "digits is 0; choose more$"
+    assert_line(lambda: change(Sums, make=refuse).draw(DESIGN, 1, 0), f"Changed: cell 3 4 1: make: {said}")
+    assert_line(lambda: change(Sums, judge=refuse).tallies(BOARDS[:1], ["1"]), f"Changed.judge: on '1' to .*: {said}")
+    assert_line(lambda: find_start(change(Few, start=refuse)), f"Changed.start: {said}")
+    assert_line(lambda: change(Few, drawable=refuse).start(), f"Changed: cell .*: drawable: {said}")
+
+
+def test_problems_of_another_space_are_neither_grouped_nor_counted():
+    foreign = Teams().draw(TEAMS.uniform(), 1, 0)
+    for call in (Sums().groups, Sums().tallies):
+        assert_line(
+            lambda call=call: call(foreign, ["1"]), "problems: cell .* is none of this environment; leave it out"
+        )
+    assert_line(lambda: Sums().tallies([Problem("1")], ["1"]), "problems: cell .* is none of this environment")
+
+
+def test_bounds_that_no_design_can_have_are_refused():
+    assert_line(lambda: Knob(name="n", low=1 / 3), "knob 'n': 0.333333333.* has more than 6 decimals; choose 0.333333$")
+    knobs = [Knob(name="n", high=9)]
+    assert_line(
+        lambda: DesignSpace(("a", "b"), knobs, limits={"a": {"n": (0, 20 / 3)}}),
+        "space: limits.a.n: 6.6666.* choose 6.666667",
+    )
+
+
 class Silent(Exception):  # noqa: N818
     """Whose text cannot be read."""
 

@@ -1,6 +1,8 @@
 """The trainee of environments whose problems are text: a small transformer that reads bytes, or a language model."""
 
+import itertools
 import math
+import random
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -13,7 +15,7 @@ from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.environment import Environment, Outcomes, Problem, Verdict
 from lakewright.engineer.guard import is_drawable
-from lakewright.engineer.start import choose_start, find_start
+from lakewright.engineer.start import find_start
 from lakewright.engineer.tally import Drawn
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.loop.records.run_folder import Stage
@@ -27,7 +29,7 @@ from lakewright.policy.text_play import TextPlay, build_byte_policy, play_texts
 from lakewright.policy.training import Answered, answer_groups, rank_and_processes, reference_log_probs
 
 EXAMPLES = 12  # held-out problems saved as examples, half of them valid
-MOST_CELLS = 200  # of the grid that are held out; of a larger one, problems of the design with equal shares
+MOST_CELLS = 200  # of the grid that are held out; of a larger one as many, chosen by chance, as evenly over the strata
 
 
 class TextTrainee(Trainee[Problem]):
@@ -50,7 +52,7 @@ class TextTrainee(Trainee[Problem]):
 
     def count_held_out(self) -> int:
         """As `Trainee.count_held_out`."""
-        return min(len(self._list_cells()), MOST_CELLS) * self.settings.validation.boards
+        return len(self._choose_cells()) * self.settings.validation.boards
 
     def _list_cells(self) -> list[Cell]:
         """The cells of the grid of the start's strata that can be drawn."""
@@ -58,23 +60,26 @@ class TextTrainee(Trainee[Problem]):
         cells = environment.space.grid(self.start.strata)
         return [cell for cell in cells if is_drawable(environment, cell, self.start)]
 
-    def draw_held_out(self) -> list[Problem]:
-        """`validation.boards` problems of each cell of the grid of the start's strata."""
-        chosen, environment = self.settings.validation, self.environment
+    def _choose_cells(self) -> list[Cell]:
+        """The cells that are held out: those of `_list_cells`, at most MOST_CELLS, or one of each stratum."""
         cells = self._list_cells()
+        if len(cells) <= MOST_CELLS:
+            return cells
+        random.Random(derive_seed(self.settings.validation.seed, "held-out cells")).shuffle(cells)
+        strata = [[cell for cell in cells if cell.stratum == stratum] for stratum in self.start.strata]
+        in_turn = [cell for turn in itertools.zip_longest(*strata) for cell in turn if cell]
+        return in_turn[: max(MOST_CELLS, len(strata))]
+
+    def draw_held_out(self) -> list[Problem]:
+        """`validation.boards` problems of each of the cells that are held out."""
+        chosen, environment = self.settings.validation, self.environment
+        cells, problems = self._choose_cells(), []
         with progress("held-out problems", len(cells) * chosen.boards, "problems") as bar:
-            if len(cells) > MOST_CELLS:
-                count = MOST_CELLS * chosen.boards
-                problems = environment.draw(
-                    choose_start(environment, **self.start.given), count, derive_seed(chosen.seed, "held-out")
-                )
-            else:
-                problems = []
-                for cell in cells:
-                    complete = environment.space.complete_cell(cell, self.start)
-                    seed = derive_seed(chosen.seed, f"held-out {cell}")
-                    problems += environment.draw_cell(complete, chosen.boards, seed)
-                    bar.update(chosen.boards)
+            for cell in cells:
+                complete = environment.space.complete_cell(cell, self.start)
+                seed = derive_seed(chosen.seed, f"held-out {cell}")
+                problems += environment.draw_cell(complete, chosen.boards, seed)
+                bar.update(chosen.boards)
         return list({problem.key: problem for problem in problems}.values())
 
     def draw_problems(

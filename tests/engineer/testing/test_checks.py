@@ -247,6 +247,16 @@ def test_problems_of_another_version_are_found():
     assert fault.problem == "a problem has version 0, the design 1; pass it on"
 
 
+def test_a_draw_that_never_returns_ends_the_check():
+    def draw(self, design, count, seed, first=0):
+        while True:
+            math.sqrt(2)
+
+    (fault,) = look_for(draw=draw)
+    assert (fault.name, fault.case.startswith("design")) == ("the start is drawn", True)
+    assert "did not return" in fault.problem
+
+
 def test_cases_are_tried_until_the_seconds_are_spent():
     once, often = [], []
     assert find_smallest("", (), st.integers(), once.append, str, math.inf, most=5) is None

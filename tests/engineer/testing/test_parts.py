@@ -10,6 +10,7 @@ from lakewright.engineer.testing.report import Report
 from lakewright.experiments.executors import Local, Task, in_order
 
 FILE = """
+import signal
 import time
 
 from lakewright.engineer import DesignSpace, Environment, Knob, Problem, Verdict
@@ -47,6 +48,12 @@ class ReturnsNot(Right):
         return super().make(cell, rng)
 
 
+class StartsNot(Right):
+    def start(self):
+        signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])
+        time.sleep(600)
+
+
 class JudgesByClock(Right):
     def judge(self, problem, answer):
         return Verdict(time.time_ns() % 2 > 2, 0.0, "unheard of")
@@ -76,14 +83,19 @@ def file(tmp_path):
     return tmp_path / "environments.py"
 
 
-def checked(file, name: str, share=None) -> Report:
+def checked(file, name: str, share=None, limit: float = 5.0) -> Report:
     """The report on a class of the file, with time for everything, and without what a clock says."""
     from lakewright.engineer.plugins import load_class
 
     maker = (f"{file}:{name}",)
     environment = load_class(*maker, {}, "environment", ())()
-    found = find_faults(environment, seconds=math.inf, limit=5.0, maker=maker, share=share)
+    found = find_faults(environment, seconds=math.inf, limit=limit, maker=maker, share=share)
     return msgspec.structs.replace(found, seconds=0.0, problems_per_second=0.0, verdicts_per_second=0.0)
+
+
+def test_a_start_that_never_returns_is_found_before_the_parts_are_shared(file):
+    (fault,) = checked(file, "StartsNot", one_by_one, limit=0.3).faults
+    assert (fault.problem, fault.case) == ("no return within 0.3 s; end its loop", "start()")
 
 
 def one_by_one(function, parts):

@@ -42,6 +42,8 @@ CLOCKS = {
     "utcnow": lambda: datetime.datetime.utcnow().year,
     "today": lambda: datetime.datetime.today().year,
     "date_today": lambda: date.today().isoformat(),
+    "clock_gettime": lambda: time.clock_gettime(time.CLOCK_REALTIME) // 86400,
+    "clock_gettime_ns": lambda: time.clock_gettime_ns(time.CLOCK_MONOTONIC) // (3600 * 10**9),
     "constant": lambda: [
         repr(datetime.datetime(2020, 1, 1) + datetime.timedelta(days=1)),
         isinstance(datetime.datetime.min, datetime.datetime),

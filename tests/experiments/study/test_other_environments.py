@@ -17,7 +17,7 @@ from lakewright.experiments.cli import main
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_problems
-from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.settings.run_settings import RunSettings, ValidationSettings
 from lakewright.experiments.loop.training.text_trainee import TextTrainee
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.loop.training.warmup import _answers_engineer
@@ -251,6 +251,19 @@ def test_random_designs_of_any_space_are_legal_and_can_be_drawn():
         assert (design.strata["b"]["one"], design.strata["b"]["level_0"]) == (0, 0.5)
     assert {design.strata["a"]["level_1"] for design in designs} == {0.0, 0.2, 0.4, 0.6, 0.8, 1.0}
     assert {design.strata["a"]["one"] for design in designs} == {0.0, 0.25, 0.5, 0.75, 1.0}
+
+
+def test_of_many_cells_some_are_held_out_as_many_of_each_stratum_at_all_values_of_their_knobs():
+    trainee = TextTrainee(RunSettings(environment="odd", codec="bytes", validation=ValidationSettings(boards=2)), Odd())
+    problems = trainee.draw_held_out()
+    assert len(problems) == trainee.count_held_out() == 400
+    cells = {problem.cell for problem in problems}
+    assert [sum(cell.stratum == stratum for cell in cells) for stratum in "ab"] == [100, 100]
+    grid = Odd.space.grid(["a"])
+    for place in range(8):
+        assert {cell.values[place] for cell in cells if cell.stratum == "a"} == {cell.values[place] for cell in grid}
+    assert not any(cell.values[-1] and cell.values[-2] for cell in cells)
+    assert problems == trainee.draw_held_out()
 
 
 def test_values_are_the_points_of_a_level_and_five_shares_of_a_trait():
