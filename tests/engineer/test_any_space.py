@@ -6,6 +6,7 @@ import time
 import msgspec
 import numpy as np
 import pytest
+import sklearn.mixture  # noqa: F401 - a teacher loads it when it has seen enough, and its time is measured
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell, Knob
