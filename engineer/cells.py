@@ -39,6 +39,11 @@ def check_grid(values: Iterable[float], where: str) -> None:
             raise InputError(f"{where}: {value!r:.30} has more than {DECIMALS} decimals; choose {near}")
 
 
+def is_finite(value: Any) -> bool:
+    """Return True if a value is a number, neither infinite nor NaN."""
+    return isinstance(value, int | float) and math.isfinite(value)
+
+
 def list_parts(what: str, values: Iterable[T], kind: type[Any] = object) -> tuple[T, ...]:
     """The values. Raises InputError where they are a single one, or one is of another type."""
     if isinstance(values, str) or not isinstance(values, Iterable):
@@ -103,6 +108,11 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
     def span(self) -> float:
         """high - low."""
         return self.high - self.low
+
+    def holds(self, value: Any) -> bool:
+        """Return True if problems can have a value, the limits of their stratum aside: of a trait, 0 or 1."""
+        low, high = (0, 1) if self.trait else (self.low, self.high)
+        return is_finite(value) and low <= value <= high and (value == int(value) or not (self.trait or self.whole))
 
     def check_value(self, value: Any, limits: tuple[float, float], where: str) -> None:
         """Raises InputError where this is not a value of a design within these limits."""

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from lakewright.engineer.cells import Stratum, stratum_of
 
@@ -23,7 +24,9 @@ class Design(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True, 
     version: int = 0
 
     def __post_init__(self) -> None:
-        msgspec.structs.force_setattr(self, "strata", by_stratum(self.strata))
+        rows = {stratum: _as_plain(row) for stratum, row in by_stratum(self.strata).items()}
+        msgspec.structs.force_setattr(self, "strata", rows)
+        msgspec.structs.force_setattr(self, "given", _as_plain(self.given))
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Design) and (self.strata, self.given) == (other.strata, other.given)
@@ -45,6 +48,9 @@ class Edit(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     changes: dict[str, float]
     reason: str
 
+    def __post_init__(self) -> None:
+        msgspec.structs.force_setattr(self, "changes", _as_plain(self.changes))
+
 
 class Delta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Edits by stratum; a stratum that is not named stays."""
@@ -53,6 +59,13 @@ class Delta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "edits", by_stratum(self.edits))
+
+
+def _as_plain(row: Any) -> Any:
+    """A row with the numbers of NumPy as those of Python, which JSON can hold; what is no row stays as it is."""
+    if isinstance(row, dict) and any(isinstance(value, np.generic) for value in row.values()):
+        return {name: value.item() if isinstance(value, np.generic) else value for name, value in row.items()}
+    return row
 
 
 def by_stratum(table: Mapping[Any, Any]) -> dict[Any, Any]:

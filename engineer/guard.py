@@ -15,6 +15,7 @@ from lakewright.engineer.delta import edit_design
 from lakewright.engineer.design import Delta, Design, Edit, Row
 from lakewright.engineer.space import DesignSpace, normalize_rows
 
+MOST_WAYS = 1000  # in which knobs of a stratum go back to what can be drawn
 NOISE = 1e-3  # a value this near to what was proposed counts as accepted
 
 
@@ -72,7 +73,7 @@ def widen_reach(settings: GuardSettings, space: DesignSpace, certainty: float) -
     """The settings with each largest change 1 + widen x certainty times as large; certainty is 0 to 1."""
     factor = 1 + settings.widen * certainty
     reach = {column.name: factor * settings.reach_of(column) for column in space.columns}
-    return msgspec.structs.replace(settings, reach=reach)
+    return msgspec.structs.replace(settings, reach=settings.reach | reach)
 
 
 class GuardVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -105,10 +106,12 @@ def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardS
     and d' = d + t (P(r) - d), with the largest t <= 1 inside the trust region: sum and floor hold along the whole line.
     A `design` below the floor is first moved along the line to P(d), then toward P(r), as far as the trust region of d
     reaches; if that ends short of the floor, the next round's non-empty delta continues.
-    Knobs: clip to the limits, then to the trust region around the current value; whole knobs go by whole numbers.
+    Knobs: clip to the limits, then to the trust region around the current value; whole knobs go by whole numbers, by
+    one where their reach is between 0 and 1.
 
-    Where a stratum's problems cannot be drawn, the fewest of its knobs stay as they were, the last ones first; where
-    not even that helps, the proposal is refused. The design is on the grid of six decimals.
+    Where a stratum's problems cannot be drawn, the fewest of its knobs stay as they were, the last ones first (all of
+    them, after MOST_WAYS were tried); where not even that helps, the proposal is refused. The design is on the grid of
+    six decimals.
 
     A value within 0.001 of what was proposed counts as accepted. A delta without edits changes nothing. An
     unknown stratum or a number that is not finite is refused, and `design` stays. Raises InputError only where
@@ -183,7 +186,8 @@ def _project_rows(
             high = max(low, min(high, settings.most.get(knob.name, high)))
             now, goal, reach = row[knob.name], proposed[stratum][knob.name], settings.reach_of(knob)
             if knob.whole:
-                goal, reach = math.floor(goal + 0.5), float(max(1, math.floor(reach)))
+                goal, high = math.floor(goal + 0.5), math.floor(high)
+                reach = float(max(1, math.floor(reach))) if reach else 0.0
             rows[stratum][knob.name] = float(np.clip(np.clip(goal, low, high), now - reach, now + reach))
     return rows
 
@@ -233,9 +237,11 @@ def _keep_drawable(
 
 
 def _ways_back(old: Row, new: Row, names: Sequence[str]) -> Iterator[Row]:
-    """`new`, and `new` with the old values of some knobs that changed; the last knobs go back first."""
-    for way in itertools.product(*(dict.fromkeys((new[name], old[name])) for name in names)):
-        yield {**new, **dict(zip(names, way, strict=True))}
+    """`new`, and `new` with the old values of some knobs that changed: few before many, the last ones first."""
+    changed = [name for name in reversed(names) if new[name] != old[name]]
+    some = (way for count in range(len(changed)) for way in itertools.combinations(changed, count))
+    for way in itertools.chain(itertools.islice(some, MOST_WAYS), [changed]):
+        yield {**new, **{name: old[name] for name in way}}
 
 
 def can_draw(stratum: Stratum, row: Row, bounds: Bounds, given: Row | None = None) -> bool:

@@ -16,7 +16,7 @@ import msgspec
 
 from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import Count, convert
+from lakewright.core_jax.support import Count, convert, derive_seed
 from lakewright.engineer.cells import Stratum, list_parts
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell, make_forecast
@@ -28,6 +28,8 @@ from lakewright.engineer.guard import (
     GuardSettings,
     GuardVerdict,
     check_draws,
+    check_floor,
+    check_limits,
     is_drawable,
     project_delta,
     widen_reach,
@@ -147,7 +149,7 @@ class Engineer:
             rounds: how many redesigns there will be, for teachers with a schedule.
             seed: of problems and of the teacher's chance.
 
-        Raises InputError where teacher, options or design are not usable, or do not suit the space.
+        Raises InputError where teacher, options, design or the guard's limits are not usable, or do not suit the space.
         """
         check_environment_type(environment, "engineer")
         check_kind("engineer: settings", settings, EngineerSettings, needed=True)
@@ -173,6 +175,8 @@ class Engineer:
         check_space(self.teacher, self.space)
         begin = find_start(environment) if design is None else design
         check_design(begin, self.space)
+        check_floor(settings.guard.floor, len(begin.strata), self.space)
+        check_limits(settings.guard, self.space)
         self._state = State(STATE, self.space.signature(), {}, begin)
 
     @property
@@ -212,7 +216,7 @@ class Engineer:
             check_cell_of(group, Group, self.space, "group")
             check_group(group, group.version, self.design.version)
             plain = {name: getattr(group, name) for name in results.Group.__struct_fields__}
-            noted.append(Seen(group.cell, results.Group(**plain)))
+            noted.append(Seen(self.space.complete_cell(group.cell, self.design), results.Group(**plain)))
         self._state.seen += noted
 
     def redesign(
@@ -358,8 +362,8 @@ class Engineer:
         attempts = self.propose(evidence, forecast, fold_key(make_key(self.seed), self._state.round))
         last, trial = attempts[-1], None
         if self.roll_out and self.settings.trial.enabled:
-            objective, seed = forecast.model.objective, self.seed + self._state.round
-            work = TrialWork(self.environment, self.roll_out, self.settings.trial, objective, seed)
+            seed = derive_seed(self.seed, f"trial {self._state.round}")  # of problems that nobody was trained on
+            work = TrialWork(self.environment, self.roll_out, self.settings.trial, forecast.model.objective, seed)
             trial = self.try_proposal(last.verdict, last.proposal.candidates, forecast, work)
         return decide_next(last.verdict, design, trial), attempts, trial
 

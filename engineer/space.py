@@ -20,10 +20,11 @@ from lakewright.engineer.cells import (
     NamedCell,
     Stratum,
     Value,
+    is_finite,
     list_parts,
 )
 from lakewright.engineer.design import Design, Row
-from lakewright.engineer.space_checks import check_limits, check_names, check_strata
+from lakewright.engineer.space_checks import check_limits, check_names, check_strata, check_words
 from lakewright.engineer.words import Words
 
 MOST_CELLS = 64  # of a stratum in a forecast; with more, one knob at a time is varied
@@ -95,12 +96,14 @@ class DesignSpace:
     def _check_parts(self) -> None:
         columns = [column.name for column in self.columns]
         check_names("knob", columns)
+        check_names("word", [column.short for column in self.columns])
         check_names("given", [given.name for given in self.givens], taken=columns)
-        check_names("failure", self.failures)
+        check_names("failure", self.failures, taken=("too_easy", "too_hard", "frontier"))  # reasons of edits, too
         check_names("grade", self.grades)
         if not self.failures:
             raise InputError("space: failures is empty; name at least one way in which an answer fails")
         check_limits(self._limits, self.strata, self.knobs)
+        check_words(self.words, self.knobs)
         if strange := [stratum for stratum in self.spoken if stratum not in self.strata]:
             raise InputError(f"space: spoken has {strange[0]!r:.60}, which is not a stratum; leave it out")
         cells = sum(math.prod(map(len, self._list_binned_values(stratum, 1))) for stratum in self.strata)
@@ -389,7 +392,7 @@ def check_cell_of(one: Any, kind: type[Any], space: DesignSpace, where: str) -> 
         raise InputError(f"{where}: {one!r:.60} is no {kind.__name__}; leave it out")
     if not isinstance(one.cell, Cell):
         raise InputError(f"{where}: cell {one.cell!r:.60} is no Cell; leave it out")
-    stratum, values, _ = one.cell
-    numbers = all(isinstance(value, int | float) and math.isfinite(value) for value in values)
-    if stratum not in space.ranks or len(values) != len(space.knobs) or not numbers:
+    stratum, values, given = one.cell
+    fits = stratum in space.ranks and len(values) == len(space.knobs) and len(given) in (0, len(space.givens))
+    if not (fits and all(map(Knob.holds, space.knobs, values)) and all(map(is_finite, given))):
         raise InputError(f"{where}: cell {tuple(one.cell)!r:.60} is none of this environment; leave it out")

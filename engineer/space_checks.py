@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import first_repeated
 from lakewright.engineer.cells import Knob, Stratum, check_grid, stratum_of
+from lakewright.engineer.words import FIELDS, Words
 
 _STRATUM = re.compile(r"[\w.:/+-]{1,60}")
 
@@ -33,6 +34,22 @@ def check_names(kind: str, names: Sequence[str], taken: Sequence[str] = ()) -> N
 def _check_once(kind: str, names: Sequence[Stratum]) -> None:
     if (twice := first_repeated(names)) is not None:
         raise InputError(f"space: {kind} {twice!r:.60} appears twice; name each once")
+
+
+def check_words(words: Words, knobs: Sequence[Knob]) -> None:
+    """Raises InputError where phrases are of unknown knobs, or the question has fields that nobody fills."""
+    for name, phrases in (*words.traits.items(), *words.trait_outcomes.items()):
+        if name not in [knob.name for knob in knobs if knob.trait]:
+            raise InputError(f"space: words have phrases of {name!r:.60}, which is not a trait; leave them out")
+        if not isinstance(phrases, tuple | list) or len(phrases) != 2:
+            raise InputError(f"space: words of {name} are {phrases!r:.60}; give a phrase with and one without it")
+    try:
+        words.question.format(**dict.fromkeys(FIELDS, ""))
+    except (KeyError, IndexError, ValueError, AttributeError) as error:
+        fields = ", ".join(f"{{{field}}}" for field in FIELDS)
+        raise InputError(
+            f"space: question of words has {error}; its fields are {fields}, others {{{{ and }}}}"
+        ) from error
 
 
 def check_limits(

@@ -9,7 +9,7 @@ import msgspec
 from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError, one_line
 from lakewright.core_jax.support import convert
-from lakewright.engineer.cells import Cell
+from lakewright.engineer.cells import Cell, is_finite
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.difficulty.model import Observation, count_features
@@ -106,7 +106,7 @@ def check_observations(observations: Iterable[Any], space: DesignSpace, where: s
         check_cell_of(one, Observation, space, f"{where}: observations")
         numbers = (one.success, one.variance or 0.0)
         counts = isinstance(one.groups, int) and isinstance(one.age, int) and one.groups > 0 <= one.age
-        if not counts or not all(map(_is_finite, numbers)) or not -1e-6 <= one.success <= one.groups + 1e-6:
+        if not counts or not all(map(is_finite, numbers)) or not -1e-6 <= one.success <= one.groups + 1e-6:
             raise InputError(f"{where}: {one!r:.200} cannot be; give what observe_groups makes of groups")
 
 
@@ -124,13 +124,9 @@ def check_group(group: results.Group, version: int, last: int, where: str = "gro
     if not whole or not 0 <= group.valid <= group.completions or not group.completions:
         found = f"{group.valid!r:.20} of {group.completions!r:.20} valid, version {version!r:.20}"
         raise InputError(f"{where} {group.board!r:.60}: {found}; give whole numbers, of at least one answer")
-    if version > last or not all(map(_is_finite, (group.reward, group.deviation, group.spread))):
+    if version > last or not all(map(is_finite, (group.reward, group.deviation, group.spread))):
         found = f"{where} {group.board!r:.60}: version {version}, reward {group.reward!r:.20}"
         raise InputError(f"{found}; give groups of designs up to version {last}, with finite rewards")
-
-
-def _is_finite(value: Any) -> bool:
-    return isinstance(value, int | float) and math.isfinite(value)
 
 
 def restore_teacher(teacher: Teacher, restored: State) -> None:
@@ -162,3 +158,14 @@ def check_tables(tallies: object, statistics: object, space: DesignSpace) -> Non
             raise InputError(f"redesign: {table!r:.60} is not a dict of {name}; give those of Environment.{name}")
         if name == "tallies" and (strange := [stratum for stratum in table if stratum not in space.ranks]):
             raise InputError(f"outcomes: {strange[0]!r:.60} is no {space.words.stratum} of this environment")
+        if name == "tallies" and (strange := [tally for tally in table.values() if not _can_be(tally)]):
+            raise InputError(
+                f"outcomes: {strange[0]!r:.80} cannot be; give whole numbers, at most one for each problem"
+            )
+
+
+def _can_be(tally: Tally) -> bool:
+    """Return True if the counts of a tally are whole and not more than its problems."""
+    counts = (tally.problems, tally.valid, *tally.failures.values(), *tally.grades.values())
+    whole = all(type(count) is int and 0 <= count <= tally.problems for count in counts)
+    return whole and all(map(_can_be, tally.traits.values()))

@@ -8,6 +8,8 @@ from typing import Literal
 import msgspec
 
 from lakewright.core_jax import results
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.calls import show
 from lakewright.engineer.cells import Cell, sort_cells
 from lakewright.engineer.delta import describe_delta, list_changes
 from lakewright.engineer.design import Delta, Design
@@ -62,6 +64,8 @@ def negotiate(
     before = teacher.state_dict()
     for attempt_key in split_key(key, settings.tries):
         proposal = teacher.propose(evidence, design, bounds.space, attempt_key)
+        if not isinstance(proposal, Proposal):
+            raise InputError(f"{type(teacher).__name__}.propose gave {show(proposal)}; return a Proposal")
         if proposal.delta is None:
             verdict = GuardVerdict("refused", [proposal.error], design)
         else:

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from lakewright.engineer.tally import Case, Drawn, Tally
 
 
+FIELDS = ("stratum", "columns", "changes", "answer", "form", "summary")  # of a question
+
+
 class Words(msgspec.Struct, frozen=True, kw_only=True):
     """The nouns and phrases of an environment; a subclass may phrase whole lines of the evidence.
 
@@ -19,8 +22,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     token: what the token of a stratum begins with. task: what the policy learns, for prompts. guideline: what good
     redesigns do. traits: the phrases of problems that have a trait, and of those that lack it, by knob; likewise
     trait_outcomes, as the beginning of a line of outcomes. failures: phrases of failures by name. question: the
-    template of a question to a language model, with fields {changes}, {summary}, {answer} and {form}; empty for the
-    usual one.
+    template of a question to a language model, with some of FIELDS in braces; empty for the usual one.
     """
 
     problem: str = "problem"

@@ -5,6 +5,7 @@ import math
 from collections.abc import Iterable, Sequence
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import first_repeated
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.space import DesignSpace
 
@@ -36,7 +37,7 @@ class Vocabulary:
 
     strata: those that have words. edits: the column and the change that the word of an edit means, such as `<data+2>`.
     reasons: the sentence that the word of a reason means. tokens: all words, in the order of their token ids in
-    checkpoints.
+    checkpoints. Raises InputError where two of them are equal.
     """
 
     def __init__(self, space: DesignSpace) -> None:
@@ -64,6 +65,8 @@ class Vocabulary:
             *self.reasons,
             FORECAST,  # last, as it came last: checkpoints have the ids of this order
         )
+        if (twice := first_repeated(self.tokens)) is not None:
+            raise InputError(f"space: two words have the token {twice}; choose another token or other names")
 
     def stratum_token(self, stratum: Stratum, where: str = "grammar") -> str:
         """The word of a stratum. Raises InputError where it has none."""

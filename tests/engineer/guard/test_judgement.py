@@ -8,9 +8,11 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.design import Delta, Design
-from lakewright.engineer.guard import GuardSettings, GuardVerdict
+from lakewright.engineer.cells import Knob
+from lakewright.engineer.design import Delta, Design, Edit
+from lakewright.engineer.guard import MOST_WAYS, GivenBounds, GuardSettings, GuardVerdict
 from lakewright.engineer.guard import project_delta as judged
+from lakewright.engineer.space import DesignSpace
 from lakewright.experiments.environments.lake import design_of
 from tests.support.samples.evidence import ROOMY, SPACE, edit
 
@@ -219,3 +221,43 @@ def test_a_limit_outside_the_range_of_its_knob_is_refused(knob, top, value):
 def test_a_name_that_the_space_lacks_is_refused_and_the_choices_named(settings, problem):
     with pytest.raises(InputError, match=problem):
         judge(DESIGN, Delta({}), GuardSettings(**settings))
+
+
+WHOLE = DesignSpace(("a",), [Knob(name="n", low=1, high=9, reach=2, step=1, whole=True)])
+
+
+@pytest.mark.parametrize(
+    ("guard", "after"),
+    [
+        (GuardSettings(), 6),
+        (GuardSettings(reach={"n": 0.5}), 5),
+        (GuardSettings(reach={"n": 0.0}), 4),
+        (GuardSettings(most={"n": 5.5}), 5),
+    ],
+)
+def test_a_whole_knob_goes_no_further_than_its_reach_and_its_limit(guard, after):
+    design = WHOLE.design({"a": {"share": 1.0, "n": 4}})
+    bounds = GivenBounds(WHOLE, lambda cell: True)
+    verdict = judged(design, Delta({"a": Edit({"n": 4.0}, "")}), bounds, guard)
+    assert verdict.design.strata["a"]["n"] == after
+
+
+def test_the_fewest_knobs_go_back_to_what_can_be_drawn():
+    space = DesignSpace(("a",), [Knob(name=f"k{place}") for place in range(3)])
+    bounds = GivenBounds(space, lambda cell: cell["k0"] <= 0.5 or (cell["k1"] <= 0.5 and cell["k2"] <= 0.5))
+    change = Edit(dict.fromkeys(("k0", "k1", "k2"), 0.1), "")
+    verdict = judged(space.uniform(), Delta({"a": change}), bounds, GuardSettings())
+    assert list(verdict.design.strata["a"].values()) == [1.0, 0.5, 0.6, 0.6]
+
+
+def test_of_very_many_knobs_all_go_back_where_few_do_not_help():
+    space, asked = DesignSpace(("a",), [Knob(name=f"k{place}") for place in range(60)]), []
+
+    def is_middle(cell):
+        asked.append(cell)
+        return set(cell.values) == {0.5}
+
+    change = Edit({knob.name: 0.1 for knob in space.knobs}, "")
+    verdict = judged(space.uniform(), Delta({"a": change}), GivenBounds(space, is_middle), GuardSettings())
+    assert verdict.design == space.uniform()
+    assert len(asked) <= MOST_WAYS + 1
