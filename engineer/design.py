@@ -62,7 +62,7 @@ class Delta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _as_plain(row: Any) -> Any:
-    """A row with the numbers of NumPy as those of Python, which JSON can hold; what is no row stays as it is."""
+    """A row with the numbers of NumPy as those of Python, which JSON can hold."""
     if isinstance(row, dict) and any(isinstance(value, np.generic) for value in row.values()):
         return {name: value.item() if isinstance(value, np.generic) else value for name, value in row.items()}
     return row

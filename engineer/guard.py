@@ -109,9 +109,9 @@ def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardS
     Knobs: clip to the limits, then to the trust region around the current value; whole knobs go by whole numbers, by
     one where their reach is between 0 and 1.
 
-    Where a stratum's problems cannot be drawn, the fewest of its knobs stay as they were, the last ones first (all of
-    them, after MOST_WAYS were tried); where not even that helps, the proposal is refused. The design is on the grid of
-    six decimals.
+    Where a stratum's problems cannot be drawn, the fewest of its knobs stay as they were, the last ones first. All do
+    after MOST_WAYS were tried. Where not even that helps, the proposal is refused. The design is on the grid of six
+    decimals.
 
     A value within 0.001 of what was proposed counts as accepted. A delta without edits changes nothing. An
     unknown stratum or a number that is not finite is refused, and `design` stays. Raises InputError only where

@@ -5,8 +5,8 @@
     engineer.observe(environment.groups(problems, answers))
     decision = engineer.redesign(environment.tallies(held_out, greedy))
 
-`Engineer` keeps all its state in memory. `redesign` is made of steps that are methods, too: `fit_forecast`, `propose`,
-`try_proposal`. The closed loop of experiments takes them one at a time, with a file after each.
+All state is in memory. `redesign` is made of steps that are methods, too: `fit_forecast`, `propose`, `try_proposal`.
+The closed loop of experiments takes them one at a time, with a file after each.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +16,7 @@ import msgspec
 
 from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import Count, convert, derive_seed
+from lakewright.core_jax.support import Count, convert
 from lakewright.engineer.cells import Stratum, list_parts
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell, make_forecast
@@ -35,9 +35,9 @@ from lakewright.engineer.guard import (
     widen_reach,
 )
 from lakewright.engineer.proposal import Teacher, check_space
-from lakewright.engineer.random_generators import Key, check_key, fold_key, make_key
+from lakewright.engineer.random_generators import Key, check_key, fold_key, make_key, numpy_rng
 from lakewright.engineer.rollback import Comparison, RollbackSettings, compare_answers
-from lakewright.engineer.space import DesignSpace, check_cell_of, check_design
+from lakewright.engineer.space import check_cell_of, check_design
 from lakewright.engineer.start import find_start
 from lakewright.engineer.state import (
     STATE,
@@ -66,6 +66,8 @@ from lakewright.engineer.teachers.models import Tools
 from lakewright.engineer.teachers.registry import METHODS, make_teacher
 from lakewright.engineer.trial.signals import TrialSettings
 from lakewright.engineer.trial.trial import RollOut, Trial, TrialWork
+
+UNSEEN = 2**31  # of the keys of trials, whose problems nobody was trained on or is judged by
 
 
 class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -161,13 +163,12 @@ class Engineer:
         if not whole or abs(seed) >= 2**63 or (rounds is not None and rounds < 1):
             raise InputError(f"engineer: seed {seed!r:.30}, rounds {rounds!r:.20}; give whole numbers, rounds from 1")
         self.environment, self.settings, self.rounds, self.seed = environment, settings, rounds, seed
-        self.space: DesignSpace = environment.space
+        self.space, self.roll_out = environment.space, roll_out
         self.held_out = None if held_out is None else list(list_parts("engineer: held_out", held_out))
         if self.held_out == []:
             raise InputError("engineer: held_out is empty; give problems, or leave it out")
         for problem in self.held_out or ():
             check_cell_of(problem, Problem, self.space, "held_out")
-        self.roll_out = roll_out
         tools = tools or Tools(settings.evidence, proposals=settings.proposals)
         self.teacher = make_teacher(teacher, tools, options) if isinstance(teacher, str) else teacher
         if missing := [method for method in METHODS if not hasattr(self.teacher, method)]:
@@ -208,8 +209,7 @@ class Engineer:
     def observe(self, groups: Iterable[Group]) -> None:
         """Notes groups of answers to problems, of this design or of an earlier one.
 
-        Raises InputError on a group of another space, of a later design, or with counts or rewards that cannot be; none
-        of the groups is noted then.
+        Raises InputError, and notes none, on a group of another space, of a later design, or with impossible numbers.
         """
         noted = []
         for group in list_parts("observe: groups", groups):
@@ -238,9 +238,8 @@ class Engineer:
         """
         state, design = self._state, self.design
         groups = [(seen.cell, seen.group) for seen in state.seen]
-        found = outcomes
-        if found is None:
-            found = tally_by_stratum(((cell, count_answers(group, self.space)) for cell, group in groups), self.space)
+        answered = ((cell, count_answers(group, self.space)) for cell, group in groups)
+        found = tally_by_stratum(answered, self.space) if outcomes is None else outcomes
         check_tables(found, statistics or {}, self.space)
         now = observe_groups(groups)
         older = [msgspec.structs.replace(one, age=one.age + 1) for one in state.observations]
@@ -362,7 +361,7 @@ class Engineer:
         attempts = self.propose(evidence, forecast, fold_key(make_key(self.seed), self._state.round))
         last, trial = attempts[-1], None
         if self.roll_out and self.settings.trial.enabled:
-            seed = derive_seed(self.seed, f"trial {self._state.round}")  # of problems that nobody was trained on
+            seed = int(numpy_rng(fold_key(make_key(self.seed), UNSEEN + self._state.round)).integers(2**31))
             work = TrialWork(self.environment, self.roll_out, self.settings.trial, forecast.model.objective, seed)
             trial = self.try_proposal(last.verdict, last.proposal.candidates, forecast, work)
         return decide_next(last.verdict, design, trial), attempts, trial
@@ -394,10 +393,7 @@ class Engineer:
         return msgspec.to_builtins(msgspec.structs.replace(self._state, **teacher), str_keys=True)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restores what `state_dict` gave.
-
-        Raises InputError, and changes nothing, where it is of another environment's space or of another form.
-        """
+        """Restores what `state_dict` gave. Raises InputError, and changes nothing, on one of another space or form."""
         restored = read_state(state, self.space)
         restore_teacher(self.teacher, restored)
         self._state = restored
