@@ -9,16 +9,15 @@ from contextlib import suppress
 from functools import partial
 from statistics import median
 
-import msgspec
 from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell
-from lakewright.engineer.delta import encode_delta, read_answer
+from lakewright.engineer.delta import encode_delta
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.guard import GivenBounds, GuardSettings, project_delta
-from lakewright.engineer.space import DesignSpace, check_design
+from lakewright.engineer.space import check_design
 from lakewright.engineer.testing.isolation import CallError, Calls
 from lakewright.engineer.testing.redraw import draw_elsewhere, draw_sets
 from lakewright.engineer.testing.report import Fault, Report
@@ -27,7 +26,9 @@ from lakewright.engineer.testing.trials import (
     LATE,
     Draw,
     Trials,
+    check_round_trips,
     encode_problem,
+    estimate_distinct,
     find_smallest,
     show_answer,
     show_design,
@@ -174,7 +175,7 @@ class Properties:
             problems = self.trials.draw(design, count, seed)
             if list(map(encode_problem, part)) != list(map(encode_problem, problems[first : first + size])):
                 raise CallError("a part of the problems drawn alone is another; let design, seed and index decide")
-            self._check_shares(design, problems)
+            self.trials.check_shares(design, problems)
 
         def show(case: tuple[Design, int, int]) -> str:
             design, seed, first = case
@@ -206,22 +207,6 @@ class Properties:
     def _is_within_limits(self, cell: Cell) -> bool:
         limits = [(0, 1) if knob.trait else self.space.limits(cell.stratum, knob) for knob in self.space.knobs]
         return all(low <= value <= high for value, (low, high) in zip(cell.values, limits, strict=True))
-
-    def _check_shares(self, design: Design, problems: Sequence[Problem]) -> None:
-        """Raises CallError where problems are of other cells than the design's, or in other shares."""
-        self.trials.cells(design)
-        mix = self.trials.mix(design)
-        counts = Counter(self.trials.canonical(problem.cell) for problem in problems)
-        if strange := [cell for cell in counts if cell not in mix]:
-            raise CallError(f"a problem is of cell {strange[0]}, which the design does not ask for; draw what it asks")
-        for cell, share in mix.items():
-            # Within one of its share, and within one more for each value that the givens have in turn.
-            room = 1 + len({other.given for other in mix})
-            if abs(counts[cell] - share * len(problems)) > room:
-                said = f"{counts[cell]} of {len(problems)} problems are of cell {cell}, whose share is {share:.3g}"
-                raise CallError(f"{said}; draw each cell in its share")
-        if wrong := [problem for problem in problems if problem.version != design.version]:
-            raise CallError(f"a problem has version {wrong[0].version}, the design {design.version}; pass it on")
 
     def _legal_designs(self) -> st.SearchStrategy[Design]:
         return designs(self.space, self.bounds, **self.given)
@@ -296,7 +281,7 @@ class Properties:
 
         def apply_delta(case: tuple[Design, Delta]) -> None:
             design, delta = case
-            _check_round_trips(design, delta, self.space)
+            check_round_trips(design, delta, self.space)
             settings = GuardSettings(floor=min(GuardSettings().floor, 1 / len(design.strata)))
             found = project_delta(design, delta, self.bounds, settings).design
             try:
@@ -327,7 +312,7 @@ class Properties:
             found = self._draw_cell(draw.cell, count, 1)
             rates.append((count, time.monotonic() - begun))
             if count == SAMPLE:
-                self.report.distinct[str(draw.cell)] = _estimate_distinct([problem.key for problem in found])
+                self.report.distinct[str(draw.cell)] = estimate_distinct([problem.key for problem in found])
             pool.extend(found[:32])
 
         quick = sorted(self.problems, key=lambda draw: self.space.hardness(draw.cell, self.space.strata))
@@ -410,23 +395,3 @@ class Properties:
             (self.measure_rates, 1.0),
             (self.compare_elsewhere, 1.0),
         ]
-
-
-def _check_round_trips(design: Design, delta: Delta, space: DesignSpace) -> None:
-    if msgspec.json.decode(msgspec.json.encode(design), type=Design) != design:
-        raise CallError("a design is another one after JSON; name strata so that they differ in text")
-    if msgspec.json.decode(msgspec.json.encode(delta), type=Delta) != delta:
-        raise CallError("a delta is another one after JSON; name strata so that they differ in text")
-    try:
-        read, _ = read_answer(encode_delta(delta), space)
-    except InputError as error:
-        raise CallError(f"a legal delta is refused as an answer ({error}); correct the space") from error
-    if read != delta:
-        raise CallError("a delta is another one as an answer; name strata so that they differ in text")
-
-
-def _estimate_distinct(keys: Sequence[str]) -> int:
-    """At least about how many distinct problems there are (A. Chao, Scandinavian Journal of Statistics 11, 1984)."""
-    counts = Counter(Counter(keys).values())
-    once, twice = counts[1], counts[2]
-    return len(set(keys)) + once * (once - 1) // (2 * (twice + 1))

@@ -3,7 +3,8 @@
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from random import Random
 from typing import NamedTuple, TypeVar
@@ -15,9 +16,10 @@ from hypothesis.strategies import SearchStrategy
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell
-from lakewright.engineer.design import Design
+from lakewright.engineer.delta import encode_delta, read_answer
+from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.environment import Environment, Problem, Verdict
-from lakewright.engineer.space import NOISE, check_design
+from lakewright.engineer.space import NOISE, DesignSpace, check_design
 from lakewright.engineer.tally import Case, Drawn
 from lakewright.engineer.testing.isolation import CallError, Calls
 from lakewright.engineer.testing.report import Fault
@@ -162,6 +164,22 @@ class Trials:
                     raise CallError(f"{said}; return the cells of the design in their shares")
         return found
 
+    def check_shares(self, design: Design, problems: Sequence[Problem]) -> None:
+        """Raises CallError where problems are of other cells than the design's, or in other shares."""
+        self.cells(design)
+        mix = self.mix(design)
+        counts = Counter(self.canonical(problem.cell) for problem in problems)
+        if strange := [cell for cell in counts if cell not in mix]:
+            raise CallError(f"a problem is of cell {strange[0]}, which the design does not ask for; draw what it asks")
+        for cell, share in mix.items():
+            # Within one of its share, and within one more for each value that the givens have in turn.
+            room = 1 + len({other.given for other in mix})
+            if abs(counts[cell] - share * len(problems)) > room:
+                said = f"{counts[cell]} of {len(problems)} problems are of cell {cell}, whose share is {share:.3g}"
+                raise CallError(f"{said}; draw each cell in its share")
+        if wrong := [problem for problem in problems if problem.version != design.version]:
+            raise CallError(f"a problem has version {wrong[0].version}, the design {design.version}; pass it on")
+
     def _list_shares(self, what: str, design: Design, give: Callable[[Design], dict[Cell, float]]) -> dict[Cell, float]:
         def list_shares() -> dict[Cell, float]:
             return {Cell(*cell): float(share) for cell, share in give(design).items()}
@@ -235,6 +253,27 @@ class Trials:
 def encode_problem(problem: Problem) -> bytes:
     """A problem in JSON."""
     return msgspec.json.encode(problem)
+
+
+def check_round_trips(design: Design, delta: Delta, space: DesignSpace) -> None:
+    """Raises CallError where a design or a delta is another one after JSON, or as an answer."""
+    if msgspec.json.decode(msgspec.json.encode(design), type=Design) != design:
+        raise CallError("a design is another one after JSON; name strata so that they differ in text")
+    if msgspec.json.decode(msgspec.json.encode(delta), type=Delta) != delta:
+        raise CallError("a delta is another one after JSON; name strata so that they differ in text")
+    try:
+        read, _ = read_answer(encode_delta(delta), space)
+    except InputError as error:
+        raise CallError(f"a legal delta is refused as an answer ({error}); correct the space") from error
+    if read != delta:
+        raise CallError("a delta is another one as an answer; name strata so that they differ in text")
+
+
+def estimate_distinct(keys: Sequence[str]) -> int:
+    """At least about how many distinct problems there are (A. Chao, Scandinavian Journal of Statistics 11, 1984)."""
+    counts = Counter(Counter(keys).values())
+    once, twice = counts[1], counts[2]
+    return len(set(keys)) + once * (once - 1) // (2 * (twice + 1))
 
 
 def show_design(design: Design) -> str:
