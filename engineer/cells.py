@@ -22,7 +22,6 @@ DECIMALS = 6  # values of a design are on this grid, on which sums and differenc
 POINTS = 6  # of a level, of which the difficulty model gives a forecast
 
 RESERVED = ("reason", "stratum", "given", "self")
-ARGUMENTS = ("self", "rows")  # beside givens in calls
 
 
 def _check_fields(value: msgspec.Struct, where: str) -> None:
@@ -165,8 +164,8 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         where = f"given {self.name!r:.60}"
         _check_fields(self, where)
-        if not self.name.isidentifier() or self.name in ARGUMENTS:
-            raise InputError(f"{where}: its name is an argument; choose an identifier, none of {ARGUMENTS}")
+        if not self.name.isidentifier():
+            raise InputError(f"{where}: its name is not an identifier; choose one, such as a_b")
         if not self.half:
             raise InputError(f"{where}: half is 0, by which values are divided; choose another number")
 

@@ -2,6 +2,7 @@
 
 import abc
 import hashlib
+import math
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -90,7 +91,10 @@ class Environment(abc.ABC):
 
     @abc.abstractmethod
     def judge(self, problem: Problem, answer: str) -> Verdict:
-        """The verdict on any text as the answer to a problem; the same for the same text."""
+        """The verdict on any text as the answer to a problem; the same for the same text.
+
+        problem: `self.space.name_cell(problem.cell)["digits"]` is a knob of it.
+        """
 
     def start(self) -> Design:
         """The design to begin with: equal shares and middle values, or the nearest of some that can be drawn.
@@ -111,7 +115,10 @@ class Environment(abc.ABC):
         return {self.space.complete_cell(cell, design): share for cell, share in self.space.cells(design).items()}
 
     def canonical(self, cell: Cell) -> Cell:
-        """The cell that stands for all cells that draw the same problems."""
+        """The cell that stands for all cells that draw the same problems.
+
+        cell: `self.space.name_cell(cell)["digits"]` is a knob of it.
+        """
         return cell
 
     def mix(self, design: Design) -> dict[Cell, float]:
@@ -195,6 +202,14 @@ class Environment(abc.ABC):
             raise FailedCallError(f"{where}: {fault}")
         return verdict
 
+    def check_features(self, problem: Problem) -> list[float]:
+        """The features of a problem, checked. Raises InputError where `features` fails, or gives no finite numbers."""
+        where = f"{type(self).__name__}.features: of {problem.prompt!r:.60}"
+        found = run_call(where, lambda: list(map(float, self.features(problem))))
+        if not all(map(math.isfinite, found)):
+            raise FailedCallError(f"{where}: gave {show(found)}; return finite numbers")
+        return found
+
     def groups(self, problems: Sequence[Problem], answers: Sequence[Sequence[str]]) -> list[Group]:
         """A group for each problem from a list of answers to each. Raises InputError on problems of another space."""
         listed = []
@@ -263,7 +278,11 @@ class Environment(abc.ABC):
         values = np.array([problem.cell.values for problem in problems], float).reshape(len(problems), -1)
         means = values.mean(axis=0).tolist()
         knobs = {knob.name: mean for knob, mean in zip(self.space.knobs, means, strict=True)}
-        return Drawn(len(problems), knobs, self.measures(problems))
+        where = f"{type(self).__name__}.measures: of {len(problems)} problems of {problems[0].cell.stratum!r:.60}"
+        found = run_call(where, lambda: self.measures(problems))
+        if not isinstance(found, dict) or not all(isinstance(name, str) and _is_number(found[name]) for name in found):
+            raise FailedCallError(f"{where}: gave {show(found)}; return finite numbers by name")
+        return Drawn(len(problems), knobs, found)
 
 
 def find_fault(problem: object) -> str:
@@ -288,8 +307,7 @@ def _find_fault_of_verdict(verdict: object, space: DesignSpace) -> str:
     valid, reward, failure, grades, place = msgspec.structs.astuple(verdict)
     if valid is not True and valid is not False:
         return f"valid is {show(valid)}; give True or False, of a value of NumPy bool(...)"
-    number = isinstance(reward, int | float) and not isinstance(reward, bool)
-    if not (number and -MOST_REWARD <= reward <= MOST_REWARD):
+    if not _is_number(reward):
         return f"reward is {show(reward, 20)}; give a finite number, an int or a float of at most {MOST_REWARD:g}"
     if valid and failure != "":
         return f"failure is {show(failure)} though the answer is valid; leave it empty"
@@ -302,6 +320,11 @@ def _find_fault_of_verdict(verdict: object, space: DesignSpace) -> str:
     if not isinstance(place, int) or isinstance(place, bool) or place < -1:
         return f"place is {show(place)}; give a whole number, at least -1"
     return ""
+
+
+def _is_number(value: object) -> bool:
+    """Return True if this is a finite number of at most MOST_REWARD in size."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and -MOST_REWARD <= value <= MOST_REWARD
 
 
 def check_environment_type(environment: object, where: str) -> None:

@@ -284,7 +284,7 @@ class DesignSpace:
         mine = (cell for cell in cells if cell.stratum == stratum)
         return sorted(cell for cell in mine if all(value in way for value, way in zip(cell.values, ways, strict=True)))
 
-    def design(self, rows: Mapping[Stratum, Mapping[str, float]], **given: float) -> Design:
+    def design(self, rows: Mapping[Stratum, Mapping[str, float]], /, **given: float) -> Design:
         """The design of these rows, checked: a share and a value of each knob for each stratum.
 
         Shares must sum to one. Raises InputError on an unknown stratum or knob, or a value out of range.
@@ -295,7 +295,7 @@ class DesignSpace:
         check_design(design, self)
         return normalize_design(design, self)
 
-    def uniform(self, **given: float) -> Design:
+    def uniform(self, /, **given: float) -> Design:
         """Equal shares, the middle of the range of every knob, and of every given that is not stated."""
         share = {self.share.name: 1 / len(self.strata)}
         middles = {

@@ -30,7 +30,7 @@ def find_start(environment: Startable) -> Design:
     return design
 
 
-def choose_start(bounds: Bounds, **given: float) -> Design:
+def choose_start(bounds: Bounds, /, **given: float) -> Design:
     """Equal shares, and for each stratum middle values, or where these cannot be drawn the nearest of some that can.
 
     given: as of `DesignSpace.uniform`. Raises InputError where none of TRIED rows of a stratum can be drawn.

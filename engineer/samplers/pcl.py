@@ -53,10 +53,10 @@ class PclSampler(Stateful):
         twice = np.concatenate([scaled.fit_transform(points)] * 2)
         valid, weights = np.repeat([1, 0], len(points)), np.concatenate([success, 1 - success])
         model = LogisticRegression(C=self.strength, max_iter=1000).fit(twice, valid, sample_weight=weights)
-        asked = scaled.transform(np.array([environment.features(problem) for problem in problems]))
+        asked = scaled.transform(np.array([environment.check_features(problem) for problem in problems]))
         return model.predict_proba(asked)[:, 1]
 
     def learn(self, rollouts: Sequence[Rollout], stage: int, environment: Environment) -> None:
         """Notes the success on the problems of a stage."""
-        self.seen += [[*environment.features(problem), group.success] for problem, group in rollouts]
+        self.seen += [[*environment.check_features(problem), group.success] for problem, group in rollouts]
         self.seen = self.seen[-self.window :]

@@ -13,14 +13,11 @@ import msgspec
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.plugins import load_class
 from lakewright.engineer.testing.isolation import CallError, Calls, watch_process
-from lakewright.engineer.testing.properties import EQUAL, EVERY, START, Properties
-from lakewright.engineer.testing.redraw import draw_elsewhere
+from lakewright.engineer.testing.properties import EVERY, START, Properties
 from lakewright.engineer.testing.report import RETURNS, Fault, Report
-from lakewright.engineer.testing.trials import encode_problem
 
 SLICE = 16  # cells of a part
 PATIENCE = 6.0  # times the seconds that every bound and bin may take before the properties are tried
-ELSEWHERE = 60.0  # seconds, for another process to start, beside the limit
 Drawn: TypeAlias = list[tuple[int, Problem, float]]  # the place of its cell, the problem, and the seconds it took
 
 
@@ -85,7 +82,7 @@ def try_here(environment: Environment, calls: Calls, part: Part, begun: float) -
     report, until = Report(environment=""), begun + part.seconds
     name, fault, drawn = START, None, []
     try:
-        properties = Properties(environment, calls, report)
+        properties = Properties(environment, calls, report, part.maker)
         properties.add_problems(msgspec.json.decode(part.problems, type=Drawn))
         if part.property is None:
             name = EVERY
@@ -103,7 +100,7 @@ def try_here(environment: Environment, calls: Calls, part: Part, begun: float) -
 def try_parts(
     environment: Environment, maker: Sequence[str], seconds: float, calls: Calls, share: Share
 ) -> Iterator[Report]:
-    """The report with its faults after the cells, after each property, and after the comparison with another process.
+    """The report with its faults after the cells, and after each property.
 
     It ends early with a fault after which nothing more can be tried.
 
@@ -144,15 +141,13 @@ def try_parts(
         for place, (_, share_of_time) in enumerate(properties.in_order())
     ]
     for found in share(try_part, parts):
-        report.faults += [found.fault] if found.fault else []
+        if found.fault and found.fault.name not in {fault.name for fault in report.faults}:
+            report.faults.append(found.fault)
         if not found.fault or found.fault.name != RETURNS:
             _add_measures(report, found.report)
         yield report
         if found.fault and (found.late or found.fault.name == RETURNS):
             return  # the other properties would wait for the same code
-    if not any(fault.name == EQUAL for fault in report.faults):
-        report.faults += _compare_elsewhere(properties, maker, calls.limit)
-        yield report
 
 
 def _add_measures(report: Report, more: Report) -> None:
@@ -162,20 +157,3 @@ def _add_measures(report: Report, more: Report) -> None:
     for name in ("distinct", "constant", "problems_per_second", "verdicts_per_second"):
         if getattr(more, name) != getattr(empty, name):
             setattr(report, name, getattr(more, name))
-
-
-def _compare_elsewhere(properties: Properties, maker: Sequence[str], limit: float) -> list[Fault]:
-    """The fault where another process, with other hashes and a later clock, draws other problems."""
-    if not maker:
-        said = "not compared with another process, which cannot make the class by its name; use `lakewright check`"
-        properties.report.warnings.append(said)
-        return []
-    cases = properties.cases_for_another_process()
-    found = draw_elsewhere(maker, cases, limit + ELSEWHERE)
-    if isinstance(found, str):
-        return [Fault(EQUAL, f"another process failed: {found}", " ".join(maker))]
-    for case, problem in zip(cases, found, strict=True):
-        if encode_problem(problem) != encode_problem(properties.problems[case]):
-            said = "another process gave another problem; take all chance from rng, none from hashes, sets or clocks"
-            return [Fault(EQUAL, said, str(case))]
-    return []

@@ -5,29 +5,34 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from functools import partial
 from statistics import median
 
-import msgspec
 from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell
-from lakewright.engineer.delta import encode_delta, read_answer
+from lakewright.engineer.delta import encode_delta
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.guard import GivenBounds, GuardSettings, project_delta
-from lakewright.engineer.space import DesignSpace, check_design
+from lakewright.engineer.space import check_design
 from lakewright.engineer.testing.isolation import CallError, Calls
+from lakewright.engineer.testing.redraw import draw_elsewhere, draw_sets
 from lakewright.engineer.testing.report import Fault, Report
 from lakewright.engineer.testing.strategies import ODD_ANSWERS, answers, cells, deltas, designs, list_cells
 from lakewright.engineer.testing.trials import (
     LATE,
     Draw,
     Trials,
+    check_round_trips,
     encode_problem,
+    estimate_distinct,
     find_smallest,
     show_answer,
     show_design,
+    show_problem,
 )
 
 START, EVERY, EQUAL = "the start is drawn", "every cell is drawn", "equal draws are equal"  # names of properties
@@ -36,6 +41,7 @@ SAMPLE = 64  # problems of a cell, from which the number of distinct ones is est
 FEW = 200  # distinct problems of a cell; fewer are easy to memorise
 MOST_CONSTANT = 0.5  # share of valid answers that a constant answer may have without a warning
 MOST_SCORED = 256  # problems, for constant answers
+ELSEWHERE = 60.0  # seconds, for another process to start, beside the limit
 CROSS_SECONDS = 3.0  # of drawing, for the cases that another process draws too
 
 
@@ -46,13 +52,14 @@ class Properties:
         environment: what is tried.
         calls: limits its calls in time.
         report: gets what is measured.
+        maker: the words from which another process makes the environment, see `redraw`; none where it cannot.
 
     Raises CallError where the environment gives no legal design to begin with, whose givens all cells have.
     """
 
-    def __init__(self, environment: Environment, calls: Calls, report: Report) -> None:
+    def __init__(self, environment: Environment, calls: Calls, report: Report, maker: Sequence[str] = ()) -> None:
         self.trials = Trials(environment, calls)
-        self.environment, self.space, self.report = environment, environment.space, report
+        self.environment, self.space, self.report, self.maker = environment, environment.space, report, maker
         try:
             self.start = self.trials.start()
         except CallError:
@@ -107,11 +114,15 @@ class Properties:
             except CallError as error:
                 raise CallError(f"{error}, or override start") from error
 
-        mix = self.trials.calls.run_call("cells", "start()", lambda: self.environment.cells(self.start))
+        def try_start(attempt: Callable[[Design], object]) -> Fault | None:
+            return find_smallest(START, [self.start], None, attempt, show_design, until)
+
+        mix: dict[Cell, float] = {}
+        if fault := try_start(lambda start: mix.update(self.trials.cells(start))):
+            return fault
         simple = sorted(mix, key=lambda cell: self.space.hardness(cell, self.space.strata))
-        return find_smallest(START, simple, None, draw_cell, lambda cell: f"cell {cell}", until) or find_smallest(
-            START, [self.start], None, lambda start: self.trials.draw(start, 1, 0), show_design, until
-        )
+        fault = find_smallest(START, simple, None, draw_cell, lambda cell: f"cell {cell}", until)
+        return fault or try_start(lambda start: self.trials.draw(start, 1, 0))
 
     def _choose_count(self, most: int, least: int, until: float) -> int:
         """A number of problems to draw at once: the least where the most would take longer than there is time."""
@@ -164,7 +175,7 @@ class Properties:
             problems = self.trials.draw(design, count, seed)
             if list(map(encode_problem, part)) != list(map(encode_problem, problems[first : first + size])):
                 raise CallError("a part of the problems drawn alone is another; let design, seed and index decide")
-            self._check_shares(design, problems)
+            self.trials.check_shares(design, problems)
 
         def show(case: tuple[Design, int, int]) -> str:
             design, seed, first = case
@@ -175,35 +186,27 @@ class Properties:
 
     def draw_mixed_cells(self, until: float) -> Fault | None:
         """Problems come of the canonical cells of designs, too, which a trial draws one by one."""
-        mixes = (self.trials.mix(self._single_design(draw.cell)) for draw in self.problems)
-        mixed = dict.fromkeys(itertools.chain.from_iterable(mixes))
-        order = sorted(mixed, key=self._is_within_limits)  # no other property draws those beyond the limits
+        name, mixed = "cells of a mix are drawn", dict[Cell, float]()
 
         def draw_mixed(cell: Cell) -> None:
-            for problem in self.trials.draw_cell(cell, 1, 0):
-                if (found := self.environment.canonical(problem.cell)) != cell:
-                    raise CallError(f"draw_cell gave a problem of cell {found}; draw the cell that is asked for")
+            first, second = self.trials.draw_cell(cell, 2, 0)
+            if (found := self.trials.canonical(first.cell)) != cell:
+                raise CallError(f"draw_cell gave a problem of cell {found}; draw the cell that is asked for")
+            if list(map(encode_problem, self.trials.draw_cell(cell, 1, 0, 1))) != [encode_problem(second)]:
+                raise CallError("draw_cell gave another problem 1 where it is first; let cell, seed and index decide")
 
-        return find_smallest("cells of a mix are drawn", order, None, draw_mixed, lambda cell: f"cell {cell}", until)
+        def add_mix(design: Design) -> None:
+            mixed.update(self.trials.mix(design))
+
+        mixes = [self.start, *(self._single_design(draw.cell) for draw in self.problems)]
+        if fault := find_smallest(name, mixes, None, add_mix, show_design, until):
+            return fault
+        order = sorted(mixed, key=self._is_within_limits)  # no other property draws those beyond the limits
+        return find_smallest(name, order, None, draw_mixed, lambda cell: f"cell {cell}", until)
 
     def _is_within_limits(self, cell: Cell) -> bool:
         limits = [(0, 1) if knob.trait else self.space.limits(cell.stratum, knob) for knob in self.space.knobs]
         return all(low <= value <= high for value, (low, high) in zip(cell.values, limits, strict=True))
-
-    def _check_shares(self, design: Design, problems: Sequence[Problem]) -> None:
-        """Raises CallError where problems are of other cells than the design's, or in other shares."""
-        mix = self.environment.mix(design)
-        counts = Counter(self.environment.canonical(problem.cell) for problem in problems)
-        if strange := [cell for cell in counts if cell not in mix]:
-            raise CallError(f"a problem is of cell {strange[0]}, which the design does not ask for; draw what it asks")
-        for cell, share in mix.items():
-            # Within one of its share, and within one more for each value that the givens have in turn.
-            room = 1 + len({other.given for other in mix})
-            if abs(counts[cell] - share * len(problems)) > room:
-                said = f"{counts[cell]} of {len(problems)} problems are of cell {cell}, whose share is {share:.3g}"
-                raise CallError(f"{said}; draw each cell in its share")
-        if wrong := [problem for problem in problems if problem.version != design.version]:
-            raise CallError(f"a problem has version {wrong[0].version}, the design {design.version}; pass it on")
 
     def _legal_designs(self) -> st.SearchStrategy[Design]:
         return designs(self.space, self.bounds, **self.given)
@@ -214,16 +217,19 @@ class Properties:
         count = self._choose_count(8, 4, until)
 
         def compare_seeds(draw: Draw) -> None:
-            mine, *others = (
-                [problem.key for problem in self._draw_cell(draw.cell, count, seed)]
-                for seed in (draw.seed, draw.seed + 1, draw.seed + 1000)
-            )
+            compare_sets("draw", partial(self._draw_cell, draw.cell, count))
+            for cell in list(self.trials.mix(self._single_design(draw.cell)))[:1]:
+                compare_sets("draw_cell", partial(self.trials.draw_cell, cell, count))
+
+        def compare_sets(what: str, draw_set: Callable[[int], list[Problem]]) -> None:
+            mine, *others = ([problem.key for problem in draw_set(seed)] for seed in (0, 1, 1000))
             if len(set(mine)) > 1 and others == [mine, mine]:
-                raise CallError("other seeds give the same problems; let the seed decide")
+                raise CallError(f"{what}: other seeds give the same problems; let the seed decide")
             for other, first in itertools.product(others, range(1 + count // 4)):
                 same = sum(left == right for left, right in zip(mine[first:], other, strict=False))
                 if len(set(mine)) >= 0.75 * count and same >= count - first - 1:
-                    raise CallError(f"another seed gives the same problems, {first} places on; let the seed decide")
+                    said = f"{what}: another seed gives the same problems, {first} places on"
+                    raise CallError(f"{said}; let the seed decide")
 
         return find_smallest("seeds share no problems", self.problems, None, compare_seeds, str, until)
 
@@ -265,12 +271,17 @@ class Properties:
             300,
         )
 
+    def describe_problems(self, until: float) -> Fault | None:
+        """Statistics, features and cases come of problems."""
+        problems = self.problems.values()
+        return find_smallest("problems are described", problems, None, self.trials.describe, show_problem, until)
+
     def read_any_delta(self, until: float) -> Fault | None:
         """Any delta of the schema leads to a legal design that can be drawn; both are the same after JSON."""
 
         def apply_delta(case: tuple[Design, Delta]) -> None:
             design, delta = case
-            _check_round_trips(design, delta, self.space)
+            check_round_trips(design, delta, self.space)
             settings = GuardSettings(floor=min(GuardSettings().floor, 1 / len(design.strata)))
             found = project_delta(design, delta, self.bounds, settings).design
             try:
@@ -301,7 +312,7 @@ class Properties:
             found = self._draw_cell(draw.cell, count, 1)
             rates.append((count, time.monotonic() - begun))
             if count == SAMPLE:
-                self.report.distinct[str(draw.cell)] = _estimate_distinct([problem.key for problem in found])
+                self.report.distinct[str(draw.cell)] = estimate_distinct([problem.key for problem in found])
             pool.extend(found[:32])
 
         quick = sorted(self.problems, key=lambda draw: self.space.hardness(draw.cell, self.space.strata))
@@ -341,7 +352,28 @@ class Properties:
         if best[1] > MOST_CONSTANT:
             self.report.warnings.append(f"always answering {best[0]!r:.40} is valid for {best[1]:.0%} of the problems")
 
-    def cases_for_another_process(self) -> list[Draw]:
+    def compare_elsewhere(self, until: float) -> Fault | None:
+        """Another process, with other hashes and a later clock, gives equal problems, drawn alone and in sets."""
+        if not self.maker:
+            said = "not compared with another process, which cannot make the class by its name; use `lakewright check`"
+            self.report.warnings.append(said)
+            return None
+        cases, count, sets = self._choose_cases(), self._choose_count(4, 1, 0.0), list[Problem]()
+        with suppress(CallError):  # named by other properties
+            sets = draw_sets(self.trials, self.start, count)
+        limit = self.trials.calls.limit + ELSEWHERE
+        found = draw_elsewhere(self.maker, cases, limit, self.start if sets else None, count)
+        if isinstance(found, str):
+            return Fault(EQUAL, f"another process failed: {found}", " ".join(self.maker))
+        ways = [f"{what} of {show_design(self.start)}, seed 0" for what in ("draw", "draw_cell") for _ in range(count)]
+        mine = [*(self.problems[case] for case in cases), *sets]
+        for case, problem, other in zip([*map(str, cases), *ways], mine, found, strict=False):
+            if encode_problem(problem) != encode_problem(other):
+                said = "another process gave another problem; take all chance from rng, none from hashes, sets or"
+                return Fault(EQUAL, f"{said} clocks", case)
+        return None
+
+    def _choose_cases(self) -> list[Draw]:
         """Draws that take a few seconds at most, to be compared with those of another process."""
         draws = list(self.problems)
         totals = itertools.accumulate(self.took[draw] for draw in draws)
@@ -358,26 +390,8 @@ class Properties:
             (self.separate_seeds, 0.5),
             (self.judge_references, 0.6),
             (self.judge_any_text, 0.7),
+            (self.describe_problems, 0.72),
             (self.read_any_delta, 0.85),
             (self.measure_rates, 1.0),
+            (self.compare_elsewhere, 1.0),
         ]
-
-
-def _check_round_trips(design: Design, delta: Delta, space: DesignSpace) -> None:
-    if msgspec.json.decode(msgspec.json.encode(design), type=Design) != design:
-        raise CallError("a design is another one after JSON; name strata so that they differ in text")
-    if msgspec.json.decode(msgspec.json.encode(delta), type=Delta) != delta:
-        raise CallError("a delta is another one after JSON; name strata so that they differ in text")
-    try:
-        read, _ = read_answer(encode_delta(delta), space)
-    except InputError as error:
-        raise CallError(f"a legal delta is refused as an answer ({error}); correct the space") from error
-    if read != delta:
-        raise CallError("a delta is another one as an answer; name strata so that they differ in text")
-
-
-def _estimate_distinct(keys: Sequence[str]) -> int:
-    """At least about how many distinct problems there are (A. Chao, Scandinavian Journal of Statistics 11, 1984)."""
-    counts = Counter(Counter(keys).values())
-    once, twice = counts[1], counts[2]
-    return len(set(keys)) + once * (once - 1) // (2 * (twice + 1))

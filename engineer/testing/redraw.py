@@ -18,6 +18,7 @@ from typing import Any
 import msgspec
 
 from lakewright.engineer.cells import Cell
+from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.plugins import load_class
 
@@ -25,17 +26,29 @@ Case = tuple[Cell, int, int]
 LATER = 400 * 86400 + 5 * 3600 + 7 * 60 + 13  # seconds; the year, month, weekday, hour, minute and second are others
 
 
-def draw_elsewhere(maker: Sequence[str], cases: Sequence[Case], limit: float) -> list[Problem] | str:
+def draw_sets(source: Any, design: Design, count: int) -> list[Problem]:
+    """Problems of a design, and as many of the first canonical cell of its mix. source: an environment, or `Trials`."""
+    cells = list(source.mix(design))[:1]
+    return [*source.draw(design, count, 0), *(one for cell in cells for one in source.draw_cell(cell, count, 0))]
+
+
+def draw_elsewhere(
+    maker: Sequence[str], cases: Sequence[Case], limit: float, design: Design | None = None, count: int = 0
+) -> list[Problem] | str:
     """The problems of some draws as another process makes them; where it fails, why.
 
-    maker: the words of the command. limit: seconds.
+    Args:
+        maker: the words of the command.
+        cases: drawn alone.
+        limit: seconds.
+        design, count: of `draw_sets`, which come last; by default none.
     """
     command = [sys.executable, "-m", "lakewright.engineer.testing.redraw", *maker]
     hashes = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
     try:
         ended = subprocess.run(
             command,
-            input=msgspec.json.encode(cases),
+            input=msgspec.json.encode((cases, design, count)),
             capture_output=True,
             env={**os.environ, "PYTHONHASHSEED": hashes},
             timeout=limit,
@@ -58,8 +71,8 @@ def main(arguments: Sequence[str]) -> None:
     _put_clocks_ahead()
     maker, *rest = arguments
     environment = load_class(maker, {}, "environment", ())(*rest)
-    cases = msgspec.json.decode(sys.stdin.buffer.read(), type=list[Case])
-    found = [environment.draw_one(*case) for case in cases]
+    cases, design, count = msgspec.json.decode(sys.stdin.buffer.read(), type=tuple[list[Case], Design | None, int])
+    found = [environment.draw_one(*case) for case in cases] + (draw_sets(environment, design, count) if design else [])
     output.write(msgspec.json.encode(found))
     output.close()
 

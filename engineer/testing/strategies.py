@@ -63,7 +63,9 @@ def _values_between(knob: Knob, low: float, high: float) -> SearchStrategy[float
     return values if knob.whole else values.map(lambda part: part / whole)
 
 
-def cells(space: DesignSpace, drawable: Callable[[Cell], bool] | None = None, **given: float) -> SearchStrategy[Cell]:
+def cells(
+    space: DesignSpace, drawable: Callable[[Cell], bool] | None = None, /, **given: float
+) -> SearchStrategy[Cell]:
     """Cells of a space, simple ones first.
 
     Args:
@@ -94,7 +96,7 @@ def _cells_of(space: DesignSpace, stratum: Stratum) -> SearchStrategy[Cell]:
     return st.tuples(*ways).map(lambda values: Cell(stratum, values))
 
 
-def list_cells(space: DesignSpace, **given: float) -> list[Cell]:
+def list_cells(space: DesignSpace, /, **given: float) -> list[Cell]:
     """The cells at every bound and bin of the levels, with and without each trait; simple ones of all strata first.
 
     given: as of `cells`.
@@ -121,7 +123,7 @@ def _list_places(lengths: list[int]) -> list[tuple[int, ...]]:
     return list(dict.fromkeys([*single, tuple(length - 1 for length in lengths)]))
 
 
-def designs(space: DesignSpace, bounds: Bounds | None = None, **given: float) -> SearchStrategy[Design]:
+def designs(space: DesignSpace, bounds: Bounds | None = None, /, **given: float) -> SearchStrategy[Design]:
     """Legal designs of a space, of any version but 0.
 
     Args:

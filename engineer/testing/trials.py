@@ -3,7 +3,8 @@
 import itertools
 import math
 import time
-from collections.abc import Callable, Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from random import Random
 from typing import NamedTuple, TypeVar
@@ -15,9 +16,11 @@ from hypothesis.strategies import SearchStrategy
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell
-from lakewright.engineer.design import Design
+from lakewright.engineer.delta import encode_delta, read_answer
+from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.environment import Environment, Problem, Verdict
-from lakewright.engineer.space import check_design
+from lakewright.engineer.space import NOISE, DesignSpace, check_design
+from lakewright.engineer.tally import Case, Drawn
 from lakewright.engineer.testing.isolation import CallError, Calls
 from lakewright.engineer.testing.report import Fault
 
@@ -144,12 +147,71 @@ class Trials:
 
     def mix(self, design: Design) -> dict[Cell, float]:
         """The share of each canonical cell of the problems of a design."""
-        return self.calls.run_call("mix", show_design(design), lambda: self.environment.mix(design))
+        return self._list_shares("mix", design, self.environment.mix)
 
-    def draw_cell(self, cell: Cell, count: int, seed: int) -> list[Problem]:
+    def cells(self, design: Design) -> dict[Cell, float]:
+        """The share of each cell of the problems of a design, whose shares and values are those of its rows."""
+        found = self._list_shares("cells", design, self.environment.cells)
+        for stratum, row in design.strata.items():
+            mine = {cell: share for cell, share in found.items() if cell.stratum == stratum}
+            total = sum(mine.values())
+            values = {self.space.share.name: total}
+            for place, knob in enumerate(self.space.knobs if total else ()):
+                values[knob.name] = sum(share * cell.values[place] for cell, share in mine.items()) / total
+            for name, value in values.items():
+                if not abs(value - row[name]) <= NOISE:
+                    said = f"cells has {name} {value:.3g} for {stratum}, the design {row[name]:.3g}"
+                    raise CallError(f"{said}; return the cells of the design in their shares")
+        return found
+
+    def check_shares(self, design: Design, problems: Sequence[Problem]) -> None:
+        """Raises CallError where problems are of other cells than the design's, or in other shares."""
+        self.cells(design)
+        mix = self.mix(design)
+        counts = Counter(self.canonical(problem.cell) for problem in problems)
+        if strange := [cell for cell in counts if cell not in mix]:
+            raise CallError(f"a problem is of cell {strange[0]}, which the design does not ask for; draw what it asks")
+        for cell, share in mix.items():
+            # Within one of its share, and within one more for each value that the givens have in turn.
+            room = 1 + len({other.given for other in mix})
+            if abs(counts[cell] - share * len(problems)) > room:
+                said = f"{counts[cell]} of {len(problems)} problems are of cell {cell}, whose share is {share:.3g}"
+                raise CallError(f"{said}; draw each cell in its share")
+        if wrong := [problem for problem in problems if problem.version != design.version]:
+            raise CallError(f"a problem has version {wrong[0].version}, the design {design.version}; pass it on")
+
+    def _list_shares(self, what: str, design: Design, give: Callable[[Design], dict[Cell, float]]) -> dict[Cell, float]:
+        def list_shares() -> dict[Cell, float]:
+            return {Cell(*cell): float(share) for cell, share in give(design).items()}
+
+        found = self.calls.run_call(what, show_design(design), list_shares)
+        if wrong := [cell for cell in found if len(cell.values) != len(self.space.knobs)]:
+            raise CallError(f"{what} gave cell {wrong[0]!r:.60}; give a value of each knob")
+        return found
+
+    def canonical(self, cell: Cell) -> Cell:
+        """The cell that stands for a cell."""
+        return self.calls.run_call("canonical", f"cell {cell}", lambda: Cell(*self.environment.canonical(cell)))
+
+    def draw_cell(self, cell: Cell, count: int, seed: int, first: int = 0) -> list[Problem]:
         """Problems of a canonical cell, as a trial draws them."""
-        case = f"cell {cell}, seed {seed}, {count} problems"
-        return self._draw_list("draw_cell", case, lambda: self.environment.draw_cell(cell, count, seed), count)
+        case = f"cell {cell}, seed {seed}, problems {first} to {first + count - 1}"
+        return self._draw_list("draw_cell", case, lambda: self.environment.draw_cell(cell, count, seed, first), count)
+
+    def describe(self, problem: Problem) -> None:
+        """Tries what evidence and samplers read of a problem."""
+        case = show_problem(problem)
+        drawn = self.calls.run_call("statistics", case, lambda: self.environment.statistics([problem]))
+        if not isinstance(drawn, dict) or not all(isinstance(one, Drawn) for one in drawn.values()):
+            raise CallError(f"statistics gave {drawn!r:.60}; return Drawn objects by stratum")
+        self.calls.run_call("features", case, lambda: self.environment.check_features(problem))
+        try:
+            verdict = self.judge(problem, "")
+        except CallError:  # named where any text is judged
+            return
+        cases = self.calls.run_call("cases", case, lambda: self.environment.cases([problem], [""], [verdict], 1))
+        if not isinstance(cases, list) or not all(isinstance(one, Case) for one in cases):
+            raise CallError(f"cases gave {cases!r:.60}; return Case objects")
 
     def _draw_list(self, what: str, case: str, draw: Callable[[], list[Problem]], count: int) -> list[Problem]:
         problems = self.calls.run_call(what, case, draw, count)
@@ -193,6 +255,27 @@ def encode_problem(problem: Problem) -> bytes:
     return msgspec.json.encode(problem)
 
 
+def check_round_trips(design: Design, delta: Delta, space: DesignSpace) -> None:
+    """Raises CallError where a design or a delta is another one after JSON, or as an answer."""
+    if msgspec.json.decode(msgspec.json.encode(design), type=Design) != design:
+        raise CallError("a design is another one after JSON; name strata so that they differ in text")
+    if msgspec.json.decode(msgspec.json.encode(delta), type=Delta) != delta:
+        raise CallError("a delta is another one after JSON; name strata so that they differ in text")
+    try:
+        read, _ = read_answer(encode_delta(delta), space)
+    except InputError as error:
+        raise CallError(f"a legal delta is refused as an answer ({error}); correct the space") from error
+    if read != delta:
+        raise CallError("a delta is another one as an answer; name strata so that they differ in text")
+
+
+def estimate_distinct(keys: Sequence[str]) -> int:
+    """At least about how many distinct problems there are (A. Chao, Scandinavian Journal of Statistics 11, 1984)."""
+    counts = Counter(Counter(keys).values())
+    once, twice = counts[1], counts[2]
+    return len(set(keys)) + once * (once - 1) // (2 * (twice + 1))
+
+
 def show_design(design: Design) -> str:
     """A design for people."""
     return f"design {msgspec.json.encode(design.strata).decode()}"
@@ -200,4 +283,9 @@ def show_design(design: Design) -> str:
 
 def show_answer(problem: Problem, answer: str) -> str:
     """An answer with its problem, for people."""
-    return f"answer {answer!r:.80} to {problem.prompt!r:.120} of cell {problem.cell}"
+    return f"answer {answer!r:.80} to {show_problem(problem)}"
+
+
+def show_problem(problem: Problem) -> str:
+    """A problem for people."""
+    return f"{problem.prompt!r:.120} of cell {problem.cell}"

@@ -73,6 +73,9 @@ def environment(name: Annotated[str, Parameter(name="NAME")], /, *, json: Json =
     """
     if not re.fullmatch("[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise InputError(f"NAME is {name!r:.60}; choose small letters, digits and _, such as rhymes")
+    kind = "".join(part.capitalize() for part in name.split("_"))
+    if keyword.iskeyword(kind) or re.search(rf"import .*\b{kind}\b", STARTER):
+        raise InputError(f"NAME is {name}, whose class {kind} is a name that the file uses; choose another name")
     files = Path(f"{name}.py"), Path(f"test_{name}.py")
     for file in files:
         if file.exists():
@@ -81,7 +84,6 @@ def environment(name: Annotated[str, Parameter(name="NAME")], /, *, json: Json =
         raise InputError(f"NAME is {name}, which Python has a module of already; choose another name")
     from lakewright.core_jax.support import write_atomically
 
-    kind = "".join(part.capitalize() for part in name.split("_"))
     texts = STARTER.replace("Starter", kind), TEST.format(module=name, name=kind)
     for file, text in zip(files, texts, strict=True):
         write_atomically(file, text.encode())

@@ -18,6 +18,7 @@ from lakewright.engineer.evidence.vocabulary import vocabulary_of
 from lakewright.engineer.guard import GuardSettings, can_draw, is_drawable
 from lakewright.engineer.proposal import propose_delta
 from lakewright.engineer.redesign import EngineerSettings
+from lakewright.engineer.samplers.pcl import PclSampler
 from lakewright.engineer.start import choose_start, find_start
 from lakewright.engineer.tally import Tally
 from lakewright.engineer.words import Words
@@ -134,6 +135,14 @@ def test_a_first_design_that_cannot_be_drawn_is_refused():
     assert_line(lambda: engineer.draw(1), "engineer: design: strata.a: no problems with n 5 .*; change its knobs")
 
 
+@pytest.mark.parametrize("name", ["self", "rows", "space", "bounds", "drawable", "class"])
+def test_a_given_may_have_any_name(name):
+    space = DesignSpace(("a",), KNOBS, givens=[Given(name=name, middle=2)])
+    assert space.uniform(**{name: 3}).given == {name: 3}
+    assert space.design(space.uniform().strata, **{name: 4}).given == {name: 4}
+    assert choose_start(change(Teams, space=space), **{name: 5}).given == {name: 5}
+
+
 @pytest.mark.parametrize("scale", [lambda stratum: 1 / 0, lambda stratum: math.nan, lambda stratum: "x"])
 def test_a_scale_that_fails_is_one_line(scale):
     space = DesignSpace(("a", "b"), KNOBS, scale=scale)
@@ -145,6 +154,23 @@ def test_a_description_that_fails_is_one_line(describe):
     sums = change(Sums, describe=describe)
     verdicts = sums.verdicts(BOARDS[:2], ["x", "x"])
     assert_line(lambda: sums.cases(BOARDS[:2], ["x", "x"], verdicts, 2), "Changed.describe: on 'x' to")
+
+
+@pytest.mark.parametrize(
+    "measures",
+    [lambda *_: 1 / 0, lambda *_: None, lambda *_: {"n": "long"}, lambda *_: {"n": math.nan}, lambda *_: {1: 2}],
+)
+def test_measures_that_fail_are_one_line(measures):
+    assert_line(
+        lambda: change(Sums, measures=measures).statistics(BOARDS), "Changed.measures: of 12 problems of 'sums'"
+    )
+
+
+@pytest.mark.parametrize("features", [lambda *_: 1 / 0, lambda *_: None, lambda *_: ["x"], lambda *_: [math.inf]])
+def test_features_that_fail_are_one_line(features):
+    sums, sampler = change(Sums, features=features), PclSampler()
+    rollouts = [(BOARDS[0], sums.groups(BOARDS[:1], [["17"]])[0])]
+    assert_line(lambda: sampler.learn(rollouts, 0, sums), "Changed.features: of '.*'")
 
 
 def test_an_error_of_a_library_in_the_code_of_an_environment_has_its_place():

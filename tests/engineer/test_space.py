@@ -35,8 +35,7 @@ def test_a_part_that_does_not_fit_the_others_is_refused(parts, problem):
     ("make", "problem"),
     [
         (lambda: Knob(name="self"), "knob 'self': its name is a field"),
-        (lambda: Given(name="self"), "given 'self': its name is an argument"),
-        (lambda: Given(name="a b"), "given 'a b': its name is an argument; choose an identifier"),
+        (lambda: Given(name="a b"), "given 'a b': its name is not an identifier; choose one, such as a_b"),
     ],
 )
 def test_a_name_that_calls_use_is_refused(make, problem):

@@ -165,8 +165,10 @@ def test_a_new_environment_and_its_test_pass_at_once_and_are_not_overwritten(tmp
     assert not (tmp_path / "my_words.py").exists()
 
 
-@pytest.mark.parametrize("name", ["My", "a-b", "../a", "class", "1a", "", "random"])
-def test_a_name_that_python_cannot_import_is_refused(tmp_path, monkeypatch, name):
+@pytest.mark.parametrize(
+    "name", ["My", "a-b", "../a", "class", "1a", "", "random", "problem", "verdict", "knob", "design_space", "none"]
+)
+def test_a_name_that_python_cannot_import_or_that_hides_another_is_refused(tmp_path, monkeypatch, name):
     monkeypatch.chdir(tmp_path)
     with pytest.raises(InputError, match="NAME is "):
         begin_environment(name)

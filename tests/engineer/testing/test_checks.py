@@ -201,6 +201,12 @@ def test_cells_have_the_givens_of_the_start():
     assert report.drawn == 2
 
 
+@pytest.mark.parametrize("name", ["self", "rows", "space", "bounds", "drawable", "given"])
+def test_a_given_of_any_name_is_tried(name):
+    space = DesignSpace(("one",), Numbers.space.knobs, givens=[Given(name=name)], failures=Numbers.space.failures)
+    assert check_environment(type("Given", (Numbers,), {"space": space})(), seconds=0.1).drawn == 6
+
+
 def exclude_middle(self, cell):
     return cell["digits"] != 2
 

@@ -71,6 +71,37 @@ def test_what_depends_on_hashes_is_found_by_another_process(tmp_path):
     assert ["another process gave another problem" in fault.problem for fault in report.faults] == [True]
 
 
+HASHED = """
+import random
+from lakewright.engineer import DesignSpace, Environment, Problem, Verdict
+
+class Hashed(Environment):
+    space = DesignSpace(("one",), ())
+
+    def make(self, cell, rng):
+        return Problem(str(rng.random()), "x")
+
+    def judge(self, problem, answer):
+        return Verdict(answer == "x", 0.0, "" if answer == "x" else "wrong")
+
+    def MEMBER(self, *where):
+        return [
+            Problem(str(random.Random(hash(one.prompt)).random()), "x", cell=one.cell, version=one.version, key=one.key)
+            for one in super().MEMBER(*where)
+        ]
+"""
+
+
+@pytest.mark.parametrize("member", ["draw", "draw_cell"])
+def test_a_set_that_depends_on_hashes_is_found_by_another_process(tmp_path, member):
+    file = tmp_path / "hashed.py"
+    file.write_text(HASHED.replace("MEMBER", member))
+    report = find_faults(load_class(f"{file}:Hashed", {}, "environment", ())(), seconds=0.1)
+    (fault,) = report.faults
+    assert "another process gave another problem" in fault.problem
+    assert fault.case.startswith(f"{member} of ")
+
+
 @pytest.mark.filterwarnings("ignore:datetime.datetime.utcnow")
 def test_another_process_has_later_clocks(tmp_path):
     (tmp_path / "clocks.py").write_text(CLOCKS)
