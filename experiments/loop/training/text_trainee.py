@@ -11,12 +11,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import derive_seed
-from lakewright.engineer.cells import Cell, Stratum
+from lakewright.engineer.calls import run_call
+from lakewright.engineer.cells import Cell, Stratum, list_parts
 from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.environment import Environment, Outcomes, Problem, Verdict
 from lakewright.engineer.guard import is_drawable
 from lakewright.engineer.start import find_start
-from lakewright.engineer.tally import Drawn
+from lakewright.engineer.tally import Case, Drawn
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Example, Validation, write_record
@@ -166,14 +167,27 @@ class TextTrainee(Trainee[Problem]):
         verdicts = self.environment.verdicts(held_out, texts)
         outcomes = Outcomes.of(self.environment.space, held_out, verdicts)
         write_answers(stage.plans, [self.describe_answers(one, play) for one in answered])
+        chosen = _choose_places(verdicts)
         record = Validation(
             outcomes=dict(outcomes),
-            examples=_choose_examples(held_out, texts, verdicts),
+            examples=[
+                Example(held_out[place], texts[place][:2000], verdicts[place].failure or "none", verdicts[place].place)
+                for place in chosen
+            ],
             by_trait={stratum: dict(tally.traits) for stratum, tally in outcomes.items()},
             valid=outcomes.valid,
             probability=_average_probabilities(model, play, [problem for problem in held_out if problem.answer]),
+            cases=self._describe_failed(*([one[place] for place in chosen] for one in (held_out, texts, verdicts))),
         )
         write_record(stage.validation, record, lake=False)
+
+    def _describe_failed(
+        self, problems: Sequence[Problem], answers: Sequence[str], verdicts: Sequence[Verdict]
+    ) -> list[Case]:
+        """All answers that failed, as the environment describes them."""
+        where, most = f"{type(self.environment).__name__}.cases", len(problems)
+        cases = run_call(where, lambda: self.environment.cases(problems, answers, verdicts, most))
+        return list(list_parts(where, cases, Case))
 
     def describe_answers(self, answered: Answered, play: Play[Problem]) -> dict[str, Any]:
         """As `Trainee.describe_answers`: the texts."""
@@ -195,14 +209,11 @@ def _average_probabilities(
     return {stratum: sum(known) / len(known) for stratum, known in found.items()}
 
 
-def _choose_examples(held_out: Sequence[Problem], texts: Sequence[str], verdicts: Sequence[Verdict]) -> list[Example]:
-    """Some valid answers and some that fail, spread evenly over the set."""
+def _choose_places(verdicts: Sequence[Verdict]) -> list[int]:
+    """The places of some valid answers and some that fail, spread evenly over the set."""
     chosen: list[int] = []
     for valid in (True, False):
         places = [place for place, verdict in enumerate(verdicts) if verdict.valid is valid]
         step = max(1, len(places) // (EXAMPLES // 2))
         chosen += places[::step][: EXAMPLES // 2]
-    return [
-        Example(held_out[place], texts[place][:2000], verdicts[place].failure or "none", verdicts[place].place)
-        for place in chosen
-    ]
+    return chosen

@@ -60,7 +60,9 @@ def test_a_design_may_be_given(tmp_path, capsys):
 
 def test_a_design_that_is_given_has_the_givens_of_the_environment(tmp_path, capsys):
     text = ADDITION.rpartition(":")[0]
-    spaced = Path(text).read_text().replace("(terms, carry), ", '(terms, carry), givens=[Given(name="height", middle=2)], ')
+    spaced = (
+        Path(text).read_text().replace("(terms, carry), ", '(terms, carry), givens=[Given(name="height", middle=2)], ')
+    )
     (tmp_path / "sums.py").write_text(spaced.replace("import ", "import Given, ", 1))
     rows = {"2": {"share": 0.5, "terms": 3, "carry": 0}, "4": {"share": 0.5, "terms": 2, "carry": 0.25}}
     (tmp_path / "start.json").write_text(json.dumps(rows))
