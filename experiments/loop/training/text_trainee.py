@@ -25,11 +25,13 @@ from lakewright.experiments.loop.records.stage_rollouts import write_answers
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, check_settings, load_policy
 from lakewright.experiments.runtime.progress_bars import progress
+from lakewright.policy.models import get_codec
 from lakewright.policy.play import DrawnTasks, Play, Tasks, TaskStream
 from lakewright.policy.text_play import TextPlay, build_byte_policy, play_texts
 from lakewright.policy.training import Answered, answer_groups, rank_and_processes, reference_log_probs
 
 EXAMPLES = 12  # held-out problems saved as examples, half of them valid
+WRONG = "?"  # a text that is judged beside the reference answer, to see that the judge works
 MOST_CELLS = 200  # of the grid that are held out; of a larger one as many, chosen by chance, as evenly over the strata
 
 
@@ -118,16 +120,24 @@ class TextTrainee(Trainee[Problem]):
     def check_start(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, held_out: Sequence[Problem]
     ) -> None:
-        """As `Trainee.check_start`: prompts and reference answers must fit the model."""
+        """As `Trainee.check_start`: the codec, prompts and reference answers must fit the model."""
+        self.check_problems(held_out)
+        if (codec := get_codec(model)) != self.settings.codec:
+            raise InputError(f"codec is {self.settings.codec}, but the model has {codec}; set codec={codec}")
         play = self.make_play(model, tokenizer)
         for problem in held_out:
             play.encode_prompt(problem)
             if problem.answer:
                 play.encode_reference(problem)
+
+    def check_problems(self, held_out: Sequence[Problem]) -> None:
+        """Raises InputError where the warm-up lacks a reference answer, or a problem of a stratum cannot be judged."""
         if self.settings.warmup.steps and not all(problem.answer for problem in held_out):
             raise InputError(
                 "warmup.steps: the environment gives no reference answers to learn from; give warmup.steps=0 and start"
             )
+        for problem in {problem.cell.stratum: problem for problem in held_out}.values():
+            self.environment.verdicts([problem] * 2, [problem.answer, WRONG])
 
     def stream_references(self, warmup: Stage, first: int) -> AbstractContextManager[Tasks[Problem]]:
         """Problems drawn while training: of the warm-up's design, or of all cells of the grid in turn."""
