@@ -34,6 +34,8 @@ EXAMPLES = 12  # held-out problems saved as examples, half of them valid
 WRONG = "?"  # a text that is judged beside the reference answer, to see that the judge works
 MOST_CELLS = 200  # of the grid that are held out; of a larger one as many, chosen by chance, as evenly over the strata
 
+JudgedAnswer = tuple[Problem, str, Verdict]
+
 
 class TextTrainee(Trainee[Problem]):
     """A policy that answers problems in text."""
@@ -177,26 +179,25 @@ class TextTrainee(Trainee[Problem]):
         verdicts = self.environment.verdicts(held_out, texts)
         outcomes = Outcomes.of(self.environment.space, held_out, verdicts)
         write_answers(stage.plans, [self.describe_answers(one, play) for one in answered])
-        chosen = _choose_places(verdicts)
+        chosen = _choose_answers(list(zip(held_out, texts, verdicts, strict=True)))
         record = Validation(
             outcomes=dict(outcomes),
             examples=[
-                Example(held_out[place], texts[place][:2000], verdicts[place].failure or "none", verdicts[place].place)
-                for place in chosen
+                Example(problem, text[:2000], verdict.failure or "none", verdict.place)
+                for problem, text, verdict in chosen
             ],
             by_trait={stratum: dict(tally.traits) for stratum, tally in outcomes.items()},
             valid=outcomes.valid,
             probability=_average_probabilities(model, play, [problem for problem in held_out if problem.answer]),
-            cases=self._describe_failed(*([one[place] for place in chosen] for one in (held_out, texts, verdicts))),
+            cases=self._describe_failed(chosen),
         )
         write_record(stage.validation, record, lake=False)
 
-    def _describe_failed(
-        self, problems: Sequence[Problem], answers: Sequence[str], verdicts: Sequence[Verdict]
-    ) -> list[Case]:
+    def _describe_failed(self, judged: list[JudgedAnswer]) -> list[Case]:
         """All answers that failed, as the environment describes them."""
-        where, most = f"{type(self.environment).__name__}.cases", len(problems)
-        cases = run_call(where, lambda: self.environment.cases(problems, answers, verdicts, most))
+        where = f"{type(self.environment).__name__}.cases"
+        problems, answers, verdicts = [one[0] for one in judged], [one[1] for one in judged], [one[2] for one in judged]
+        cases = run_call(where, lambda: self.environment.cases(problems, answers, verdicts, len(judged)))
         return list(list_parts(where, cases, Case))
 
     def describe_answers(self, answered: Answered, play: Play[Problem]) -> dict[str, Any]:
@@ -219,11 +220,10 @@ def _average_probabilities(
     return {stratum: sum(known) / len(known) for stratum, known in found.items()}
 
 
-def _choose_places(verdicts: Sequence[Verdict]) -> list[int]:
-    """The places of some valid answers and some that fail, spread evenly over the set."""
-    chosen: list[int] = []
+def _choose_answers(judged: list[JudgedAnswer]) -> list[JudgedAnswer]:
+    """Some valid answers and some that fail, spread evenly over the set."""
+    chosen: list[JudgedAnswer] = []
     for valid in (True, False):
-        places = [place for place, verdict in enumerate(verdicts) if verdict.valid is valid]
-        step = max(1, len(places) // (EXAMPLES // 2))
-        chosen += places[::step][: EXAMPLES // 2]
+        found = [one for one in judged if one[2].valid is valid]
+        chosen += found[:: max(1, len(found) // (EXAMPLES // 2))][: EXAMPLES // 2]
     return chosen
