@@ -41,8 +41,8 @@ def run(
             an entry point.
         teacher: Who redesigns what is drawn: a name (see `lakewright settings teacher`), module:Class or FILE.py:Class.
         seed: The seed of everything random in the run.
-        dry_run: Check settings and machine, print what would be run, and start nothing; except on the lake, one problem
-            of each stratum is drawn.
+        dry_run: Check settings and machine, print what would be run, and start nothing; except on the lake, the
+            held-out problems are drawn and checked.
         track: A tracker that gets the figures of each finished stage; may be given several times.
     """
     from lakewright.experiments.loop.settings.run_settings import load_settings

@@ -8,7 +8,9 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.environment import check_design_draws
 from lakewright.experiments.loop.redesign.teacher_models import check_askable
 from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.text_trainee import TextTrainee
 from lakewright.experiments.loop.training.trainee import make_trainee
+from lakewright.experiments.loop.training.warmup import read_recorded_evidence
 from lakewright.policy.codecs import build_tokenizer
 from lakewright.policy.models import check_device, check_folder, check_shape, resolve_place
 from lakewright.policy.training import check_host
@@ -33,11 +35,18 @@ class RunPlan(msgspec.Struct, frozen=True):
 def describe_run(settings: RunSettings) -> RunPlan:
     """The plan of a run. Raises InputError where its environment or settings cannot be used.
 
-    Of environments other than the lake, whose generator needs no test, one problem of each stratum is drawn.
+    Of environments other than the lake, whose generator needs no test, the held-out problems are drawn and checked as
+    before the warm-up.
     """
     trainee = make_trainee(settings)
-    if not trainee.lake:
+    read_recorded_evidence(trainee)
+    if isinstance(trainee, TextTrainee):
         check_design_draws(trainee.environment, trainee.start)
+        held_out = trainee.draw_held_out()
+        if not settings.start or Path(resolve_place(settings.start)).is_dir():
+            trainee.check_start(*trainee.load_start(), held_out)
+        else:  # the model would be fetched or converted
+            trainee.check_problems(held_out)
     space, stages = trainee.environment.space, range(settings.stages)
     steps = [settings.grpo.of_stage(number).steps for number in stages]
     return RunPlan(

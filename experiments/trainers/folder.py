@@ -20,7 +20,7 @@ from lakewright.core_jax.support import convert, locked
 from lakewright.engineer.delta import list_changes
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem, check_design_draws
-from lakewright.engineer.guard import check_draws, check_floor
+from lakewright.engineer.guard import check_draws, check_floor, check_limits
 from lakewright.engineer.redesign import Decision, Engineer
 from lakewright.engineer.space import DesignSpace, check_design, normalize_design
 from lakewright.engineer.start import find_start
@@ -68,7 +68,7 @@ class EngineerFolder:
             environment: a name, as of `load_environment`; the path of a file is made absolute.
             teacher, options, rounds, seed: as of `Engineer`. Of the teachers that are models, `endpoint` asks a server,
                 and `self` the policy under training, by what `next` is given.
-            design: version 0; by default that of the environment.
+            design: version 0; by default that of the environment, whose givens it has if it states none.
             settings: how the engineer works, and how a server is asked.
             held_out: how many held-out problems there are, drawn from version 0.
 
@@ -78,6 +78,8 @@ class EngineerFolder:
         files, name = VersionFiles(path), _resolve_environment(environment)
         loaded = load_environment(name)
         start = find_start(loaded) if design is None else design
+        if loaded.space.givens and not start.given:  # as of a file, which holds the strata alone
+            start = msgspec.structs.replace(start, given=find_start(loaded).given)
         check_design(start, loaded.space)
         _check_teacher(teacher, options or {}, settings, loaded.space)
         if not 0 <= held_out <= MOST_HELD_OUT:
@@ -93,6 +95,7 @@ class EngineerFolder:
             held_out=held_out,
         )
         check_floor(settings.guard.floor, len(start.strata), loaded.space)
+        check_limits(settings.guard, loaded.space)
         check_design_draws(loaded, start)
         setup = convert(msgspec.to_builtins(setup, str_keys=True), Setup, "engineer")  # which checks the numbers
         with locked(files.folder):

@@ -17,7 +17,7 @@ from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.rollback import Comparison
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.steps import Attempt, Next
-from lakewright.engineer.tally import Drawn, Tally, pool_tallies
+from lakewright.engineer.tally import Case, Drawn, Tally, pool_tallies
 from lakewright.engineer.teachers import read_json_answers, read_token_answers
 from lakewright.engineer.trial import Earned, Trial
 from lakewright.experiments.environments.lake import row_of
@@ -66,7 +66,7 @@ class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
 
     by_trait: by stratum and knob, the outcomes on the problems that have the trait. valid: a digit for each problem in
     the order of the set, 1 where the answer is valid. probability: of the reference answer at temperature 1, the mean
-    on each stratum; for problems in text.
+    on each stratum; for problems in text. cases: for these, the examples that failed as the environment describes them.
     """
 
     outcomes: dict[int | str, Tally]
@@ -74,6 +74,7 @@ class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     by_trait: dict[int | str, dict[str, Tally]]
     valid: str
     probability: dict[int | str, float] = {}
+    cases: list[Case] = []
 
     def __post_init__(self) -> None:
         for name in ("outcomes", "by_trait", "probability"):

@@ -51,13 +51,14 @@ def gather_evidence(trainee: Trainee, folder: RunFolder, number: int) -> Evidenc
         training={**_list_hyperparameters(settings), **(_average_figures(now) if trained else {})},
         statistics=read_record(now.sampled, Sampled).statistics if trained else {},
         forecast=read_forecast(now),
-        cases=[_make_case(example, environment) for example in validation.examples if example.failure != "none"],
+        cases=validation.cases
+        or [_make_case(one, environment) for one in validation.examples if one.failure != "none"],
     )
 
 
 def _make_case(example: Example, environment: Environment) -> Case:
     """A held-out problem whose answer failed."""
-    if not isinstance(environment, Lake):
+    if not isinstance(environment, Lake):  # in folders of earlier versions, whose validation has no cases
         problem, text = example.problem, f"{example.problem.prompt}\nanswer: {example.answer}"
         return Case(problem.cell.stratum, text, example.failure, example.place)
     row = example.row

@@ -24,6 +24,8 @@ from lakewright.policy.model_settings import ModelName, ModelSettings, resolve_s
 from lakewright.policy.models import is_board_network
 from lakewright.policy.training import AnswerTraining, GrpoSettings, RewardSettings, WarmupSettings
 
+LAKE_ONLY = {"env": "set design", "warmup_env": "set warmup_design", "teams": "leave it out", "exclude": "leave it out"}
+OTHERS_ONLY = {"design": "set env", "warmup_design": "set warmup_env"}
 FIRST = EnvConfig({size: SizeConfig(0.25, 0.25, 0.5) for size in (3, 4, 5, 6)})
 
 
@@ -301,9 +303,14 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load_settings(preset: str, overrides: list[str]) -> RunSettings:
     """A preset with overrides such as `grpo.steps=10`; `null` empties an optional setting.
 
+    The boards of a preset are left out where an override names another environment than the lake.
+
     Raises InputError naming the setting, its value and the remedy.
     """
-    return _convert_with(overrides, read_preset(preset), f"preset {preset}")
+    raw = read_preset(preset)
+    if any(one.startswith("environment=") and one != "environment=lake" for one in overrides):
+        raw = {name: value for name, value in raw.items() if name not in LAKE_ONLY}
+    return _convert_with(overrides, raw, f"preset {preset}")
 
 
 def replace_teacher(settings: RunSettings, teacher: str, overrides: list[str]) -> RunSettings:

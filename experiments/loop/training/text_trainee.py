@@ -11,12 +11,13 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import derive_seed
-from lakewright.engineer.cells import Cell, Stratum
+from lakewright.engineer.calls import run_call
+from lakewright.engineer.cells import Cell, Stratum, list_parts
 from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.environment import Environment, Outcomes, Problem, Verdict
 from lakewright.engineer.guard import is_drawable
 from lakewright.engineer.start import find_start
-from lakewright.engineer.tally import Drawn
+from lakewright.engineer.tally import Case, Drawn
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Example, Validation, write_record
@@ -24,12 +25,16 @@ from lakewright.experiments.loop.records.stage_rollouts import write_answers
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, check_settings, load_policy
 from lakewright.experiments.runtime.progress_bars import progress
+from lakewright.policy.models import get_codec
 from lakewright.policy.play import DrawnTasks, Play, Tasks, TaskStream
 from lakewright.policy.text_play import TextPlay, build_byte_policy, play_texts
 from lakewright.policy.training import Answered, answer_groups, rank_and_processes, reference_log_probs
 
 EXAMPLES = 12  # held-out problems saved as examples, half of them valid
+WRONG = "?"  # a text that is judged beside the reference answer, to see that the judge works
 MOST_CELLS = 200  # of the grid that are held out; of a larger one as many, chosen by chance, as evenly over the strata
+
+JudgedAnswer = tuple[Problem, str, Verdict]
 
 
 class TextTrainee(Trainee[Problem]):
@@ -117,16 +122,24 @@ class TextTrainee(Trainee[Problem]):
     def check_start(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, held_out: Sequence[Problem]
     ) -> None:
-        """As `Trainee.check_start`: prompts and reference answers must fit the model."""
+        """As `Trainee.check_start`: the codec, prompts and reference answers must fit the model."""
+        self.check_problems(held_out)
+        if (codec := get_codec(model)) != self.settings.codec:
+            raise InputError(f"codec is {self.settings.codec}, but the model has {codec}; set codec={codec}")
         play = self.make_play(model, tokenizer)
         for problem in held_out:
             play.encode_prompt(problem)
             if problem.answer:
                 play.encode_reference(problem)
+
+    def check_problems(self, held_out: Sequence[Problem]) -> None:
+        """Raises InputError where the warm-up lacks a reference answer, or a problem of a stratum cannot be judged."""
         if self.settings.warmup.steps and not all(problem.answer for problem in held_out):
             raise InputError(
                 "warmup.steps: the environment gives no reference answers to learn from; give warmup.steps=0 and start"
             )
+        for problem in {problem.cell.stratum: problem for problem in held_out}.values():
+            self.environment.verdicts([problem] * 2, [problem.answer, WRONG])
 
     def stream_references(self, warmup: Stage, first: int) -> AbstractContextManager[Tasks[Problem]]:
         """Problems drawn while training: of the warm-up's design, or of all cells of the grid in turn."""
@@ -166,14 +179,26 @@ class TextTrainee(Trainee[Problem]):
         verdicts = self.environment.verdicts(held_out, texts)
         outcomes = Outcomes.of(self.environment.space, held_out, verdicts)
         write_answers(stage.plans, [self.describe_answers(one, play) for one in answered])
+        chosen = _choose_answers(list(zip(held_out, texts, verdicts, strict=True)))
         record = Validation(
             outcomes=dict(outcomes),
-            examples=_choose_examples(held_out, texts, verdicts),
+            examples=[
+                Example(problem, text[:2000], verdict.failure or "none", verdict.place)
+                for problem, text, verdict in chosen
+            ],
             by_trait={stratum: dict(tally.traits) for stratum, tally in outcomes.items()},
             valid=outcomes.valid,
             probability=_average_probabilities(model, play, [problem for problem in held_out if problem.answer]),
+            cases=self._describe_failed(chosen),
         )
         write_record(stage.validation, record, lake=False)
+
+    def _describe_failed(self, judged: list[JudgedAnswer]) -> list[Case]:
+        """All answers that failed, as the environment describes them."""
+        where = f"{type(self.environment).__name__}.cases"
+        problems, answers, verdicts = [one[0] for one in judged], [one[1] for one in judged], [one[2] for one in judged]
+        cases = run_call(where, lambda: self.environment.cases(problems, answers, verdicts, len(judged)))
+        return list(list_parts(where, cases, Case))
 
     def describe_answers(self, answered: Answered, play: Play[Problem]) -> dict[str, Any]:
         """As `Trainee.describe_answers`: the texts."""
@@ -195,14 +220,10 @@ def _average_probabilities(
     return {stratum: sum(known) / len(known) for stratum, known in found.items()}
 
 
-def _choose_examples(held_out: Sequence[Problem], texts: Sequence[str], verdicts: Sequence[Verdict]) -> list[Example]:
+def _choose_answers(judged: list[JudgedAnswer]) -> list[JudgedAnswer]:
     """Some valid answers and some that fail, spread evenly over the set."""
-    chosen: list[int] = []
+    chosen: list[JudgedAnswer] = []
     for valid in (True, False):
-        places = [place for place, verdict in enumerate(verdicts) if verdict.valid is valid]
-        step = max(1, len(places) // (EXAMPLES // 2))
-        chosen += places[::step][: EXAMPLES // 2]
-    return [
-        Example(held_out[place], texts[place][:2000], verdicts[place].failure or "none", verdicts[place].place)
-        for place in chosen
-    ]
+        found = [one for one in judged if one[2].valid is valid]
+        chosen += found[:: max(1, len(found) // (EXAMPLES // 2))][: EXAMPLES // 2]
+    return chosen

@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
+from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
@@ -20,7 +21,7 @@ from lakewright.engineer.teachers import check_teacher
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Excluded, Sampled, write_record
 from lakewright.experiments.loop.records.stage_rollouts import read_problems, write_problems
-from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.settings.run_settings import LAKE_ONLY, OTHERS_ONLY, RunSettings
 from lakewright.policy.models import compute_in_bfloat16, load_checkpoint, load_model
 from lakewright.policy.play import Play, Tasks, TaskStream
 from lakewright.policy.training import Answered, roll_out
@@ -89,6 +90,10 @@ class Trainee(abc.ABC, Generic[T]):
     @abc.abstractmethod
     def build_model(self) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
         """A model of random weights."""
+
+    def load_start(self) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
+        """The model that the run begins with."""
+        return load_policy(self.settings, self.settings.start) if self.settings.start else self.build_model()
 
     @abc.abstractmethod
     def make_play(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> Play[T]:
@@ -159,7 +164,11 @@ class Trainee(abc.ABC, Generic[T]):
 
 
 def check_settings(settings: RunSettings, environment: Environment, start: Design) -> None:
-    """Raises InputError where settings do not suit an environment."""
+    """Raises InputError where settings do not suit an environment, or would have no effect in it."""
+    usual, owner = RunSettings(), "other environments have" if settings.lake else "the lake has"
+    for name, remedy in (OTHERS_ONLY if settings.lake else LAKE_ONLY).items():
+        if (value := getattr(settings, name)) != getattr(usual, name):
+            raise InputError(f"{name} is {value!r:.60}, which only {owner}; {remedy}")
     check_floor(settings.limits.floor, len(start.strata), environment.space)
     check_teacher(settings.teacher, settings.teacher_options, environment.space)
     check_limits(settings.limits, environment.space)

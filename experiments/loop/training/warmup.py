@@ -14,7 +14,7 @@ from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.lessons import examine_engineer, synthetic_examples
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Excluded, Resumed, write_record
-from lakewright.experiments.loop.training.trainee import Trainee, load_policy
+from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.experiments.resumable.journal import line_log
 from lakewright.experiments.runtime.free_cores import FreeCores
 from lakewright.experiments.runtime.progress_bars import progress
@@ -35,7 +35,7 @@ def warm_up(trainee: Trainee, warmup: Stage, held_out: Sequence[Problem]) -> Non
     """
     settings = trainee.settings
     if not warmup.checkpoint.exists():
-        model, tokenizer = load_policy(settings, settings.start) if settings.start else trainee.build_model()
+        model, tokenizer = trainee.load_start()
         trainee.check_start(model, tokenizer, held_out)
         if settings.warmup.steps:
             model = _learn_answers(trainee, warmup, model, tokenizer)

@@ -58,6 +58,21 @@ def test_a_design_may_be_given(tmp_path, capsys):
     assert json.loads((tmp_path / "e" / "design.json").read_text())["strata"] == rows
 
 
+def test_a_design_that_is_given_has_the_givens_of_the_environment(tmp_path, capsys):
+    text = ADDITION.rpartition(":")[0]
+    spaced = (
+        Path(text).read_text().replace("(terms, carry), ", '(terms, carry), givens=[Given(name="height", middle=2)], ')
+    )
+    (tmp_path / "sums.py").write_text(spaced.replace("import ", "import Given, ", 1))
+    rows = {"2": {"share": 0.5, "terms": 3, "carry": 0}, "4": {"share": 0.5, "terms": 2, "carry": 0.25}}
+    (tmp_path / "start.json").write_text(json.dumps(rows))
+    begin = ("engineer", "begin", tmp_path / "e", "--environment", tmp_path / "sums.py:Addition", "--design")
+    code, _, lines = lakewright(capsys, *begin, tmp_path / "start.json")
+    assert (code, lines) == (0, [])
+    found = json.loads((tmp_path / "e" / "design.json").read_text())
+    assert (found["strata"], found["given"]) == (rows, {"height": 2.0})
+
+
 @pytest.mark.parametrize(
     ("words", "parts"),
     [
@@ -70,6 +85,8 @@ def test_a_design_may_be_given(tmp_path, capsys):
         (["--seed", "-1"], ["engineer: seed: -1 does not fit"]),
         (["--rounds", "0"], ["engineer: rounds: 0 does not fit"]),
         (["guard.floor=0.5"], ["guard: floor 0.5 x 4 strata is more than 1"]),
+        (["guard.most.digit=3"], ["guard: most.digit is unknown; choose from terms, carry"]),
+        (["guard.reach.digit=3"], ["guard: reach.digit is unknown; choose from share, terms, carry"]),
     ],
 )
 def test_what_cannot_begin_is_refused_and_nothing_is_made(tmp_path, capsys, words, parts):

@@ -10,8 +10,9 @@ from lakewright.core_jax.rows import read_all
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.records.run_folder import RunConfig, RunFolder
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
+from lakewright.experiments.loop.settings.run_settings import RunSettings, load_settings
 from tests.support.models.tiny_policy import tiny_run
-from tests.support.processes.commands import assert_refused
+from tests.support.processes.commands import HOUSE, assert_refused
 from tests.support.samples.tiny_runs import FILES, TRIED, files, quick, state
 
 OVERRIDES = [
@@ -125,3 +126,33 @@ def test_a_file_is_no_folder_of_a_run_or_of_anything_else(tmp_path, capsys):
     for command in commands:
         assert_refused(capsys, (*command, file), f"{file}: is a file; choose a folder")
     assert file.read_text() == "mine"
+
+
+SUMS = ("--environment", HOUSE / "docs" / "examples" / "addition.py:Addition")
+ROW = "{data_ratio=0.25,hole_ratio=0.1,wait_ratio=0.5}"
+SIZES = f"sizes={{{','.join(f'{size}={ROW}' for size in (3, 4, 5, 6))}}}"
+ELSEWHERE = {
+    "boards that are never trained on": (
+        (*SUMS, "exclude=none.parquet", "grpo.fresh=true", "warmup.fresh=true"),
+        "exclude is 'none.parquet', which only the lake has; leave it out",
+    ),
+    "teams": ((*SUMS, "teams=[2,3]"), "teams is (2, 3), which only the lake has; leave it out"),
+    "boards": ((*SUMS, f"env.{SIZES}"), "env is ", "which only the lake has; set design"),
+    "boards of the warm-up": ((*SUMS, f"warmup_env.{SIZES}"), "warmup_env is ", "the lake has; set warmup_design"),
+    "a design": (("design.3.share=1",), "design is {'3': {'share': 1.0}}, which only other environments have; set env"),
+    "a design of the warm-up": (("warmup_design.3.share=1",), "warmup_design is ", "environments have; set warmup_env"),
+}
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_a_setting_without_effect_in_an_environment_is_refused(tmp_path, capsys, name):
+    words, *parts = ELSEWHERE[name]
+    assert_refused(capsys, ("run", "--out", tmp_path / "run", *words), *parts)
+    assert files(tmp_path / "run") == set()
+
+
+@pytest.mark.parametrize("preset", ["smollm2", "frontier"])
+def test_the_boards_of_a_preset_are_left_out_in_other_environments(preset):
+    settings = load_settings(preset, ["environment=sums.py:Sums"])
+    assert settings.env == settings.warmup_env == RunSettings().env
+    assert load_settings(preset, []).env != RunSettings().env

@@ -106,3 +106,36 @@ def test_an_environment_that_makes_no_problem_is_refused_before_anything_begins(
     words = [word.format(tmp_path) for word in command]
     assert_refused(capsys, (*words, f"{file}:Addition"), *parts)
     assert [path for path in tmp_path.iterdir() if path.name != "__pycache__"] == [file]
+
+
+NOT_FIT = {
+    "a judge that raises": FAILING["a judge that raises"],
+    "no reference answers": (
+        (", str(sum(map(int, terms))))", ")"),
+        ("warmup.steps: the environment gives no reference",),
+    ),
+    "prompts that are too long": (('+ "=",', '+ "=" * 999,'), ("the prompt ", "tokens", "raise model.positions")),
+    "a codec of boards": (("", ""), ("codec is tokens, but the model has bytes; set codec=bytes",)),
+}
+
+
+@pytest.mark.parametrize("name", NOT_FIT)
+def test_a_dry_run_refuses_what_the_run_refuses_before_its_warm_up(tmp_path, capsys, name):
+    (right, wrong), parts = NOT_FIT[name]
+    file, text = tmp_path / "sums.py", ADDITION.read_text()
+    assert right in text
+    file.write_text(text.replace(right, wrong) if right else text)
+    run, codec = tmp_path / "run", ["codec=tokens"] * ("codec" in name)
+    command = ("run", "--preset", "text", "--environment", f"{file}:Addition", "--out", run, *OVERRIDES, *codec)
+    assert_refused(capsys, (*command, "--dry-run"), *parts)
+    assert not run.exists()
+    assert_refused(capsys, command, *parts)
+    assert not (run / "warmup" / "checkpoint").exists()
+
+
+def test_a_dry_run_of_an_environment_that_fits_writes_nothing(tmp_path, capsys):
+    command = ("run", "--preset", "text", "--environment", f"{ADDITION}:Addition", "--out", tmp_path / "run")
+    code, out, problems = lakewright(capsys, *command, *OVERRIDES, "--dry-run")
+    assert (code, problems) == (0, [])
+    assert "nothing is started" in out
+    assert not (tmp_path / "run").exists()

@@ -139,6 +139,20 @@ def test_problems_are_of_the_design_that_was_decided_before_and_rollouts_are_of_
         assert sum(found.groups.groups for found in evidence.groups) == 4
 
 
+def test_the_evidence_shows_answers_that_failed_as_the_environment_describes_them(tmp_path):
+    stage = finished_text("rules").stage(0)
+    failed = [one for one in read_record(stage.validation, Validation).examples if one.failure != "none"]
+    assert failed
+    usual = [f"{one.problem.prompt}\nanswer: {one.answer}" for one in failed]
+    assert [case.text for case in stage.read_evidence().cases] == usual
+    own = "    def describe(self, problem, answer, verdict):\n        return f'{answer} is {verdict.failure}'\n"
+    (tmp_path / "told.py").write_text(f"{ADDITION.read_text()}\n{own}")
+    run = RunFolder(tmp_path / "run")
+    run_loop(text_run(f"{tmp_path}/told.py:Addition", stages=1), run)
+    cases = run.stage(0).read_evidence().cases
+    assert [(case.text, case.failure) for case in cases] == [(f"{o.answer} is {o.failure}", o.failure) for o in failed]
+
+
 def test_the_held_out_set_has_problems_of_every_cell_and_is_that_of_every_seed(tmp_path):
     environment = make_trainee(text_run()).environment
     held_out = read_held_out(finished_text("rules"))
