@@ -1,7 +1,6 @@
 """What the code of an environment does wrong is one line that names place, value and remedy."""
 
 import contextlib
-import json
 import math
 import sys
 import time
@@ -15,12 +14,9 @@ from lakewright.engineer import Cell, Delta, DesignSpace, Edit, Engineer, Enviro
 from lakewright.engineer.calls import run_call
 from lakewright.engineer.environment import MOST_REWARD
 from lakewright.engineer.evidence.vocabulary import vocabulary_of
-from lakewright.engineer.guard import GuardSettings, can_draw, is_drawable
-from lakewright.engineer.proposal import propose_delta
-from lakewright.engineer.redesign import EngineerSettings
+from lakewright.engineer.guard import can_draw, is_drawable
 from lakewright.engineer.samplers.pcl import PclSampler
 from lakewright.engineer.start import choose_start, find_start
-from lakewright.engineer.tally import Tally
 from lakewright.engineer.words import Words
 from lakewright.experiments.loop.records.stage_rollouts import write_problems
 from tests.engineer.test_environment import BOARDS, DESIGN, Odd, Sums
@@ -314,82 +310,6 @@ def test_cells_with_values_that_no_problem_has_are_refused(cell):
         lambda: Teams().groups([problem], [["1"]]), "problems: cell .* is none of this environment; leave it out"
     )
     assert_line(lambda: Engineer(Teams(), held_out=[problem]), "held_out: cell .* is none of this environment")
-
-
-class Proposes:
-    """A teacher that always proposes the same."""
-
-    def __init__(self, proposal: object) -> None:
-        self.proposal = proposal
-
-    def propose(self, evidence, design, space, key):
-        """The proposal."""
-        return self.proposal
-
-    def state_dict(self):
-        """Nothing."""
-        return {}
-
-    def load_state_dict(self, state):
-        """Nothing."""
-
-
-@pytest.mark.parametrize("change", [np.float64(1), np.float32(1), np.int64(1)])
-def test_numbers_of_numpy_become_those_of_python_that_a_state_can_hold(change):
-    teacher = Proposes(propose_delta(Delta({"a": Edit({"n": change}, "why")})))
-    row = {"share": np.float64(0.5), "n": np.int64(4), "odd": np.float32(0.5)}
-    engineer = Engineer(Teams(), teacher, TEAMS.design({"a": row, "b": row}, agents=np.float64(3)))
-    assert engineer.redesign().design.strata["a"]["n"] == 5
-    state = json.loads(json.dumps(engineer.state_dict()))
-    assert state["design"]["given"] == {"agents": 3.0}
-    Engineer(Teams(), teacher).load_state_dict(state)
-
-
-@pytest.mark.parametrize(
-    "tally",
-    [
-        Tally(10, 2.5),
-        Tally(10, 20),
-        Tally(10, -5),
-        Tally(10, math.nan),
-        Tally(np.int64(10), 5),
-        Tally(4, 1, {"wrong": 5}),
-    ],
-)
-def test_counts_that_cannot_be_are_refused(tally):
-    engineer = Engineer(Teams())
-    assert_line(lambda: engineer.redesign({"a": tally}), r"outcomes: Tally\(.* cannot be; give whole numbers, at most")
-    assert engineer.redesign({"a": Tally(10, 5)}).next
-
-
-def test_a_teacher_that_proposes_nothing_is_one_line():
-    engineer = Engineer(Teams(), Proposes(None))
-    assert_line(engineer.redesign, "Proposes.propose gave None; return a Proposal")
-
-
-def test_limits_of_the_guard_that_do_not_suit_the_space_are_refused_at_once():
-    for guard, problem in (
-        (GuardSettings(reach={"m": 1.0}), "guard: reach.m is unknown; choose from share, n, odd"),
-        (GuardSettings(most={"m": 1.0}), "guard: most.m is unknown; choose from n, odd"),
-        (GuardSettings(floor=0.6), "guard: floor 0.6 x 2 strata is more than 1; choose at most 0.5"),
-    ):
-        assert_line(lambda guard=guard: Engineer(Teams(), settings=EngineerSettings(guard=guard)), problem)
-
-
-def test_a_trial_uses_neither_problems_that_were_trained_on_nor_those_of_small_seeds():
-    teams, tried = Teams(), []
-
-    def roll_out(problems, samples, turn):
-        tried.extend(problems)
-        return teams.groups(problems, [["1", "2"] * (samples // 2)] * len(problems)), 1
-
-    engineer = Engineer(teams, Proposes(propose_delta(Delta({"a": Edit({"n": 1}, "why")}))), roll_out=roll_out)
-    trained = engineer.draw(256)
-    engineer.observe(teams.groups(trained, [["1", "2"]] * 256))
-    assert engineer.redesign().trial
-    known = {problem.key for problem in (*trained, *teams.draw(teams.start(), 256, seed=1))}
-    assert tried
-    assert not known & {problem.key for problem in tried}
 
 
 @pytest.mark.parametrize(
