@@ -166,6 +166,7 @@ ELSEWHERE: dict[str, list[str]] = {
         "python docs/examples/trl_tutorial.py runs/largest",
         "lakewright engineer status runs/largest",
         "lakewright engineer log runs/largest",
+        "lakewright engineer next runs/largest",
         "lakewright engineer undo runs/largest",
         "lakewright engineer begin runs/asked --environment docs/examples/largest.py:Largest --teacher endpoint "
         "endpoint.url=http://localhost:8000/v1 endpoint.model=policy endpoint.max_tokens=2048",
