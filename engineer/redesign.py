@@ -67,7 +67,7 @@ from lakewright.engineer.teachers.registry import METHODS, make_teacher
 from lakewright.engineer.trial.signals import TrialSettings
 from lakewright.engineer.trial.trial import RollOut, Trial, TrialWork
 
-UNSEEN = 2**31  # of the keys of trials, whose problems nobody was trained on or is judged by
+UNSEEN = 2**31  # added to the round for the key of its trial, so that the problems of trials are new
 
 
 class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

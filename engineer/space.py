@@ -375,7 +375,7 @@ def check_design(design: Design, space: DesignSpace, where: str = "design") -> N
     for name, value in design.given.items():
         if name not in known:
             raise InputError(f"{where}: given.{name:.60} is unknown; choose from {', '.join(known) or 'none'}")
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        if isinstance(value, bool) or not is_finite(value):
             raise InputError(f"{where}: given.{name} is {value!r:.20}; give a finite number")
 
 

@@ -367,10 +367,10 @@ class Properties:
             return Fault(EQUAL, f"another process failed: {found}", " ".join(self.maker))
         ways = [f"{what} of {show_design(self.start)}, seed 0" for what in ("draw", "draw_cell") for _ in range(count)]
         mine = [*(self.problems[case] for case in cases), *sets]
-        for case, problem, other in zip([*map(str, cases), *ways], mine, found, strict=False):
+        for case, problem, other in itertools.zip_longest([*map(str, cases), *ways], mine, found):
             if encode_problem(problem) != encode_problem(other):
                 said = "another process gave another problem; take all chance from rng, none from hashes, sets or"
-                return Fault(EQUAL, f"{said} clocks", case)
+                return Fault(EQUAL, f"{said} clocks", str(case))
         return None
 
     def _choose_cases(self) -> list[Draw]:

@@ -32,7 +32,7 @@ from lakewright.policy.training import Answered, answer_groups, rank_and_process
 
 EXAMPLES = 12  # held-out problems saved as examples, half of them valid
 WRONG = "?"  # a text that is judged beside the reference answer, to see that the judge works
-MOST_CELLS = 200  # of the grid that are held out; of a larger one as many, chosen by chance, as evenly over the strata
+MOST_CELLS = 200  # that are held out; of a larger grid so many are chosen at random, evenly over the strata
 
 JudgedAnswer = tuple[Problem, str, Verdict]
 
