@@ -108,11 +108,6 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
         """high - low."""
         return self.high - self.low
 
-    def holds(self, value: Any) -> bool:
-        """Return True if problems can have a value, the limits of their stratum aside: of a trait, 0 or 1."""
-        low, high = (0, 1) if self.trait else (self.low, self.high)
-        return is_finite(value) and low <= value <= high and (value == int(value) or not (self.trait or self.whole))
-
     def check_value(self, value: Any, limits: tuple[float, float], where: str) -> None:
         """Raises InputError where this is not a value of a design within these limits."""
         low, high = limits

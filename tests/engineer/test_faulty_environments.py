@@ -16,10 +16,12 @@ from lakewright.engineer.environment import MOST_REWARD
 from lakewright.engineer.evidence.vocabulary import vocabulary_of
 from lakewright.engineer.guard import can_draw, is_drawable
 from lakewright.engineer.samplers.pcl import PclSampler
+from lakewright.engineer.space import check_cell_of
 from lakewright.engineer.start import choose_start, find_start
 from lakewright.engineer.words import Words
 from lakewright.experiments.loop.records.stage_rollouts import write_problems
 from tests.engineer.test_environment import BOARDS, DESIGN, Odd, Sums
+from tests.support.samples.evidence import SPACE
 
 KNOBS = (Knob(name="n", low=1, high=9, step=1, reach=2, whole=True), Knob(name="odd", trait=True))
 TEAMS = DesignSpace(("a", "b"), KNOBS, givens=[Given(name="agents", middle=2)], grades=("short",))
@@ -302,7 +304,7 @@ def test_a_cell_without_givens_gets_those_of_the_design_when_its_group_is_observ
 
 @pytest.mark.parametrize(
     "cell",
-    [("a", (10, True)), ("a", (2.5, True)), ("a", (2, 0.5)), ("a", (2, True), (1, 2)), ("a", (2, True), (math.nan,))],
+    [("a", (math.inf, True)), ("a", ("2", True)), ("a", (2, True), (1, 2)), ("a", (2, True), (math.nan,))],
 )
 def test_cells_with_values_that_no_problem_has_are_refused(cell):
     problem = Problem("1", cell=Cell(*cell))
@@ -332,3 +334,7 @@ def test_words_that_nobody_can_use_are_refused(parts, problem):
 def test_two_tokens_that_are_equal_are_refused():
     space = DesignSpace((1, 2), KNOBS, words=Words(token="round"))
     assert_line(lambda: vocabulary_of(space), "space: two words have the token <round_1>; choose another token")
+
+
+def test_canonical_cells_of_the_lake_beyond_the_range_of_a_knob_are_of_its_space():
+    check_cell_of(Problem("", cell=Cell(3, (0.6, False), (2,))), Problem, SPACE, "problems")
