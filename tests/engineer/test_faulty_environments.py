@@ -12,12 +12,13 @@ import pytest
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer import Cell, Delta, DesignSpace, Edit, Engineer, Environment, Given, Knob, Problem, Verdict
 from lakewright.engineer.calls import run_call
+from lakewright.engineer.difficulty import Observation
 from lakewright.engineer.environment import MOST_REWARD
 from lakewright.engineer.evidence.vocabulary import vocabulary_of
 from lakewright.engineer.guard import can_draw, is_drawable
 from lakewright.engineer.samplers.pcl import PclSampler
-from lakewright.engineer.space import check_cell_of
 from lakewright.engineer.start import choose_start, find_start
+from lakewright.engineer.state import check_observations
 from lakewright.engineer.words import Words
 from lakewright.experiments.loop.records.stage_rollouts import write_problems
 from tests.engineer.test_environment import BOARDS, DESIGN, Odd, Sums
@@ -337,4 +338,5 @@ def test_two_tokens_that_are_equal_are_refused():
 
 
 def test_canonical_cells_of_the_lake_beyond_the_range_of_a_knob_are_of_its_space():
-    check_cell_of(Problem("", cell=Cell(3, (0.6, False), (2,))), Problem, SPACE, "problems")
+    seen = Observation(Cell(3, (0.6, False), (2,)), 1.0, 2)
+    assert check_observations([seen], SPACE, "seen") is None
