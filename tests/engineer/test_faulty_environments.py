@@ -338,5 +338,5 @@ def test_two_tokens_that_are_equal_are_refused():
 
 
 def test_canonical_cells_of_the_lake_beyond_the_range_of_a_knob_are_of_its_space():
-    seen = Observation(Cell(3, (0.6, False), (2,)), 1.0, 2)
+    seen = Observation(Cell(3, (0.6, False), (2,)), groups=2, success=1.0, variance=0.0)
     assert check_observations([seen], SPACE, "seen") is None
