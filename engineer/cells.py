@@ -124,6 +124,10 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
         """A value of a cell in its own type: bool of a trait, int of a whole level, else float."""
         return bool(value) if self.trait else round(value) if self.whole else float(value)
 
+    def has_form(self, value: Value) -> bool:
+        """Return True if a cell may have a value, the range aside: 0 or 1 of a trait, a whole number of a whole level."""
+        return value in (0, 1) if self.trait else not self.whole or value == int(value)
+
     def list_points(self, low: float, high: float) -> list[Value]:
         """At most POINTS values from low to high, ascending."""
         found = (self.round_value(low + place * (high - low) / (POINTS - 1)) for place in range(POINTS))

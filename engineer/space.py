@@ -394,5 +394,6 @@ def check_cell_of(one: Any, kind: type[Any], space: DesignSpace, where: str) -> 
         raise InputError(f"{where}: cell {one.cell!r:.60} is no Cell; leave it out")
     stratum, values, given = one.cell
     fits = stratum in space.ranks and len(values) == len(space.knobs) and len(given) in (0, len(space.givens))
-    if not (fits and all(map(is_finite, (*values, *given)))):  # canonical cells may be beyond the range of a knob
+    # Canonical cells may be beyond the range of a knob; its kind of value they have.
+    if not (fits and all(map(is_finite, (*values, *given))) and all(map(Knob.has_form, space.knobs, values))):
         raise InputError(f"{where}: cell {tuple(one.cell)!r:.60} is none of this environment; leave it out")

@@ -1,9 +1,7 @@
 """The properties that an environment must have. Each gives a fault with its smallest case, or none."""
 
 import itertools
-import math
 import time
-from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -15,11 +13,11 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import encode_delta
 from lakewright.engineer.design import Delta, Design
-from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.environment import Environment, Problem, Verdict
 from lakewright.engineer.guard import GivenBounds, GuardSettings, project_delta
 from lakewright.engineer.space import check_design
 from lakewright.engineer.testing.isolation import CallError, Calls
-from lakewright.engineer.testing.redraw import draw_elsewhere, draw_sets
+from lakewright.engineer.testing.redraw import Request, draw_sets, list_answers, redraw_elsewhere
 from lakewright.engineer.testing.report import Fault, Report
 from lakewright.engineer.testing.strategies import ODD_ANSWERS, answers, cells, deltas, designs, list_cells
 from lakewright.engineer.testing.trials import (
@@ -30,16 +28,17 @@ from lakewright.engineer.testing.trials import (
     encode_problem,
     estimate_distinct,
     find_smallest,
+    score_constants,
     show_answer,
     show_design,
     show_problem,
 )
 
 START, EVERY, EQUAL = "the start is drawn", "every cell is drawn", "equal draws are equal"  # names of properties
+JUDGED = "any text is judged"
 SEEDS, INDICES = st.integers(0, 2**31 - 1), st.integers(0, 10**6)
 SAMPLE = 64  # problems of a cell, from which the number of distinct ones is estimated
 FEW = 200  # distinct problems of a cell; fewer are easy to memorise
-MOST_CONSTANT = 0.5  # share of valid answers that a constant answer may have without a warning
 MOST_SCORED = 256  # problems, for constant answers
 ELSEWHERE = 60.0  # seconds, for another process to start, beside the limit
 CROSS_SECONDS = 3.0  # of drawing, for the cases that another process draws too
@@ -262,7 +261,7 @@ class Properties:
         odd = [(problems[0], text) for text in (*ODD_ANSWERS, problems[0].answer)]
         strategy = st.sampled_from(problems).flatmap(lambda problem: st.tuples(st.just(problem), answers(problem)))
         return find_smallest(
-            "any text is judged",
+            JUDGED,
             odd,
             strategy,
             lambda case: self.trials.judge(*case),
@@ -323,37 +322,11 @@ class Properties:
             cells = f"{len(few)} cell{'s' * (len(few) > 1)}, such as {few[0][1]}"
             about = "1 distinct problem; let make use rng, or" if few[0][0] == 1 else f"{few[0][0]} distinct problems;"
             self.report.warnings.append(f"memorising is easy in {cells}: about {about} give such cells a small share")
-        self._score_constants(pool[:: 1 + len(pool) // MOST_SCORED], until)
+        score_constants(pool[:: 1 + len(pool) // MOST_SCORED], self.trials, self.report, until)
         return None
 
-    def _score_constants(self, pool: Sequence[Problem], until: float) -> None:
-        common = [answer for answer, _ in Counter(problem.answer for problem in pool).most_common(3)]
-        best = ("", -1.0, 0.0)
-        judged, took = 0, 0.0
-        for answer in dict.fromkeys((*common, *ODD_ANSWERS[:6])):
-            if time.monotonic() > until and judged:
-                break
-            begun = time.monotonic()
-            try:
-                self.trials.judge(pool[0], answer)
-                slow = len(pool) * (time.monotonic() - begun) / max(LATE, until - begun)
-                pool = pool[:: max(1, min(math.ceil(slow), len(pool) // 8))]
-                begun = time.monotonic()
-                verdicts = [self.trials.judge(problem, answer) for problem in pool]
-            except CallError:  # named by `judge_any_text`
-                continue
-            judged, took = judged + 2 * len(pool), took + time.monotonic() - begun
-            valid = sum(verdict.valid for verdict in verdicts) / len(pool)
-            reward = sum(verdict.reward for verdict in verdicts) / len(pool)
-            best = max(best, (answer, valid, reward), key=lambda one: one[1:])
-        if judged:
-            self.report.verdicts_per_second = judged / max(1e-9, took)
-            self.report.constant = best
-        if best[1] > MOST_CONSTANT:
-            self.report.warnings.append(f"always answering {best[0]!r:.40} is valid for {best[1]:.0%} of the problems")
-
     def compare_elsewhere(self, until: float) -> Fault | None:
-        """Another process, with other hashes and a later clock, gives equal problems, drawn alone and in sets."""
+        """Another process, with other hashes and a later clock, gives equal problems and verdicts."""
         if not self.maker:
             said = "not compared with another process, which cannot make the class by its name; use `lakewright check`"
             self.report.warnings.append(said)
@@ -361,17 +334,34 @@ class Properties:
         cases, count, sets = self._choose_cases(), self._choose_count(4, 1, 0.0), list[Problem]()
         with suppress(CallError):  # named by other properties
             sets = draw_sets(self.trials, self.start, count)
-        limit = self.trials.calls.limit + ELSEWHERE
-        found = draw_elsewhere(self.maker, cases, limit, self.start if sets else None, count)
+        mine = [*(self.problems[case] for case in cases), *sets]
+        verdicts = self._judge_some(mine)
+        request = Request(cases, self.start if sets else None, count, len(verdicts))
+        found = redraw_elsewhere(self.maker, request, self.trials.calls.limit + ELSEWHERE)
         if isinstance(found, str):
             return Fault(EQUAL, f"another process failed: {found}", " ".join(self.maker))
         ways = [f"{what} of {show_design(self.start)}, seed 0" for what in ("draw", "draw_cell") for _ in range(count)]
-        mine = [*(self.problems[case] for case in cases), *sets]
-        for case, problem, other in itertools.zip_longest([*map(str, cases), *ways], mine, found):
+        for case, problem, other in itertools.zip_longest([*map(str, cases), *ways], mine, found.problems):
             if encode_problem(problem) != encode_problem(other):
                 said = "another process gave another problem; take all chance from rng, none from hashes, sets or"
                 return Fault(EQUAL, f"{said} clocks", str(case))
+        for problem, one, other in zip(mine, verdicts, found.verdicts, strict=False):
+            for answer, here, there in zip(list_answers(problem), one, other, strict=True):
+                if here != there:
+                    said = "another process gave another verdict; leave out chance, hashes, sets and clocks"
+                    return Fault(JUDGED, said, show_answer(problem, answer))
         return None
+
+    def _judge_some(self, problems: Sequence[Problem]) -> list[list[Verdict]]:
+        """The verdicts on `list_answers` of the first problems, as many as a few seconds allow."""
+        verdicts: list[list[Verdict]] = []
+        begun = time.monotonic()
+        with suppress(CallError):  # named where any text is judged
+            for problem in problems:
+                verdicts.append([self.trials.judge(problem, answer) for answer in list_answers(problem)])
+                if time.monotonic() > begun + CROSS_SECONDS:
+                    break
+        return verdicts
 
     def _choose_cases(self) -> list[Draw]:
         """Draws that take a few seconds at most, to be compared with those of another process."""

@@ -1,7 +1,7 @@
-"""A program that draws problems again in its own process, with another hash seed, for `check_environment`.
+"""A program that draws and judges again in its own process, with another hash seed, for `check_environment`.
 
 `python -m lakewright.engineer.testing.redraw MAKER [ARGUMENT]`: `MAKER` is a class or function, `FILE.py:Class` or
-`module:function`, that gives the environment. Standard input has the draws in JSON, standard output gets the problems.
+`module:function`, that gives the environment. Standard input has a `Request` in JSON, standard output gets a `Redrawn`.
 """
 
 import ctypes
@@ -19,11 +19,30 @@ import msgspec
 
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
-from lakewright.engineer.environment import Problem
+from lakewright.engineer.environment import Problem, Verdict
 from lakewright.engineer.plugins import load_class
 
-Case = tuple[Cell, int, int]
 LATER = 400 * 86400 + 5 * 3600 + 7 * 60 + 13  # seconds; the year, month, weekday, hour, minute and second are others
+
+
+class Request(msgspec.Struct, frozen=True):
+    """What another process is to do again.
+
+    cases: the cell, seed and index of problems that are drawn alone. design, count: of `draw_sets`, which follow; by
+    default none. judged: how many of the problems are judged, by `list_answers`.
+    """
+
+    cases: Sequence[tuple[Cell, int, int]]
+    design: Design | None = None
+    count: int = 0
+    judged: int = 0
+
+
+class Redrawn(msgspec.Struct, frozen=True):
+    """The problems of a request, and the verdicts on the answers to those of them that are judged."""
+
+    problems: list[Problem]
+    verdicts: list[list[Verdict]] = []
 
 
 def draw_sets(source: Any, design: Design, count: int) -> list[Problem]:
@@ -32,23 +51,25 @@ def draw_sets(source: Any, design: Design, count: int) -> list[Problem]:
     return [*source.draw(design, count, 0), *(one for cell in cells for one in source.draw_cell(cell, count, 0))]
 
 
-def draw_elsewhere(
-    maker: Sequence[str], cases: Sequence[Case], limit: float, design: Design | None = None, count: int = 0
-) -> list[Problem] | str:
-    """The problems of some draws as another process makes them; where it fails, why.
+def list_answers(problem: Problem) -> list[str]:
+    """The answers on which the verdicts of two processes are compared: the right one, and two that are not."""
+    return [problem.answer, "", f"{problem.answer} or not"]
+
+
+def redraw_elsewhere(maker: Sequence[str], request: Request, limit: float) -> Redrawn | str:
+    """What another process gives for a request; where it fails, why.
 
     Args:
         maker: the words of the command.
-        cases: drawn alone.
+        request: what it is to do.
         limit: seconds.
-        design, count: of `draw_sets`, which come last; by default none.
     """
     command = [sys.executable, "-m", "lakewright.engineer.testing.redraw", *maker]
     hashes = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
     try:
         ended = subprocess.run(
             command,
-            input=msgspec.json.encode((cases, design, count)),
+            input=msgspec.json.encode(request),
             capture_output=True,
             env={**os.environ, "PYTHONHASHSEED": hashes},
             timeout=limit,
@@ -58,11 +79,11 @@ def draw_elsewhere(
         return f"it did not end within {limit:g} s"
     if ended.returncode:
         return (ended.stderr.decode(errors="replace").strip().splitlines() or ["it ended without a word"])[-1]
-    return msgspec.json.decode(ended.stdout, type=list[Problem])
+    return msgspec.json.decode(ended.stdout, type=Redrawn)
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Reads draws from standard input and writes their problems to standard output.
+    """Reads a request from standard input, and writes what comes of it to standard output.
 
     The clock is LATER, so that a generator that reads it is found.
     """
@@ -71,9 +92,12 @@ def main(arguments: Sequence[str]) -> None:
     _put_clocks_ahead()
     maker, *rest = arguments
     environment = load_class(maker, {}, "environment", ())(*rest)
-    cases, design, count = msgspec.json.decode(sys.stdin.buffer.read(), type=tuple[list[Case], Design | None, int])
-    found = [environment.draw_one(*case) for case in cases] + (draw_sets(environment, design, count) if design else [])
-    output.write(msgspec.json.encode(found))
+    request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
+    problems = [environment.draw_one(*case) for case in request.cases]
+    problems += draw_sets(environment, request.design, request.count) if request.design else []
+    chosen = problems[: request.judged]
+    verdicts = [[environment.check_verdict(one, answer) for answer in list_answers(one)] for one in chosen]
+    output.write(msgspec.json.encode(Redrawn(problems, verdicts)))
     output.close()
 
 

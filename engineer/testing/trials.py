@@ -22,12 +22,14 @@ from lakewright.engineer.environment import Environment, Problem, Verdict
 from lakewright.engineer.space import NOISE, DesignSpace, check_design
 from lakewright.engineer.tally import Case, Drawn
 from lakewright.engineer.testing.isolation import CallError, Calls
-from lakewright.engineer.testing.report import Fault
+from lakewright.engineer.testing.report import Fault, Report
+from lakewright.engineer.testing.strategies import ODD_ANSWERS
 
 T = TypeVar("T")
 
 LEAST = 5  # cases of each property, where they take no more than LATE; else one
 LATE = 1.0  # seconds
+MOST_CONSTANT = 0.5  # share of valid answers that a constant answer may have without a warning
 SHRINKING = 3.0  # seconds, for the smallest case of a fault that is found late
 
 
@@ -267,6 +269,41 @@ def check_round_trips(design: Design, delta: Delta, space: DesignSpace) -> None:
         raise CallError(f"a legal delta is refused as an answer ({error}); correct the space") from error
     if read != delta:
         raise CallError("a delta is another one as an answer; name strata so that they differ in text")
+
+
+def score_constants(pool: Sequence[Problem], trials: Trials, report: Report, until: float) -> None:
+    """Measures what the best constant answer to some problems scores, and the rate of verdicts.
+
+    Args:
+        pool: the problems.
+        trials: judges.
+        report: gets the figures, and a warning.
+        until: by `time.monotonic`; after it no further answer is tried.
+    """
+    common = [answer for answer, _ in Counter(problem.answer for problem in pool).most_common(3)]
+    best = ("", -1.0, 0.0)
+    judged, took = 0, 0.0
+    for answer in dict.fromkeys((*common, *ODD_ANSWERS[:6])):
+        if time.monotonic() > until and judged:
+            break
+        begun = time.monotonic()
+        try:
+            trials.judge(pool[0], answer)
+            slow = len(pool) * (time.monotonic() - begun) / max(LATE, until - begun)
+            pool = pool[:: max(1, min(math.ceil(slow), len(pool) // 8))]
+            begun = time.monotonic()
+            verdicts = [trials.judge(problem, answer) for problem in pool]
+        except CallError:  # named by `judge_any_text`
+            continue
+        judged, took = judged + 2 * len(pool), took + time.monotonic() - begun
+        valid = sum(verdict.valid for verdict in verdicts) / len(pool)
+        reward = sum(verdict.reward for verdict in verdicts) / len(pool)
+        best = max(best, (answer, valid, reward), key=lambda one: one[1:])
+    if judged:
+        report.verdicts_per_second = judged / max(1e-9, took)
+        report.constant = best
+    if best[1] > MOST_CONSTANT:
+        report.warnings.append(f"always answering {best[0]!r:.40} is valid for {best[1]:.0%} of the problems")
 
 
 def estimate_distinct(keys: Sequence[str]) -> int:

@@ -62,6 +62,8 @@ def observed(engineer: Engineer) -> list[Group]:
         ({"cell": STRANGE.cell}, "is none of this environment"),
         ({"cell": Cell("sums", (math.nan, True))}, "is none of this environment"),
         ({"cell": Cell("sums", ("2", True))}, "is none of this environment"),
+        ({"cell": Cell("sums", (2.5, True))}, "is none of this environment"),
+        ({"cell": Cell("sums", (2, 0.5))}, "is none of this environment"),
         ({"cell": "sums"}, "group: cell 'sums' is no Cell"),
         ({"version": "3"}, "version '3'; give whole numbers, of at least one answer"),
         ({"version": -1}, "version -1; give whole numbers"),

@@ -5,7 +5,7 @@ import pytest
 from lakewright.engineer import Cell
 from lakewright.engineer.plugins import load_class
 from lakewright.engineer.testing import find_faults
-from lakewright.engineer.testing.redraw import draw_elsewhere
+from lakewright.engineer.testing.redraw import Request, redraw_elsewhere
 
 TEXT = """
 from lakewright.engineer import DesignSpace, Environment, Knob, Problem, Verdict
@@ -92,6 +92,22 @@ class Hashed(Environment):
 """
 
 
+JUDGED = """
+from lakewright.engineer import DesignSpace, Environment, Problem, Verdict
+
+class Judged(Environment):
+    space = DesignSpace(("one",), ())
+
+    def make(self, cell, rng):
+        return Problem(f"a colour of {rng.random()}", "red or blue")
+
+    def judge(self, problem, answer):
+        rewards = {hash(word) for word in answer.split()}
+        valid = answer == problem.answer
+        return Verdict(valid, 1.0 if valid else float(min(rewards, default=0)), "" if valid else "wrong")
+"""
+
+
 @pytest.mark.parametrize("member", ["draw", "draw_cell"])
 def test_a_set_that_depends_on_hashes_is_found_by_another_process(tmp_path, member):
     file = tmp_path / "hashed.py"
@@ -102,11 +118,20 @@ def test_a_set_that_depends_on_hashes_is_found_by_another_process(tmp_path, memb
     assert fault.case.startswith(f"{member} of ")
 
 
+def test_a_verdict_that_depends_on_hashes_is_found_by_another_process(tmp_path):
+    file = tmp_path / "judged.py"
+    file.write_text(JUDGED)
+    report = find_faults(load_class(f"{file}:Judged", {}, "environment", ())(), seconds=0.1)
+    (fault,) = report.faults
+    assert "another process gave another verdict" in fault.problem
+    assert fault.case.startswith("answer 'red or blue or not' to 'a colour of ")
+
+
 @pytest.mark.filterwarnings("ignore:datetime.datetime.utcnow")
 def test_another_process_has_later_clocks(tmp_path):
     (tmp_path / "clocks.py").write_text(CLOCKS)
     environment = load_class(maker := f"{tmp_path / 'clocks.py'}:Clocks", {}, "environment", ())()
     cases = [(Cell(name, ()), 0, 0) for name in environment.space.strata]
-    later = draw_elsewhere((maker,), cases, 60.0)
+    later = redraw_elsewhere((maker,), Request(cases), 60.0).problems
     same = [case[0].stratum for case, other in zip(cases, later, strict=True) if environment.draw_one(*case) == other]
     assert same == ["constant"]
