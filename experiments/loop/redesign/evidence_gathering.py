@@ -51,8 +51,9 @@ def gather_evidence(trainee: Trainee, folder: RunFolder, number: int) -> Evidenc
         training={**_list_hyperparameters(settings), **(_average_figures(now) if trained else {})},
         statistics=read_record(now.sampled, Sampled).statistics if trained else {},
         forecast=read_forecast(now),
-        cases=validation.cases
-        or [_make_case(one, environment) for one in validation.examples if one.failure != "none"],
+        cases=[_make_case(one, environment) for one in validation.examples if one.failure != "none"]
+        if validation.cases is None
+        else validation.cases,
     )
 
 
