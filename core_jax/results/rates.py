@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from math import comb, sqrt
+from statistics import NormalDist
 
 import numpy as np
-from scipy.stats import binomtest
 
-NORMAL = 1.959964  # standard errors to either side of a 95 % interval
+NORMAL = NormalDist().inv_cdf(0.975)  # standard errors to either side of a 95 % interval
 
 
 def wilson(count: int, total: int) -> tuple[float, float]:
@@ -14,10 +14,7 @@ def wilson(count: int, total: int) -> tuple[float, float]:
 
     Without trials it is all of [0, 1].
     """
-    if not total:
-        return 0.0, 1.0
-    found = binomtest(count, total).proportion_ci(method="wilson")
-    return float(found.low), float(found.high)
+    return _score_interval(count / total, total) if total else (0.0, 1.0)
 
 
 def mean_of_rates(counts: Sequence[tuple[int, int]]) -> tuple[float, tuple[float, float]]:

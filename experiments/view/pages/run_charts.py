@@ -3,8 +3,7 @@
 from collections.abc import Mapping, Sequence
 from itertools import accumulate
 
-from scipy.stats import binomtest
-
+from lakewright.core_jax.results import wilson
 from lakewright.engineer.cells import Knob, Stratum, Value
 from lakewright.engineer.difficulty import pool_calibrations
 from lakewright.engineer.evidence import Evidence
@@ -35,8 +34,8 @@ def share_point(x: float, count: int, of: int, words: str = "") -> Point:
     """
     if not of:
         return Point(x, float("nan"))
-    found = binomtest(count, of).proportion_ci(method="wilson")
-    return Point(x, 100 * count / of, 100 * float(found.low), 100 * float(found.high), words)
+    low, high = wilson(count, of)
+    return Point(x, 100 * count / of, 100 * low, 100 * high, words)
 
 
 def curve_of(history: Sequence[Chapter], count: Count) -> list[Point]:
