@@ -125,7 +125,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
         return bool(value) if self.trait else round(value) if self.whole else float(value)
 
     def has_form(self, value: Value) -> bool:
-        """Return True if a cell may have a value, the range aside: 0 or 1 of a trait, a whole number of a whole level."""
+        """Return True if a value has the form of this knob: 0 or 1 of a trait, a whole number of a whole level."""
         return value in (0, 1) if self.trait else not self.whole or value == int(value)
 
     def list_points(self, low: float, high: float) -> list[Value]:
