@@ -26,7 +26,7 @@ LATER = 400 * 86400 + 5 * 3600 + 7 * 60 + 13  # seconds; the year, month, weekda
 
 
 class Request(msgspec.Struct, frozen=True):
-    """What another process is to do again.
+    """A request to another process to draw and judge again.
 
     cases: the cell, seed and index of problems that are drawn alone. design, count: of `draw_sets`, which follow; by
     default none. judged: how many of the problems are judged, by `list_answers`.
@@ -57,7 +57,7 @@ def list_answers(problem: Problem) -> list[str]:
 
 
 def redraw_elsewhere(maker: Sequence[str], request: Request, limit: float) -> Redrawn | str:
-    """What another process gives for a request; where it fails, why.
+    """Do a request in another process; where it fails, return the reason as text.
 
     Args:
         maker: the words of the command.
