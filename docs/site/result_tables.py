@@ -8,11 +8,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
+import numpy as np
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.support import read_config
 from lakewright.experiments.evaluation.scores import PUBLISHED
-from lakewright.experiments.study.learning_curves import average_curve, sum_up_reached
+from lakewright.experiments.study.learning_curves import Curve, average_curve, sum_up_reached
 from lakewright.experiments.study.results import Results
 from lakewright.experiments.study.run_results import RunResult
 
@@ -187,11 +188,28 @@ def tokens_to_best(found: Mapping[str, Results], rows: Sequence[tuple[str, str, 
         (valid,) = (arm.valid for arm in results.arms if arm.arm == name)
         along = _mean([average_curve(curve, results.budget) for curve in curves[name].values()])
         known = reached and reached.tokens is not None and reached.share is not None
-        sooner = (f"{reached.tokens / 1000:.0f}", f"{reached.share:.2f}") if known else ("never", "")
+        spread = (
+            "" if name == baseline else " ({:.2f} to {:.2f})".format(*_share_interval(curves[name], curves[baseline]))
+        )
+        sooner = (f"{reached.tokens / 1000:.0f}", f"{reached.share:.2f}{spread}") if known else ("never", "")
         return (label, f"`{name}`", *sooner, f"{along:.1f}", f"{valid:.1f}")
 
-    names = ("boards", "arm", "thousand tokens", "share", "along, valid %", "in the end, valid %")
+    names = ("boards", "arm", "thousand tokens", "share (95 %)", "along, valid %", "in the end, valid %")
     return markdown(names, [row(*given) for given in rows])
+
+
+def _share_interval(
+    curves: Mapping[int, Curve], baselines: Mapping[int, Curve], times: int = 1000
+) -> tuple[float, float]:
+    """A bootstrap interval, over seeds, of the share of `sum_up_reached`; infinite where half never get there."""
+    seeds, rng = sorted(curves), np.random.default_rng(0)
+    shares = []
+    for picked in rng.choice(seeds, (times, len(seeds))):
+        again = [{place: of[int(seed)] for place, seed in enumerate(picked)} for of in (curves, baselines)]
+        reached = sum_up_reached(*again)
+        shares.append(np.inf if not reached or reached.share is None else reached.share)
+    low, high = np.quantile(shares, [0.025, 0.975], method="nearest")
+    return float(low), float(high)
 
 
 def search_table(name: str) -> str:

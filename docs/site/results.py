@@ -110,7 +110,9 @@ TESTED = {  # tables of docs/results.md: the row, its study, and two of its arms
         ("small, no gaps", "arena-second", "self-trained", "fixed"),
         ("larger, no gaps", "random-start", "difficulty", "fixed"),
         ("sums of numbers, regret", "arithmetic", "difficulty", "fixed"),
-        ("sums of numbers, learnability, before the first stage", "arithmetic-second", "learnability-first", "fixed"),
+        ("the same, before the first stage", "arithmetic", "difficulty-first", "fixed"),
+        ("sums of numbers, learnability", "arithmetic-second", "learnability", "fixed"),
+        ("the same, before the first stage", "arithmetic-second", "learnability-first", "fixed"),
         ("the same from another warm-up", "arithmetic-static", "learnability-first", "fixed"),
         ("the same from a third", "arithmetic-rules", "learnability-first", "fixed"),
         (
@@ -122,6 +124,7 @@ TESTED = {  # tables of docs/results.md: the row, its study, and two of its arms
         ("sums of numbers, the policy as its own engineer", "arithmetic-self", "self", "fixed"),
         ("the same, trained on its proposals", "arithmetic-self", "self-trained", "fixed"),
         ("six tasks of reasoning-gym", "reasoning-gym", "difficulty-first", "fixed"),
+        ("the same from another warm-up", "reasoning-gym-second", "difficulty-first", "fixed"),
     ],
     "against-static": [
         ("small boards", "arena", "self-trained", "best-static"),
@@ -158,6 +161,10 @@ SOONER = [  # the table of docs/results.md of how soon arms are as good as `fixe
     ("sums of numbers", "arithmetic-second", "fixed"),
     ("", "arithmetic-second", "coaching"),
     ("", "arithmetic-second", "learnability-first"),
+    ("the same, second warm-up", "arithmetic-static", "fixed"),
+    ("", "arithmetic-static", "learnability-first"),
+    ("the same, third warm-up", "arithmetic-rules", "fixed"),
+    ("", "arithmetic-rules", "learnability-first"),
 ]
 SABOTEURS = {
     "`saboteur` behind guard, trial and rollback": "saboteur",
