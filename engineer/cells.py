@@ -1,5 +1,6 @@
 """Knobs and cells: the numbers by which problems are drawn, and problems drawn alike."""
 
+import functools
 import math
 import re
 from collections.abc import Iterable
@@ -23,6 +24,8 @@ POINTS = 6  # of a level, of which the difficulty model gives a forecast
 
 RESERVED = ("reason", "stratum", "given", "self")
 
+MOST_BINS = 1000  # of a level
+
 
 def _check_fields(value: msgspec.Struct, where: str) -> None:
     """Raises InputError where a field is of another type, which the code of an environment may give."""
@@ -39,8 +42,11 @@ def check_grid(values: Iterable[float], where: str) -> None:
 
 
 def is_finite(value: Any) -> bool:
-    """Return True if a value is a number, neither infinite nor NaN."""
-    return isinstance(value, int | float) and math.isfinite(value)
+    """Return True if a value is a number that fits into a float, neither infinite nor NaN."""
+    try:
+        return isinstance(value, int | float) and math.isfinite(value)
+    except OverflowError:
+        return False
 
 
 def list_parts(what: str, values: Iterable[T], kind: type[Any] = object) -> tuple[T, ...]:
@@ -91,6 +97,8 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
         check_grid((self.low, self.high, *self.told), where)
         if self.step <= 0 or self.reach < 0:
             raise InputError(f"{where}: step is {self.step:g}, reach {self.reach:g}, bins {self.bins}; choose more")
+        if self.bins > MOST_BINS:
+            raise InputError(f"{where}: bins is {self.bins}; choose at most {MOST_BINS}")
         if self.trait and (self.whole or not 0 <= self.low <= self.high <= 1):
             raise InputError(f"{where}: a trait is a share of the problems; leave out whole, and choose 0 to 1")
         if self.whole and any(value != int(value) for value in (self.low, self.high, *self.told)):
@@ -197,6 +205,9 @@ class NamedCell(Cell):
     __slots__ = ()
     names: ClassVar[tuple[str, ...]] = ()
 
+    def __reduce__(self) -> tuple[Any, ...]:  # pickle finds no class that is made for a space
+        return _rebuild_cell, (self.names, *self)
+
     def __getitem__(self, name):
         """The value of a knob or a given: an int of a whole level, a bool of a trait, else a float."""
         if not isinstance(name, str):
@@ -207,6 +218,16 @@ class NamedCell(Cell):
         if place >= len(found):
             raise KeyError(f"{name!r} is a given, which this cell lacks; add it by DesignSpace.complete_cell")
         return found[place]
+
+
+@functools.cache
+def name_cells(names: tuple[str, ...]) -> type[NamedCell]:
+    """The class of the cells whose values have these names."""
+    return type("NamedCell", (NamedCell,), {"names": names, "__slots__": ()})
+
+
+def _rebuild_cell(names: tuple[str, ...], *fields: Any) -> NamedCell:
+    return name_cells(names)(*fields)
 
 
 def sort_cells(cells: Iterable[Cell]) -> list[Cell]:

@@ -6,6 +6,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Stratum, stratum_of
 
 Row = dict[str, int | float]
@@ -68,8 +69,16 @@ def _as_plain(row: Any) -> Any:
     return row
 
 
-def by_stratum(table: Mapping[Any, Any]) -> dict[Any, Any]:
-    """A table from a file, in which a name that is a whole number is that number."""
-    if not any(isinstance(name, str) for name in table):
-        return dict(table)
-    return {stratum_of(name) if isinstance(name, str) else name: value for name, value in table.items()}
+def by_stratum(table: Any) -> dict[Any, Any]:
+    """A table of a file or a user, in which a name that is a whole number, or one of NumPy, is a number of Python.
+
+    Raises InputError where it is something else.
+    """
+    if not isinstance(table, Mapping):
+        raise InputError(f"{table!r:.60} is not a table; give a dict by stratum")
+    return {_plain_stratum(name): value for name, value in table.items()}
+
+
+def _plain_stratum(name: Any) -> Any:
+    plain = name.item() if isinstance(name, np.generic) else name
+    return stratum_of(plain) if isinstance(plain, str) else plain

@@ -154,8 +154,8 @@ class Environment(abc.ABC):
         """
         check_design(design, self.space)
         for name, number in (("count", count), ("first", first)):
-            if not isinstance(number, int) or number < 0:
-                raise InputError(f"draw: {name} is {number!r:.20}; give a whole number, at least 0")
+            if not isinstance(number, int) or not 0 <= number < 2**63:
+                raise InputError(f"draw: {name} is {show(number, 20)}; give a whole number, at least 0, below 2^63")
         mix = self.cells(design)
         cells, shares = list(mix), list(mix.values())
         places, _ = assign_shares(shares, first, count)
@@ -200,7 +200,7 @@ class Environment(abc.ABC):
         verdict = run_call(where, lambda: self.judge(problem, answer), remedy="give a verdict on any text")
         if fault := _find_fault_of_verdict(verdict, self.space):
             raise FailedCallError(f"{where}: {fault}")
-        return verdict
+        return _as_plain(verdict)
 
     def check_features(self, problem: Problem) -> list[float]:
         """The features of a problem, checked. Raises InputError where `features` fails, or gives no finite numbers."""
@@ -289,6 +289,8 @@ def find_fault(problem: object) -> str:
     """The line that says how this becomes a problem that a file can hold; empty where it is one."""
     if not isinstance(problem, Problem):
         return "return a Problem with texts"
+    if type(problem) is not Problem:
+        return "return a Problem itself, as files lose the fields of a subclass; let its data have them"
     if not (isinstance(problem.prompt, str) and isinstance(problem.answer, str) and isinstance(problem.key, str)):
         return "return a Problem with texts as prompt, answer and key"
     try:
@@ -304,11 +306,11 @@ def _find_fault_of_verdict(verdict: object, space: DesignSpace) -> str:
     """The fault of a verdict and the remedy; empty where there is none."""
     if not isinstance(verdict, Verdict):
         return f"gave {show(verdict)}; return a Verdict"
-    valid, reward, failure, grades, place = msgspec.structs.astuple(verdict)
+    valid, failure, grades, place = verdict.valid, verdict.failure, verdict.grades, verdict.place
     if valid is not True and valid is not False:
         return f"valid is {show(valid)}; give True or False, of a value of NumPy bool(...)"
-    if not _is_number(reward):
-        return f"reward is {show(reward, 20)}; give a finite number, an int or a float of at most {MOST_REWARD:g}"
+    if not _is_number(number := verdict.reward):
+        return f"reward is {show(number, 20)}; give a finite number, an int or a float of at most {MOST_REWARD:g}"
     if valid and failure != "":
         return f"failure is {show(failure)} though the answer is valid; leave it empty"
     if not valid and not (isinstance(failure, str) and failure in space.failures):
@@ -320,6 +322,16 @@ def _find_fault_of_verdict(verdict: object, space: DesignSpace) -> str:
     if not isinstance(place, int) or isinstance(place, bool) or place < -1:
         return f"place is {show(place)}; give a whole number, at least -1"
     return ""
+
+
+def _as_plain(verdict: Verdict) -> Verdict:
+    """A verdict without fields of a subclass, numbers of NumPy, large ints and lists, which are others after JSON."""
+    reward, grades = verdict.reward, verdict.grades
+    plain = type(reward) is float or (type(reward) is int and abs(reward) < 2**53)
+    if type(verdict) is Verdict and plain and type(grades) is tuple:
+        return verdict
+    reward = reward if plain else float(reward)
+    return Verdict(verdict.valid, reward, verdict.failure, tuple(grades), verdict.place)
 
 
 def _is_number(value: object) -> bool:

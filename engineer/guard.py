@@ -10,7 +10,7 @@ import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.calls import FailedCallError, run_short_call, show
-from lakewright.engineer.cells import Cell, Knob, Stratum
+from lakewright.engineer.cells import Cell, Knob, Stratum, is_finite
 from lakewright.engineer.delta import edit_design
 from lakewright.engineer.design import Delta, Design, Edit, Row
 from lakewright.engineer.space import DesignSpace, normalize_rows
@@ -123,7 +123,7 @@ def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardS
     if not delta.edits:
         return GuardVerdict("accepted", [], design)
     try:
-        _check_changes(delta, space)
+        check_changes(delta, space)
         proposed = edit_design(design, delta, space)
     except InputError as error:
         return GuardVerdict("refused", [str(error)], design)
@@ -157,16 +157,28 @@ def check_limits(settings: GuardSettings, space: DesignSpace) -> None:
             raise InputError(f"guard: most.{name} is {most:g}; choose {low:g} to {high:g}")
 
 
-def _check_changes(delta: Delta, space: DesignSpace) -> None:
+def check_changes(delta: Delta, space: DesignSpace) -> None:
+    """Raises InputError where a delta has an unknown column, or a change that is not finite."""
     names = [column.name for column in space.columns]
     for stratum, edit in delta.edits.items():
         if not isinstance(edit, Edit):
             raise InputError(f"edits.{stratum}: {edit!r:.60} is of another type; give an Edit")
+        if not isinstance(edit.changes, dict) or not isinstance(edit.reason, str):
+            raise InputError(f"edits.{stratum}: {edit!r:.60} has no table of changes and reason; give both")
         for name, change in edit.changes.items():
             if name not in names:
                 raise InputError(f"edits.{stratum}.{name!s:.60} is unknown; choose from {', '.join(names)}")
-            if not isinstance(change, int | float) or not math.isfinite(change):
-                raise InputError(f"edits.{stratum}.{name}: {change} is not finite; give a number")
+            if not is_finite(change):
+                raise InputError(f"edits.{stratum}.{name}: {change!s:.60} is not finite; give a number")
+
+
+def is_of_space(delta: Delta, space: DesignSpace) -> bool:
+    """Return True if strata and columns of a delta are known and its changes finite, so that a file can hold it."""
+    try:
+        check_changes(delta, space)
+    except InputError:
+        return False
+    return all(map(space.has_stratum, delta.edits))
 
 
 def _project_rows(

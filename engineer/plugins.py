@@ -59,6 +59,8 @@ def _import_module(where: str, what: str) -> ModuleType:
         assert spec
         assert spec.loader
         module = importlib.util.module_from_spec(spec)
+        if str(path.parent) not in sys.path:
+            sys.path.append(str(path.parent))  # for what it imports beside it; last, so that it hides nothing
         sys.modules[name] = module  # so that its classes can be pickled by name, as worker processes need
         spec.loader.exec_module(module)
     except InputError:

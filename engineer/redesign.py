@@ -43,12 +43,16 @@ from lakewright.engineer.state import (
     STATE,
     Seen,
     State,
+    check_arguments,
     check_group,
+    check_held_out,
     check_kind,
+    check_not_held_out,
     check_observations,
     check_tables,
     read_state,
     restore_teacher,
+    write_state,
 )
 from lakewright.engineer.steps import (
     Attempt,
@@ -157,18 +161,11 @@ class Engineer:
         check_kind("engineer: settings", settings, EngineerSettings, needed=True)
         convert(msgspec.to_builtins(settings, str_keys=True), type(settings), "engineer: settings")
         check_kind("engineer: tools", tools, Tools)
-        if not (roll_out is None or callable(roll_out)):
-            raise InputError(f"engineer: roll_out is {roll_out!r:.60}; give a function, as `RollOut` says")
-        whole = isinstance(seed, int) and (rounds is None or isinstance(rounds, int))
-        if not whole or abs(seed) >= 2**63 or (rounds is not None and rounds < 1):
-            raise InputError(f"engineer: seed {seed!r:.30}, rounds {rounds!r:.20}; give whole numbers, rounds from 1")
+        check_arguments(roll_out, rounds, seed)
         self.environment, self.settings, self.rounds, self.seed = environment, settings, rounds, seed
         self.space, self.roll_out = environment.space, roll_out
         self.held_out = None if held_out is None else list(list_parts("engineer: held_out", held_out))
-        if self.held_out == []:
-            raise InputError("engineer: held_out is empty; give problems, or leave it out")
-        for problem in self.held_out or ():
-            check_cell_of(problem, Problem, self.space, "held_out")
+        check_held_out(self.held_out, self.space)
         tools = tools or Tools(settings.evidence, proposals=settings.proposals)
         self.teacher = make_teacher(teacher, tools, options) if isinstance(teacher, str) else teacher
         if missing := [method for method in METHODS if not hasattr(self.teacher, method)]:
@@ -198,11 +195,13 @@ class Engineer:
     def draw(self, count: int) -> list[Problem]:
         """The next problems of the design; no problem is drawn twice.
 
-        Raises InputError where the design to begin with cannot be drawn, or the environment fails.
+        Raises InputError where the design to begin with cannot be drawn, the environment fails, or the seed is that of
+        the held-out problems.
         """
         if not self._state.drawn:
             check_draws(self.design, self.environment, "engineer: design")
         problems = self.environment.draw(self.design, count, self.seed, first=self._state.drawn)
+        check_not_held_out(problems, (self.held_out or [])[self._state.drawn :], self.seed)
         self._state.drawn += count
         return problems
 
@@ -214,7 +213,7 @@ class Engineer:
         noted = []
         for group in list_parts("observe: groups", groups):
             check_cell_of(group, Group, self.space, "group")
-            check_group(group, group.version, self.design.version)
+            check_group(group, group.version, self.design.version, self.space)
             plain = {name: getattr(group, name) for name in results.Group.__struct_fields__}
             noted.append(Seen(self.space.complete_cell(group.cell, self.design), results.Group(**plain)))
         self._state.seen += noted
@@ -388,12 +387,14 @@ class Engineer:
         return [HeldOutCell(cell, 1 / len(cells)) for cell in cells]
 
     def state_dict(self) -> dict[str, Any]:
-        """All that the engineer knows, as JSON values."""
-        teacher = {"teacher": self.teacher.state_dict(), "teacher_type": type(self.teacher).__name__}
-        return msgspec.to_builtins(msgspec.structs.replace(self._state, **teacher), str_keys=True)
+        """The state, but for the arguments, as JSON values. Raises InputError where the teacher's state has others."""
+        return write_state(self._state, self.teacher)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restores what `state_dict` gave. Raises InputError, and changes nothing, on one of another space or form."""
+        """Restores what `state_dict` of an engineer with equal arguments gave.
+
+        Raises InputError, and changes nothing, on a state of another space or form.
+        """
         restored = read_state(state, self.space)
         restore_teacher(self.teacher, restored)
         self._state = restored

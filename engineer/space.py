@@ -17,11 +17,11 @@ from lakewright.engineer.cells import (
     Cell,
     Given,
     Knob,
-    NamedCell,
     Stratum,
     Value,
     is_finite,
     list_parts,
+    name_cells,
 )
 from lakewright.engineer.design import Design, Row
 from lakewright.engineer.space_checks import check_limits, check_names, check_strata, check_words
@@ -90,8 +90,7 @@ class DesignSpace:
         convert(limits or {}, dict[int | str, dict[str, tuple[float, float]]], "space", "limits")
         self._limits = {stratum: dict(given) for stratum, given in (limits or {}).items()}
         self._check_parts()
-        names = (*(knob.name for knob in self.knobs), *(given.name for given in self.givens))
-        self._named = type("NamedCell", (NamedCell,), {"names": names, "__slots__": ()})
+        self._names = (*(knob.name for knob in self.knobs), *(given.name for given in self.givens))
 
     def _check_parts(self) -> None:
         columns = [column.name for column in self.columns]
@@ -110,6 +109,10 @@ class DesignSpace:
         if cells > MOST_BINNED:
             said = f"space: its traits give {cells} kinds of problems, more than {MOST_BINNED}"
             raise InputError(f"{said}; choose fewer traits, fewer strata, or limits of 0 or 1 for some")
+
+    def has_stratum(self, stratum: Any) -> bool:
+        """Return True if this is a stratum of the space, by value and type: 1.0 and True are not 1."""
+        return isinstance(stratum, int | str) and not isinstance(stratum, bool) and stratum in self.ranks
 
     @property
     def levels(self) -> tuple[int, ...]:
@@ -140,7 +143,7 @@ class DesignSpace:
 
     def cell(self, stratum: Stratum, *given: Value, **values: Value) -> Cell:
         """A cell by the names of its knobs. Raises InputError on an unknown stratum, knob or value."""
-        if not isinstance(stratum, int | str) or stratum not in self.ranks:
+        if not self.has_stratum(stratum):
             raise InputError(f"cell: {self.words.stratum} {stratum!r:.60} is unknown; choose from {self.list_strata()}")
         names = [knob.name for knob in self.knobs]
         if set(values) != set(names):
@@ -158,7 +161,7 @@ class DesignSpace:
     def name_cell(self, cell: Cell) -> Cell:
         """The cell with values that are read by name and are of the types of their knobs."""
         values = tuple(knob.convert_value(value) for knob, value in zip(self.knobs, cell.values, strict=True))
-        return self._named(cell.stratum, values, cell.given)
+        return name_cells(self._names)(cell.stratum, values, cell.given)
 
     def complete_cell(self, cell: Cell, design: Design) -> Cell:
         """The cell with the givens of a design, where it has none of its own."""
@@ -307,11 +310,8 @@ class DesignSpace:
 
     def signature(self) -> str:
         """The parts that a saved state must agree with: the strata, columns, ranges and givens."""
-        parts = [
-            [str(stratum) for stratum in self.strata],
-            [[column.name, column.low, column.high, column.trait, column.whole] for column in self.columns],
-            [given.name for given in self.givens],
-        ]
+        columns = [[column.name, column.low, column.high, column.trait, column.whole] for column in self.columns]
+        parts = [list(map(str, self.strata)), columns, [given.name for given in self.givens]]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
     def sort_strata(self, strata: Iterable[Stratum]) -> list[Stratum]:
@@ -357,7 +357,7 @@ def check_design(design: Design, space: DesignSpace, where: str = "design") -> N
     if not design.strata:
         raise InputError(f"{where}: {path} is empty; name at least one {space.words.stratum}")
     for stratum, row in design.strata.items():
-        if stratum not in space.ranks:
+        if not space.has_stratum(stratum):
             raise InputError(f"{where}: {path}.{stratum!s:.60} is unknown; choose from {space.list_strata()}")
         if unknown := [name for name in row if name not in names]:
             raise InputError(f"{where}: {path}.{stratum}.{unknown[0]:.60} is unknown; choose from {', '.join(names)}")
@@ -393,7 +393,8 @@ def check_cell_of(one: Any, kind: type[Any], space: DesignSpace, where: str) -> 
     if not isinstance(one.cell, Cell):
         raise InputError(f"{where}: cell {one.cell!r:.60} is no Cell; leave it out")
     stratum, values, given = one.cell
-    fits = stratum in space.ranks and len(values) == len(space.knobs) and len(given) in (0, len(space.givens))
+    tuples = isinstance(values, tuple) and isinstance(given, tuple) and space.has_stratum(stratum)
+    fits = tuples and len(values) == len(space.knobs) and len(given) in (0, len(space.givens))
     # Canonical cells may be beyond the range of a knob; its kind of value they have.
     if not (fits and all(map(is_finite, (*values, *given))) and all(map(Knob.has_form, space.knobs, values))):
         raise InputError(f"{where}: cell {tuple(one.cell)!r:.60} is none of this environment; leave it out")

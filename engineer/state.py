@@ -1,7 +1,7 @@
 """The state of an engineer, as `Engineer.state_dict` gives it, and the checks of what is restored or observed."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 import msgspec
@@ -13,12 +13,14 @@ from lakewright.engineer.cells import Cell, is_finite
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.difficulty.model import Observation, count_features
+from lakewright.engineer.environment import Problem
 from lakewright.engineer.evidence.evidence import Round
 from lakewright.engineer.proposal import Teacher
 from lakewright.engineer.space import DesignSpace, check_cell_of, check_design
 from lakewright.engineer.tally import Drawn, Tally
 
 STATE = 1  # the form of a state
+SAME = 8  # distinct problems that are held out; fewer may be chance
 
 Number = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -52,6 +54,16 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     teacher_type: str = ""
 
 
+def write_state(state: State, teacher: Teacher) -> dict[str, Any]:
+    """JSON values of a state and its teacher's. Raises InputError where the state of the teacher is no JSON."""
+    kind = type(teacher).__name__
+    try:
+        own = msgspec.to_builtins(teacher.state_dict(), str_keys=True)
+    except TypeError as error:
+        raise InputError(f"{kind}.state_dict: {one_line(str(error)):.120}; return JSON values") from error
+    return msgspec.to_builtins(msgspec.structs.replace(state, teacher=own, teacher_type=kind), str_keys=True)
+
+
 def read_state(state: Any, space: DesignSpace) -> State:
     """The state from JSON values. Raises InputError where it is of another space or of another form."""
     form = state.get("format") if isinstance(state, Mapping) else state
@@ -69,7 +81,7 @@ def read_state(state: Any, space: DesignSpace) -> State:
             raise InputError(f"state: design: version is {design.version}; give a whole number, at least 0")
     for seen in restored.seen:
         check_cell_of(seen, Seen, space, "state: seen")
-        check_group(seen.group, 0, 0, "state: seen: group")
+        check_group(seen.group, 0, 0, space, "state: seen: group")
     check_observations(restored.observations, space, "state")
     for stratum in (
         stratum for one in restored.history for stratum in (*one.outcomes, *(one.delta or Delta({})).edits)
@@ -110,20 +122,29 @@ def check_observations(observations: Iterable[Any], space: DesignSpace, where: s
             raise InputError(f"{where}: {one!r:.200} cannot be; give what observe_groups makes of groups")
 
 
-def check_group(group: results.Group, version: int, last: int, where: str = "group") -> None:
+def check_group(group: results.Group, version: int, last: int, space: DesignSpace, where: str = "group") -> None:
     """Raises InputError on a group whose counts or rewards cannot be, or of a design of a later version.
 
     Args:
         group: of answers.
         version: of its design.
         last: the latest version.
+        space: has the failures.
         where: for messages.
     """
+    if not isinstance(group.failures, Mapping) or not set(group.failures) <= set(space.failures):
+        said = f"{where} {group.board!r:.60}: failures are {group.failures!r:.80}"
+        raise InputError(f"{said}; give the number of each of {', '.join(space.failures)}")
     counts = (group.completions, group.valid, version, *group.failures.values())
-    whole = all(isinstance(count, int) and not isinstance(count, bool) and count >= 0 for count in counts)
+    whole = all(isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 2**63 for count in counts)
     if not whole or not 0 <= group.valid <= group.completions or not group.completions:
         found = f"{group.valid!r:.20} of {group.completions!r:.20} valid, version {version!r:.20}"
         raise InputError(f"{where} {group.board!r:.60}: {found}; give whole numbers, of at least one answer")
+    if sum(group.failures.values()) > group.completions - group.valid:
+        said = (
+            f"{where} {group.board!r:.60}: {group.failures!r:.80} of {group.completions} answers, {group.valid} valid"
+        )
+        raise InputError(f"{said}; give at most one failure for each answer that is not valid")
     if version > last or not all(map(is_finite, (group.reward, group.deviation, group.spread))):
         found = f"{where} {group.board!r:.60}: version {version}, reward {group.reward!r:.20}"
         raise InputError(f"{found}; give groups of designs up to version {last}, with finite rewards")
@@ -145,6 +166,30 @@ def restore_teacher(teacher: Teacher, restored: State) -> None:
         raise InputError(f"state: teacher does not fit ({said:.80}); load the state of the same teacher") from error
 
 
+def check_arguments(roll_out: Any, rounds: Any, seed: Any) -> None:
+    """Raises InputError where an engineer cannot use these."""
+    if not (roll_out is None or callable(roll_out)):
+        raise InputError(f"engineer: roll_out is {roll_out!r:.60}; give a function, as `RollOut` says")
+    whole = isinstance(seed, int) and (rounds is None or isinstance(rounds, int))
+    if not whole or abs(seed) >= 2**63 or (rounds is not None and rounds < 1):
+        raise InputError(f"engineer: seed {seed!r:.30}, rounds {rounds!r:.20}; give whole numbers, rounds from 1")
+
+
+def check_held_out(held_out: Sequence[Problem] | None, space: DesignSpace) -> None:
+    """Raises InputError where there are none, or one is of another space."""
+    if held_out == []:
+        raise InputError("engineer: held_out is empty; give problems, or leave it out")
+    for problem in held_out or ():
+        check_cell_of(problem, Problem, space, "held_out")
+
+
+def check_not_held_out(problems: Sequence[Problem], held_out: Sequence[Problem], seed: int) -> None:
+    """Raises InputError where most problems are those held out at the same places, as an equal seed gives."""
+    same = {mine.key for mine, other in zip(problems, held_out, strict=False) if mine.key == other.key}
+    if len(same) >= SAME and 2 * len(same) > min(len(problems), len(held_out)):
+        raise InputError(f"engineer: seed is {seed}, that of the held-out problems; choose another")
+
+
 def check_kind(where: str, value: object, kind: type, *, needed: bool = False) -> None:
     """Raises InputError where a value is not of a kind. needed: not None either."""
     if not isinstance(value, kind) and (needed or value is not None):
@@ -156,8 +201,9 @@ def check_tables(tallies: object, statistics: object, space: DesignSpace) -> Non
     for name, table, kind in (("tallies", tallies, Tally), ("statistics", statistics, Drawn)):
         if not isinstance(table, Mapping) or not all(isinstance(part, kind) for part in table.values()):
             raise InputError(f"redesign: {table!r:.60} is not a dict of {name}; give those of Environment.{name}")
-        if name == "tallies" and (strange := [stratum for stratum in table if stratum not in space.ranks]):
-            raise InputError(f"outcomes: {strange[0]!r:.60} is no {space.words.stratum} of this environment")
+        if strange := [stratum for stratum in table if not space.has_stratum(stratum)]:
+            what = "outcomes" if name == "tallies" else name
+            raise InputError(f"{what}: {strange[0]!r:.60} is no {space.words.stratum} of this environment")
         if name == "tallies" and (strange := [tally for tally in table.values() if not _can_be(tally)]):
             raise InputError(
                 f"outcomes: {strange[0]!r:.80} cannot be; give whole numbers, at most one for each problem"

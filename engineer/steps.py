@@ -9,7 +9,7 @@ import msgspec
 
 from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.calls import show
+from lakewright.engineer.calls import describe_error, show
 from lakewright.engineer.cells import Cell, sort_cells
 from lakewright.engineer.delta import describe_delta, list_changes
 from lakewright.engineer.design import Delta, Design
@@ -17,7 +17,7 @@ from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
 from lakewright.engineer.difficulty.worth import Worth, estimate_worth
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence.evidence import CellGroups, Evidence
-from lakewright.engineer.guard import Bounds, GuardSettings, GuardVerdict, project_delta
+from lakewright.engineer.guard import Bounds, GuardSettings, GuardVerdict, is_of_space, project_delta
 from lakewright.engineer.proposal import Proposal, Teacher
 from lakewright.engineer.random_generators import Key, fold_key, split_key
 from lakewright.engineer.space import DesignSpace
@@ -63,13 +63,14 @@ def negotiate(
     attempts: list[Attempt] = []
     before = teacher.state_dict()
     for attempt_key in split_key(key, settings.tries):
-        proposal = teacher.propose(evidence, design, bounds.space, attempt_key)
+        proposal = _ask(teacher, evidence, design, bounds.space, attempt_key)
         if not isinstance(proposal, Proposal):
             raise InputError(f"{type(teacher).__name__}.propose gave {show(proposal)}; return a Proposal")
         if proposal.delta is None:
             verdict = GuardVerdict("refused", [proposal.error], design)
         else:
             verdict = project_delta(design, proposal.delta, bounds, settings)
+        proposal = _leave_out_strange(proposal, verdict, bounds.space)
         if verdict.status != "refused":
             if proposals > 1 and proposal.delta and proposal.delta.edits:
                 ask = functools.partial(teacher.propose, evidence, design, bounds.space)
@@ -80,6 +81,27 @@ def negotiate(
         refusals = [*evidence.refusals, "; ".join(verdict.reasons)[:TOLD]]
         evidence = msgspec.structs.replace(evidence, refusals=refusals)
     return attempts
+
+
+def _ask(teacher: Teacher, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
+    """The proposal of a teacher. Raises InputError, in one line, where the code of a user's own teacher raises."""
+    try:
+        return teacher.propose(evidence, design, space, key)
+    except InputError:
+        raise
+    except Exception as error:
+        if type(teacher).__module__.startswith("lakewright."):
+            raise
+        raise describe_error(f"{type(teacher).__name__}.propose", error) from error
+
+
+def _leave_out_strange(proposal: Proposal, verdict: GuardVerdict, space: DesignSpace) -> Proposal:
+    """The proposal without deltas that no file of the space can hold; why the first is none is its error."""
+    candidates = tuple(delta for delta in proposal.candidates if is_of_space(delta, space))
+    kept = msgspec.structs.replace(proposal, candidates=candidates)
+    if kept.delta is None or is_of_space(kept.delta, space):
+        return kept
+    return msgspec.structs.replace(kept, delta=None, error="; ".join(verdict.reasons))
 
 
 def _add_rivals(

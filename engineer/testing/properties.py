@@ -35,7 +35,8 @@ from lakewright.engineer.testing.trials import (
 )
 
 START, EVERY, EQUAL = "the start is drawn", "every cell is drawn", "equal draws are equal"  # names of properties
-JUDGED = "any text is judged"
+JUDGED, TOGETHER = "any text is judged", "problems are judged together"
+TOGETHER_MOST = 4  # problems
 SEEDS, INDICES = st.integers(0, 2**31 - 1), st.integers(0, 10**6)
 SAMPLE = 64  # problems of a cell, from which the number of distinct ones is estimated
 FEW = 200  # distinct problems of a cell; fewer are easy to memorise
@@ -233,12 +234,16 @@ class Properties:
         return find_smallest("seeds share no problems", self.problems, None, compare_seeds, str, until)
 
     def _draw_cell(self, cell: Cell, count: int, seed: int) -> list[Problem]:
-        """Problems of a design that has this cell alone."""
+        """Problems of a design that has this cell alone, as far as the limits of traits allow it."""
         return self.trials.draw(self._single_design(cell), count, seed)
 
     def _single_design(self, cell: Cell) -> Design:
         pairs = zip(self.space.knobs, cell.values, strict=True)
-        row = {knob.name: float(value) if knob.trait else value for knob, value in pairs}
+        limits = {knob.name: self.space.limits(cell.stratum, knob) for knob in self.space.knobs}
+        row = {
+            knob.name: min(max(float(value), limits[knob.name][0]), limits[knob.name][1]) if knob.trait else value
+            for knob, value in pairs
+        }
         return Design({cell.stratum: {self.space.share.name: 1.0, **row}}, given=self.given)
 
     def judge_references(self, until: float) -> Fault | None:
@@ -269,6 +274,21 @@ class Properties:
             until,
             300,
         )
+
+    def judge_together(self, until: float) -> Fault | None:
+        """Groups, verdicts and tallies of several problems are those of single verdicts."""
+
+        def judge(problems: Sequence[Problem]) -> None:
+            answers = [list_answers(problem) for problem in problems]
+            # Their last answers are right and wrong in turn, so that an order shows.
+            turned = [texts[place % 2 :] + texts[: place % 2] for place, texts in enumerate(answers)]
+            self.trials.judge_together(problems, turned)
+
+        def show(problems: Sequence[Problem]) -> str:
+            return f"{len(problems)} problem{'s' * (len(problems) > 1)}, the first {show_problem(problems[0])}"
+
+        some = list(self.problems.values())[:TOGETHER_MOST]
+        return find_smallest(TOGETHER, [some], None, judge, show, until)
 
     def describe_problems(self, until: float) -> Fault | None:
         """Statistics, features and cases come of problems."""
@@ -318,7 +338,8 @@ class Properties:
         if fault := find_smallest(EVERY, quick, None, measure_cell, str, until):
             return fault
         self.report.problems_per_second = sum(count for count, _ in rates) / max(1e-9, sum(took for _, took in rates))
-        if few := sorted((count, name) for name, count in self.report.distinct.items() if count < FEW):
+        few = [(count, name) for name, count in self.report.distinct.items() if count < FEW]
+        if few := sorted(few, key=lambda one: one[0]):  # the easiest first
             cells = f"{len(few)} cell{'s' * (len(few) > 1)}, such as {few[0][1]}"
             about = "1 distinct problem; let make use rng, or" if few[0][0] == 1 else f"{few[0][0]} distinct problems;"
             self.report.warnings.append(f"memorising is easy in {cells}: about {about} give such cells a small share")
@@ -379,7 +400,8 @@ class Properties:
             (self.draw_slices, 0.4),
             (self.separate_seeds, 0.5),
             (self.judge_references, 0.6),
-            (self.judge_any_text, 0.7),
+            (self.judge_any_text, 0.69),
+            (self.judge_together, 0.7),
             (self.describe_problems, 0.72),
             (self.read_any_delta, 0.85),
             (self.measure_rates, 1.0),

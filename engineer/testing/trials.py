@@ -1,5 +1,6 @@
 """Trials of cases: the smallest one that fails, found by hypothesis; problems drawn with all that can go wrong."""
 
+import copy
 import itertools
 import math
 import time
@@ -7,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from random import Random
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 from hypothesis import HealthCheck, Phase, find, settings
@@ -18,7 +19,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import encode_delta, read_answer
 from lakewright.engineer.design import Delta, Design
-from lakewright.engineer.environment import Environment, Problem, Verdict
+from lakewright.engineer.environment import Environment, Group, Outcomes, Problem, Verdict
 from lakewright.engineer.space import NOISE, DesignSpace, check_design
 from lakewright.engineer.tally import Case, Drawn
 from lakewright.engineer.testing.isolation import CallError, Calls
@@ -225,15 +226,41 @@ class Trials:
         """The verdict on an answer, with all that it promises."""
         case = show_answer(problem, answer)
         before = encode_problem(problem)
-        verdict = self.calls.run_call("judge", case, lambda: self.environment.check_verdict(problem, answer))
-        if encode_problem(problem) != before:
+        own = problem
+        if isinstance(problem.data, dict | list):  # which a judge may change, and other properties try it, too
+            own = msgspec.structs.replace(problem, data=copy.deepcopy(problem.data))
+        verdict = self.calls.run_call("judge", case, lambda: self.environment.check_verdict(own, answer))
+        if encode_problem(own) != before:
             raise CallError("judge changed the problem; leave its data as they are")
         again = msgspec.json.decode(before, type=Problem)
         case = f"{case}, read from JSON"
-        if self.calls.run_call("judge", case, lambda: self.environment.judge(again, answer)) != verdict:
+        if self.calls.run_call("judge", case, lambda: self.environment.check_verdict(again, answer)) != verdict:
             said = "judge gave another verdict on the problem as read from JSON"
             raise CallError(f"{said}; leave out chance, clocks and state, and let data be JSON values")
         return verdict
+
+    def judge_together(self, problems: Sequence[Problem], answers: Sequence[Sequence[str]]) -> None:
+        """Tries `groups`, `verdicts` and `tallies`, whose results must be those of single verdicts."""
+        single = [
+            [self.judge(problem, text) for text in texts] for problem, texts in zip(problems, answers, strict=True)
+        ]
+        last, environment = [texts[-1] for texts in answers], self.environment
+        outcomes = Outcomes.of(self.space, problems, [verdicts[-1] for verdicts in single])
+        wanted = {
+            "groups": [_list_counts(Group.from_verdicts(*pair)) for pair in zip(problems, single, strict=True)],
+            "verdicts": [verdicts[-1] for verdicts in single],
+            "tallies": (dict(outcomes), outcomes.valid),
+        }
+        ways: dict[str, Callable[[], Any]] = {
+            "groups": lambda: list(map(_list_counts, environment.groups(problems, answers))),
+            "verdicts": lambda: list(environment.verdicts(problems, last)),
+            "tallies": lambda: (dict(found := environment.tallies(problems, last)), found.valid),
+        }
+        for name, way in ways.items():
+            found = self.calls.run_call(name, show_problem(problems[0]), way)
+            if found != wanted[name]:
+                said = f"{name} gave {found!r:.80}, the single verdicts {wanted[name]!r:.80}"
+                raise CallError(f"{said}; judge as judge does, in the order of the problems")
 
     def _check_json(self, problem: Problem) -> Problem:
         if not isinstance(problem, Problem):
@@ -250,6 +277,12 @@ class Trials:
         except (TypeError, ValueError, msgspec.MsgspecError) as error:
             raise CallError(f"a problem does not fit into JSON ({error}); let its data be JSON values") from error
         return problem
+
+
+def _list_counts(group: Group) -> tuple[object, ...]:
+    """The parts of a group that a redesign reads."""
+    failures = {name: count for name, count in group.failures.items() if count}
+    return group.board, group.cell, group.version, group.completions, group.valid, tuple(group.rewards), failures
 
 
 def encode_problem(problem: Problem) -> bytes:

@@ -8,6 +8,7 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
+from lakewright.engineer.calls import show
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.model import Objective
@@ -85,7 +86,9 @@ class TrialWork:
         if not drawn:
             return
         problems_in_turn = list(itertools.chain(*drawn.values()))
-        groups, tokens = _check_rollouts(self._roll_out(problems_in_turn, samples, self.turns), len(problems_in_turn))
+        groups, tokens = _check_rollouts(
+            self._roll_out(problems_in_turn, samples, self.turns), problems_in_turn, samples
+        )
         self.turns += 1
         self.tokens += tokens
         valid = iter([group.valid for group in groups])
@@ -99,15 +102,23 @@ class TrialWork:
         return [sum_up_trial(one, self.environment.mix(one), signals, self.objective) for one in designs]
 
 
-def _check_rollouts(found: Any, count: int) -> tuple[Sequence[Group], int]:
-    """Groups and tokens of `roll_out`. Raises InputError on anything but a group for each of `count` problems."""
-    if isinstance(found, tuple) and len(found) == 2:
-        groups, tokens = found
-        listed = isinstance(groups, Sequence) and all(isinstance(group, Group) for group in groups)
-        if listed and len(groups) == count and isinstance(tokens, int) and tokens >= 0:
-            return groups, tokens
-    said = f"roll_out: gave {found!r:.60} for {count} problems"
-    raise InputError(f"{said}; return a list with a group for each, and the number of tokens")
+def _check_rollouts(found: Any, problems: Sequence[Problem], samples: int) -> tuple[Sequence[Group], int]:
+    """Groups and tokens of `roll_out`. Raises InputError on anything but a group of all answers to each problem."""
+    if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], Sequence)):
+        found = ((), found)
+    groups, tokens = found
+    counted = isinstance(tokens, int) and tokens >= 0 and all(isinstance(group, Group) for group in groups)
+    if not counted or len(groups) != len(problems):
+        said = f"roll_out: gave {len(groups)} groups and {show(tokens)} tokens for {len(problems)} problems"
+        raise InputError(f"{said}; return a list with a group for each, and the number of tokens")
+    for problem, group in zip(problems, groups, strict=True):
+        if group.completions != samples or not 0 <= group.valid <= samples:
+            said = f"roll_out: gave {group.valid} valid of {group.completions} answers to {problem.prompt!r:.40}"
+            raise InputError(f"{said}; give {samples} answers to each problem")
+        if group.board != problem.key:
+            said = f"roll_out: a group is of {group.board!r:.40} where the problem is {problem.key!r:.40}"
+            raise InputError(f"{said}; return the groups in the order of the problems")
+    return groups, tokens
 
 
 def try_designs(work: TrialWork, designs: Sequence[Design]) -> Trial:

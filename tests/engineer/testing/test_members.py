@@ -1,7 +1,10 @@
 """The check of environments names a planted fault of each member that has a default."""
 
+import msgspec
 import pytest
 
+from lakewright.engineer import Cell
+from lakewright.engineer.testing.properties import TOGETHER
 from tests.engineer.testing.test_checks import Numbers, look_for
 
 
@@ -22,6 +25,15 @@ def ask_without_traits(self, design):
     return Numbers.cells(self, design.replace(rows))
 
 
+def judge_all_wrong(self, problems, answers):
+    right = Numbers.groups(self, problems, answers)
+    return [msgspec.structs.replace(group, valid=0) for group in right]
+
+
+def judge_backwards(self, problems, answers):
+    return Numbers.verdicts(self, problems, answers)[::-1]
+
+
 MIXED, DESCRIBED = "cells of a mix are drawn", "problems are described"
 MEMBERS = {
     "first is ignored": ({"draw_cell": draw_alone}, MIXED, "draw_cell gave another problem 1 where it is first"),
@@ -37,6 +49,15 @@ MEMBERS = {
     "no features": ({"features": lambda *_: None}, DESCRIBED, "features: of 'small"),
     "no description": ({"describe": lambda *_: None}, DESCRIBED, "gave None; return a text"),
     "no cases": ({"cases": lambda *_: [None]}, DESCRIBED, "cases gave [None]; return Case objects"),
+    "groups of other counts": ({"groups": judge_all_wrong}, TOGETHER, "groups gave"),
+    "groups without cells": (
+        {"groups": lambda *_: [msgspec.structs.replace(one, cell=Cell("", ())) for one in Numbers.groups(*_)]},
+        TOGETHER,
+        "groups gave",
+    ),
+    "no groups": ({"groups": lambda *_: None}, TOGETHER, "groups raised TypeError"),
+    "verdicts in another order": ({"verdicts": judge_backwards}, TOGETHER, "verdicts gave"),
+    "no tallies": ({"tallies": lambda *_: {}}, TOGETHER, "tallies raised AttributeError"),
     "no statistics": ({"statistics": lambda *_: None}, DESCRIBED, "statistics gave None; return Drawn objects by"),
 }
 
