@@ -31,6 +31,7 @@ from lakewright.engineer.testing.trials import (
     score_constants,
     show_answer,
     show_design,
+    show_first,
     show_problem,
 )
 
@@ -277,18 +278,8 @@ class Properties:
 
     def judge_together(self, until: float) -> Fault | None:
         """Groups, verdicts and tallies of several problems are those of single verdicts."""
-
-        def judge(problems: Sequence[Problem]) -> None:
-            answers = [list_answers(problem) for problem in problems]
-            # Their last answers are right and wrong in turn, so that an order shows.
-            turned = [texts[place % 2 :] + texts[: place % 2] for place, texts in enumerate(answers)]
-            self.trials.judge_together(problems, turned)
-
-        def show(problems: Sequence[Problem]) -> str:
-            return f"{len(problems)} problem{'s' * (len(problems) > 1)}, the first {show_problem(problems[0])}"
-
         some = list(self.problems.values())[:TOGETHER_MOST]
-        return find_smallest(TOGETHER, [some], None, judge, show, until)
+        return find_smallest(TOGETHER, [some], None, self.trials.judge_together, show_first, until)
 
     def describe_problems(self, until: float) -> Fault | None:
         """Statistics, features and cases come of problems."""

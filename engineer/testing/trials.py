@@ -23,6 +23,7 @@ from lakewright.engineer.environment import Environment, Group, Outcomes, Proble
 from lakewright.engineer.space import NOISE, DesignSpace, check_design
 from lakewright.engineer.tally import Case, Drawn
 from lakewright.engineer.testing.isolation import CallError, Calls
+from lakewright.engineer.testing.redraw import list_answers
 from lakewright.engineer.testing.report import Fault, Report
 from lakewright.engineer.testing.strategies import ODD_ANSWERS
 
@@ -239,11 +240,13 @@ class Trials:
             raise CallError(f"{said}; leave out chance, clocks and state, and let data be JSON values")
         return verdict
 
-    def judge_together(self, problems: Sequence[Problem], answers: Sequence[Sequence[str]]) -> None:
+    def judge_together(self, problems: Sequence[Problem]) -> None:
         """Tries `groups`, `verdicts` and `tallies`, whose results must be those of single verdicts."""
-        single = [
-            [self.judge(problem, text) for text in texts] for problem, texts in zip(problems, answers, strict=True)
-        ]
+        # The last answers are right and wrong in turn, so that an order shows.
+        listed = [list_answers(problem) for problem in problems]
+        answers = [texts[place % 2 :] + texts[: place % 2] for place, texts in enumerate(listed)]
+        pairs = list(zip(problems, answers, strict=True))
+        single = [[self.judge(problem, text) for text in texts] for problem, texts in pairs]
         last, environment = [texts[-1] for texts in answers], self.environment
         outcomes = Outcomes.of(self.space, problems, [verdicts[-1] for verdicts in single])
         wanted = {
@@ -354,6 +357,11 @@ def show_design(design: Design) -> str:
 def show_answer(problem: Problem, answer: str) -> str:
     """An answer with its problem, for people."""
     return f"answer {answer!r:.80} to {show_problem(problem)}"
+
+
+def show_first(problems: Sequence[Problem]) -> str:
+    """Several problems for people."""
+    return f"{len(problems)} problems, the first {show_problem(problems[0])}"
 
 
 def show_problem(problem: Problem) -> str:
