@@ -1,0 +1,145 @@
+"""What a teacher, a roll-out or a caller gives an engineer beyond what can be is one line, and the engineer goes on."""
+
+import copy
+import json
+import math
+import pickle
+
+import msgspec
+import numpy as np
+import pytest
+
+from lakewright.engineer import Cell, Delta, Edit, Engineer, EngineerSettings, Group
+from lakewright.engineer.proposal import propose_delta
+from lakewright.engineer.tally import Drawn
+from lakewright.engineer.trial.signals import TrialSettings
+from tests.engineer.test_engineer_input import Proposes, observed
+from tests.engineer.test_environment import Sums
+from tests.engineer.test_faulty_environments import Teams, assert_line
+
+
+@pytest.mark.parametrize(
+    "delta",
+    [
+        Delta({"a": Edit({"n": math.nan}, "why")}),
+        Delta({"zz": Edit({"n": 1}, "why")}),
+        Delta({"a": Edit({"m": 1}, "")}),
+    ],
+)
+def test_a_refused_proposal_that_no_file_can_hold_leaves_a_state_that_is_read_again(delta):
+    candidates = (delta, Delta({"a": Edit({"n": 1}, "why")}))
+    proposal = msgspec.structs.replace(propose_delta(delta), candidates=candidates)
+    engineer = Engineer(Teams(), Proposes(proposal))
+    decision = engineer.redesign()
+    assert decision.attempts[-1].verdict.status == "refused"
+    assert decision.attempts[-1].proposal.delta is None
+    assert decision.attempts[-1].proposal.error in decision.summary()
+    assert decision.attempts[-1].proposal.candidates == candidates[1:]
+    state = json.loads(json.dumps(engineer.state_dict()))
+    engineer.load_state_dict(state)
+    assert json.loads(json.dumps(engineer.state_dict())) == state
+
+
+def test_strata_that_are_numbers_of_numpy_become_those_of_python():
+    row = {"share": 0.5, "terms": 2, "noise": 0.5}
+    engineer = Engineer(Sums(), "random", Sums.space.design({np.int64(3): row, np.str_("sums"): row}))
+    engineer.observe(observed(engineer))
+    engineer.redesign()
+    state = json.loads(json.dumps(engineer.state_dict()))
+    engineer.load_state_dict(state)
+    assert json.loads(json.dumps(engineer.state_dict())) == state
+    for other in (3.0, True):
+        assert_line(lambda other=other: Sums.space.design({other: row, "sums": row}), f"strata.{other} is unknown")
+
+
+def test_problems_of_the_seed_of_those_held_out_are_refused():
+    teams = Teams()
+    held_out = teams.draw(teams.start(), 40, seed=1)
+    assert_line(lambda: Engineer(teams, held_out=held_out, seed=1).draw(20), "seed is 1, that of the held-out problems")
+    engineer = Engineer(teams, held_out=held_out, seed=2)
+    assert len(engineer.draw(20)) == 20
+
+
+@pytest.mark.parametrize(
+    ("give", "problem"),
+    [
+        (
+            lambda problems, samples: [[one.answer] * (samples + 1) for one in problems],
+            "give 4 answers to each problem",
+        ),
+        (lambda problems, samples: [[one.answer] * samples for one in problems], None),
+    ],
+)
+@pytest.mark.parametrize("reverse", [True, False])
+def test_rollouts_are_all_answers_to_the_problems_in_their_order(give, problem, reverse):
+    teams = Teams()
+
+    def roll_out(problems, samples, turn):
+        groups = teams.groups(problems, give(problems, samples))
+        return groups[::-1] if reverse else groups, 1
+
+    engineer = Engineer(
+        teams,
+        Proposes(propose_delta(Delta({"a": Edit({"n": 1}, "why")}))),
+        settings=EngineerSettings(trial=TrialSettings(boards=8, samples=4)),
+        roll_out=roll_out,
+    )
+    if problem or reverse:
+        assert_line(engineer.redesign, problem or "return the groups in the order of the problems")
+    else:
+        assert engineer.redesign().trial
+
+
+HUGE = 10**400
+
+
+@pytest.mark.parametrize(
+    ("call", "problem"),
+    [
+        (lambda engineer: engineer.space.uniform(agents=HUGE), "given.agents is 1000.*; give a finite number"),
+        (lambda engineer: engineer.environment.draw(engineer.design, 1, 0, first=10**30), "draw: first is 1000"),
+        (lambda engineer: Delta([1]), r"\[1\] is not a table; give a dict by stratum"),
+        (lambda engineer: engineer.observe([changed(engineer, cell=Cell([1], (1,)))]), "none of this environment"),
+        (lambda engineer: engineer.observe([changed(engineer, cell=Cell("a", None))]), "none of this environment"),
+        (lambda engineer: engineer.observe([changed(engineer, reward=HUGE)]), "with finite rewards"),
+        (lambda engineer: engineer.observe([changed(engineer, failures=None)]), "failures are None; give the number"),
+        (lambda engineer: engineer.observe([changed(engineer, failures={"late": 1})]), "failures are {'late': 1}"),
+        (lambda engineer: engineer.observe([changed(engineer, failures={"wrong": 50})]), "give at most one failure"),
+        (lambda engineer: engineer.redesign(statistics={77: Drawn(1, {}, {})}), "statistics: 77 is no stratum"),
+    ],
+)
+def test_numbers_and_tables_that_cannot_be_are_one_line(call, problem):
+    engineer = Engineer(Teams(), "random")
+    before = engineer.state_dict()
+    assert_line(lambda: call(engineer), problem)
+    assert engineer.state_dict()["seen"] == before["seen"]
+    assert engineer.redesign().next
+
+
+def changed(engineer: Engineer, **change: object) -> Group:
+    """A group with another part."""
+    (problem,) = engineer.environment.draw(engineer.design, 1, seed=9)
+    (group,) = engineer.environment.groups([problem], [[problem.answer, "?"]])
+    return msgspec.structs.replace(group, **change)
+
+
+@pytest.mark.parametrize("edit", [Edit({"n": HUGE}, "why"), Edit(None, "why")])
+def test_an_edit_that_cannot_be_is_refused_by_the_guard(edit):
+    assert Engineer(Teams()).judge_delta(Delta({"a": edit}), None).status == "refused"
+
+
+def test_what_a_users_own_teacher_raises_or_keeps_is_one_line():
+    teacher = Proposes(None)
+    teacher.propose = lambda *_: {}["why"]
+    engineer = Engineer(Teams(), teacher)
+    assert_line(engineer.redesign, "Proposes.propose raised KeyError: 'why'; correct it")
+    teacher.state_dict = lambda: {"count": np.int64(3)}
+    assert_line(engineer.state_dict, "Proposes.state_dict: .*numpy.int64.*; return JSON values")
+
+
+def test_an_engineer_and_its_cells_come_back_from_a_pickle():
+    engineer = Engineer(Teams(), "random")
+    cell = engineer.space.name_cell(engineer.draw(1)[0].cell)
+    for one in (pickle.loads(pickle.dumps(cell)), copy.deepcopy(cell)):
+        assert (one, one["n"]) == (cell, cell["n"])
+    assert pickle.loads(pickle.dumps(engineer)).state_dict() == engineer.state_dict()
