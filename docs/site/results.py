@@ -129,7 +129,12 @@ TESTED = {  # tables of docs/results.md: the row, its study, and two of its arms
         ("small boards", "arena", "self-trained", "best-static"),
         ("small boards, before the first stage", "arena-first", "difficulty-first", "best-static"),
         ("larger", "frontier-taught", "self-trained", "best-static"),
-        ("larger, immediate use and head start, trained briefly", "frontier-thrifty", "self-trained-thrifty", "best-static"),
+        (
+            "larger, at once, trained briefly",
+            "frontier-thrifty",
+            "self-trained-thrifty",
+            "best-static",
+        ),
         ("larger, asked early, trained briefly", "frontier-early", "self-trained-early", "best-static"),
         ("larger, before the first stage", "frontier-first", "self-trained-first", "best-static"),
         ("the same, boards out of reach left alone", "frontier-within-reach", "difficulty-within-reach", "best-static"),

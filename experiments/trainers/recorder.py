@@ -5,7 +5,7 @@ import os
 import uuid
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 
@@ -64,8 +64,10 @@ class OutcomeRecorder:
             first: the number of the first answer in the group, where several processes record one.
 
         Returns the verdicts. Raises InputError, and writes nothing, on lists of unequal lengths, a reward that is not
-        finite, or a failure that the space does not name.
+        finite, a failure that the space does not name, or another split.
         """
+        if split not in get_args(Split):
+            raise InputError(f"split is {split!r:.40}; choose from {', '.join(get_args(Split))}")
         verdicts = self._judge_answers(problem, answers, outcomes)
         counts = [0] * len(answers) if tokens is None else list(tokens)
         _check_length("tokens", counts, answers)

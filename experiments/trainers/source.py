@@ -4,7 +4,7 @@ import functools
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsIndex
 
 import msgspec
 
@@ -85,9 +85,10 @@ class ProblemSource:
         return problems
 
     def problems(self, places: Sequence[int]) -> list[Problem]:
-        """The problems of some places. Raises InputError on a place below 0."""
-        if places and min(places) < 0:
-            raise InputError(f"place is {min(places)}; choose at least 0")
+        """The problems of some places. Raises InputError on anything but whole numbers from 0."""
+        for place in places:
+            if not isinstance(place, SupportsIndex) or not 0 <= place < 2**63:
+                raise InputError(f"place is {place!r:.30}; give a whole number, at least 0, below 2^63")
         self._pin_places(places)
         return [self._problem(place, self._pins[place]) for place in places]
 

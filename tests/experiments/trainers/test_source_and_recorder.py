@@ -43,7 +43,9 @@ def test_another_seed_has_other_problems_and_the_held_out_ones_have_their_own(fo
     held_out = folder.setup.held_out_seed
     with pytest.raises(InputError, match=f"seed is {held_out}, that of the held-out problems; choose another"):
         ProblemSource(folder.path, held_out)
-    with pytest.raises(InputError, match="place is -1; choose at least 0"):
+    with pytest.raises(InputError, match="place is 'a'; give a whole number"):
+        ProblemSource(folder.path)["a"]
+    with pytest.raises(InputError, match="place is -1; give a whole number, at least 0"):
         ProblemSource(folder.path)[-1]
 
 
@@ -86,6 +88,7 @@ def test_a_reward_of_ones_own_is_recorded_beside_the_verdict(folder):
         ({"outcomes": [1.0]}, "outcomes: 1 for 2 answers; give one for each"),
         ({"tokens": [1]}, "tokens: 1 for 2 answers; give one for each"),
         ({"tokens": [1, -2]}, "tokens is -2; give at least 0"),
+        ({"split": "test"}, "split is 'test'; choose from train, held_out"),
         ({"outcomes": [1.0, float("nan")]}, "outcomes: reward 1 is nan; give a finite number"),
         (
             {"outcomes": [Verdict(False, 0.0, "bored")] * 2},
