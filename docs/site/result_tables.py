@@ -235,6 +235,27 @@ def readings(kept: Printed, valid: Mapping[str, float]) -> str:
     return by_name(kept.corner, kept.rows | {"valid plans, %": valid})
 
 
+class Examined(msgspec.Struct, frozen=True):
+    """A row of examine.py: what share of an engineer's changes is as taught, about evidence of one kind."""
+
+    engineer: str
+    evidence: str
+    questions: int
+    agreement: float
+    low: float
+    high: float
+    chance: float
+
+
+def examinations_table(path: Path) -> str:
+    """The changes as taught by kind of evidence and engineer, in %, with intervals and chance."""
+    rows: dict[str, dict[str, Cell]] = {}
+    for row in read_config(path, list[Examined]):
+        share = f"{100 * row.agreement:.0f} ({100 * row.low:.0f} to {100 * row.high:.0f}), {100 * row.chance:.0f}"
+        rows.setdefault(row.evidence, {"questions": row.questions})[row.engineer] = share
+    return by_name("evidence; % as taught (95 %), by chance", rows)
+
+
 def teams_table(answers: Mapping[str, str], kept: Printed) -> str:
     """Rows of docs/data/benchmark, then those as printed, then the published row with most valid plans.
 

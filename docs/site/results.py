@@ -35,6 +35,7 @@ from result_tables import (
     arms_again,
     before_and_since,
     by_name,
+    examinations_table,
     markdown,
     printed,
     printed_table,
@@ -65,6 +66,7 @@ from lakewright.experiments.study.trial_checks import TrialCheck, reliability_of
 DOCS = Path(__file__).parents[1]
 PAGES = [DOCS / "results.md", *sorted((DOCS / "lab").glob("*.md"))]
 STUDIES = DOCS / "data" / "studies"
+EXAMINATIONS = STUDIES / "arena-recorded-lessons" / "examinations.json"
 ENGINEERS = DOCS / "data" / "smollm2" / "engineers.json"
 RUNS = ("demo", "smollm2")  # folders of docs/data with a report of each seed
 CURVES = {  # arms that are drawn, of a study of so many that the curves of all would hide each other
@@ -251,6 +253,8 @@ def _further_tables(found: Mapping[str, Results]) -> dict[str, str]:
     tables["demo-reading"] = readings(printed("demo-reading"), _valid_after_warmup("demo"))
     tables["teams"] = teams_table(TEAMS, printed("prioritized"))
     tables["trainee"] = trainee_means("board-network")
+    if EXAMINATIONS.exists():
+        tables["examinations"] = examinations_table(EXAMINATIONS)
     return tables
 
 
