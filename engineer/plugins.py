@@ -5,7 +5,8 @@ import importlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
 from typing import Annotated, Any
@@ -59,15 +60,27 @@ def _import_module(where: str, what: str) -> ModuleType:
         assert spec
         assert spec.loader
         module = importlib.util.module_from_spec(spec)
-        if str(path.parent) not in sys.path:
-            sys.path.append(str(path.parent))  # for what it imports beside it; last, so that it hides nothing
         sys.modules[name] = module  # so that its classes can be pickled by name, as worker processes need
-        spec.loader.exec_module(module)
+        with _search_folder(str(path.parent)):
+            spec.loader.exec_module(module)
     except InputError:
         raise
     except (Exception, SystemExit) as error:
         raise InputError(f"{what}: {where} cannot be imported ({type(error).__name__}: {error}); correct it") from error
     return module
+
+
+@contextmanager
+def _search_folder(folder: str) -> Iterator[None]:
+    """Lets a file import what is beside it, as `python FILE` does; the folder is last, so that it hides nothing."""
+    added = folder not in sys.path
+    if added:
+        sys.path.append(folder)
+    try:
+        yield
+    finally:
+        if added:
+            sys.path.remove(folder)
 
 
 Power = Annotated[float, msgspec.Meta(ge=0, le=10)]  # to which weights are raised

@@ -2,6 +2,7 @@
 
 import inspect
 import math
+import sys
 
 import pytest
 
@@ -75,3 +76,11 @@ def test_whole_numbers_pass_for_fractions():
 def test_half_a_name_of_a_class_is_refused_in_one_line(name):
     with pytest.raises(InputError, match=r"half of the name is missing; name module:Class or FILE\.py:Class$"):
         make_teacher(name)
+
+
+def test_a_class_of_a_file_may_import_what_is_beside_it(tmp_path):
+    (tmp_path / "beside_it.py").write_text("NUMBER = 3\n")
+    (tmp_path / "own_class.py").write_text("from beside_it import NUMBER\n\n\nclass Own:\n    number = NUMBER\n")
+    before = list(sys.path)
+    assert load_class(f"{tmp_path / 'own_class.py'}:Own", {}, "teacher", ())().number == 3
+    assert sys.path == before
