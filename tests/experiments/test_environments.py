@@ -188,7 +188,7 @@ def test_the_lake_draws_the_cells_of_its_largest_hole_ratio_as_they_are_counted(
 
 @pytest.mark.deep
 def test_the_lake_passes_its_check():
-    command = [sys.executable, "-m", "lakewright.experiments.cli", "check", "lake", "--seconds", "30", "--json"]
+    command = [sys.executable, "-m", "lakewright.experiments.cli", "check", "lake", "--seconds", "60", "--json"]
     ended = subprocess.run(command, capture_output=True, text=True, check=False)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     report = msgspec.json.decode(ended.stdout)
