@@ -30,11 +30,15 @@ from lakewright.engineer.teachers.self import Decode
 
 @dataclasses.dataclass(frozen=True)
 class Lessons:
-    """The rule whose answers are taught, what the evidence of the examples shows, and how its forecasts are fitted."""
+    """The rule whose answers are taught, what the evidence of the examples shows, and how its forecasts are fitted.
+
+    late: the share of examples whose evidence is as late in a run.
+    """
 
     rule: RuleTeacher
     kinds: Sequence[Modules]
     difficulty: DifficultySettings
+    late: float = 0.0
 
     def include(self, shown: EvidenceSettings) -> bool:
         """Return True if such evidence is among them; shuffled evidence looks like any other."""
@@ -53,6 +57,9 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     recorded: str = ""
     """A folder of runs, such as a study: half of the lessons are evidence that their stages recorded; the rest is drawn
     at random, as all of it is without a folder."""
+    late: Share = 0.0
+    """The share of drawn lessons whose evidence is as late in a run: designs near the edges of the space that change
+    little from round to round, and strata that are solved nearly alike."""
 
     def __post_init__(self) -> None:
         self._list_kinds(EvidenceSettings())
@@ -72,7 +79,7 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "proportional": lambda: ProportionalTeacher(objective, self.power),
             "forecast": lambda: ForecastTeacher(self.power),
         }
-        return Lessons(rules[self.rule](), self._list_kinds(shown), how)
+        return Lessons(rules[self.rule](), self._list_kinds(shown), how, self.late)
 
     def check(self, shown: EvidenceSettings) -> None:
         """Raises InputError where the evidence of the examples shows something, but not what the rule follows."""
@@ -93,6 +100,7 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 PROBLEMS = 50
 CASES = 3
 MOST_ROUNDS = 16  # drawn for an example; only the last two are shown
+LEAST_SHARE = 0.01  # of a stratum late in a run
 SELDOM = 0.1  # the share of examples with a refused answer, and of earlier rounds that were rolled back
 
 
@@ -140,7 +148,9 @@ def _draw_evidence(
 ) -> Evidence:
     """Evidence of a random round of a run, to be shown by `modules`."""
     place = int(rng.integers(0, rounds))
-    *past, now = [_draw_round(design, space, rng) for _ in range(min(place + 1, MOST_ROUNDS))]
+    late = bool(lessons.late) and rng.random() < lessons.late
+    draw = _draw_late_rounds if late else _draw_rounds
+    *past, now = draw(design, space, rng, min(place + 1, MOST_ROUNDS))
     rows = now.design.strata
     return Evidence(
         design=now.design,
@@ -214,15 +224,64 @@ def _draw_groups(cell: Cell, rng: np.random.Generator) -> CellGroups:
     return CellGroups(cell, seen)
 
 
+def _draw_rounds(design: Design, space: DesignSpace, rng: np.random.Generator, count: int) -> list[Round]:
+    return [_draw_round(design, space, rng) for _ in range(count)]
+
+
+def _draw_late_rounds(design: Design, space: DesignSpace, rng: np.random.Generator, count: int) -> list[Round]:
+    """Rounds near the optimum: knobs near an edge, strata with hardly a share, rates nearly alike, small changes."""
+    strata, knobs = space.sort_strata(design.strata), space.knobs
+    places = rng.beta(0.6, 0.6, size=len(knobs))[:, None] + 0.1 * rng.normal(size=(len(knobs), len(strata)))
+    weights = rng.dirichlet([0.7] * len(strata))
+    rates = rng.uniform(0.3, 1) + 0.1 * rng.normal(size=len(strata))
+    easier = rng.uniform(0.6, 1.1, size=(len(space.traits), len(strata)))  # of problems with a trait, than others
+    least = min(LEAST_SHARE, 0.5 / len(strata))
+    rounds = []
+    for _ in range(count):
+        places = np.clip(places + 0.05 * rng.normal(size=places.shape), 0, 1)
+        weights = 0.8 * weights + 0.2 * rng.dirichlet([0.7] * len(strata))
+        rates = np.clip(rates + 0.03 * rng.normal(size=len(strata)), 0, 1)
+        rows = _place_rows(strata, places, least + (1 - least * len(strata)) * weights, space)
+        of_traits = [np.clip(rates * part, 0, 1) for part in easier]
+        rounds.append(_make_round(design, rows, rates, of_traits, space, rng))
+    return rounds
+
+
+def _place_rows(
+    strata: Sequence[Stratum], places: np.ndarray, shares: np.ndarray, space: DesignSpace
+) -> dict[Stratum, Row]:
+    """Rows with these shares and with knobs at these places, 0 to 1 within their limits, on the step grid."""
+    rows: dict[Stratum, Row] = {}
+    for number, stratum in enumerate(strata):
+        rows[stratum] = {space.share.name: float(shares[number])}
+        for knob, along in zip(space.knobs, places[:, number].tolist(), strict=True):
+            low, high = space.reachable(stratum, knob)
+            stepped = low + round(along * (high - low) / knob.step) * knob.step
+            rows[stratum][knob.name] = knob.round_value(min(high, stepped))
+    return rows
+
+
 def _draw_round(design: Design, space: DesignSpace, rng: np.random.Generator) -> Round:
     strata = space.sort_strata(design.strata)
     rows = _draw_rows(strata, space, rng)
     # Valid rates are close together or far apart, and mostly lower on the problems that have a trait.
     rates = np.clip(rng.uniform() + rng.uniform(0, 0.5) * rng.normal(size=len(strata)), 0, 1)
     of_traits = [np.clip(rates * rng.uniform(0, 1.2, len(strata)), 0, 1) for _ in space.traits]
+    return _make_round(design, rows, rates, of_traits, space, rng)
+
+
+def _make_round(
+    design: Design,
+    rows: dict[Stratum, Row],
+    rates: np.ndarray,
+    of_traits: Sequence[np.ndarray],
+    space: DesignSpace,
+    rng: np.random.Generator,
+) -> Round:
+    """A round with outcomes at these rates of valid answers, by stratum in the order of the rows."""
     outcomes = {
         stratum: _draw_tally(rates[place], [part[place] for part in of_traits], space, rng)
-        for place, stratum in enumerate(strata)
+        for place, stratum in enumerate(rows)
     }
     return Round(design.replace(rows), outcomes, undone=_draw_seldom(rng))
 

@@ -1,17 +1,23 @@
 """What a model of tokens is taught of the engineer's part."""
 
+import itertools
+
 import jax
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
 from lakewright.engineer.difficulty import DifficultySettings
 from lakewright.engineer.evidence import EvidenceSettings, delta_tokens, evidence_tokens, show_evidence
-from lakewright.engineer.lessons import LessonSettings, synthetic_examples
+from lakewright.engineer.lessons import LessonSettings, _draw_late_rounds, synthetic_examples
+from lakewright.engineer.space import check_design
 from lakewright.engineer.tally import Tally
 from lakewright.engineer.teachers import ForecastTeacher, ProportionalTeacher, RulesTeacher
+from lakewright.engineer.testing.strategies import spaces
 from lakewright.experiments.environments.lake import design_of
 from tests.support.samples.evidence import SPACE, everything
 
@@ -112,3 +118,52 @@ def test_every_other_lesson_is_of_recorded_evidence_and_is_answered_by_the_rule(
 def test_an_unknown_preset_is_refused():
     with pytest.raises(InputError, match=r"lessons.*preset is 'v9'; choose from v1"):
         convert({"presets": ["v9"]}, LessonSettings, "lessons")
+
+
+@given(spaces(), st.integers(0, 2**32 - 1))
+@settings(max_examples=50, deadline=None)
+def test_late_rounds_are_designs_of_their_space_with_rates_and_rows_that_change_little(space, seed):
+    rounds = _draw_late_rounds(space.uniform(), space, np.random.default_rng(seed), 4)
+    within = [replace_traits(one.design, space) for one in rounds]
+    for design in within:
+        check_design(design, space)
+    for before, after in itertools.pairwise(within):
+        for stratum in space.strata:
+            for knob in space.knobs:
+                moved = abs(after.strata[stratum][knob.name] - before.strata[stratum][knob.name])
+                assert moved <= 0.3 * max(knob.span, 1.0 * knob.trait) + knob.step + 1.0 * knob.whole
+
+
+def replace_traits(design, space):
+    """The design with shares of traits within their limits, as the guard leaves them."""
+    rows = {stratum: dict(row) for stratum, row in design.strata.items()}
+    for stratum, row in rows.items():
+        for knob in space.knobs:
+            low, high = space.limits(stratum, knob)
+            row[knob.name] = min(high, max(low, row[knob.name])) if knob.trait else row[knob.name]
+    return design.replace(rows)
+
+
+def test_late_lessons_show_designs_at_the_edges_and_rates_that_are_nearly_alike():
+    usual, late = (
+        [word for prompt in prompts(LessonSettings(late=share)) for word in prompt[prompt.index("<now>") :]]
+        for share in (0.0, 1.0)
+    )
+
+    def share_of_edges(words):
+        numbers = [word for word in words if word.startswith("<q")]
+        return sum(word in ("<q0>", "<q10>") for word in numbers) / len(numbers)
+
+    assert share_of_edges(late) > share_of_edges(usual)
+    spreads = []
+    for share in (0.0, 1.0):
+        shown = [rates_now(prompt) for prompt in prompts(LessonSettings(late=share))]
+        rates = [[int(valid[2:-1]) for valid, _ in one if valid != "<unknown>"] for one in shown]
+        spreads.append(np.mean([np.std(one) for one in rates]))
+    assert spreads[1] < 0.8 * spreads[0]
+
+
+def test_a_share_of_late_lessons_is_between_the_two():
+    assert prompts(LessonSettings(late=0.5)) not in (prompts(LessonSettings()), prompts(LessonSettings(late=1.0)))
+    with pytest.raises(InputError, match="late"):
+        convert({"late": 1.5}, LessonSettings, "lessons")

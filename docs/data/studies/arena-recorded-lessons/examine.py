@@ -2,7 +2,8 @@
 
     python docs/data/studies/arena-recorded-lessons/examine.py STUDIES OUT.json
 
-STUDIES has the folders of the studies arena-first, arena-random-lessons and arena-recorded-lessons.
+STUDIES has the folders of the studies arena-first, arena-random-lessons and arena-recorded-lessons; where it has that of
+arena-late-lessons, too, its engineer is examined as well.
 """
 
 import json
@@ -90,10 +91,13 @@ def list_checkpoints(studies: Path) -> dict[str, list[Path]]:
     """The checkpoints of each engineer: one, or the last of each run."""
     random_lessons, recorded_lessons = studies / "arena-random-lessons", studies / "arena-recorded-lessons"
     runs = sorted((random_lessons / "runs").glob("self-*"))
+    late_lessons = studies / "arena-late-lessons/start/warmup/checkpoint"
+    late = {"half as late in a run, warm-up": [late_lessons]} if late_lessons.exists() else {}
     return {
         "lessons at random, warm-up": [random_lessons / "start/warmup/checkpoint"],
         "lessons at random, after training": [sorted(run.glob("stage_*/checkpoint"))[-1] for run in runs],
         "half recorded, warm-up": [recorded_lessons / "start/warmup/checkpoint"],
+        **late,
     }
 
 
