@@ -2,8 +2,8 @@
 
     python docs/data/studies/arena-recorded-lessons/examine.py STUDIES OUT.json
 
-STUDIES has the folders of the studies arena-first, arena-random-lessons and arena-recorded-lessons; where it has that of
-arena-late-lessons, too, its engineer is examined as well.
+STUDIES has the folders of the studies arena-first, arena-random-lessons and arena-recorded-lessons, and where it is
+examined, too, of arena-late-lessons.
 """
 
 import json
