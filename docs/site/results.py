@@ -126,6 +126,7 @@ TESTED = {  # tables of docs/results.md: the row, its study, and two of its arms
         ("the same, trained on its proposals", "arithmetic-self", "self-trained", "fixed"),
         ("six tasks of reasoning-gym", "reasoning-gym", "difficulty-first", "fixed"),
         ("the same from another warm-up", "reasoning-gym-second", "difficulty-first", "fixed"),
+        ("the same, five times the tokens", "reasoning-gym-long", "difficulty-first", "fixed"),
     ],
     "against-static": [
         ("small boards", "arena", "self-trained", "best-static"),
