@@ -388,7 +388,7 @@ class Engineer:
 
     def state_dict(self) -> dict[str, Any]:
         """The state, but for the arguments, as JSON values. Raises InputError where the teacher's state has others."""
-        return write_state(self._state, self.teacher)
+        return write_state(self._state, self.teacher, self.space)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restores what `state_dict` of an engineer with equal arguments gave.

@@ -35,7 +35,8 @@ class Seen(msgspec.Struct, frozen=True):
 class State(msgspec.Struct, forbid_unknown_fields=True):
     """All that an engineer knows. standing: the design and the held-out answers of the last round that stands.
 
-    teacher_type: the name of the teacher's class; empty in states of older versions.
+    teacher_type: the name of the teacher's class; directions: in which problems get harder; both are empty in states of
+    older versions.
     """
 
     format: int
@@ -52,16 +53,24 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     standing: Design | None = None
     standing_valid: str = ""
     teacher_type: str = ""
+    directions: str = ""
 
 
-def write_state(state: State, teacher: Teacher) -> dict[str, Any]:
+def write_state(state: State, teacher: Teacher, space: DesignSpace) -> dict[str, Any]:
     """JSON values of a state and its teacher's. Raises InputError where the state of the teacher is no JSON."""
     kind = type(teacher).__name__
     try:
         own = msgspec.to_builtins(teacher.state_dict(), str_keys=True)
     except TypeError as error:
         raise InputError(f"{kind}.state_dict: {one_line(str(error)):.120}; return JSON values") from error
-    return msgspec.to_builtins(msgspec.structs.replace(state, teacher=own, teacher_type=kind), str_keys=True)
+    parts = {"teacher": own, "teacher_type": kind, "directions": _list_directions(space)}
+    return msgspec.to_builtins(msgspec.structs.replace(state, **parts), str_keys=True)
+
+
+def _list_directions(space: DesignSpace) -> str:
+    """The directions in which problems get harder, which the difficulty model is fitted by."""
+    knobs = [f"{knob.name} {knob.harder}" for knob in space.knobs]
+    return ", ".join(["ranked" if space.ranked else "not ranked", *knobs])
 
 
 def read_state(state: Any, space: DesignSpace) -> State:
@@ -74,6 +83,9 @@ def read_state(state: Any, space: DesignSpace) -> State:
         raise InputError(f"state: is of the space {other!r:.40}, not {own!r}; load the state of this environment")
     _check_finite({name: part for name, part in state.items() if name != "teacher"}, "state")
     restored = convert(dict(state), State, "state")
+    if restored.directions not in ("", _list_directions(space)):
+        said = f"state: problems got harder by {restored.directions:.80}, now by {_list_directions(space):.80}"
+        raise InputError(f"{said}; load the state of this environment")
     designs = [restored.design, *(one.design for one in restored.history), restored.standing or restored.design]
     for design in designs:
         check_design(design, space, "state: design")

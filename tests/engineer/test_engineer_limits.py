@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from lakewright.engineer import Cell, Delta, Edit, Engineer, EngineerSettings, Group
+from lakewright.engineer import Cell, Delta, DesignSpace, Edit, Engineer, EngineerSettings, Group, Knob
 from lakewright.engineer.proposal import propose_delta
 from lakewright.engineer.tally import Drawn
 from lakewright.engineer.trial.signals import TrialSettings
@@ -143,3 +143,16 @@ def test_an_engineer_and_its_cells_come_back_from_a_pickle():
     for one in (pickle.loads(pickle.dumps(cell)), copy.deepcopy(cell)):
         assert (one, one["n"]) == (cell, cell["n"])
     assert pickle.loads(pickle.dumps(engineer)).state_dict() == engineer.state_dict()
+
+
+def test_a_state_of_a_space_where_problems_get_harder_in_another_direction_is_refused():
+    def make(**change):
+        knob = Knob(name="n", low=1, high=5, step=1, whole=True, harder=change.pop("harder", 1))
+        space = DesignSpace(("a", "b"), (knob,), **change)
+        return Engineer(type("Other", (Teams,), {"space": space})(), "random")
+
+    state = make().state_dict()
+    make().load_state_dict(state)
+    make(harder=-1).load_state_dict(state | {"directions": ""})  # of an older version, which does not say
+    for other, problem in (({"harder": -1}, "ranked, n 1, now by ranked, n -1"), ({"ranked": False}, "by not ranked")):
+        assert_line(lambda other=other: make(**other).load_state_dict(state), problem)
