@@ -200,8 +200,8 @@ class Engineer:
         """
         if not self._state.drawn:
             check_draws(self.design, self.environment, "engineer: design")
+            check_not_held_out(self.environment, self.design, self.held_out or [], self.seed)
         problems = self.environment.draw(self.design, count, self.seed, first=self._state.drawn)
-        check_not_held_out(problems, (self.held_out or [])[self._state.drawn :], self.seed)
         self._state.drawn += count
         return problems
 
@@ -387,7 +387,7 @@ class Engineer:
         return [HeldOutCell(cell, 1 / len(cells)) for cell in cells]
 
     def state_dict(self) -> dict[str, Any]:
-        """The state, but for the arguments, as JSON values. Raises InputError where the teacher's state has others."""
+        """The state as JSON values, without the arguments of the engineer. Raises InputError if it is not JSON."""
         return write_state(self._state, self.teacher, self.space)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:

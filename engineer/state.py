@@ -13,14 +13,15 @@ from lakewright.engineer.cells import Cell, is_finite
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.difficulty.model import Observation, count_features
-from lakewright.engineer.environment import Problem
+from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.evidence.evidence import Round
 from lakewright.engineer.proposal import Teacher
 from lakewright.engineer.space import DesignSpace, check_cell_of, check_design
 from lakewright.engineer.tally import Drawn, Tally
 
 STATE = 1  # the form of a state
-SAME = 8  # distinct problems that are held out; fewer may be chance
+FIRST = 32  # problems that are compared with those held out
+SAME = 8  # distinct ones that are equal; fewer may be chance
 
 Number = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -195,10 +196,17 @@ def check_held_out(held_out: Sequence[Problem] | None, space: DesignSpace) -> No
         check_cell_of(problem, Problem, space, "held_out")
 
 
-def check_not_held_out(problems: Sequence[Problem], held_out: Sequence[Problem], seed: int) -> None:
-    """Raises InputError where most problems are those held out at the same places, as an equal seed gives."""
+def check_not_held_out(environment: Environment, design: Design, held_out: Sequence[Problem], seed: int) -> None:
+    """Raises InputError where most of the first problems are those held out at their places, as an equal seed gives.
+
+    Args:
+        environment, design: draw the problems.
+        held_out: those of another seed; may be empty.
+        seed: of the problems.
+    """
+    problems = environment.draw(design, min(FIRST, len(held_out)), seed) if held_out else []
     same = {mine.key for mine, other in zip(problems, held_out, strict=False) if mine.key == other.key}
-    if len(same) >= SAME and 2 * len(same) > min(len(problems), len(held_out)):
+    if len(same) >= SAME and 2 * len(same) > len(problems):
         raise InputError(f"engineer: seed is {seed}, that of the held-out problems; choose another")
 
 

@@ -64,16 +64,15 @@ def negotiate(
     before = teacher.state_dict()
     for attempt_key in split_key(key, settings.tries):
         proposal = _ask(teacher, evidence, design, bounds.space, attempt_key)
-        if not isinstance(proposal, Proposal):
-            raise InputError(f"{type(teacher).__name__}.propose gave {show(proposal)}; return a Proposal")
         if proposal.delta is None:
             verdict = GuardVerdict("refused", [proposal.error], design)
         else:
             verdict = project_delta(design, proposal.delta, bounds, settings)
-        proposal = _leave_out_strange(proposal, verdict, bounds.space)
+            if not is_of_space(proposal.delta, bounds.space):  # which no file can hold
+                proposal = msgspec.structs.replace(proposal, delta=None, error="; ".join(verdict.reasons))
         if verdict.status != "refused":
             if proposals > 1 and proposal.delta and proposal.delta.edits:
-                ask = functools.partial(teacher.propose, evidence, design, bounds.space)
+                ask = functools.partial(_ask, teacher, evidence, design, bounds.space)
                 proposal = _add_rivals(proposal, teacher, ask, fold_key(key, proposals), proposals, bounds.space)
             return [*attempts, Attempt(proposal, verdict)]
         attempts.append(Attempt(proposal, verdict))
@@ -84,24 +83,23 @@ def negotiate(
 
 
 def _ask(teacher: Teacher, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
-    """The proposal of a teacher. Raises InputError, in one line, where the code of a user's own teacher raises."""
+    """The proposal of a teacher, without candidates that are not of the space.
+
+    Raises InputError, in one line, where the code of a user's own teacher raises or returns something else.
+    """
+    where = f"{type(teacher).__name__}.propose"
     try:
-        return teacher.propose(evidence, design, space, key)
+        proposal = teacher.propose(evidence, design, space, key)
     except InputError:
         raise
     except Exception as error:
         if type(teacher).__module__.startswith("lakewright."):
             raise
-        raise describe_error(f"{type(teacher).__name__}.propose", error) from error
-
-
-def _leave_out_strange(proposal: Proposal, verdict: GuardVerdict, space: DesignSpace) -> Proposal:
-    """The proposal without deltas that no file of the space can hold; why the first is none is its error."""
+        raise describe_error(where, error) from error
+    if not isinstance(proposal, Proposal):
+        raise InputError(f"{where} gave {show(proposal)}; return a Proposal")
     candidates = tuple(delta for delta in proposal.candidates if is_of_space(delta, space))
-    kept = msgspec.structs.replace(proposal, candidates=candidates)
-    if kept.delta is None or is_of_space(kept.delta, space):
-        return kept
-    return msgspec.structs.replace(kept, delta=None, error="; ".join(verdict.reasons))
+    return msgspec.structs.replace(proposal, candidates=candidates)
 
 
 def _add_rivals(
@@ -118,7 +116,7 @@ def _add_rivals(
         state = teacher.state_dict()
         for again in split_key(key, count)[1:]:
             other = ask(again).delta
-            deltas += [other] if other and other not in deltas else []
+            deltas += [other] if other and is_of_space(other, space) and other not in deltas else []
             teacher.load_state_dict(state)
     deltas += [stretch_delta(proposal.delta, factor, space) for factor in STRETCHES][: max(0, count - len(deltas))]
     return msgspec.structs.replace(proposal, candidates=tuple(deltas[1:count]))

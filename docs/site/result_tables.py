@@ -188,9 +188,8 @@ def tokens_to_best(found: Mapping[str, Results], rows: Sequence[tuple[str, str, 
         (valid,) = (arm.valid for arm in results.arms if arm.arm == name)
         along = _mean([average_curve(curve, results.budget) for curve in curves[name].values()])
         known = reached and reached.tokens is not None and reached.share is not None
-        spread = (
-            "" if name == baseline else " ({:.2f} to {:.2f})".format(*_share_interval(curves[name], curves[baseline]))
-        )
+        low, high = _share_interval(curves[name], curves[baseline])
+        spread = "" if name == baseline else f" ({low:.2f} to {high:.2f})"
         sooner = (f"{reached.tokens / 1000:.0f}", f"{reached.share:.2f}{spread}") if known else ("never", "")
         return (label, f"`{name}`", *sooner, f"{along:.1f}", f"{valid:.1f}")
 

@@ -254,8 +254,7 @@ def _further_tables(found: Mapping[str, Results]) -> dict[str, str]:
     tables["demo-reading"] = readings(printed("demo-reading"), _valid_after_warmup("demo"))
     tables["teams"] = teams_table(TEAMS, printed("prioritized"))
     tables["trainee"] = trainee_means("board-network")
-    if EXAMINATIONS.exists():
-        tables["examinations"] = examinations_table(EXAMINATIONS)
+    tables["examinations"] = examinations_table(EXAMINATIONS)
     return tables
 
 

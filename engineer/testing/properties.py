@@ -239,12 +239,10 @@ class Properties:
         return self.trials.draw(self._single_design(cell), count, seed)
 
     def _single_design(self, cell: Cell) -> Design:
-        pairs = zip(self.space.knobs, cell.values, strict=True)
-        limits = {knob.name: self.space.limits(cell.stratum, knob) for knob in self.space.knobs}
-        row = {
-            knob.name: min(max(float(value), limits[knob.name][0]), limits[knob.name][1]) if knob.trait else value
-            for knob, value in pairs
-        }
+        row = dict(zip([knob.name for knob in self.space.knobs], cell.values, strict=True))
+        for knob in (self.space.knobs[place] for place in self.space.traits):
+            low, high = self.space.limits(cell.stratum, knob)
+            row[knob.name] = min(max(float(row[knob.name]), low), high)
         return Design({cell.stratum: {self.space.share.name: 1.0, **row}}, given=self.given)
 
     def judge_references(self, until: float) -> Fault | None:

@@ -22,26 +22,8 @@ except ImportError as error:
 MOST_WAYS = 256  # cells of a stratum at bounds and bins; with more, one knob at a time is varied
 EVEN = st.integers(0, 99)  # hypothesis draws short ranges evenly
 TEXT = st.characters(exclude_categories=["Cs"])
-ODD_ANSWERS = (
-    "",
-    "0",
-    "1",
-    "-1",
-    "yes",
-    "A",
-    " ",
-    "\n",
-    "\0",
-    "é",
-    "1e999",
-    "nan",
-    "[]",
-    "{}",
-    "9" * 999,
-    "-",
-    "²",
-    "9" * 5000,
-)
+CARELESS = ("-", "²", "9" * 5000)  # raise where a judge asks `isdigit` before `int`, or looks at the second letter
+ODD_ANSWERS = ("", "0", "1", "-1", "yes", "A", " ", "\n", "\0", "é", "1e999", "nan", "[]", "{}", "9" * 999, *CARELESS)
 
 
 @st.composite

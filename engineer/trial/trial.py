@@ -104,12 +104,10 @@ class TrialWork:
 
 def _check_rollouts(found: Any, problems: Sequence[Problem], samples: int) -> tuple[Sequence[Group], int]:
     """Groups and tokens of `roll_out`. Raises InputError on anything but a group of all answers to each problem."""
-    if not (isinstance(found, tuple) and len(found) == 2 and isinstance(found[0], Sequence)):
-        found = ((), found)
-    groups, tokens = found
-    counted = isinstance(tokens, int) and tokens >= 0 and all(isinstance(group, Group) for group in groups)
-    if not counted or len(groups) != len(problems):
-        said = f"roll_out: gave {len(groups)} groups and {show(tokens)} tokens for {len(problems)} problems"
+    groups, tokens = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
+    listed = isinstance(groups, Sequence) and all(isinstance(group, Group) for group in groups)
+    if not (listed and len(groups) == len(problems) and isinstance(tokens, int) and tokens >= 0):
+        said = f"roll_out: gave {show(found)} for {len(problems)} problems"
         raise InputError(f"{said}; return a list with a group for each, and the number of tokens")
     for problem, group in zip(problems, groups, strict=True):
         if group.completions != samples or not 0 <= group.valid <= samples:

@@ -55,7 +55,11 @@ def test_strata_that_are_numbers_of_numpy_become_those_of_python():
 def test_problems_of_the_seed_of_those_held_out_are_refused():
     teams = Teams()
     held_out = teams.draw(teams.start(), 40, seed=1)
-    assert_line(lambda: Engineer(teams, held_out=held_out, seed=1).draw(20), "seed is 1, that of the held-out problems")
+    for count in (1, 20):
+        engineer = Engineer(teams, held_out=held_out, seed=1)
+        assert_line(
+            lambda engineer=engineer, count=count: engineer.draw(count), "seed is 1, that of the held-out problem"
+        )
     engineer = Engineer(teams, held_out=held_out, seed=2)
     assert len(engineer.draw(20)) == 20
 
@@ -137,12 +141,27 @@ def test_what_a_users_own_teacher_raises_or_keeps_is_one_line():
     assert_line(engineer.state_dict, "Proposes.state_dict: .*numpy.int64.*; return JSON values")
 
 
-def test_an_engineer_and_its_cells_come_back_from_a_pickle():
+def test_an_engineer_and_its_cells_can_be_sent_to_another_process_and_copied():
     engineer = Engineer(Teams(), "random")
     cell = engineer.space.name_cell(engineer.draw(1)[0].cell)
-    for one in (pickle.loads(pickle.dumps(cell)), copy.deepcopy(cell)):
-        assert (one, one["n"]) == (cell, cell["n"])
-    assert pickle.loads(pickle.dumps(engineer)).state_dict() == engineer.state_dict()
+    for one in (cell, engineer):
+        assert pickle.dumps(one)  # which finds all classes by name
+    again = copy.deepcopy(cell)
+    assert (again, again["n"]) == (cell, cell["n"])
+    assert copy.deepcopy(engineer).state_dict() == engineer.state_dict()
+
+
+def test_rivals_that_no_file_can_hold_are_left_out_and_a_teacher_that_raises_for_them_is_one_line():
+    good = Delta({"a": Edit({"n": 1}, "why")})
+    answers = iter([propose_delta(good), propose_delta(Delta({"a": Edit({"n": math.nan}, "")})), None])
+    teacher = Proposes(None)
+    teacher.propose = lambda *_: next(answers)
+    engineer = Engineer(Teams(), teacher, settings=EngineerSettings(proposals=2))
+    proposal = engineer.redesign().attempts[-1].proposal
+    assert proposal.delta == good
+    assert all(math.isfinite(change) for delta in proposal.candidates for change in delta.edits["a"].changes.values())
+    answers = iter([propose_delta(good), None])
+    assert_line(engineer.redesign, "Proposes.propose gave None; return a Proposal")
 
 
 def test_a_state_of_a_space_where_problems_get_harder_in_another_direction_is_refused():
