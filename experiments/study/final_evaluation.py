@@ -14,13 +14,15 @@ from lakewright.experiments.loop.records.stage_records import write_record
 from lakewright.experiments.loop.records.stage_rollouts import write_problems
 from lakewright.experiments.loop.settings.run_settings import RunSettings, ValidationSettings
 from lakewright.experiments.loop.training.lake_trainee import LakeTrainee, measure_policy
+from lakewright.experiments.loop.training.text_trainee import TextTrainee
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 
 
 def draw_final_test(settings: RunSettings, chosen: ValidationSettings, held_out: Sequence[Problem], path: Path) -> None:
-    """Draws the problems of the test as a held-out set and saves them, unless that is done.
+    """Draws the problems of the test and saves them, unless that is done.
 
-    In text a problem that is held out already is left out, as there may be few of a kind.
+    On the lake they are drawn as a held-out set. Of other environments, where there may be few of a kind, all problems
+    of the test are different, and none is held out already.
 
     Args:
         settings, held_out: of the runs.
@@ -31,14 +33,14 @@ def draw_final_test(settings: RunSettings, chosen: ValidationSettings, held_out:
     """
     if path.exists():
         return
-    with TemporaryDirectory() as scratch:
-        trainee = make_trainee(msgspec.structs.replace(settings, validation=chosen))
-        problems = trainee.hold_out(RunFolder(Path(scratch)))
-    if not trainee.lake:
-        known = {problem.key for problem in held_out}
-        problems = [problem for problem in problems if problem.key not in known]
+    trainee = make_trainee(msgspec.structs.replace(settings, validation=chosen))
+    if isinstance(trainee, TextTrainee):
+        problems = trainee.draw_test({problem.key for problem in held_out})
+    else:
+        with TemporaryDirectory() as scratch:
+            problems = trainee.hold_out(RunFolder(Path(scratch)))
     if not problems:
-        raise InputError(f"test: seed {chosen.seed} draws held-out problems only; choose another, or more boards")
+        raise InputError("test: no cell has a problem that is not held out; lower validation.boards")
     write_problems(path, problems)
 
 

@@ -3,7 +3,7 @@
 import itertools
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
@@ -33,6 +33,7 @@ from lakewright.policy.training import Answered, answer_groups, rank_and_process
 EXAMPLES = 12  # held-out problems saved as examples, half of them valid
 WRONG = "?"  # a text that is judged beside the reference answer, to see that the judge works
 MOST_CELLS = 200  # that are held out; of a larger grid so many are chosen at random, evenly over the strata
+MOST_DRAWS = 20  # of each cell for a test, as a multiple of the problems wanted; a cell may have fewer different ones
 
 JudgedAnswer = tuple[Problem, str, Verdict]
 
@@ -86,6 +87,37 @@ class TextTrainee(Trainee[Problem]):
                 problems += environment.draw_cell(complete, chosen.boards, seed)
                 bar.update(chosen.boards)
         return list({problem.key: problem for problem in problems}.values())
+
+    def draw_test(self, known: Collection[str]) -> list[Problem]:
+        """`validation.boards` different problems of each of the cells that are held out, none of which is known.
+
+        A problem that several cells draw is of the first of them. A cell has fewer if its draws, MOST_DRAWS times as many,
+        hold no more.
+
+        Args:
+            known: keys of problems that are left out.
+        """
+        count, cells = self.settings.validation.boards, self._choose_cells()
+        taken, problems = set(known), []
+        with progress("problems of the test", len(cells), "cells") as bar:
+            for cell in cells:
+                new = self._draw_new(cell, count, taken)
+                taken.update(new)
+                problems += new.values()
+                bar.update(1)
+        return problems
+
+    def _draw_new(self, cell: Cell, count: int, taken: Collection[str]) -> dict[str, Problem]:
+        """At most `count` problems of a cell, by key, none of which is taken."""
+        complete = self.environment.space.complete_cell(cell, self.start)
+        seed = derive_seed(self.settings.validation.seed, f"held-out {cell}")
+        new: dict[str, Problem] = {}
+        for first in range(0, count * MOST_DRAWS, count):
+            drawn = self.environment.draw_cell(complete, count, seed, first)
+            new |= {problem.key: problem for problem in drawn if problem.key not in taken}
+            if len(new) >= count:
+                break
+        return dict(itertools.islice(new.items(), count))
 
     def draw_problems(
         self, design: Design, count: int, seed: int, first: int, on_progress: Callable[[int], object]

@@ -1,12 +1,15 @@
 """Studies of environments whose problems are text: sums, in seconds."""
 
+import hashlib
 import json
 import re
+from collections import Counter
 from pathlib import Path
 from statistics import fmean
 
 import pytest
 import torch
+from msgspec.structs import replace
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import read_config
@@ -21,6 +24,7 @@ from lakewright.experiments.loop.settings.run_settings import RunSettings, Valid
 from lakewright.experiments.loop.training.text_trainee import TextTrainee
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.loop.training.warmup import _answers_engineer
+from lakewright.experiments.study.final_evaluation import draw_final_test
 from lakewright.experiments.study.learning_curves import average_curve, tokens_to_best
 from lakewright.experiments.study.random_configs import Configs, random_configs, spread_values
 from lakewright.experiments.study.results import Results
@@ -155,12 +159,66 @@ def test_the_last_policies_are_judged_on_problems_that_no_run_has_seen(study):
     assert {problem.key for problem in read_held_out(RunFolder(folder.folder / "runs" / "fixed-s1"))} == held_out
 
 
-def test_a_test_that_would_be_the_held_out_set_is_refused(tmp_path, capsys):
-    seed = plan_of(spec_of(tmp_path)).start.validation.seed
-    path = spec_of(tmp_path, "boards = 2\nseed = 7", f"boards = 1\nseed = {seed}")
-    with quick():
-        assert main(["study", str(path), "--out", str(tmp_path / "out")]) == 2
-    assert "draws held-out problems only; choose another, or more boards" in capsys.readouterr().err
+class Numbers(Environment):
+    """Numbers to repeat, of up to three digits: each cell holds the problems of those before it."""
+
+    space = DesignSpace(("repeat",), (Knob(name="digits", meaning="digits", low=1, high=3, step=1, reach=1, whole=True),))
+
+    def make(self, cell, rng):
+        number = str(rng.randrange(10 ** cell["digits"]))
+        return Problem(f"{number}=", number)
+
+    def judge(self, problem, answer):
+        return Verdict(answer == problem.answer, float(answer == problem.answer), "wrong")
+
+
+def test_a_test_has_as_many_different_problems_of_each_cell_as_there_are(tmp_path):
+    settings = plan_of(spec_of(tmp_path)).start
+    asked = replace(settings, validation=ValidationSettings(boards=30, seed=7))
+    problems = TextTrainee(asked, Numbers()).draw_test(set(map(key_of, range(200))))
+    digits = Counter(problem.cell.values[0] for problem in problems)
+    assert digits == {3: 30}
+    problems = TextTrainee(asked, Numbers()).draw_test({key_of(3)})
+    assert Counter(problem.cell.values[0] for problem in problems) == {1: 9, 2: 30, 3: 30}
+    assert len({problem.key for problem in problems} - {key_of(3)}) == 69
+
+
+def key_of(number: int) -> str:
+    """The key of the problem of a number."""
+    return hashlib.sha256(f"{number}=".encode()).hexdigest()[:16]
+
+
+def test_a_test_with_the_seed_of_the_held_out_set_has_other_problems(tmp_path):
+    settings = plan_of(spec_of(tmp_path)).start
+    held_out = make_trainee(settings).draw_held_out()
+    draw_final_test(settings, settings.validation, held_out, tmp_path / "test.jsonl")
+    tested = read_problems(tmp_path / "test.jsonl")
+    assert len(tested) == len(held_out)
+    assert not {problem.key for problem in tested} & {problem.key for problem in held_out}
+
+
+def test_a_test_without_a_problem_that_is_not_held_out_is_refused(tmp_path):
+    (tmp_path / "one.py").write_text(ONE_PROBLEM)
+    path = spec_of(tmp_path, f"{HOUSE}/docs/examples/addition.py:Addition", f"{tmp_path}/one.py:OneProblem")
+    settings = plan_of(path).start
+    held_out = make_trainee(settings).draw_held_out()
+    with pytest.raises(InputError, match=r"test: no cell has a problem that is not held out; lower validation\.boards"):
+        draw_final_test(settings, ValidationSettings(boards=2, seed=7), held_out, tmp_path / "test.jsonl")
+
+
+ONE_PROBLEM = """
+from lakewright.engineer import DesignSpace, Environment, Knob, Problem, Verdict
+
+
+class OneProblem(Environment):
+    space = DesignSpace((0,), (Knob(name="digits", meaning="digits", low=1, high=2, step=1, reach=1, whole=True),))
+
+    def make(self, cell, rng):
+        return Problem("1=", "1")
+
+    def judge(self, problem, answer):
+        return Verdict(answer == "1", float(answer == "1"), "wrong")
+"""
 
 
 WRONG = {
