@@ -92,8 +92,15 @@ def _draw_pair(kind: Kind, environment: Environment, strata: int, rng: np.random
     return Pair(kind, design, evidence, other, truth, deciding)
 
 
-def draw_question(kind: Kind, environment: Environment, strata: int, rng: np.random.Generator) -> Evidence:
-    """Evidence about an even design of some strata, as that of pairs.
+class Question(NamedTuple):
+    """Evidence about a design, and the forecast that its figures come from."""
+
+    evidence: Evidence
+    truth: Forecast
+
+
+def draw_question(kind: Kind, environment: Environment, strata: int, rng: np.random.Generator) -> Question:
+    """A question about an even design of some strata, as those of pairs.
 
     Args:
         kind: what is shown.
@@ -102,7 +109,7 @@ def draw_question(kind: Kind, environment: Environment, strata: int, rng: np.ran
     """
     design = _draw_even_design(environment, strata, rng)
     truth = draw_forecast(design, environment.space, rng, FITTED)
-    return _draw_evidence(kind, design, truth, environment.space, rng)
+    return Question(_draw_evidence(kind, design, truth, environment.space, rng), truth)
 
 
 def _draw_even_design(environment: Environment, strata: int, rng: np.random.Generator) -> Design:

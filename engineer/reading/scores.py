@@ -7,6 +7,7 @@ import msgspec
 import numpy as np
 
 from lakewright.engineer.design import Delta, Design
+from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.difficulty.worth import Mix, estimate_worth
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.guard import GivenBounds, GuardSettings, project_delta
@@ -81,6 +82,18 @@ def answer_by_rule(pair: Pair, environment: Environment) -> tuple[Answer, Answer
     rule, space = RULES[pair.kind], environment.space
     true, exchanged = (Answer(rule.make_delta(shown, pair.design, space)) for shown in pair.evidence)
     return true, exchanged
+
+
+def measure_delta(delta: Delta, design: Design, truth: Forecast, environment: Environment) -> float:
+    """How much more a design is worth after a delta, in what the objective of the truth counts.
+
+    Args:
+        delta, design: the change, and what it changes.
+        truth: the forecast that says what cells are worth.
+        environment: that of the design.
+    """
+    changed = environment.cells(_apply_delta(design, delta, environment))
+    return estimate_worth(truth.model, changed, environment.space, environment.cells(design)).mean
 
 
 def _count_changes(pair: Pair, deltas: Sequence[Delta | None], environment: Environment) -> np.ndarray:

@@ -1,7 +1,7 @@
 """`lakewright engineer read|teach`: whether a language model reads its evidence as the engineer, and lessons for it."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App, Parameter
 
@@ -75,6 +75,7 @@ def teach(
     environment: str,
     out: Path,
     form: str = "words-one",
+    goal: Literal["rule", "worth"] = "rule",
     columns: Annotated[str | None, Parameter(metavar="NAME,...")] = None,
     lessons: int = 4000,
     steps: int = 200,
@@ -86,7 +87,7 @@ def teach(
     threads: int | None = None,
     json: Json = False,
 ) -> None:
-    """Teach a language model to answer as the rule does, in a form of the reading test.
+    """Teach a language model to answer in a form of the reading test: as the rule does, or by what answers are worth.
 
     The checkpoint in the folder is a model for `lakewright engineer read`. Killed and run again, the command continues.
 
@@ -95,6 +96,8 @@ def teach(
         environment: lake, reasoning_gym:TASK[,TASK...], FILE.py:CLASS, module:CLASS, or an entry point.
         out: A folder for the training and its checkpoint.
         form: The form of the question, one without examples and not delta.
+        goal: rule: to answer as the rule does; worth: to raise what the designs after its answers are worth, by the
+            difficulty model from which the evidence comes, in forms of one decision.
         columns: The share and the knobs of which a form of one decision asks, separated by commas; without it all.
         lessons: Different lessons.
         steps: Steps of the training.
@@ -111,11 +114,11 @@ def teach(
     from lakewright.experiments.reading.language_readers import choose_columns, load_language_model, use_threads
     from lakewright.experiments.reading.lessons import CLAIM, Teaching, check_teachable, teach_reader
 
-    check_teachable(choose_forms([form])[0])
+    check_teachable(choose_forms([form])[0], goal)
     loaded = load_environment(environment)
     asked = choose_columns(columns.split(",") if columns else [], loaded.space)
     drawn = (asked, strata, lessons, steps, batch, rate, bf16, seed)
-    work = Teaching(CLAIM.format, model, form, environment, loaded.space.signature(), *drawn)
+    work = Teaching(CLAIM.format, model, form, environment, loaded.space.signature(), *drawn, goal=goal)
     use_threads(threads)
     with progress("lessons", steps, "steps") as bar:
         checkpoint = teach_reader(out, work, loaded, *load_language_model(model), lambda step, loss: bar.update(1))

@@ -1,4 +1,4 @@
-"""Lessons for a language model as the engineer: questions of a form with the answers of the rule, and the training.
+"""Lessons for a language model as the engineer: questions of a form, with the answers of the rule or what answers earn.
 
 A folder holds teaching.json, which lessons they are; state.safetensors, from which a killed training continues; losses
 in losses.json, and the model in checkpoint/.
@@ -7,13 +7,16 @@ in losses.json, and the model in checkpoint/.
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import msgspec
 import numpy as np
+import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import listed, write_json
+from lakewright.engineer.cells import Knob
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.reading import (
     BEGUN,
@@ -26,18 +29,22 @@ from lakewright.engineer.reading import (
     draw_question,
     encode_changes,
     list_signs,
+    make_steps,
+    measure_delta,
     write_decision,
     write_question,
 )
+from lakewright.engineer.space import DesignSpace
 from lakewright.experiments.resumable.claims import Claim
 from lakewright.policy.codecs import TextSettings
-from lakewright.policy.inference import Message, json_prompt
+from lakewright.policy.inference import Message, common_prefix, json_prompt
 from lakewright.policy.models import compute_in_bfloat16, save_checkpoint
 from lakewright.policy.play import DrawnTasks
 from lakewright.policy.text_play import play_texts
-from lakewright.policy.training import WarmupSettings, warm_up
+from lakewright.policy.training import Loss, WarmupSettings, choice_odds, plan_loss, warm_up
 
 Example = tuple[list[int], list[int]]
+Goal = Literal["rule", "worth"]
 CHECKPOINT, STATE, LOSSES = "checkpoint", "state.safetensors", "losses.json"
 
 
@@ -46,7 +53,8 @@ class Teaching(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     model, form, environment: names. space: the signature of the environment's. columns: of which a form of one decision
     asks; without any all. strata: of a design, at most. lessons: how many different ones. steps, batch, rate: of the
-    training by AdamW. bf16: whether it computes in bfloat16. seed: of all chance.
+    training by AdamW. bf16: whether it computes in bfloat16. seed: of all chance. goal: to answer as the rule does, or
+    to raise what the answers are worth.
     """
 
     format: int
@@ -62,6 +70,7 @@ class Teaching(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rate: float
     bf16: bool
     seed: int
+    goal: Goal = "rule"
 
     def __post_init__(self) -> None:
         for name in ("lessons", "steps", "batch"):
@@ -118,9 +127,13 @@ def teach_reader(
             losses.append(loss)
             on_step(step, loss)
 
-        examples = write_lessons(work, environment, tokenizer)
+        if work.goal == "worth":
+            decisions = draw_decisions(work, environment, tokenizer)
+            examples, loss = [(decision.prompt, [decision.more]) for decision in decisions], make_worth_loss(decisions)
+        else:
+            examples, loss = write_lessons(work, environment, tokenizer), plan_loss
         none = DrawnTasks[object](lambda first, count: [])
-        taught = warm_up(model, play, none, examples, settings, work.seed, report, folder / STATE, clock)
+        taught = warm_up(model, play, none, examples, settings, work.seed, report, folder / STATE, clock, loss)
         with listed(folder / LOSSES):
             write_json(folder / LOSSES, losses)
         save_checkpoint(folder / CHECKPOINT, taught, tokenizer)
@@ -153,13 +166,13 @@ def _write_question(
     kind: what is shown. form, work, environment, tokenizer: as for `write_lessons`. rng: consumed.
     """
     space = environment.space
-    shown = draw_question(kind, environment, work.strata, rng)
+    shown = draw_question(kind, environment, work.strata, rng).evidence
     design = shown.design
     delta = RULES[kind].make_delta(shown, design, space)
     if form.asks == "changes":
         messages, _ = write_question(form, shown, space)
         return [_encode_example(messages, "", encode_changes(delta, design, space), tokenizer)]
-    columns = {column.name: column for column in space.columns if not work.columns or column.name in work.columns}
+    columns = {column.name: column for column in _list_columns(work, space)}
     decided = [
         (place, sign) for place, sign in list_signs(delta, design, space).items() if sign and place[1] in columns
     ]
@@ -172,18 +185,93 @@ def _write_question(
     return [_encode_example(messages, BEGUN, choose_word(sign) + '"}', tokenizer)]
 
 
+def _list_columns(work: Teaching, space: DesignSpace) -> list[Knob]:
+    """The columns of which a form of one decision asks."""
+    return [column for column in space.columns if not work.columns or column.name in work.columns]
+
+
+class Decision(NamedTuple):
+    """A question for more or less of a column of a stratum.
+
+    prompt: token ids. more, less: the tokens in which the two answers differ. gain: how much more the design is worth
+    after a step of more than after one of less, by the forecast that the figures come from.
+    """
+
+    prompt: list[int]
+    more: int
+    less: int
+    gain: float
+
+
+def draw_decisions(work: Teaching, environment: Environment, tokenizer: PreTrainedTokenizerFast) -> list[Decision]:
+    """Questions of a form of one decision with what their answers are worth.
+
+    Args:
+        work: the form, and how many.
+        environment: of the questions.
+        tokenizer: of the prompts.
+
+    They are drawn as the pairs of the test are, by another seed; the stratum and the column at random.
+    """
+    rng, form, space = np.random.default_rng([work.seed, 1]), FORMS[work.form], environment.space
+    columns, found = _list_columns(work, space), list[Decision]()
+    more, less = (_encode(choose_word(sign), tokenizer) for sign in (1, -1))
+    shared = common_prefix([more, less])
+    for number in range(work.lessons):
+        shown, truth = draw_question(KINDS[number % len(KINDS)], environment, work.strata, rng)
+        strata = space.sort_strata(shown.design.strata)
+        stratum, column = strata[int(rng.integers(len(strata)))], columns[int(rng.integers(len(columns)))]
+        steps = [make_steps({(stratum, column.name): sign}, form.name, space) for sign in (1, -1)]
+        gains = [measure_delta(delta, shown.design, truth, environment) for delta in steps]
+        messages = write_decision(form, shown, (stratum, column), space)
+        prompt = [*json_prompt(tokenizer, messages), *_encode(BEGUN, tokenizer), *more[:shared]]
+        found.append(Decision(prompt, more[shared], less[shared], gains[0] - gains[1]))
+    return found
+
+
+def make_worth_loss(decisions: Sequence[Decision]) -> Loss:
+    """The loss that raises what the answers of a model are worth, the mean over a batch.
+
+    decisions: all that batches are drawn from.
+
+    With the probability p of more among the two answers and its gain g over less, the answer is worth p g, but for what
+    does not depend on the model, so the loss is -p g: the gradient is that of REINFORCE (Williams 1992), summed over
+    both answers in place of drawing one. Gains are in units of their mean size. As many short questions are the same, g
+    is the mean over those with the same prompt.
+    """
+    gains: dict[tuple[int, ...], list[float]] = {}
+    for decision in decisions:
+        gains.setdefault(tuple(decision.prompt), []).append(decision.gain)
+    unit = float(np.mean([abs(decision.gain) for decision in decisions])) or 1.0
+    mean_gains = {prompt: float(np.mean(known)) / unit for prompt, known in gains.items()}
+    more, less = decisions[0].more, decisions[0].less
+
+    def loss_of(model: PreTrainedModel, batch: Sequence[Example], pad: int) -> torch.Tensor:
+        prompts = [prompt for prompt, _ in batch]
+        odds = choice_odds(model, prompts, more, less, pad)
+        gained = torch.tensor([mean_gains[tuple(prompt)] for prompt in prompts], device=odds.device)
+        return -(odds.float().sigmoid() * gained).mean()
+
+    return loss_of
+
+
 def _encode_example(
     messages: Sequence[Message], begun: str, answer: str, tokenizer: PreTrainedTokenizerFast
 ) -> Example:
-    def encode(text: str) -> list[int]:
-        ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
-        return ids
-
-    return [*json_prompt(tokenizer, messages), *encode(begun)], [*encode(answer), int(tokenizer.eos_token_id or 0)]
+    prompt = [*json_prompt(tokenizer, messages), *_encode(begun, tokenizer)]
+    return prompt, [*_encode(answer, tokenizer), int(tokenizer.eos_token_id or 0)]
 
 
-def check_teachable(form: Form) -> None:
-    """Raises InputError where a form has no lessons."""
+def _encode(text: str, tokenizer: PreTrainedTokenizerFast) -> list[int]:
+    ids: list[int] = tokenizer(text, add_special_tokens=False)["input_ids"]
+    return ids
+
+
+def check_teachable(form: Form, goal: Goal = "rule") -> None:
+    """Raises InputError where a form has no lessons with a goal."""
     if form.asks == "delta" or form.examples:
         names = ", ".join(one.name for one in FORMS.values() if one.asks != "delta" and not one.examples)
         raise InputError(f"--form {form.name} has no lessons; choose from {names}")
+    if goal == "worth" and form.asks != "one":
+        names = ", ".join(one.name for one in FORMS.values() if one.asks == "one" and not one.examples)
+        raise InputError(f"--goal worth: {form.name} asks for more than one decision; choose --form from {names}")

@@ -24,6 +24,8 @@ from .settings import RewardSettings as RewardSettings
 from .settings import WarmupSettings as WarmupSettings
 from .settings import answers_at_once as answers_at_once
 from .training_state import load_place as load_place
+from .warmup import Loss as Loss
+from .warmup import choice_odds as choice_odds
 from .warmup import plan_loss as plan_loss
 from .warmup import reference_log_probs as reference_log_probs
 from .warmup import warm_up as warm_up

@@ -31,6 +31,9 @@ IGNORED = -100  # the label of tokens without a loss: prompt and padding
 
 Example: TypeAlias = tuple[list[int], list[int]]  # prompt and answer, token ids
 
+Loss: TypeAlias = Callable[[PreTrainedModel, list[Example], int], torch.Tensor]
+"""The loss of a batch of examples, by the model and the id of padding."""
+
 T = TypeVar("T")
 
 
@@ -44,6 +47,7 @@ def warm_up(
     on_step: Callable[[int, float], None] = lambda step, loss: None,
     state_file: Path | None = None,
     clock: Callable[[], float] = time.monotonic,
+    loss_of: Loss | None = None,
 ) -> PreTrainedModel:
     """Train `model` on the reference answers of `tasks` and on `extra` examples; return the averaged model.
 
@@ -58,6 +62,7 @@ def warm_up(
         state_file: a file to which the training is saved about once a minute, and from which it resumes if the file
             exists: a stream must then begin at its `load_place`, and the earlier losses are reported again.
         clock: gives the seconds that `minutes` are counted in.
+        loss_of: what is minimised; without it the cross entropy of the answers, `plan_loss`.
 
     Raises InputError if that file is of another training, and as `play` does.
     """
@@ -87,7 +92,8 @@ def warm_up(
             batches = _draw_batches(play, tasks, mixed, settings, rng)
             boards += POOL * _count_boards(settings, mixed)
         optimizer.scale_rates(rate_scale(step, done))
-        loss = _update_weights(model, optimizer, batches[step % POOL], play.tokenizer.pad_token_id)
+        batch, pad = batches[step % POOL], play.tokenizer.pad_token_id
+        loss = _update_weights(model, optimizer, batch, pad, loss_of or plan_loss)
         averaged.update_parameters(model)
         state.losses.append(loss)
         on_step(step, loss)
@@ -114,7 +120,9 @@ def _load_state(
     return place
 
 
-def _update_weights(model: PreTrainedModel, optimizer: torch.optim.Optimizer, batch: list[Example], pad: int) -> float:
+def _update_weights(
+    model: PreTrainedModel, optimizer: torch.optim.Optimizer, batch: list[Example], pad: int, loss_of: Loss
+) -> float:
     """Make one update on a batch and return its loss.
 
     Args:
@@ -122,8 +130,9 @@ def _update_weights(model: PreTrainedModel, optimizer: torch.optim.Optimizer, ba
         optimizer: of its weights.
         batch: examples.
         pad: the id of padding.
+        loss_of: the loss of a batch.
     """
-    loss = plan_loss(model, batch, pad)
+    loss = loss_of(model, batch, pad)
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
@@ -192,6 +201,20 @@ def plan_loss(model: PreTrainedModel, examples: list[Example], pad: int) -> torc
     """Return the cross entropy of the answers, the mean over their tokens."""
     logits, labels = _score_answers(model, examples, pad)
     return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels.flatten(), ignore_index=IGNORED)
+
+
+def choice_odds(model: PreTrainedModel, prompts: list[list[int]], one: int, other: int, pad: int) -> torch.Tensor:
+    """Return the log-odds of a token against another as what follows each prompt: float32 [B].
+
+    Args:
+        model: the policy.
+        prompts: token ids.
+        one, other: the two tokens.
+        pad: the id of padding.
+    """
+    logits, labels = _score_answers(model, [(prompt, [one]) for prompt in prompts], pad)
+    last = logits[labels != IGNORED]  # a row of scores for each prompt
+    return last[:, one] - last[:, other]
 
 
 @torch.inference_mode()

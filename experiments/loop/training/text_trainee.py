@@ -91,14 +91,14 @@ class TextTrainee(Trainee[Problem]):
     def draw_test(self, known: Collection[str]) -> list[Problem]:
         """`validation.boards` different problems of each of the cells that are held out, none of which is known.
 
-        A problem that several cells draw is of the first of them. A cell has fewer if its draws, MOST_DRAWS times as many,
-        hold no more.
+        A problem that several cells draw is of the first of them. A cell has fewer problems if MOST_DRAWS times as many
+        draws hold no more.
 
         Args:
             known: keys of problems that are left out.
         """
         count, cells = self.settings.validation.boards, self._choose_cells()
-        taken, problems = set(known), []
+        taken, problems = set(known), list[Problem]()
         with progress("problems of the test", len(cells), "cells") as bar:
             for cell in cells:
                 new = self._draw_new(cell, count, taken)

@@ -162,7 +162,8 @@ def test_the_last_policies_are_judged_on_problems_that_no_run_has_seen(study):
 class Numbers(Environment):
     """Numbers to repeat, of up to three digits: each cell holds the problems of those before it."""
 
-    space = DesignSpace(("repeat",), (Knob(name="digits", meaning="digits", low=1, high=3, step=1, reach=1, whole=True),))
+    digits = Knob(name="digits", meaning="digits", low=1, high=3, step=1, reach=1, whole=True)
+    space = DesignSpace(("repeat",), (digits,))
 
     def make(self, cell, rng):
         number = str(rng.randrange(10 ** cell["digits"]))
