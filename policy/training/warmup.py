@@ -92,8 +92,7 @@ def warm_up(
             batches = _draw_batches(play, tasks, mixed, settings, rng)
             boards += POOL * _count_boards(settings, mixed)
         optimizer.scale_rates(rate_scale(step, done))
-        batch, pad = batches[step % POOL], play.tokenizer.pad_token_id
-        loss = _update_weights(model, optimizer, batch, pad, loss_of or plan_loss)
+        loss = _update_weights(model, optimizer, batches[step % POOL], play.tokenizer.pad_token_id, loss_of)
         averaged.update_parameters(model)
         state.losses.append(loss)
         on_step(step, loss)
@@ -121,7 +120,7 @@ def _load_state(
 
 
 def _update_weights(
-    model: PreTrainedModel, optimizer: torch.optim.Optimizer, batch: list[Example], pad: int, loss_of: Loss
+    model: PreTrainedModel, optimizer: torch.optim.Optimizer, batch: list[Example], pad: int, loss_of: Loss | None
 ) -> float:
     """Make one update on a batch and return its loss.
 
@@ -130,9 +129,9 @@ def _update_weights(
         optimizer: of its weights.
         batch: examples.
         pad: the id of padding.
-        loss_of: the loss of a batch.
+        loss_of: the loss of a batch; without it `plan_loss`.
     """
-    loss = loss_of(model, batch, pad)
+    loss = (loss_of or plan_loss)(model, batch, pad)
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
