@@ -112,13 +112,12 @@ class TransformerDecoder:
         return self._model.lm_head(base.norm(x))
 
     def _make_room(self) -> None:
-        """Double the buffers of answers if the next token needs it."""
+        """Double the buffers of answers if the next token needs it: one layer after another, as all are large."""
         room = self._answers[0][0].shape[3]
         if self._length_so_far > room:
             more = (0, 0, 0, min(room, self._length - room))
-            self._answers = [
-                (functional.pad(keys, more), functional.pad(values, more)) for keys, values in self._answers
-            ]
+            for place, (keys, values) in enumerate(self._answers):
+                self._answers[place] = functional.pad(keys, more), functional.pad(values, more)
 
     def select_boards(self, boards: torch.Tensor) -> None:
         """Continue with some boards only, int [B']."""
