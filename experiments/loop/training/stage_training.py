@@ -44,10 +44,9 @@ def train_stage(trainee: Trainee, stage: Stage, previous: Stage, number: int, to
     launch = trainee.settings.launch
     if not launch.elsewhere:
         train_here(trainee, stage, previous.onward, number, tokens)
+        _free_memory()  # a trainer and its model refer to each other, and would stay while the policy is validated
         return
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()  # the launched processes need what models of this one held
+    _free_memory()  # the launched processes need what models of this one held
     log = stage.scratch / "launch.log"
     with progress("GRPO", trainee.settings.grpo.of_stage(number).steps, "steps") as bar:
 
@@ -55,6 +54,12 @@ def train_stage(trainee: Trainee, stage: Stage, previous: Stage, number: int, to
             bar.update(len(lines_so_far(stage.train_log)) - bar.n)
 
         launch_stage(launch, stage.folder.parent, number, previous.onward, tokens, log, show_steps)
+
+
+def _free_memory() -> None:
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()
 
 
 def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, tokens: float) -> None:

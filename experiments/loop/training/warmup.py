@@ -33,18 +33,22 @@ def warm_up(trainee: Trainee, warmup: Stage, held_out: Sequence[Problem]) -> Non
 
     It learns reference answers and, if it answers in tokens, the form of an engineer's answer.
     """
-    settings = trainee.settings
     if not warmup.checkpoint.exists():
-        model, tokenizer = trainee.load_start()
-        trainee.check_start(model, tokenizer, held_out)
-        if settings.warmup.steps:
-            model = _learn_answers(trainee, warmup, model, tokenizer)
-        else:
-            with line_log(warmup.train_log):
-                pass
-        save_checkpoint(warmup.checkpoint, model, tokenizer)
+        _make_checkpoint(trainee, warmup, held_out)
     if not warmup.validation.exists():
         trainee.validate_stage(warmup, held_out)
+
+
+def _make_checkpoint(trainee: Trainee, warmup: Stage, held_out: Sequence[Problem]) -> None:
+    """Makes the first policy; its memory is free again at the end, as it is read once more to be validated."""
+    model, tokenizer = trainee.load_start()
+    trainee.check_start(model, tokenizer, held_out)
+    if trainee.settings.warmup.steps:
+        model = _learn_answers(trainee, warmup, model, tokenizer)
+    else:
+        with line_log(warmup.train_log):
+            pass
+    save_checkpoint(warmup.checkpoint, model, tokenizer)
 
 
 def _learn_answers(
