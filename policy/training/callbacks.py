@@ -11,7 +11,7 @@ from transformers import TrainerCallback
 
 from lakewright.policy.training.grpo_trainer import Clock, PlanTrainer
 from lakewright.policy.training.optimizers import build_average
-from lakewright.policy.training.training_state import Place, TrainingState
+from lakewright.policy.training.training_state import Place, TrainingState, read_generators, set_generators
 
 SECONDS = 60.0  # of training, at least, between two saved states
 SHARE = 0.05  # of the time, at most, that saving may take
@@ -93,7 +93,7 @@ class StateSaver(TrainerCallback):
             place = self._collect_state().load(self._path)
             self._boards = place.boards
             self._trainer.continue_at(place.step, place.tokens)
-            torch.set_rng_state(torch.frombuffer(bytearray.fromhex(place.random), dtype=torch.uint8))
+            set_generators(place, self._trainer.accelerator.device)
         self._next = self._clock.seconds() + SECONDS
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
@@ -104,14 +104,15 @@ class StateSaver(TrainerCallback):
         if control.should_training_stop or self._clock.seconds() < self._next:
             return
         begun = time.monotonic()
-        random = torch.get_rng_state().numpy().tobytes().hex()
+        random, gpu_random = read_generators(self._trainer.accelerator.device)
         place = Place(
             step=state.global_step,
             boards=self._boards,
             seconds=self._clock.seconds(),
-            random=random,
             tokens=round(state.num_input_tokens_seen),
             notes=self._notes(),
+            random=random,
+            gpu_random=gpu_random,
         )
         self._collect_state().save(self._path, place)
         self._next = self._clock.seconds() + max(SECONDS, (time.monotonic() - begun) / SHARE)

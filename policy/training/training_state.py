@@ -36,6 +36,7 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         replaced: tasks that took the place of excluded ones.
         tokens: read and generated so far.
         notes: a text of the caller.
+        gpu_random: the state of the GPU's generator, which draws answers there; empty for a training on the CPU.
     """
 
     step: int = 0
@@ -45,6 +46,7 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     replaced: int = 0
     tokens: int = 0
     notes: str = ""
+    gpu_random: str = ""
 
 
 class TrainingState:
@@ -137,6 +139,24 @@ class TrainingState:
             for part, optimizer in enumerate(self._optimizers)
             for number, parameter in enumerate(p for group in optimizer.param_groups for p in group["params"])
         }
+
+
+def read_generators(device: torch.device) -> tuple[str, str]:
+    """Return the states of torch's generators, `random` and `gpu_random` of a `Place`. device: of the model."""
+    gpu = torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.empty(0, dtype=torch.uint8)
+    random, gpu_random = (state.numpy().tobytes().hex() for state in (torch.get_rng_state(), gpu))
+    return random, gpu_random
+
+
+def set_generators(place: Place, device: torch.device) -> None:
+    """Set torch's generators to the states in a place. device: of the model."""
+    torch.set_rng_state(_read_bytes(place.random))
+    if place.gpu_random and device.type == "cuda":
+        torch.cuda.set_rng_state(_read_bytes(place.gpu_random), device)
+
+
+def _read_bytes(text: str) -> torch.Tensor:
+    return torch.frombuffer(bytearray.fromhex(text), dtype=torch.uint8)
 
 
 def load_place(path: Path | None) -> Place:

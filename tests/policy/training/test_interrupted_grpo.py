@@ -7,6 +7,7 @@ import torch
 
 from lakewright.core_jax.errors import InputError
 from lakewright.policy.training import GrpoSettings, callbacks, load_place, train_grpo
+from lakewright.policy.training.training_state import Place, read_generators, set_generators
 from tests.support.models.tiny_policy import board_play, tasks, tiny_model, weights
 
 STEPS, BROKEN = 4, 3
@@ -73,3 +74,18 @@ def test_a_file_that_another_stage_kept_is_refused(tmp_path):
         learn(tmp_path / "one", WAYS["AdamW"], kept, until=BROKEN)
     with pytest.raises(InputError, match=r"tensor averaged\.lm_head\.weight \(and 14 more\) is missing; remove it"):
         learn(tmp_path / "other", MUON, kept)
+
+
+def test_the_generator_of_a_gpu_is_kept_and_set_again(monkeypatch):
+    gpu, states = torch.device("cuda", 0), {"now": torch.arange(16, dtype=torch.uint8)}
+    monkeypatch.setattr(torch.cuda, "get_rng_state", lambda device: states["now"])
+    monkeypatch.setattr(torch.cuda, "set_rng_state", lambda state, device: states.update(now=state))
+    before = torch.get_rng_state()
+    random, gpu_random = read_generators(gpu)
+    place = Place(random=random, gpu_random=gpu_random)
+    states["now"] = torch.zeros(16, dtype=torch.uint8)
+    torch.rand(1)
+    set_generators(place, gpu)
+    assert torch.equal(states["now"], torch.arange(16, dtype=torch.uint8)), "answers are drawn on the GPU there"
+    assert torch.equal(torch.get_rng_state(), before)
+    assert read_generators(torch.device("cpu"))[1] == "", "a training on the CPU has none"
