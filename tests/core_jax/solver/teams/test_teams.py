@@ -303,5 +303,5 @@ def test_too_many_agents_are_refused():
 
 
 def test_boards_beyond_memory_are_refused_with_the_estimate():
-    with pytest.raises(InputError, match=r"200x200 boards with 5 agents take about [0-9.]+ GiB .*smaller boards"):
-        check_memory(200, 5)
+    with pytest.raises(InputError, match=r"2000x2000 boards with 5 agents take about [0-9.]+ GiB .*smaller boards"):
+        check_memory(2000, 5)
