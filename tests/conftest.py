@@ -11,7 +11,7 @@ import os
 
 from tests.support.processes.kept_programs import begin_folder, keep_programs
 
-os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["JAX_PLATFORMS"] = os.environ.get("TEST_PLATFORM", "cpu")  # cuda: see docs/lab/gpu-hosts-on-one-gpu.md
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ.setdefault(
     "XLA_FLAGS",
