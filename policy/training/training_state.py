@@ -1,7 +1,7 @@
 """A training between two steps, in one file of safetensors: weights, their average, optimizer, place, losses.
 
-A training that resumes from there ends with the same weights as one that was never interrupted. They are equal bit for
-bit if processor, threads and versions are the same and its length does not depend on the clock.
+A training that resumes from there ends with the same weights as one that was never interrupted. On a CPU they are equal
+bit for bit if processor, threads and versions are the same and its length does not depend on the clock.
 """
 
 from collections.abc import Iterator
