@@ -11,11 +11,13 @@ WIDE = 250  # of each of the three
 
 
 def draw_redesign(before: Mapping[str, Any], after: Mapping[str, Any]) -> str:
-    """Three heat maps by map size as one SVG: the boards of two stages in a row, and the valid plans after each.
+    """Three heat maps by map size as one SVG: the boards of two configs, and valid plans before and after the second.
 
-    before, after: stages of `lakewright report --json`, of which the second is trained on the redesign.
+    before, after: the warm-up or a stage, and the next stage, of `lakewright report --json`; a trial after the first
+    compared the two configs.
     """
-    boards = [_draw_boards(before, "Boards before"), _draw_boards(after, "Boards after the redesign")]
+    current = before | {"config": before["trial"]["candidates"][0]["config"]}
+    boards = [_draw_boards(current, "Boards before"), _draw_boards(after, "Boards after the redesign")]
     valid = [[_valid(stage, size) for stage in (before, after)] for size in after["sizes"]]
     answers = _draw_map("Valid held-out plans", ["before", "after"], after, valid)
     return join_pictures([*boards, answers])

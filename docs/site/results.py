@@ -213,7 +213,7 @@ def made() -> dict[Path, str]:
     pictures[DOCS / "images" / "forecasts.svg"] = reliability_chart(drawn)
     scores = read_config(DOCS / "data" / "benchmark" / "pretrained.json", Summary)
     pictures[DOCS / "images" / "pretrained.svg"] = evaluation_svg(scores)
-    pictures[DOCS / "images" / "redesign.svg"] = draw_redesign(*_reports("demo")["0"]["stages"][1:3])
+    pictures[DOCS / "images" / "redesign.svg"] = draw_redesign(*_reports("demo")["0"]["stages"][:2])
     tables["engineers"] = format_counts(msgspec.json.decode(ENGINEERS.read_bytes(), type=list[EngineerAnswers]))
     for path in (DOCS / "data" / "trial_checks").glob("*.json"):
         checks = msgspec.json.decode(path.read_bytes(), type=list[TrialCheck])

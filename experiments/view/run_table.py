@@ -106,8 +106,9 @@ def _plain_chapter(chapter: Chapter, lake: bool) -> dict[str, Any]:
     found: dict[str, Any] = {"name": chapter.name, "pooled": chapter.pooled, strata: chapter.validation.outcomes}
     if decision := chapter.decision:
         found |= {"delta": decision.proposal.delta, "verdict": decision.verdict}
-    if chapter.design:
+    if chapter.trial or chapter.design:  # a trial after the warm-up, too
         found |= {"trial": chapter.trial, "tokens": chapter.tokens}
+    if chapter.design:
         found |= {design: chapter.design, rolled_back: chapter.rolled_back}
     plain = msgspec.to_builtins(found | {"seconds": chapter.seconds}, str_keys=True)
     return {name: to_lake(value) for name, value in plain.items()} if lake else plain

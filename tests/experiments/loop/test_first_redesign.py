@@ -1,9 +1,12 @@
 """A redesign before the first stage, from the held-out answers after the warm-up (`engineer.asked_first`)."""
 
+import json
+
 import pytest
 
 from lakewright.engineer.tally import pool_tallies
 from lakewright.engineer.trial import TrialSettings
+from lakewright.experiments.cli import main
 from lakewright.experiments.loop.records.history import read_chapters
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Decision, Validation, read_record
@@ -34,6 +37,15 @@ def run(tmp_path_factory):
 def test_the_first_stage_trains_on_what_was_decided_after_the_warm_up(run):
     assert run.warmup.design() == make_trainee(run.settings()).start
     assert run.stage(0).design() == run.warmup.next_design()
+
+
+def test_a_report_tells_of_the_trial_before_the_first_stage_and_what_it_cost(run, capsys):
+    assert main(["report", str(run.folder), "--json"]) == 0
+    warmup, first, *_ = json.loads(capsys.readouterr().out)["stages"]
+    assert warmup["tokens"]["trials"] == count_stage_tokens(run.warmup).trials > 0
+    assert len(warmup["trial"]["candidates"]) > 1
+    assert first["config"] in [candidate["config"] for candidate in warmup["trial"]["candidates"]]
+    assert "config" not in warmup, "it trained on certified plans"
 
 
 def test_without_a_trial_that_is_what_the_teacher_proposed(tmp_path):
