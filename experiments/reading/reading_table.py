@@ -83,7 +83,7 @@ def draw_results(results: Sequence[Result]) -> str:
     """The shares that follow the evidence, with their intervals, beside chance, as SVG on white."""
     rows = [
         Row(
-            f"{_shorten(result.model)[:16]} {result.form}".strip(),
+            f"{_shorten(result.model)[:26]} {result.form}".strip(),
             [
                 mark._replace(x=100 * share.mean, interval=(100 * share.low, 100 * share.high), words=name)
                 for (name, mark), share in zip(

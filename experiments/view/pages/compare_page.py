@@ -18,7 +18,7 @@ from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, stamp_of
 from lakewright.experiments.view.catalogue.run_space import VALID, Measure, RunSpace, find_space
 from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, asked_for, format_percent, mark_svg
-from lakewright.experiments.view.pages.run_charts import curve_of, tokens_after
+from lakewright.experiments.view.pages.run_charts import curve_of, tokens_after, tokens_before_validation
 
 MOST_RUNS = 64
 SEED = re.compile(r"-s\d+$")
@@ -126,7 +126,7 @@ def _average_arms(histories: Sequence[Sequence[Chapter]], measure: Measure) -> l
         there = [history for history in histories if place < len(history)]
         pairs = [measure.counts(history[place].pooled) for history in there]
         shares = [100 * counted / of for counted, of in pairs if of]
-        tokens = float(np.mean([tokens_after(history)[place] for history in there]))
+        tokens = float(np.mean([tokens_before_validation(history)[place] for history in there]))
         if shares:
             found.append(make_seed_point(tokens, shares))
     return found

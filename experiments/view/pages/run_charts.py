@@ -23,6 +23,15 @@ def tokens_after(history: Sequence[Chapter]) -> list[int]:
     return list(accumulate(chapter.tokens.total for chapter in history))
 
 
+def tokens_before_validation(history: Sequence[Chapter]) -> list[int]:
+    """The tokens that were generated before each validation: the engineer and a trial of the same stage follow it."""
+    before = [0, *tokens_after(history)]
+    return [
+        sum((tokens, chapter.tokens.training, chapter.tokens.sampling))
+        for tokens, chapter in zip(before, history, strict=False)
+    ]
+
+
 def share_point(x: float, count: int, of: int, words: str = "") -> Point:
     """A share in percent with its 95 % interval (Wilson, 1927); no number without problems.
 
@@ -40,7 +49,7 @@ def share_point(x: float, count: int, of: int, words: str = "") -> Point:
 
 def curve_of(history: Sequence[Chapter], count: Count) -> list[Point]:
     """A share over the tokens."""
-    there = zip(history, tokens_after(history), strict=True)
+    there = zip(history, tokens_before_validation(history), strict=True)
     return [
         share_point(tokens, *(pair := count(chapter.pooled)), f"after {chapter.name}: {pair[0]} of {pair[1]}")
         for chapter, tokens in there
@@ -59,9 +68,8 @@ def strata_chart(history: Sequence[Chapter], about: RunSpace) -> str:
     words = about.space.words
     series = []
     for stratum in list_strata(history, about.space):
-        parts = zip(
-            tokens_after(history), (chapter.validation.outcomes.get(stratum) for chapter in history), strict=True
-        )
+        outcomes = [chapter.validation.outcomes.get(stratum) for chapter in history]
+        parts = zip(tokens_before_validation(history), outcomes, strict=True)
         points = [share_point(tokens, found.valid, found.problems) for tokens, found in parts if found]
         series.append(Series(words.label(stratum), points))
     return _over_tokens(f"Valid {words.answers} by {words.stratum}", series)
