@@ -38,6 +38,7 @@ from tests.support.tools.raw_run import (
     record,
     score_of,
     shares_of,
+    tokens_before_validation,
     tokens_until,
 )
 
@@ -207,7 +208,7 @@ def test_the_ends_of_compared_runs_are_those_of_their_last_answers(run):
 
 
 def test_the_curves_are_drawn_where_their_figures_are(run, shown):
-    """Across by the tokens until the end of a stage, up by the rate from 0 to 100 %."""
+    """Across by the tokens until a stage was validated, up by the rate from 0 to 100 %."""
     pattern = r'<g transform="translate\((\S+) (\S+)\)"><circle[^>]*><title>valid[^:<]*: after ([^:]+): (\d+) of (\d+)'
     places = [
         (float(x), float(y), PARTS[NAMES.index(name)], 100 * int(count) / int(of))
@@ -216,7 +217,7 @@ def test_the_curves_are_drawn_where_their_figures_are(run, shown):
     assert [part for *_, part, _ in places] == list(PARTS)
     (left, *_), (right, *_) = places[0], places[-1]
     for x, _, part, _ in places:
-        tokens = tokens_until(run, part) / tokens_until(run, PARTS[-1])
+        tokens = tokens_before_validation(run, part) / tokens_before_validation(run, PARTS[-1])
         assert (x - left) / (right - left) == pytest.approx(tokens, abs=0.005)
     (_, low, _, least), *_ = sorted(places, key=lambda place: place[3])
     *_, (_, high, _, most) = sorted(places, key=lambda place: place[3])

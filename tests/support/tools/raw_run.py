@@ -42,6 +42,14 @@ def tokens_until(run: RunFolder, part: str) -> int:
     return total
 
 
+def tokens_before_validation(run: RunFolder, part: str) -> int:
+    """Generated until the policy of a stage was validated: its trial and the engineer's answer came later."""
+    if part == PARTS[0]:
+        return 0
+    later = record(run, part, "trial")["tokens"] + record(run, part, "proposal")["proposal"]["tokens"]
+    return tokens_until(run, part) - later
+
+
 def brier_scores(run: RunFolder) -> tuple[int, float, float]:
     """Of the forecast of stage 1: its groups, its Brier score, and that of one prediction for all.
 
