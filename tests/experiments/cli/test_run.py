@@ -45,7 +45,8 @@ def test_a_run_is_what_the_command_line_says(folder):
     assert (settings.teacher, settings.seed, settings.stages, settings.horizon) == ("rules", 3, 2, 8)
     assert (settings.grpo.steps, settings.model.hidden, settings.validation.hole_ratios) == (1, 32, (0.1, 0.2))
     assert list(settings.env.sizes) == [3, 5]
-    assert files(folder.folder) == FILES | TRIED | {"report.html"}
+    asked_first = {f"warmup/{name}.json" for name in ("env", "evidence", "difficulty", "proposal", "trial", "next")}
+    assert files(folder.folder) == FILES | TRIED | asked_first | {"report.html"}
 
 
 def test_the_same_command_again_is_quiet_in_a_pipe_and_touches_no_stage(folder, capfd):
