@@ -234,10 +234,9 @@ def make_worth_loss(decisions: Sequence[Decision]) -> Loss:
 
     decisions: all that batches are drawn from.
 
-    With the probability p of more among the two answers and its gain g over less, the answer is worth p g, but for what
-    does not depend on the model, so the loss is -p g: the gradient is that of REINFORCE (Williams 1992), summed over
-    both answers in place of drawing one. Gains are in units of their mean size. As many short questions are the same, g
-    is the mean over those with the same prompt.
+    The loss of a question is -p g: p is the probability of `more` among the two answers, g how much it gains beyond
+    `less`. Its gradient is that of REINFORCE (Williams 1992), summed over both answers instead of drawing one. g is the
+    mean over questions with the same prompt, as many short ones are the same, divided by the mean size of all gains.
     """
     gains: dict[tuple[int, ...], list[float]] = {}
     for decision in decisions:
