@@ -18,6 +18,7 @@ from lakewright.core_jax.errors import InputError, TooRareError
 from lakewright.core_jax.generator.attempts import Attempts, Lanes, block_of, join_boards, make_attempts
 from lakewright.core_jax.solver.solver import join_labels
 from lakewright.core_jax.support.apportionment import assign_shares
+from lakewright.core_jax.support.jax_settings import stated_settings
 from lakewright.core_jax.support.parallel import workers
 from lakewright.core_jax.support.random_keys import make_streams
 from lakewright.core_jax.types import Board, Labels, Status
@@ -83,6 +84,7 @@ class Batch:
     acceptance: tuple[Acceptance, ...]
 
 
+@stated_settings()
 def generate(
     config: EnvConfig,
     seed: int,
@@ -122,6 +124,7 @@ def check_count(count: int) -> None:
         raise InputError(f"count is {count:.6g}: ask for at least one board and at most {MOST_BOARDS}")
 
 
+@stated_settings()
 def check_reachable(config: EnvConfig, seed: int) -> None:
     """Raises TooRareError, saying which, where boards that `config` asks for are rarer than one in 256 attempts."""
     _check_request(config, seed, 1, 0)
@@ -140,6 +143,7 @@ def can_draw(size: int, agents: int, hole_ratio: float, wait: bool) -> bool:
 
 
 @functools.cache
+@stated_settings()
 def _can_draw(size: int, agents: int, holes: int, wait: bool) -> bool:
     """As `can_draw`.
 

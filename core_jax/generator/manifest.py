@@ -8,11 +8,11 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-import jax
 import msgspec
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.generator.generator import Acceptance
+from lakewright.core_jax.support.jax_settings import describe_settings
 from lakewright.core_jax.support.random_keys import IMPLEMENTATION
 
 FORMAT = 1
@@ -22,7 +22,8 @@ PACKAGES = ("lakewright", "jax", "jaxlib", "numpy", "python-sat")
 class FileManifest(msgspec.Struct, frozen=True):
     """OUT.manifest.json, next to a generated file.
 
-    prng: the implementation of the keys. config_hash: `content_hash` of `config`. acceptance: of each stratum.
+    prng: the implementation of the keys. config_hash: `content_hash` of `config`. acceptance: of each stratum. jax: the
+    settings that boards were drawn with, whatever those of the process; none in files of earlier versions.
     """
 
     format: int
@@ -33,6 +34,7 @@ class FileManifest(msgspec.Struct, frozen=True):
     seed: int
     count: int
     acceptance: list[Acceptance]
+    jax: dict[str, str] = {}
 
 
 def manifest_of(config: EnvConfig, seed: int, count: int, acceptance: Iterable[Acceptance]) -> FileManifest:
@@ -40,8 +42,9 @@ def manifest_of(config: EnvConfig, seed: int, count: int, acceptance: Iterable[A
 
     Args: config, seed, count, as for `generate`; acceptance, of all batches.
     """
+    found = pool_acceptance(acceptance)
     return FileManifest(
-        FORMAT, versions(), prng(), config, content_hash(config), seed, count, pool_acceptance(acceptance)
+        FORMAT, versions(), prng(), config, content_hash(config), seed, count, found, describe_settings()
     )
 
 
@@ -56,9 +59,8 @@ def versions() -> dict[str, str]:
 
 
 def prng() -> str:
-    """The implementation of the random keys of boards."""
-    partitionable = ", partitionable" if jax.config.values["jax_threefry_partitionable"] else ""
-    return f"{IMPLEMENTATION}{partitionable}"
+    """The implementation of the random keys of boards, which no setting of JAX changes."""
+    return f"{IMPLEMENTATION}, partitionable"
 
 
 def content_hash(value: Any) -> str:

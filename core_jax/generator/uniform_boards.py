@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from lakewright.core_jax.generator.placements import make_lots, scatter_cells
+from lakewright.core_jax.support.jax_settings import stated_settings
 from lakewright.core_jax.support.parallel import in_blocks
 from lakewright.core_jax.support.programs import program
 from lakewright.core_jax.support.random_keys import make_streams
@@ -16,6 +17,7 @@ FREE = 2  # after the streams of the generator: 0 and 1, its strata
 BLOCK = 4096  # boards drawn at a time
 
 
+@stated_settings()
 def draw_free(size: int, agents: int, holes: int, seed: int, first: int, count: int) -> Board:
     """Draws the boards first .. first + count - 1 of a set, numpy arrays with leading axis `count`.
 

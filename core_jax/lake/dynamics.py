@@ -81,14 +81,14 @@ def verdict(board: Board, moves: jax.Array) -> Verdict:
     )
     valid = code == 0
     failure, agent = _split_code(code, agents)
-    arrivals = [arrival.astype(jnp.int32) for arrival in arrivals]
+    arrivals, time = [arrival.astype(jnp.int32) for arrival in arrivals], time.astype(jnp.int32)
     return Verdict(
         failure=failure,
         agent=agent,
-        step=jnp.where(failed, time, jnp.where(valid, -1, length)).astype(jnp.int32),
+        step=jnp.where(failed, time, jnp.where(valid, -1, length)),
         makespan=jnp.where(valid, functools.reduce(jnp.maximum, arrivals), -1),
         sum_of_costs=jnp.where(valid, sum(arrivals), -1),
-        legal_steps=jnp.minimum(time, length).astype(jnp.int32),
+        legal_steps=jnp.minimum(time, length),
         at_goal=jnp.array(home),
     )
 
@@ -101,7 +101,11 @@ def _split_cells(positions: jax.Array) -> list[Cell]:
 def _move_cell(cell: Cell, move: jax.Array) -> Cell:
     """The cell that a move leads to, on the board or off it; any other code stays."""
     row, column = cell
-    return row + (move == DOWN) - (move == UP), column + (move == RIGHT) - (move == LEFT)
+
+    def step(forward: int, back: int) -> jax.Array:
+        return (move == forward).astype(row.dtype) - (move == back).astype(row.dtype)
+
+    return row + step(DOWN, UP), column + step(RIGHT, LEFT)
 
 
 def _is_same_cell(one: Cell, other: Cell) -> jax.Array:

@@ -5,7 +5,8 @@
 
 An action is one joint move, an integer for each agent. An episode terminates when a rule is broken or all agents are
 home, and is truncated at a step limit. The reward is the team's, as on the original FrozenLake: 1 for the step that
-brings all agents home, 0 for every other. Everything takes one environment and can be vmapped, scanned and compiled.
+brings all agents home, 0 for every other. Everything takes one environment and can be vmapped, scanned and compiled,
+also where flags of JAX refuse or change what is not stated: all types and shapes are.
 """
 
 from typing import Any, TypeAlias
@@ -16,6 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from lakewright.core_jax.lake import dynamics
+from lakewright.core_jax.support.random_keys import draw_below
 from lakewright.core_jax.types import Board, Failure
 
 Info: TypeAlias = dict[str, Any]  # arrays, and the observation an episode ended with
@@ -55,7 +57,7 @@ class Observation:
 
 def reset(key: jax.Array, params: EnvParams) -> tuple[Observation, EnvState]:
     """An episode on a board drawn uniformly from the pool. The key is consumed."""
-    chosen = jax.random.randint(key, (), 0, params.pool.holes.shape[0])
+    chosen = draw_below(key, params.pool.holes.shape[0])
     return reset_to(jax.tree.map(lambda field: field[chosen], params.pool))
 
 
@@ -104,7 +106,7 @@ def step_env(
     at_goal = jnp.all(positions == state.board.goals, axis=-1)
     solved = legal & jnp.all(at_goal)
     terminated = solved | (failure != Failure.NONE)
-    time = state.time + ~state.done
+    time = state.time + (~state.done).astype(jnp.int32)
     truncated = ~state.done & ~terminated & (time >= params.step_limit)
     done = state.done | terminated | truncated
     state = EnvState(state.board, positions, time, done)
@@ -123,7 +125,8 @@ def observe(state: EnvState) -> Observation:
     """The observation of a state."""
     board = state.board
     cells = jnp.concatenate([state.positions, board.goals])
-    lines = jnp.arange(board.holes.shape[0])
-    marks = (lines[:, None, None] == cells[:, 0]) & (lines[None, :, None] == cells[:, 1])  # [n, n, 2K]
+    lines = jnp.arange(board.holes.shape[0], dtype=jnp.int32)
+    rows, columns = cells.T[:, None, None]
+    marks = (lines[:, None, None] == rows) & (lines[None, :, None] == columns)  # [n, n, 2K]
     planes = jnp.concatenate([board.holes[..., None], marks], axis=-1)
     return Observation(planes, state.positions, board.goals, state.time)

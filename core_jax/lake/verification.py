@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from lakewright.core_jax.lake.dynamics import verdict
+from lakewright.core_jax.support.jax_settings import stated_settings
 from lakewright.core_jax.support.parallel import on_all_cores
 from lakewright.core_jax.support.programs import program
 from lakewright.core_jax.support.threads import cores
@@ -18,6 +19,7 @@ SHORTEST_HORIZON = 8
 ALIGNMENT = 64  # bytes; XLA reads aligned arrays in place and copies others
 
 
+@stated_settings()
 def verify(boards: Board, moves: np.ndarray) -> Verdict:
     """The verdict on a plan for each board, as numpy arrays with leading axis B.
 

@@ -26,6 +26,7 @@ from lakewright.core_jax.solver.two_agents.plan_extraction import (
     read_joint_cost,
     read_state_number,
 )
+from lakewright.core_jax.support.jax_settings import stated_settings
 from lakewright.core_jax.support.parallel import in_blocks
 from lakewright.core_jax.support.profiling import in_phase
 from lakewright.core_jax.support.programs import program
@@ -56,6 +57,7 @@ def solve(
     return solve_with_stages(boards, makespan_plans, budget, wanted).labels
 
 
+@stated_settings()
 def solve_with_stages(
     boards: Board, makespan_plans: bool = False, budget: int = BUDGET, wanted: np.ndarray | None = None
 ) -> Solved:
@@ -99,6 +101,7 @@ def prepare_solver(size: int, agents: int) -> None:
         start_compiling()
 
 
+@stated_settings()
 def solve_by_flood(boards: Board, makespan_plans: bool = False) -> Labels:
     """The same labels for any two-agent boards, all from floods."""
 

@@ -17,7 +17,9 @@ from lakewright.core_jax.lake.bitboards import by_word, cell_count, cell_index, 
 from lakewright.core_jax.lake.label_batches import take_rows
 from lakewright.core_jax.statistics.map_features import count_components, count_terrain
 from lakewright.core_jax.statistics.path_features import conflicts_on_shortest_paths
+from lakewright.core_jax.support.jax_settings import stated_settings
 from lakewright.core_jax.support.parallel import in_blocks
+from lakewright.core_jax.support.programs import program
 from lakewright.core_jax.types import CERTIFICATE_NAMES, PAD, STATUS_NAMES, WAIT, Board, Labels
 
 BLOCK = 1024  # boards measured at a time
@@ -66,6 +68,7 @@ MEASURED = (
 )
 
 
+@stated_settings()
 def features(boards: Board, labels: Labels, columns: Collection[str] = tuple(COLUMNS)) -> dict[str, np.ndarray]:
     """The statistics of B boards of one size and number of agents: for each of `columns`, of COLUMNS, an array [B].
 
@@ -100,7 +103,7 @@ def table(statistics: dict[str, np.ndarray]) -> pa.Table:
     return pa.table(columns, schema=pa.schema([SCHEMA.field(name) for name in statistics]))
 
 
-@jax.jit
+@program
 def _measure_block(boards: Board) -> jax.Array:
     """MEASURED of B boards, B a multiple of 32: int16 [B, M]."""
     size = boards.holes.shape[-1]

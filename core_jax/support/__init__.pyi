@@ -38,6 +38,8 @@ from .digests import list_again as list_again
 from .digests import list_folder as list_folder
 from .digests import listed as listed
 from .digests import unlisted as unlisted
+from .jax_settings import check_process as check_process
+from .jax_settings import stated_settings as stated_settings
 from .parallel import on_all_cores as on_all_cores
 from .profiling import REST as REST
 from .profiling import in_phase as in_phase
@@ -45,6 +47,7 @@ from .profiling import seconds_by_phase as seconds_by_phase
 from .programs import program as program
 from .random_keys import derive_key as derive_key
 from .random_keys import derive_seed as derive_seed
+from .random_keys import make_key as make_key
 from .random_keys import make_streams as make_streams
 from .threads import cores as cores
 from .threads import in_threads as in_threads

@@ -10,6 +10,7 @@ from typing import TypeVar
 import jax
 import numpy as np
 
+from lakewright.core_jax.support.jax_settings import stated_settings
 from lakewright.core_jax.support.profiling import REST, WAITING, in_phase
 from lakewright.core_jax.support.threads import cores
 
@@ -20,12 +21,14 @@ _seen: set[object] = set()  # kinds of blocks that `in_blocks` has done, whose p
 THREADS_PER_DEVICE = 2  # of an accelerator: while one block is computed, the next is prepared
 
 
+@stated_settings()
 def workers() -> int:
     """The number of blocks worked on at a time: one for each core of a CPU, else a few for each device."""
     devices = jax.local_devices()
     return cores() if devices[0].platform == "cpu" else THREADS_PER_DEVICE * len(devices)
 
 
+@stated_settings()
 def on_all_cores(function: Callable[[A], R], items: Sequence[A]) -> list[R]:
     """`function` of every item, in order; items alternate between the devices of this process.
 
@@ -35,7 +38,7 @@ def on_all_cores(function: Callable[[A], R], items: Sequence[A]) -> list[R]:
     devices = jax.local_devices()
 
     def on_device(place: int) -> R:
-        with jax.default_device(devices[place % len(devices)]):
+        with stated_settings(), jax.default_device(devices[place % len(devices)]):
             return function(items[place])
 
     if len(items) < 2 or workers() < 2:

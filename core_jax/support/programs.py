@@ -22,9 +22,9 @@ import msgspec
 from jax import export
 
 from lakewright.core_jax.support.atomic_files import write_atomically
+from lakewright.core_jax.support.jax_settings import describe_settings, stated_settings
 
 SOURCE = Path(__file__).parents[1]
-SETTINGS = ("jax_enable_x64", "jax_threefry_partitionable", "jax_numpy_dtype_promotion", "jax_debug_key_reuse")
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -38,7 +38,10 @@ class CachedProgram(msgspec.Struct, frozen=True):
 
 
 class Program(Generic[P, R]):
-    """A function that is jitted, and cached where JAX caches compiled programs (`jax_compilation_cache_dir`)."""
+    """A function that is jitted, and cached where JAX caches compiled programs (`jax_compilation_cache_dir`).
+
+    It works with our settings of JAX, see `stated_settings`, and raises InputError where JAX cannot work.
+    """
 
     def __init__(self, function: Callable[P, R], static_argnums: Sequence[int], compiler_options: Any) -> None:
         functools.update_wrapper(self, function)
@@ -49,6 +52,7 @@ class Program(Generic[P, R]):
         self._ready: dict[Any, Callable[..., Any]] = {}
         self._lock = threading.Lock()
 
+    @stated_settings()
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         static = tuple(args[number] for number in self._static)
         leaves, tree = jax.tree.flatten(self._drop_static(args))
@@ -59,7 +63,7 @@ class Program(Generic[P, R]):
         ):
             return self.jitted(*args, **kwargs)
         types = tuple(map(jax.typeof, leaves))
-        kind = (static, tree, types, tuple(jax.config.values[name] for name in SETTINGS))
+        kind = (static, tree, types, jax.config.values["jax_debug_key_reuse"])
         ready = self._ready.get(kind)
         if ready is None:
             with self._lock:  # one of several threads makes it
@@ -130,7 +134,7 @@ def _make_key(name: str, kind: Any) -> str:
     """The name of a program, a digest of all that decides it; `kind` as text names its classes, shapes and types."""
     device = jax.local_devices()[0]
     versions = (jax.__version__, jaxlib.__version__, device.platform, device.device_kind)
-    return hashlib.sha256(repr((name, kind, versions, _digest_source())).encode()).hexdigest()
+    return hashlib.sha256(repr((name, kind, versions, describe_settings(), _digest_source())).encode()).hexdigest()
 
 
 @functools.cache

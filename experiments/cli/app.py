@@ -6,6 +6,7 @@ A new group of commands is one more file here with an `app`, and its name in GRO
 import dataclasses
 import errno
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,6 +35,8 @@ POSITIONAL = ("rows", "source", "spec", "paths", "benchmark", "folder", "first",
 MODELS = ("model", "models")  # text, since a model may be one on the hub
 SETTINGS = ("start", "exclude")  # of a run, that name a folder or a file
 
+FLAG_OF_JAX = re.compile(r"(JAX flag |environment '|for )(jax|JAX)_\w+'?")  # what JAX itself says, when it is imported
+
 Named = tuple[str, Path]
 
 
@@ -48,6 +51,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except (WorkerDiedError, ClusterLostError) as error:
         print_error(str(error))
         return 1
+    except ValueError as error:
+        if (flag := FLAG_OF_JAX.search(str(error))) is None:
+            raise
+        print_error(f"{str(error)[: flag.end()]}; correct this environment variable, or leave it out")
+        return 2
     except BrokenPipeError:  # the reader of a pipe, such as `head`, has seen enough
         sys.stderr.close()
         return 1

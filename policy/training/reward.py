@@ -3,11 +3,11 @@
 import dataclasses
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from lakewright.core_jax.config import MAX_TOKEN_SIZE
 from lakewright.core_jax.lake import verdict
+from lakewright.core_jax.support import program
 from lakewright.core_jax.types import PAD, Board, Failure, Verdict
 from lakewright.policy.codecs.codec import Codec, text_plan
 from lakewright.policy.codecs.tokens import decode_answer
@@ -91,8 +91,8 @@ def _count_agents(tasks: list[Task]) -> np.ndarray:
 def _judge_chunk(boards: list[Board], moves: np.ndarray, agents: int) -> Verdict:
     """Return the verdicts on a chunk of plans for one number of agents, `at_goal` padded to `agents`."""
     rows = np.minimum(np.arange(CHUNK), len(boards) - 1)
-    chunk = jax.tree.map(lambda *fields: jnp.asarray(np.stack(fields)), *(boards[row] for row in rows))
-    found = jax.tree.map(lambda field: np.asarray(field)[: len(boards)], _verdicts(chunk, jnp.asarray(moves[rows])))
+    chunk = jax.tree.map(lambda *fields: np.stack(fields), *(boards[row] for row in rows))
+    found = jax.tree.map(lambda field: np.asarray(field)[: len(boards)], _verdicts(chunk, moves[rows]))
     absent = agents - moves.shape[1]
     return dataclasses.replace(found, at_goal=np.pad(found.at_goal, ((0, 0), (0, absent))))
 
@@ -123,7 +123,9 @@ def compute_rewards(tasks: list[Task], verdicts: Verdict, moves: np.ndarray, set
     )
 
 
-_verdicts = jax.jit(jax.vmap(verdict))
+@program
+def _verdicts(boards: Board, moves: jax.Array) -> Verdict:
+    return jax.vmap(verdict)(boards, moves)
 
 
 def _decode_tokens(answer: list[int], board: Board, horizon: int) -> np.ndarray | None:
