@@ -26,6 +26,8 @@ RESERVED = ("reason", "stratum", "given", "self")
 
 MOST_BINS = 1000  # of a level
 
+_WHOLE = re.compile("-?(0|[1-9][0-9]{0,99})")  # with more digits it is a name: Python reads no number of thousands
+
 
 def _check_fields(value: msgspec.Struct, where: str) -> None:
     """Raises InputError where a field is of another type, which the code of an environment may give."""
@@ -237,4 +239,4 @@ def sort_cells(cells: Iterable[Cell]) -> list[Cell]:
 
 def stratum_of(name: str) -> Stratum:
     """A stratum from a name in a file or a command: a name that is a whole number is that number."""
-    return int(name) if re.fullmatch(r"-?(0|[1-9]\d*)", name) else name
+    return int(name) if _WHOLE.fullmatch(name) else name

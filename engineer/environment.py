@@ -14,6 +14,7 @@ import numpy as np
 from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import assign_shares
+from lakewright.engineer.bounds import MOST_REWARD, is_reward
 from lakewright.engineer.calls import FailedCallError, run_call, show
 from lakewright.engineer.cells import Cell, Stratum, list_parts
 from lakewright.engineer.design import Design
@@ -21,7 +22,6 @@ from lakewright.engineer.space import DesignSpace, check_cell_of, check_design
 from lakewright.engineer.start import choose_start
 from lakewright.engineer.tally import Case, Drawn, Tally, pool_tallies, subtract_tally
 
-MOST_REWARD = 1e100  # in size; squares of larger ones are infinite
 _JSON = msgspec.json.Encoder()
 
 
@@ -198,9 +198,9 @@ class Environment(abc.ABC):
         if not isinstance(answer, str):
             raise InputError(f"{where}: an answer is a text, not {type(answer).__name__}; give one text for it")
         verdict = run_call(where, lambda: self.judge(problem, answer), remedy="give a verdict on any text")
-        if fault := _find_fault_of_verdict(verdict, self.space):
+        if fault := find_fault_of_verdict(verdict, self.space):
             raise FailedCallError(f"{where}: {fault}")
-        return _as_plain(verdict)
+        return make_plain(verdict)
 
     def check_features(self, problem: Problem) -> list[float]:
         """The features of a problem, checked. Raises InputError where `features` fails, or gives no finite numbers."""
@@ -280,7 +280,7 @@ class Environment(abc.ABC):
         knobs = {knob.name: mean for knob, mean in zip(self.space.knobs, means, strict=True)}
         where = f"{type(self).__name__}.measures: of {len(problems)} problems of {problems[0].cell.stratum!r:.60}"
         found = run_call(where, lambda: self.measures(problems))
-        if not isinstance(found, dict) or not all(isinstance(name, str) and _is_number(found[name]) for name in found):
+        if not isinstance(found, dict) or not all(isinstance(name, str) and is_reward(found[name]) for name in found):
             raise FailedCallError(f"{where}: gave {show(found)}; return finite numbers by name")
         return Drawn(len(problems), knobs, found)
 
@@ -302,15 +302,17 @@ def find_fault(problem: object) -> str:
     return ""
 
 
-def _find_fault_of_verdict(verdict: object, space: DesignSpace) -> str:
+def find_fault_of_verdict(verdict: object, space: DesignSpace) -> str:
     """The fault of a verdict and the remedy; empty where there is none."""
     if not isinstance(verdict, Verdict):
         return f"gave {show(verdict)}; return a Verdict"
     valid, failure, grades, place = verdict.valid, verdict.failure, verdict.grades, verdict.place
     if valid is not True and valid is not False:
         return f"valid is {show(valid)}; give True or False, of a value of NumPy bool(...)"
-    if not _is_number(number := verdict.reward):
-        return f"reward is {show(number, 20)}; give a finite number, an int or a float of at most {MOST_REWARD:g}"
+    if not is_reward(verdict.reward):
+        return (
+            f"reward is {show(verdict.reward, 20)}; give a finite number, an int or a float of at most {MOST_REWARD:g}"
+        )
     if valid and failure != "":
         return f"failure is {show(failure)} though the answer is valid; leave it empty"
     if not valid and not (isinstance(failure, str) and failure in space.failures):
@@ -324,7 +326,7 @@ def _find_fault_of_verdict(verdict: object, space: DesignSpace) -> str:
     return ""
 
 
-def _as_plain(verdict: Verdict) -> Verdict:
+def make_plain(verdict: Verdict) -> Verdict:
     """A verdict without fields of a subclass, numbers of NumPy, large ints and lists, which are others after JSON."""
     reward, grades = verdict.reward, verdict.grades
     plain = type(reward) is float or (type(reward) is int and abs(reward) < 2**53)
@@ -332,11 +334,6 @@ def _as_plain(verdict: Verdict) -> Verdict:
         return verdict
     reward = reward if plain else float(reward)
     return Verdict(verdict.valid, reward, verdict.failure, tuple(grades), verdict.place)
-
-
-def _is_number(value: object) -> bool:
-    """Return True if this is a finite number of at most MOST_REWARD in size."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and -MOST_REWARD <= value <= MOST_REWARD
 
 
 def check_environment_type(environment: object, where: str) -> None:

@@ -9,6 +9,7 @@ import msgspec
 from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError, one_line
 from lakewright.core_jax.support import convert
+from lakewright.engineer.bounds import MOST_REWARD, is_reward, is_spread, is_whole_number
 from lakewright.engineer.cells import Cell, is_finite
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast
@@ -149,8 +150,7 @@ def check_group(group: results.Group, version: int, last: int, space: DesignSpac
         said = f"{where} {group.board!r:.60}: failures are {group.failures!r:.80}"
         raise InputError(f"{said}; give the number of each of {', '.join(space.failures)}")
     counts = (group.completions, group.valid, version, *group.failures.values())
-    whole = all(isinstance(count, int) and not isinstance(count, bool) and 0 <= count < 2**63 for count in counts)
-    if not whole or not 0 <= group.valid <= group.completions or not group.completions:
+    if not all(map(is_whole_number, counts)) or not 0 <= group.valid <= group.completions or not group.completions:
         found = f"{group.valid!r:.20} of {group.completions!r:.20} valid, version {version!r:.20}"
         raise InputError(f"{where} {group.board!r:.60}: {found}; give whole numbers, of at least one answer")
     if sum(group.failures.values()) > group.completions - group.valid:
@@ -158,9 +158,10 @@ def check_group(group: results.Group, version: int, last: int, space: DesignSpac
             f"{where} {group.board!r:.60}: {group.failures!r:.80} of {group.completions} answers, {group.valid} valid"
         )
         raise InputError(f"{said}; give at most one failure for each answer that is not valid")
-    if version > last or not all(map(is_finite, (group.reward, group.deviation, group.spread))):
+    if version > last or not (is_reward(group.reward) and is_spread(group.deviation) and is_spread(group.spread)):
         found = f"{where} {group.board!r:.60}: version {version}, reward {group.reward!r:.20}"
-        raise InputError(f"{found}; give groups of designs up to version {last}, with finite rewards")
+        most = f"finite rewards of at most {MOST_REWARD:g}"
+        raise InputError(f"{found}; give groups of designs up to version {last}, with {most}")
 
 
 def restore_teacher(teacher: Teacher, restored: State) -> None:

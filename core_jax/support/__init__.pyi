@@ -36,6 +36,7 @@ from .digests import check_listed as check_listed
 from .digests import digest_of as digest_of
 from .digests import list_again as list_again
 from .digests import list_folder as list_folder
+from .digests import list_names as list_names
 from .digests import listed as listed
 from .digests import unlisted as unlisted
 from .jax_settings import check_process as check_process

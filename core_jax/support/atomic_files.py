@@ -159,4 +159,7 @@ def _lock_folder(folder: Path, busy: str, kind: int) -> int:
             raise InputError(busy) from error
         except FileNotFoundError:
             pass
+        except OSError as error:  # of a file system without locks, or with none left; flock names no file
+            os.close(descriptor)
+            raise OSError(error.errno, f"{error.strerror} (of its lock)", str(folder)) from error
         os.close(descriptor)

@@ -93,6 +93,11 @@ def check_listed(folder: Path) -> None:
     in_threads(check_digest, files)
 
 
+def list_names(folder: Path) -> list[str]:
+    """The names of the files of a folder that are listed there, whether they are there or not."""
+    return list(_read_listing(folder))
+
+
 def digest_of(path: Path) -> str:
     """The SHA-256 of a file, in hexadecimal digits."""
     with open(path, "rb") as file:  # in pieces, as it may be larger than the memory

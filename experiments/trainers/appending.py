@@ -4,11 +4,14 @@ import errno
 import os
 from pathlib import Path
 
+from lakewright.core_jax.support import refuse_pipe
+
 LONGEST = 1 << 20  # bytes of a line
 
 
 def open_appended(path: Path) -> int:
-    """A descriptor of a file that is only appended to; it is made where it is not there."""
+    """A descriptor of a file that is only appended to, and made if it is not there. Raises InputError on a pipe."""
+    refuse_pipe(path)
     return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
 

@@ -9,7 +9,8 @@ Killed at any instant and run again, `next` ends with the same versions: a versi
 holds how far the outcomes were read.
 """
 
-from collections.abc import Mapping
+import functools
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +23,28 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem, check_design_draws
 from lakewright.engineer.guard import check_draws, check_floor, check_limits
 from lakewright.engineer.redesign import Decision, Engineer
-from lakewright.engineer.space import DesignSpace, check_design, normalize_design
+from lakewright.engineer.space import check_design, normalize_design
 from lakewright.engineer.start import find_start
-from lakewright.engineer.teachers import MODELS, Ask, Message, Reply, Tools, UnansweredError, check_teacher
+from lakewright.engineer.teachers import Ask, Tools
 from lakewright.engineer.trial import RollOut
 from lakewright.experiments.environments.registry import load_environment
-from lakewright.experiments.resumable.spending import Spending, ask_server
+from lakewright.experiments.resumable.spending import Spending
+from lakewright.experiments.trainers.asking import check_served_teacher, make_tools
 from lakewright.experiments.trainers.outcome_index import EMPTY, Prefix, read_index, write_index
-from lakewright.experiments.trainers.outcomes import OutcomeReader, Read, count_answers, make_groups, tally_held_out
+from lakewright.experiments.trainers.outcomes import Find, OutcomeReader, Read, Take
 from lakewright.experiments.trainers.reports import Report, Status, count_spent
 from lakewright.experiments.trainers.served_policy import make_served_rollouts
-from lakewright.experiments.trainers.versions import Author, FolderSettings, Setup, Version, VersionFiles
+from lakewright.experiments.trainers.versions import (
+    Author,
+    EditedError,
+    FolderSettings,
+    Setup,
+    Version,
+    VersionFiles,
+)
 
 MOST_HELD_OUT = 100_000
+MOST_EDITS = 3  # of design.json, while one decision is made
 
 
 class EngineerFolder:
@@ -81,7 +91,7 @@ class EngineerFolder:
         if loaded.space.givens and not start.given:  # as of a file, which holds the strata alone
             start = msgspec.structs.replace(start, given=find_start(loaded).given)
         check_design(start, loaded.space)
-        _check_teacher(teacher, options or {}, settings, loaded.space)
+        check_served_teacher(teacher, options or {}, settings, loaded.space)
         if not 0 <= held_out <= MOST_HELD_OUT:
             raise InputError(f"held_out is {held_out}; choose 0 to {MOST_HELD_OUT}")
         setup = Setup(
@@ -118,9 +128,9 @@ class EngineerFolder:
     def next(self, roll_out: RollOut | None = None, ask: Ask | None = None, *, step: int | None = None) -> Report:
         """Reads the outcomes since the last time, and writes the next version, or leaves the design unchanged.
 
-        A `design.json` that was edited by hand becomes a version by "user" instead. Without new outcomes nothing
-        happens. Where a model that is the engineer cannot be reached, or not afforded, nothing is decided either, and
-        the outcomes are read again the next time.
+        A `design.json` that was edited by hand becomes a version by "user" instead, also if it is edited while the
+        engineer decides. Without new outcomes nothing happens. Where a model that is the engineer cannot be reached, or
+        not afforded, nothing is decided either, and the outcomes are read again the next time.
 
         roll_out: rolls the present policy out, so that proposals are tried before one becomes a version; by default
         at the server `rollouts` of the settings, if any. ask: asks the present policy, where the teacher is `self`.
@@ -130,42 +140,42 @@ class EngineerFolder:
         `self` and there is no `ask`, or where the server `rollouts` does not answer.
         """
         with self._lock_folder():
-            current, settled = self._settle_design()
-            if settled:
-                return self._make_report(current, new=True)
-            if step is not None and step <= current.step:
-                return self._make_report(current, new=False, line=f"step {step} was decided at already")
-            read, digest = self._read_outcomes(current)
-            fresh = read.fresh()
-            complaint = read.complaint(self.files.outcomes_path)
-            if not fresh:
-                line = f"no outcomes since version {current.version} was decided"
-                return self._make_report(current, new=False, line=line, complaint=complaint)
-            unanswered: list[str] = []
-            tools = self._make_tools(ask, unanswered)
-            engineer = self._make_engineer(current.design, current.state, roll_out or self._make_rollouts(), tools)
-            groups = make_groups(fresh)
-            engineer.observe(groups)
-            outcomes = tally_held_out(self.space, engineer.held_out or [], fresh)
-            decision = engineer.redesign(outcomes)
-            if unanswered and decision.design.version == current.version:
-                return self._make_report(current, new=False, line=f"undecided: {unanswered[0]}", complaint=complaint)
-            following = self._make_version(current, decision, engineer)
-            following = msgspec.structs.replace(
-                following,
-                offset=read.offset,
-                outcomes=digest,
-                counts=count_answers(read, len(groups)),
-                step=current.step if step is None else step,
-            )
-            self.files.write_version(following)
-            write_index(self.files.index_path, read.make_index(digest))
-            new = following.version != current.version
-            report = self._make_report(following, new=new, line=decision.summary(), complaint=complaint)
-            cost = count_spent(following.decisions[-1:])
-            return msgspec.structs.replace(
-                report, counts=following.counts, rolled_back=decision.rolled_back, spent=cost
-            )
+            return self._repeat_if_edited(lambda: self._decide(roll_out, ask, step))
+
+    def _decide(self, roll_out: RollOut | None, ask: Ask | None, step: int | None) -> Report:
+        current, settled = self._settle_design()
+        if settled:
+            return self._make_report(current, new=True)
+        if step is not None and step <= current.step:
+            return self._make_report(current, new=False, line=f"step {step} was decided at already")
+        unanswered: list[str] = []
+        tools = make_tools(self.setup, self.path, ask, unanswered)
+        make = functools.partial(self._make_engineer, current.design, current.state)
+        engineer = functools.cache(lambda: make(roll_out or self._make_rollouts(), tools))  # if there is something
+        read, digest = self._read_outcomes(
+            current, lambda groups: engineer().observe(groups), lambda: engineer().held_out or []
+        )
+        complaint = read.complaint(self.files.outcomes_path)
+        if not read.pending:
+            line = f"no outcomes since version {current.version} was decided"
+            return self._make_report(current, new=False, line=line, complaint=complaint)
+        decision = engineer().redesign(read.tested.tally())
+        if unanswered and decision.design.version == current.version:
+            return self._make_report(current, new=False, line=f"undecided: {unanswered[0]}", complaint=complaint)
+        following = self._make_version(current, decision, engineer())
+        following = msgspec.structs.replace(
+            following,
+            offset=read.offset,
+            outcomes=digest,
+            counts=read.count_fresh(),
+            step=current.step if step is None else step,
+        )
+        self.files.write_version(following)
+        write_index(self.files.index_path, read.make_index(digest))
+        new = following.version != current.version
+        report = self._make_report(following, new=new, line=decision.summary(), complaint=complaint)
+        cost = count_spent(following.decisions[-1:])
+        return msgspec.structs.replace(report, counts=following.counts, rolled_back=decision.rolled_back, spent=cost)
 
     def undo(self) -> Report:
         """Goes back to the design of the version before, as a new version.
@@ -173,15 +183,17 @@ class EngineerFolder:
         Once more, and it goes back one more. Raises InputError at the first version.
         """
         with self._lock_folder():
-            current, _ = self._settle_design()
-            if current.parent is None:
-                raise InputError(f"{self.path}: version {current.version} goes back to none; there is nothing to undo")
-            before = self.files.read_version(current.parent)
-            line = f"back to version {before.version}"
-            following = self._make_following(current, before.design, "undo", line)
-            following = msgspec.structs.replace(following, parent=before.parent)
-            self.files.write_version(following)
-            return self._make_report(following, new=True)
+            return self._repeat_if_edited(self._undo)
+
+    def _undo(self) -> Report:
+        current, _ = self._settle_design()
+        if current.parent is None:
+            raise InputError(f"{self.path}: version {current.version} goes back to none; there is nothing to undo")
+        before = self.files.read_version(current.parent)
+        following = self._make_following(current, before.design, "undo", f"back to version {before.version}")
+        following = msgspec.structs.replace(following, parent=before.parent)
+        self.files.write_version(following)
+        return self._make_report(following, new=True)
 
     def status(self) -> Status:
         """The present state of the folder; nothing is written."""
@@ -199,7 +211,7 @@ class EngineerFolder:
             design=msgspec.to_builtins(current.design, str_keys=True),
             outcomes=outcomes,
             held_out=read.held_out(),
-            pending=len(read.fresh()),
+            pending=read.pending,
             complaint=read.complaint(self.files.outcomes_path),
             edited=self._find_edit(current) is not None,
             spent=count_spent(
@@ -223,8 +235,20 @@ class EngineerFolder:
     def _lock_folder(self) -> Any:
         return locked(self.path, f"{self.path}: another process decides here; wait for it")
 
-    def _read_outcomes(self, current: Version) -> tuple[Read, str]:
-        """The outcomes after the index, and the SHA-256 of all whole lines."""
+    def _repeat_if_edited(self, decide: Callable[[], Report]) -> Report:
+        """The report of a decision, made again if `design.json` was edited meanwhile, which then is a version."""
+        for _ in range(MOST_EDITS):
+            self.files.note_design()
+            try:
+                return decide()
+            except EditedError:
+                continue
+        raise InputError(
+            f"{self.files.design_path}: was edited {MOST_EDITS} times while the engineer decided; try again"
+        )
+
+    def _read_outcomes(self, current: Version, take: Take | None = None, held_out: Find = tuple) -> tuple[Read, str]:
+        """The outcomes after the index, and the SHA-256 of all whole lines. take, held_out: as of `OutcomeReader`."""
         path = self.files.outcomes_path
         prefix, index = Prefix(path), read_index(self.files.index_path, EMPTY)
         # A kill may have come between the version and the index, which then ends before the version; never after it.
@@ -235,7 +259,8 @@ class EngineerFolder:
                 f"{path}: its first {current.offset} bytes are not those that version {current.version} was decided "
                 "on; it is only appended to: restore it, or begin another folder"
             )
-        read = OutcomeReader(path, self.space, current.design, current.version, index).read(current.offset)
+        reader = OutcomeReader(path, self.space, current.design, current.version, index)
+        read = reader.read(current.offset, take, held_out)
         return read, prefix.digest(read.offset)
 
     def _make_engineer(
@@ -253,7 +278,7 @@ class EngineerFolder:
             held_out=self.held_out() if state and setup.held_out else None,
             settings=setup.settings,
             options=setup.options,
-            tools=tools or self._make_tools(),
+            tools=tools or make_tools(self.setup, self.path),
             roll_out=roll_out,
             rounds=setup.rounds,
             seed=setup.seed,
@@ -269,15 +294,6 @@ class EngineerFolder:
             return None
         spending = Spending(self.path / "trial-spending.jsonl")
         return make_served_rollouts(settings.rollouts, settings.rollout_temperature, self.environment, spending)
-
-    def _make_tools(self, ask: Ask | None = None, unanswered: list[str] | None = None) -> Tools:
-        """The tools of the teacher. unanswered: gets the reason of each question without an answer."""
-        settings, inline = self.setup.settings, False
-        if self.setup.teacher != "self" and settings.endpoint:
-            spending, inline = Spending(self.path / "spending.jsonl"), True
-            ask = ask_server(settings.endpoint, settings.temperature, spending, recorded=True)
-        asked = _note_unanswered(ask or _refuse_to_ask, [] if unanswered is None else unanswered)
-        return Tools(settings.evidence, ask=asked, proposals=settings.proposals, inline=inline)
 
     def _settle_design(self) -> tuple[Version, bool]:
         """The newest version, and whether it is one that a user has just made by editing `design.json`."""
@@ -308,6 +324,11 @@ class EngineerFolder:
             )
         if design == current.design:
             return None
+        if design.version > current.version:
+            raise InputError(
+                f"{where}: version is {design.version}, the newest here is {current.version}; restore the versions "
+                f"that are missing, or write version {current.version}"
+            )
         if design.version == current.version - 1 and design == self.files.read_version(design.version).design:
             return None
         check_design(design, self.space, where)
@@ -353,31 +374,3 @@ def _resolve_environment(name: str) -> str:
     """The name, the path of a file in it made absolute: trainers may run in other folders."""
     file, found, attribute = name.rpartition(".py:")
     return f"{Path(f'{file}.py').resolve()}:{attribute}" if found else name
-
-
-def _check_teacher(teacher: str, options: Mapping[str, Any], settings: FolderSettings, space: DesignSpace) -> None:
-    if teacher in MODELS and teacher not in ("endpoint", "self"):
-        raise InputError(
-            f"teacher {teacher} asks a checkpoint of a run here; choose self, or serve the checkpoint for endpoint"
-        )
-    if teacher == "endpoint" and settings.endpoint is None:
-        raise InputError("teacher endpoint has no server; give endpoint.url and endpoint.model")
-    check_teacher(teacher, options, space)
-
-
-def _note_unanswered(ask: Ask, unanswered: list[str]) -> Ask:
-    def ask_and_note(messages: list[Message], schema: dict[str, Any], seed: int) -> Reply:
-        try:
-            return ask(messages, schema, seed)
-        except UnansweredError as error:
-            unanswered.append(str(error))
-            raise
-
-    return ask_and_note
-
-
-def _refuse_to_ask(messages: list[Message], schema: dict[str, Any], seed: int) -> Reply:
-    raise InputError(
-        "teacher self is the policy under training, which only its trainer can ask: let the trainer decide, as "
-        "EngineerTasks.attach does, or serve the checkpoint and begin with the teacher endpoint"
-    )

@@ -18,6 +18,7 @@ from lakewright.core_jax.support import write_atomically
 
 NAME = 16  # bytes of the digest that an answer is known by: among 10 billion, two alike have a chance of 1 in 10^18
 CHUNK = 1 << 20  # bytes that are read at a time
+MOST_NEW = 1 << 16  # names that are not sorted yet
 NOTHING = hashlib.sha256().hexdigest()
 
 Strata = dict[str, tuple[int, int]]
@@ -112,12 +113,19 @@ class Names:
         if name in self._new or self._old[place : place + 1].tobytes() == name:
             return False
         self._new.add(name)
+        if len(self._new) >= max(MOST_NEW, len(self._old) // 16):  # a set takes ten times the memory
+            self._merge()
         return True
+
+    def _merge(self) -> None:
+        new = np.sort(np.array(list(self._new), self._old.dtype))
+        self._old = np.insert(self._old, self._old.searchsorted(new), new)
+        self._new.clear()
 
     def encode(self) -> bytes:
         """All names, sorted, one after the other."""
-        new = np.sort(np.array(list(self._new), self._old.dtype))
-        return np.insert(self._old, self._old.searchsorted(new), new).tobytes()
+        self._merge()
+        return self._old.tobytes()
 
 
 class Prefix:

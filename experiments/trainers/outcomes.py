@@ -1,53 +1,34 @@
-"""The outcomes of a folder as they are read: a line an answer, appended by many, of which each counts once."""
+"""The outcomes of a folder as they are read: a line an answer, appended by many, of which each counts once.
 
-import math
-from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+They are read as a stream: memory does not grow with the number of lines, but for 16 bytes an answer, by which it is
+known when its line comes again.
+"""
+
+from array import array
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
 
 import msgspec
+import numpy as np
 
-from lakewright.core_jax.errors import InputError, one_line
-from lakewright.core_jax.support import Natural
-from lakewright.engineer.cells import Cell, stratum_of
+from lakewright.core_jax import results
+from lakewright.core_jax.errors import one_line
+from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Group, Outcomes, Problem, Verdict
 from lakewright.engineer.space import DesignSpace
-from lakewright.experiments.trainers.appending import LONGEST
+from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.experiments.trainers.outcome_index import EMPTY, Index, Names, Strata, digest_name
+from lakewright.experiments.trainers.outcome_lines import Line, LineChecker, RefusedError, read_lines, split_torn
 from lakewright.experiments.trainers.versions import Counts
 
-BEGIN = b'{"version"'  # of a line that follows a torn one
-CHUNK = 1 << 16  # bytes of a line that is too long, read at a time
-SHOWN = 80  # characters of a detail
+MOST_OPEN = 1 << 14  # groups that may still get answers; those that began first are closed before
+MOST_TALLIED = 1 << 10  # held-out answers that are counted one by one
 
-Split: TypeAlias = Literal["train", "held_out"]
-Text = Annotated[str, msgspec.Meta(min_length=1)]
-
-
-class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """The outcome of an answer: a line of `outcomes.jsonl`. Further fields are left alone.
-
-    version, key, stratum, knobs, given: of the problem. group: what answers of one policy to one problem share.
-    answer: the number of this one among them. A line with the same group, key and number as an earlier one is that line
-    written twice. Lines without a number are different answers where they stand together; one that comes again later,
-    the same in all fields, is written twice. tokens: its length.
-    """
-
-    version: Natural
-    key: Text
-    group: Text
-    stratum: int | str
-    knobs: dict[str, int | float | bool]
-    valid: bool
-    failure: str = ""
-    reward: float
-    tokens: Natural = 0
-    split: Split = "train"
-    answer: Natural | None = None
-    grades: tuple[str, ...] = ()
-    given: dict[str, int | float] = {}
+Find = Callable[[], Sequence[Problem]]
+Take = Callable[[list[Group]], None]
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -79,73 +60,12 @@ class Fault(msgspec.Struct, frozen=True):
     fresh: bool
 
 
-class Read(msgspec.Struct, frozen=True):
-    """A reading of the outcomes.
+class Repeated(msgspec.Struct, frozen=True):
+    """A line whose answer was there before, by its group, key and number."""
 
-    index: of the lines before, which are not read again. answers, faults: of the lines after it. offset, lines: how
-    many bytes and whole lines there are in all. repeats: knows the answers of all lines.
-    """
-
-    index: Index
-    answers: list[Answer]
-    faults: list[Fault]
-    offset: int
-    lines: int
-    repeats: "Repeats"
-
-    def counts(self) -> dict[int, Strata]:
-        """By version and stratum, the answers of training and the valid ones among them, of all lines."""
-        found = {version: dict(strata) for version, strata in self.index.counts.items()}
-        for answer in self.answers:
-            if answer.line.split == "train":
-                strata = found.setdefault(answer.line.version, {})
-                total, valid = strata.get(name := str(answer.cell.stratum), (0, 0))
-                strata[name] = (total + 1, valid + answer.line.valid)
-        return found
-
-    def held_out(self) -> int:
-        """The number of answers to held-out problems in all lines."""
-        return self.index.held_out + sum(answer.line.split == "held_out" for answer in self.answers)
-
-    def make_index(self, digest: str) -> Index:
-        """The index of all lines. digest: the SHA-256 of their bytes."""
-        return Index(
-            offset=self.offset,
-            lines=self.lines,
-            digest=digest,
-            counts=self.counts(),
-            held_out=self.held_out(),
-            group=self.repeats.group,
-            together=dict(self.repeats.together),
-            names=self.repeats.names.encode(),
-        )
-
-    def fresh(self) -> list[Answer]:
-        """The answers that the engineer has not read."""
-        return [answer for answer in self.answers if answer.fresh]
-
-    def complaint(self, path: Path) -> str:
-        """One line on the lines that were left out of what is new; empty where there are none."""
-        fresh = [fault for fault in self.faults if fault.fresh]
-        if not fresh:
-            return ""
-        first: dict[str, Fault] = {}
-        for fault in fresh:
-            first.setdefault(fault.reason, fault)
-        counts = Counter(fault.reason for fault in fresh)
-        parts = [
-            f"{counts[reason]} with {reason} (line {fault.number}: {fault.detail})" for reason, fault in first.items()
-        ]
-        number = "1 line" if len(fresh) == 1 else f"{len(fresh)} lines"
-        return one_line(f"{path}: {number} left out: {', '.join(parts)}; correct what writes them")
-
-
-class RefusedError(Exception):
-    """A line that does not count: a reason, and what was there."""
-
-    def __init__(self, reason: str, detail: object = "") -> None:
-        super().__init__(reason)
-        self.reason, self.detail = reason, f"{detail!s:.{SHOWN}}"
+    number: int
+    group: str
+    fresh: bool
 
 
 class OutcomeReader:
@@ -160,74 +80,150 @@ class OutcomeReader:
     """
 
     def __init__(self, path: Path, space: DesignSpace, design: Design, newest: int, index: Index = EMPTY) -> None:
-        self.path, self.space, self.design, self.newest, self.index = path, space, design, newest, index
-        self._decoder = msgspec.json.Decoder(Line)
-        self._cells: dict[tuple[object, ...], Cell] = {}
+        self.path, self.space, self.index = path, space, index
+        self.offset, self.lines = index.offset, index.lines
+        self.repeats = Repeats(index)
+        self._checker = LineChecker(space, design, newest)
 
-    def read(self, offset: int) -> Read:
-        """The lines after the index; those that end after `offset` are fresh.
+    def read_answers(self, offset: int = 0) -> Iterator[Answer | Fault | Repeated]:
+        """The result of each line after the index; lines that end after `offset` are fresh.
 
-        A last line without an end is left for the next time.
+        Lines that are appended from now on, and a last line without an end, are left for the next time.
         """
-        answers, faults, counted = [], [], Repeats(self.index)
-        end, number = begin, before = self.index.offset, self.index.lines
-        for number, (end, text) in enumerate(read_lines(self.path, begin), before + 1):
-            fresh = end > offset
-            for part in self._split_torn(text) if isinstance(text, bytes) else [text]:
+        for end, text in read_lines(self.path, self.offset):
+            self.offset, self.lines, fresh = end, self.lines + 1, end > offset
+            for part in split_torn(text) if isinstance(text, bytes) else [text]:
                 try:
-                    line, cell = self._check_line(part)
+                    line, cell = self._checker.check_line(part)
                 except RefusedError as error:
-                    faults.append(Fault(number, error.reason, error.detail, fresh))
+                    yield Fault(self.lines, error.reason, error.detail, fresh)
                     continue
-                if counted.add_line(line):
-                    answers.append(Answer(line, cell, end, fresh))
-        return Read(self.index, answers, faults, end, number, counted)
+                if self.repeats.add_line(line):
+                    yield Answer(line, cell, end, fresh)
+                else:
+                    yield Repeated(self.lines, line.group, fresh)
 
-    def _split_torn(self, text: bytes) -> list[bytes]:
-        """The line; where a writer was killed within its own, that part and the whole line of another after it."""
-        place = text.rfind(BEGIN)
-        return [text] if place <= 0 or _is_json(text) else [text[:place], text[place:]]
+    def read(self, offset: int, take: Take | None = None, held_out: Find = tuple) -> "Read":
+        """The lines after the index, counted.
 
-    def _check_line(self, text: bytes | int) -> tuple[Line, Cell]:
-        if isinstance(text, int):
-            raise RefusedError(f"over {LONGEST >> 20} MB", f"{text} bytes")
-        try:
-            line = self._decoder.decode(text)
-        except msgspec.ValidationError as error:
-            raise RefusedError("a wrong field", error) from None
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            odd = b"NaN" in text or b"Infinity" in text
-            shown = text.rstrip()[:SHOWN].decode(errors="backslashreplace")
-            raise RefusedError("a number that is not finite" if odd else "no JSON", shown) from None
-        if line.version > self.newest:
-            raise RefusedError("an unknown version", line.version)
-        if not math.isfinite(line.reward):
-            raise RefusedError("a number that is not finite", line.reward)
-        if (line.valid and line.failure) or (not line.valid and line.failure not in self.space.failures):
-            raise RefusedError("an unknown failure", repr(line.failure))
-        if unknown := [grade for grade in line.grades if grade not in self.space.grades]:
-            raise RefusedError("an unknown grade", repr(unknown[0]))
-        return line, self._find_cell(line)
+        Args:
+            offset: lines that end after it are fresh.
+            take: gets the groups of fresh answers of training, some at a time.
+            held_out: finds the held-out problems of the folder, if there are fresh answers to any.
+        """
+        read, groups = Read(self, held_out), GroupBook(self.space)
+        for one in self.read_answers(offset):
+            read.add(one)
+            if take and isinstance(one, Answer) and one.fresh and one.line.split == "train":
+                read.groups += groups.add_answer(one)
+                if groups.is_full():
+                    take(groups.close_groups(MOST_OPEN // 2))
+        if take and (left := groups.close_groups()):
+            take(left)
+        return read
 
-    def _find_cell(self, line: Line) -> Cell:
-        names = (line.stratum, *line.knobs.items(), *line.given.items())
-        if names not in self._cells:
-            self._cells[names] = self._make_cell(line)
-        return self._cells[names]
 
-    def _make_cell(self, line: Line) -> Cell:
-        stratum = stratum_of(line.stratum) if isinstance(line.stratum, str) else line.stratum
-        if stratum not in self.space.ranks:
-            raise RefusedError("an unknown stratum", repr(stratum))
-        known = {given.name for given in self.space.givens}
-        if line.given and set(line.given) != known:
-            raise RefusedError("unknown givens", ", ".join(line.given))
-        given = [line.given[each.name] for each in self.space.givens] if line.given else []
-        try:
-            cell = Cell(*self.space.cell(stratum, *given, **line.knobs))
-        except (InputError, TypeError) as error:
-            raise RefusedError("knobs that do not fit", error) from None
-        return self.space.complete_cell(cell, self.design)
+class Read:
+    """The results of some lines, counted.
+
+    groups: of fresh answers of training. repeated: fresh lines whose answers were there before. left_out: fresh lines
+    that do not count, by reason.
+    """
+
+    def __init__(self, reader: OutcomeReader, held_out: Find = tuple) -> None:
+        self._reader = reader
+        self._counts = {version: dict(strata) for version, strata in reader.index.counts.items()}
+        self._held_out = reader.index.held_out
+        self._first: dict[str, Fault] = {}
+        self._repeated: Repeated | None = None
+        self.answers = self.tokens = self.groups = self.repeated = 0
+        self.left_out: Counter[str] = Counter()
+        self.tested = TestedAnswers(reader.space, held_out)
+
+    def add(self, one: Answer | Fault | Repeated) -> None:
+        """Counts a line."""
+        if isinstance(one, Answer):
+            self._add_answer(one)
+        elif not one.fresh:
+            pass
+        elif isinstance(one, Fault):
+            self.left_out[one.reason] += 1
+            self._first.setdefault(one.reason, one)
+        else:
+            self.repeated += 1
+            self._repeated = self._repeated or one
+
+    def _add_answer(self, answer: Answer) -> None:
+        line = answer.line
+        if line.split == "train":
+            strata = self._counts.setdefault(line.version, {})
+            total, valid = strata.get(name := str(answer.cell.stratum), (0, 0))
+            strata[name] = (total + 1, valid + line.valid)
+            self.answers += answer.fresh
+        else:
+            self._held_out += 1
+            if answer.fresh:
+                self.tested.add_answer(answer)
+        if answer.fresh:
+            self.tokens += line.tokens
+
+    @property
+    def offset(self) -> int:
+        """The number of bytes of all lines."""
+        return self._reader.offset
+
+    @property
+    def pending(self) -> int:
+        """The number of answers that the engineer has not read."""
+        return self.answers + self.tested.count
+
+    def counts(self) -> dict[int, Strata]:
+        """By version and stratum, the answers of training and the valid ones among them, of all lines."""
+        return self._counts
+
+    def held_out(self) -> int:
+        """The number of answers to held-out problems in all lines."""
+        return self._held_out
+
+    def count_fresh(self) -> Counts:
+        """The fresh lines, counted."""
+        return Counts(self.answers, self.tested.count, self.groups, self.tokens, dict(self.left_out))
+
+    def make_index(self, digest: str) -> Index:
+        """The index of all lines. digest: the SHA-256 of their bytes."""
+        repeats = self._reader.repeats
+        return Index(
+            offset=self._reader.offset,
+            lines=self._reader.lines,
+            digest=digest,
+            counts=self._counts,
+            held_out=self._held_out,
+            group=repeats.group,
+            together=dict(repeats.together),
+            names=repeats.names.encode(),
+        )
+
+    def complaint(self, path: Path) -> str:
+        """One line on the lines that do not count of what is new; empty where there are none."""
+        parts = []
+        if self.left_out:
+            found = [
+                f"{count} with {reason} (line {self._first[reason].number}: {self._first[reason].detail})"
+                for reason, count in self.left_out.items()
+            ]
+            parts.append(
+                f"{_count_lines(self.left_out.total())} left out: {', '.join(found)}; correct what writes them"
+            )
+        if again := self._repeated:
+            parts.append(
+                f"{_count_lines(self.repeated)} with the group, key and number of an earlier answer (line "
+                f"{again.number}: group {again.group!r:.40}), which count once; another training needs other groups"
+            )
+        return one_line(f"{path}: {'; '.join(parts)}") if parts else ""
+
+
+def _count_lines(count: int) -> str:
+    return "1 line" if count == 1 else f"{count} lines"
 
 
 class Repeats:
@@ -248,72 +244,95 @@ class Repeats:
         return self.names.add(digest_name(text + str(self.together[text]).encode()))
 
 
-def read_lines(path: Path, begin: int = 0) -> Iterator[tuple[int, bytes | int]]:
-    """The whole lines of a file: the bytes up to the end of each, and its text, or its length where it is too long.
+class GroupBook:
+    """The groups of answers to problems of training, of one version and one cell each, as their answers are read."""
 
-    Lines that are empty are left out. A file that is not there has none. begin: how many bytes to pass over, up to the
-    end of a line.
-    """
-    if not path.exists():
-        return
-    with open(path, "rb") as file:
-        file.seek(begin)
-        end = begin
-        while text := file.readline(LONGEST + 1):
-            size = len(text)
-            while not text.endswith(b"\n"):
-                if not (text := file.readline(CHUNK)):
-                    return
-                size += len(text)
-            end += size
-            if size > LONGEST:
-                yield end, size
-            elif text.strip():
-                yield end, text
+    def __init__(self, space: DesignSpace) -> None:
+        self._codes = {"": 0} | {name: place for place, name in enumerate(space.failures, 1)}
+        self._names = ["", *space.failures]
+        self._open: dict[bytes, tuple[Problem, array[int], array[float]]] = {}
 
+    def add_answer(self, answer: Answer) -> bool:
+        """Adds an answer; whether it is the first of its group."""
+        line = answer.line
+        name = digest_name(msgspec.json.encode((line.group, line.version, line.key, answer.cell)))
+        if new := name not in self._open:
+            self._open[name] = (answer.problem, array("H"), array("d"))
+        _, codes, rewards = self._open[name]
+        codes.append(self._codes[line.failure])
+        rewards.append(line.reward)
+        return new
 
-def make_groups(answers: Sequence[Answer]) -> list[Group]:
-    """The groups of answers to problems of training: of one version and one cell each."""
-    found: dict[tuple[object, ...], list[Answer]] = defaultdict(list)
-    for answer in answers:
-        if answer.line.split == "train":
-            line = answer.line
-            found[line.group, line.version, answer.cell, line.key].append(answer)
-    return [Group.from_verdicts(members[0].problem, [one.verdict for one in members]) for members in found.values()]
+    def is_full(self) -> bool:
+        """Return True if no further group should be begun."""
+        return len(self._open) >= MOST_OPEN
 
+    def close_groups(self, count: int | None = None) -> list[Group]:
+        """The groups that began first, which get no further answers; by default all."""
+        names = list(self._open)[:count]
+        return [self._make_group(*self._open.pop(name)) for name in names]
 
-def tally_held_out(space: DesignSpace, held_out: Sequence[Problem], answers: Sequence[Answer]) -> Outcomes | None:
-    """The outcomes of the held-out problems, None without any.
-
-    held_out: the problems of the folder. answers: of any split. Where all of `held_out` were answered, they are in
-    their order, the last answer of each counting, so that rounds can be compared; else all answers count.
-    """
-    mine = [answer for answer in answers if answer.line.split == "held_out"]
-    if not mine:
-        return None
-    last = {answer.line.key: answer for answer in mine}
-    if held_out and all(problem.key in last for problem in held_out):
-        return Outcomes.of(space, held_out, [last[problem.key].verdict for problem in held_out])
-    outcomes = Outcomes.of(space, [answer.problem for answer in mine], [answer.verdict for answer in mine])
-    outcomes.valid = ""
-    return outcomes
+    def _make_group(self, problem: Problem, codes: "array[int]", rewards: "array[float]") -> Group:
+        counted = results.Group.of(problem.key, np.array(codes) == 0, np.array(rewards))
+        failures = {self._names[code]: count for code, count in Counter(codes).items() if code}
+        fields = msgspec.structs.asdict(counted) | {"failures": failures}
+        return Group(**fields, rewards=tuple(rewards), cell=problem.cell, version=problem.version)
 
 
-def count_answers(read: Read, groups: int) -> Counts:
-    """The new outcomes of a reading, counted."""
-    fresh = read.fresh()
-    return Counts(
-        answers=sum(answer.line.split == "train" for answer in fresh),
-        held_out=sum(answer.line.split == "held_out" for answer in fresh),
-        groups=groups,
-        tokens=sum(answer.line.tokens for answer in fresh),
-        left_out=dict(Counter(fault.reason for fault in read.faults if fault.fresh)),
-    )
+class TestedAnswers:
+    """Fresh answers to held-out problems. find: the problems of the folder. count: of the answers."""
+
+    __test__ = False  # for pytest, which takes it for tests
+
+    def __init__(self, space: DesignSpace, find: Find) -> None:
+        self._space, self._find = space, find
+        self._last: dict[str, Verdict] = {}
+        self._some: list[Answer] = []
+        self._strata: dict[Stratum, Tally] = {}
+        self.count = 0
+
+    @cached_property
+    def _problems(self) -> Sequence[Problem]:
+        return self._find()
+
+    @cached_property
+    def _keys(self) -> set[str]:
+        return {problem.key for problem in self._problems}
+
+    def add_answer(self, answer: Answer) -> None:
+        """Adds an answer."""
+        self.count += 1
+        if answer.line.key in self._keys:
+            self._last[answer.line.key] = answer.verdict
+        self._some.append(answer)
+        if len(self._some) == MOST_TALLIED:
+            self._tally_some()
+
+    def _tally_some(self) -> None:
+        found = tally_answers(self._space, self._some)
+        parts = [*self._strata, *(stratum for stratum in found if stratum not in self._strata)]
+        self._strata = {
+            stratum: pool_tallies(table[stratum] for table in (self._strata, found) if stratum in table)
+            for stratum in parts
+        }
+        self._some = []
+
+    def tally(self) -> Outcomes | None:
+        """The outcomes of the held-out problems, None without any answer.
+
+        Where all problems of the folder were answered, they are in their order, the last answer of each counting, so
+        that rounds can be compared; else all answers count.
+        """
+        if not self.count:
+            return None
+        if self._keys and len(self._last) == len(self._keys):
+            verdicts = [self._last[problem.key] for problem in self._problems]
+            return Outcomes.of(self._space, self._problems, verdicts)
+        self._tally_some()
+        return Outcomes({stratum: self._strata[stratum] for stratum in self._space.sort_strata(self._strata)})
 
 
-def _is_json(text: bytes) -> bool:
-    try:
-        msgspec.json.decode(text)
-    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-        return False
-    return True
+def tally_answers(space: DesignSpace, answers: Iterable[Answer]) -> Outcomes:
+    """The outcomes of some answers by stratum."""
+    answers = list(answers)
+    return Outcomes.of(space, [answer.problem for answer in answers], [answer.verdict for answer in answers])

@@ -1,6 +1,6 @@
 """The recorder: appends the verdicts on answers to the outcomes of a folder, from as many processes as there are."""
 
-import math
+import operator
 import os
 import uuid
 from collections.abc import Sequence
@@ -10,9 +10,11 @@ from typing import Any, get_args
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.environment import Environment, Problem, Verdict
+from lakewright.engineer.bounds import MOST_COUNT, MOST_REWARD, is_reward, is_whole_number
+from lakewright.engineer.calls import show
+from lakewright.engineer.environment import Environment, Problem, Verdict, find_fault_of_verdict, make_plain
 from lakewright.experiments.trainers.appending import LONGEST, append_whole, open_appended
-from lakewright.experiments.trainers.outcomes import Line, Split
+from lakewright.experiments.trainers.outcome_lines import Line, Split
 from lakewright.experiments.trainers.versions import VersionFiles
 
 
@@ -63,16 +65,17 @@ class OutcomeRecorder:
                 and they count once; by default a new one.
             first: the number of the first answer in the group, where several processes record one.
 
-        Returns the verdicts. Raises InputError, and writes nothing, on lists of unequal lengths, a reward that is not
-        finite, a failure that the space does not name, or another split.
+        Returns the verdicts. Raises InputError, and writes nothing, on lists of unequal lengths, a reward beyond
+        MOST_REWARD, a verdict that the environment could not give, a broken length, or another split.
         """
         if split not in get_args(Split):
             raise InputError(f"split is {split!r:.40}; choose from {', '.join(get_args(Split))}")
         verdicts = self._judge_answers(problem, answers, outcomes)
-        counts = [0] * len(answers) if tokens is None else list(tokens)
+        counts = [0] * len(answers) if tokens is None else list(map(_as_int, tokens))
         _check_length("tokens", counts, answers)
-        if min(counts, default=0) < 0:
-            raise InputError(f"tokens is {min(counts)}; give at least 0")
+        for name, numbers in (("tokens", counts), ("first", [first, first + len(answers)])):
+            if wrong := [number for number in numbers if not is_whole_number(number)]:
+                raise InputError(f"{name} is {show(wrong[0], 20)}; give a whole number, 0 to {MOST_COUNT}")
         space, cell = self.environment.space, self.environment.space.name_cell(problem.cell)
         like = Line(
             version=problem.version,
@@ -87,9 +90,8 @@ class OutcomeRecorder:
         )
         lines = []
         for number, (verdict, count) in enumerate(zip(verdicts, counts, strict=True), first):
-            failure = "" if verdict.valid else verdict.failure
-            told = {"valid": verdict.valid, "reward": float(verdict.reward), "failure": failure}
-            further = {"tokens": int(count), "answer": number, "grades": verdict.grades}
+            told = {"valid": verdict.valid, "reward": float(verdict.reward), "failure": verdict.failure}
+            further = {"tokens": count, "answer": number, "grades": verdict.grades}
             lines.append(msgspec.json.encode(msgspec.structs.replace(like, **told, **further)) + b"\n")
         self._append_lines(lines)
         return verdicts
@@ -104,13 +106,17 @@ class OutcomeRecorder:
             given = None if outcomes is None else outcomes[number]
             verdict = given if isinstance(given, Verdict) else self.environment.check_verdict(problem, answer)
             if given is not None and not isinstance(given, Verdict):
-                verdict = msgspec.structs.replace(verdict, reward=float(given))
-            if not math.isfinite(verdict.reward):
-                raise InputError(f"outcomes: reward {number} is {verdict.reward}; give a finite number")
-            if not verdict.valid and verdict.failure not in self.environment.space.failures:
-                listed = ", ".join(self.environment.space.failures)
-                raise InputError(f"outcomes: failure {verdict.failure!r:.60} is unknown; choose from {listed}")
-            found.append(verdict)
+                verdict = msgspec.structs.replace(verdict, reward=_as_float(given))
+            if not is_reward(verdict.reward):
+                raise InputError(
+                    f"outcomes: reward {number} is {show(verdict.reward, 20)}; give a finite number, "
+                    f"at most {MOST_REWARD:g} in size"
+                )
+            if verdict.valid:
+                verdict = msgspec.structs.replace(verdict, failure="")
+            if fault := find_fault_of_verdict(verdict, self.environment.space):
+                raise InputError(f"outcomes: answer {number}: {fault}")
+            found.append(make_plain(verdict))
         return found
 
     def _append_lines(self, lines: list[bytes]) -> None:
@@ -125,3 +131,19 @@ class OutcomeRecorder:
 def _check_length(name: str, given: Sequence[Any], answers: Sequence[str]) -> None:
     if len(given) != len(answers):
         raise InputError(f"{name}: {len(given)} for {len(answers)} answers; give one for each")
+
+
+def _as_int(number: Any) -> Any:
+    """A whole number of NumPy, of torch or written as a float as an int of Python; anything else unchanged."""
+    try:
+        return int(number) if isinstance(number, float) and number.is_integer() else operator.index(number)
+    except TypeError:
+        return number
+
+
+def _as_float(number: Any) -> Any:
+    """Likewise as a float."""
+    try:
+        return float(number)
+    except (TypeError, ValueError, OverflowError):
+        return number

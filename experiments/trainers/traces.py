@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import Natural
+from lakewright.engineer.bounds import MOST_REWARD, WholeNumber, is_reward
 from lakewright.engineer.environment import Environment, Problem, Verdict
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.outcome_index import (
@@ -25,11 +25,12 @@ from lakewright.experiments.trainers.outcome_index import (
     read_index,
     write_index,
 )
-from lakewright.experiments.trainers.outcomes import Split, read_lines
+from lakewright.experiments.trainers.outcome_lines import Split, read_lines
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
 
 TRACES = "traces.jsonl"
+LONGEST_EPISODE = 1 << 28  # bytes of a line
 
 
 class Reward(msgspec.Struct, frozen=True):
@@ -45,15 +46,15 @@ class Trace(msgspec.Struct, frozen=True):
     ok: bool = False
     rewards: dict[str, Reward | None] = {}
     metrics: dict[str, float | None] = {}
-    num_output_tokens: Natural = 0
+    num_output_tokens: WholeNumber = 0
 
 
 class TaskData(msgspec.Struct, frozen=True):
     """Where a problem is of: the fields of `EngineerData`."""
 
-    place: Natural
-    seed: int
-    version: Natural
+    place: WholeNumber
+    seed: WholeNumber
+    version: WholeNumber
     split: Split
 
 
@@ -138,17 +139,13 @@ def _copy_file(copier: "Copier", file: Path, read: TraceFile) -> CopiedFile:
     if prefix.digest(read.offset) != read.digest:
         read, prefix = TraceFile(), Prefix(file)
     recorded, left_out, new, end = read.recorded, Counter(read.left_out), 0, read.offset
-    with open(file, "rb") as lines:
-        lines.seek(end)
-        for line in lines:
-            if not line.endswith(b"\n"):  # it is still being written
-                break
-            end += len(line)
-            try:
-                new += copier.copy_episode(line)
-                recorded += 1
-            except LeftOutError as error:
-                left_out[str(error)] += 1
+    for after, line in read_lines(file, read.offset, LONGEST_EPISODE):
+        end = after
+        try:
+            new += copier.copy_episode(line)
+            recorded += 1
+        except LeftOutError as error:
+            left_out[str(error)] += 1
     return CopiedFile(TraceFile(end, prefix.digest(end), recorded, dict(left_out)), new)
 
 
@@ -182,8 +179,13 @@ class Copier:
         self._decoder = msgspec.json.Decoder(Episode)
         self._answers = answers
 
-    def copy_episode(self, line: bytes) -> bool:
-        """Appends an episode; whether it was not there before. Raises LeftOutError."""
+    def copy_episode(self, line: bytes | int) -> bool:
+        """Appends an episode; whether it was not there before. line: its length where it is too long.
+
+        Raises LeftOutError.
+        """
+        if isinstance(line, int):
+            raise LeftOutError(f"over {LONGEST_EPISODE >> 20} MB")
         try:
             episode = self._decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
@@ -203,7 +205,10 @@ class Copier:
         if not self._answers.add(_name_answer(group, number)):
             return False
         tokens = [trace.num_output_tokens]
-        self._recorder.record(problem, [""], [verdict], split=data.split, tokens=tokens, group=group, first=number)
+        try:
+            self._recorder.record(problem, [""], [verdict], split=data.split, tokens=tokens, group=group, first=number)
+        except InputError:  # such as an id that does not fit into a line
+            raise LeftOutError("what cannot be recorded") from None
         return True
 
     def _find_problem(self, data: TaskData) -> Problem:
@@ -212,6 +217,8 @@ class Copier:
                 raise LeftOutError("an unknown place")
             return self.held_out[data.place]
         if data.seed not in self._sources:
+            if not (self.path / f"pins-{data.seed}.jsonl").exists():  # which a source would make
+                raise LeftOutError("an unknown seed")
             self._sources[data.seed] = ProblemSource(self.path, data.seed)
         problem = self._sources[data.seed].find_pinned(data.place)
         if problem is None:
@@ -228,6 +235,8 @@ def _make_verdict(environment: Environment, trace: Trace) -> Verdict:
     if not trace.ok or valid is None or len(scored) < len(trace.rewards):
         raise LeftOutError("not scored")
     reward = sum(one.score * one.weight for one in scored)
+    if not is_reward(reward):
+        raise LeftOutError(f"a reward over {MOST_REWARD:g}")
     if valid:
         grades = tuple(name for name in space.grades if trace.metrics.get(f"grade/{name}"))
         return Verdict(True, reward, grades=grades)

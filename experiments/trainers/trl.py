@@ -7,6 +7,7 @@ resume_training(trainer)  # or trainer.train()
 """
 
 import json
+import re
 from collections.abc import Callable
 from itertools import groupby
 from pathlib import Path
@@ -173,8 +174,9 @@ def resume_training(trainer: GRPOTrainer) -> None:
 
 def find_checkpoint(folder: str | Path) -> Path | None:
     """The newest checkpoint of a trainer that is whole: its state, which is written last, can be read."""
-    found = sorted(Path(folder).glob("checkpoint-*"), key=lambda path: int(path.name.rpartition("-")[2]), reverse=True)
-    return next((path for path in found if _is_json(path / TRAINER_STATE_NAME)), None)
+    named = ((re.fullmatch("checkpoint-([0-9]{1,18})", path.name), path) for path in Path(folder).glob("checkpoint-*"))
+    found = sorted(((int(name[1]), path) for name, path in named if name), reverse=True)  # copies have other names
+    return next((path for _, path in found if _is_json(path / TRAINER_STATE_NAME)), None)
 
 
 def _is_json(path: Path) -> bool:

@@ -11,13 +11,28 @@
 A version exists once its file is there; `design.json` follows.
 """
 
+import os
+import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import Count, Natural, convert, listed, read_config, refuse_file, write_json
+from lakewright.core_jax.support import (
+    LISTING,
+    Count,
+    Natural,
+    convert,
+    list_names,
+    listed,
+    read_config,
+    refuse_file,
+    refuse_pipe,
+    replacing,
+    write_json,
+)
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.redesign import EngineerSettings
@@ -106,6 +121,10 @@ class DesignFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     given: dict[str, int | float] = {}
 
 
+class EditedError(Exception):
+    """A user changed `design.json` after it was read."""
+
+
 class VersionFiles:
     """The files of a folder, apart from outcomes and pins."""
 
@@ -116,6 +135,7 @@ class VersionFiles:
         self.outcomes_path = self.folder / "outcomes.jsonl"
         self.index_path = self.folder / "outcomes.index"
         self.traces_path = self.folder / "traces.index"
+        self._noted: bytes | None = None
 
     def read_setup(self) -> Setup:
         """The arguments that the engineer was begun with. Raises InputError on none, or another format."""
@@ -147,8 +167,17 @@ class VersionFiles:
         return environment
 
     def list_versions(self) -> list[int]:
-        """The numbers of all versions, in order."""
-        return sorted(int(file.stem) for file in (self.folder / "versions").glob("[0-9]*.json"))
+        """The numbers of all versions, in order. Raises InputError where one is missing that has been there."""
+        versions = self.folder / "versions"
+        names = list_names(versions)  # before the files, as another process may write more
+        found = _read_numbers(file.name for file in versions.glob("*.json"))
+        before = _read_numbers(names) | set(range(max(found, default=0)))
+        if lost := sorted(before - found):
+            raise InputError(
+                f"{self.version_path(lost[0])}: is missing, but {LISTING} beside it, or a later version, tells that it "
+                "was there; restore it"
+            )
+        return sorted(found)
 
     def newest(self) -> int:
         """The number of the newest version. Raises InputError where there is none."""
@@ -165,16 +194,36 @@ class VersionFiles:
         """A version. Raises InputError where its file is missing or damaged."""
         return read_config(self.version_path(number), Version)
 
+    def note_design(self) -> None:
+        """Notes the `design.json` that a decision begins with."""
+        self._noted = self._read_bytes()
+
     def write_version(self, version: Version) -> None:
-        """Writes a version, then the design."""
+        """Writes a version, then the design. Raises EditedError as `write_design`, before or after the version."""
+        self._check_noted()
         path = self.version_path(version.version)
         with listed(path):
             write_json(path, msgspec.to_builtins(version, str_keys=True))
         self.write_design(version.design)
 
     def write_design(self, design: Design) -> None:
-        """Replaces `design.json`."""
-        write_json(self.design_path, self.describe_design(design))
+        """Replaces `design.json`. Raises EditedError, and leaves it, where it is not what was noted or written last."""
+        data = msgspec.json.format(msgspec.json.encode(self.describe_design(design))) + b"\n"
+        with replacing(self.design_path) as beside:
+            with open(beside, "wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())  # here, so that no time is left between the comparison and the renaming
+            self._check_noted()
+        self._noted = data
+
+    def _check_noted(self) -> None:
+        if self._read_bytes() != self._noted:
+            raise EditedError
+
+    def _read_bytes(self) -> bytes | None:
+        refuse_pipe(self.design_path)
+        return self.design_path.read_bytes() if self.design_path.exists() else None
 
     def describe_design(self, design: Design) -> DesignFile:
         """A design as `design.json` has it."""
@@ -186,3 +235,9 @@ class VersionFiles:
         found = read_config(self.design_path, DesignFile)
         design = convert({"strata": found.strata, "given": found.given}, Design, str(self.design_path))
         return found.environment, msgspec.structs.replace(design, version=found.version)
+
+
+def _read_numbers(names: Iterable[str]) -> set[int]:
+    """The numbers of the versions among some files; copies and the like, whose names are others, have none."""
+    found = (re.fullmatch(r"([0-9]{4}|[1-9][0-9]{4,9})\.json", name) for name in names)
+    return {int(name[1]) for name in found if name}

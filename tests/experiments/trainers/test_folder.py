@@ -11,6 +11,7 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import listed, locked, write_json
+from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.teachers import Reply
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.source import ProblemSource
@@ -149,6 +150,112 @@ def test_an_illegal_edit_is_refused_with_its_place(folder, changes, place):
     (folder.path / "design.json").unlink()
     folder.next()
     assert design_of(folder)["version"] == 0
+
+
+def edit_terms(folder, stratum="2"):
+    """Edits the terms of a stratum by hand."""
+    strata = design_of(folder)["strata"]
+    strata[stratum]["terms"] = 5 - strata[stratum]["terms"]
+    edit(folder, strata=strata)
+    return strata[stratum]["terms"]
+
+
+@pytest.mark.parametrize("moment", ["redesign", "the version is written", "the design is written"])
+def test_an_edit_while_the_engineer_decides_is_a_version_and_not_lost(folder, monkeypatch, moment):
+    edited = []
+
+    def edit_once():
+        if not edited:
+            edited.append(edit_terms(folder))
+
+    def edit_before(kind, name):
+        function = getattr(kind, name)
+
+        def edit_and_go_on(*values, **options):
+            edit_once()
+            return function(*values, **options)
+
+        monkeypatch.setattr(kind, name, edit_and_go_on)
+
+    record_some(folder, ProblemSource(folder.path).take(8))
+    place = {"redesign": (Engineer, "redesign"), "the version is written": (VersionFiles, "write_version")}
+    edit_before(*place.get(moment, (VersionFiles, "write_design")))
+    report = folder.next()
+    assert (report.by, report.design["strata"]["2"]["terms"]) == ("user", edited[0])
+    assert design_of(folder) == report.design
+    late = moment == "the design is written"  # when the version is there, and has read the outcomes
+    authors = ["begin", "engineer", "user"] if late else ["begin", "user"]
+    assert [line.split(":")[0] for line in folder.log()] == [f"{at} by {who}" for at, who in enumerate(authors)]
+    assert folder.next().new != late, "outcomes that no version has read are read now"
+
+
+def test_an_edit_while_a_version_is_undone_is_a_version_before_it(folder, monkeypatch):
+    record_some(folder, ProblemSource(folder.path).take(8))
+    folder.next()
+    edited, read = [], VersionFiles.read_version
+
+    def edit_and_read(files, number):
+        if not edited:
+            edited.append(edit_terms(folder))
+        return read(files, number)
+
+    monkeypatch.setattr(VersionFiles, "read_version", edit_and_read)
+    folder.undo()
+    assert [line.split(":")[0] for line in folder.log()][1:] == ["1 by engineer", "2 by user", "3 by undo"]
+    assert folder.files.read_version(2).design.strata[2]["terms"] == edited[0]
+
+
+def test_an_illegal_edit_while_the_engineer_decides_is_refused_and_stays(folder, monkeypatch):
+    record_some(folder, ProblemSource(folder.path).take(8))
+    redesign = Engineer.redesign
+
+    def edit_and_redesign(*values):
+        edit(folder, strata={"2": {"share": 1.0, "terms": 9, "carry": 0.5}})
+        return redesign(*values)
+
+    monkeypatch.setattr(Engineer, "redesign", edit_and_redesign)
+    with pytest.raises(InputError, match=r"design\.json: .*terms is 9; choose 2 to 4"):
+        folder.next()
+    assert design_of(folder)["strata"]["2"]["terms"] == 9
+    assert folder.files.list_versions() == [0]
+
+
+def test_a_user_who_never_stops_editing_is_told(folder, monkeypatch):
+    record_some(folder, ProblemSource(folder.path).take(8))
+    chance = random.Random(0)
+    monkeypatch.setattr(VersionFiles, "_read_bytes", lambda files: chance.randbytes(4))
+    with pytest.raises(InputError, match=r"design\.json: was edited 3 times while the engineer decided; try again"):
+        folder.next()
+
+
+@pytest.mark.parametrize("lost", [[2], [1], [1, 2], [0]])
+def test_a_folder_that_lost_versions_is_refused(folder, lost):
+    source = ProblemSource(folder.path)
+    for _ in range(2):
+        record_some(folder, source.take(8))
+        folder.next()
+    for number in lost:
+        folder.files.version_path(number).unlink()
+    for doing in (folder.next, folder.status, folder.undo, folder.log, lambda: source.take(1)):
+        with pytest.raises(InputError, match=rf"versions/000{lost[0]}\.json: is missing, but SHA256SUMS beside it"):
+            doing()
+
+
+def test_a_design_of_a_version_that_is_not_there_is_refused(folder):
+    record_some(folder, ProblemSource(folder.path).take(8))
+    folder.next()
+    folder.files.version_path(1).unlink()
+    (folder.path / "versions" / "SHA256SUMS").unlink()
+    with pytest.raises(InputError, match=r"design\.json: version is 1, the newest here is 0; restore the versions"):
+        folder.next()
+
+
+@pytest.mark.parametrize("name", ["0000 (copy).json", "0001.json~", "00001.json", "1.json", "²345.json", "9.9.json"])
+def test_other_files_beside_the_versions_are_ignored(folder, name):
+    (folder.path / "versions" / name).write_text("{}")
+    record_some(folder, ProblemSource(folder.path).take(8))
+    assert folder.next().version == 1
+    assert (folder.files.list_versions(), folder.undo().version) == ([0, 1], 2)
 
 
 def test_a_kill_at_any_renaming_ends_with_the_same_versions(tmp_path, monkeypatch):

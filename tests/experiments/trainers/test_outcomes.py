@@ -1,15 +1,22 @@
 """Outcomes as they are read: each counts once, for its own version and cell; others are left out, with a line."""
 
 import json
+import os
 import subprocess
 import sys
 import time
 import tracemalloc
+from types import SimpleNamespace
 
 import pytest
 
+from docs.examples.addition import Addition
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer import Cell, DesignSpace, Knob
+from lakewright.engineer.bounds import MOST_REWARD
 from lakewright.experiments.trainers.appending import LONGEST
-from lakewright.experiments.trainers.outcomes import OutcomeReader, make_groups, read_lines
+from lakewright.experiments.trainers.outcome_lines import read_lines
+from lakewright.experiments.trainers.outcomes import Answer, Fault, OutcomeReader
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
 from tests.support.processes.commands import HOUSE, surroundings
@@ -32,14 +39,19 @@ def append(folder, *lines):
 
 
 def read(folder, newest=0):
-    current = folder.files.read_version(0)
-    return OutcomeReader(folder.path / "outcomes.jsonl", folder.space, current.design, newest).read(0)
+    """All answers that count, the faults of other lines, and the groups."""
+    design, groups = folder.files.read_version(0).design, []
+    path = folder.path / "outcomes.jsonl"
+    found = list(OutcomeReader(path, folder.space, design, newest).read_answers())
+    OutcomeReader(path, folder.space, design, newest).read(0, groups.extend)
+    answers, faults = ([one for one in found if isinstance(one, kind)] for kind in (Answer, Fault))
+    return SimpleNamespace(answers=answers, faults=faults, groups=groups)
 
 
 def test_lines_of_the_contract_count_one_each(folder):
     append(folder, *[{**GOOD, "group": f"g{number // 4}"} for number in range(12)])
     found = read(folder)
-    groups = make_groups(found.answers)
+    groups = found.groups
     assert (len(found.answers), len(groups), found.faults) == (12, 3, [])
     assert {(group.board, group.completions, group.valid, group.version, str(group.cell)) for group in groups} == {
         ("k", 4, 4, 0, "2 2 1")
@@ -68,7 +80,7 @@ def test_a_late_line_counts_for_its_own_version_and_cell(folder):
         recorder.record(problem, guess(problem))
     assert source[16].version == 1
     recorder.record(source[16], guess(source[16]))
-    groups = make_groups(read(folder, newest=1).answers)
+    groups = read(folder, newest=1).groups
     assert [group.version for group in groups] == [0] * 16 + [1]
     assert [group.cell for group in groups] == [problem.cell for problem in (*early, *late, source[16])]
     assert folder.next().counts.groups == 9
@@ -98,6 +110,7 @@ BAD = {
     "an unknown grade": {"grades": ["best"]},
     "a number that is not finite": {"reward": float("nan")},
     "a wrong field": {"tokens": -1},
+    "a reward over 1e+100": {"reward": -1e160},
 }
 
 
@@ -129,6 +142,7 @@ def test_the_status_counts_outcomes_in_the_order_of_the_strata(folder):
         *[{"knobs": {"terms": 9, "carry": True}}, {"knobs": {"terms": 2}}, {"knobs": {"terms": 2, "carry": "yes"}}],
         *[{"stratum": 2.5}, {"reward": "high"}, {"valid": "yes"}, {"group": ""}, {"split": "test"}, {"version": -1}],
         *[{"reward": 10**400}, {"given": {"agents": 2}}, {"answer": -1}, {"failure": "wrong"}],
+        *[{"version": 10**30}, {"tokens": 10**30}, {"answer": 2**60}, {"reward": 1e101}, {"knobs": {"terms": 1e300}}],
     ],
     ids=str,
 )
@@ -136,6 +150,73 @@ def test_other_bad_outcomes_are_left_out_too(folder, change):
     append(folder, {**GOOD, **change})
     found = read(folder)
     assert (len(found.answers), len(found.faults)) == (0, 1)
+
+
+@pytest.mark.parametrize("digits", [5_000, 30])
+@pytest.mark.parametrize("quote", ['"', ""])
+def test_a_stratum_of_any_number_of_digits_is_left_out(folder, digits, quote):
+    line = json.dumps({**GOOD, "stratum": "?"}).replace('"?"', quote + "9" * digits + quote)
+    append(folder, GOOD, line.encode() + b"\n", {**GOOD, "group": "last"})
+    report = folder.next()
+    assert (report.counts.answers, sum(report.counts.left_out.values())) == (2, 1)
+    assert "outcomes.jsonl: 1 line left out: " in report.complaint
+
+
+def test_rewards_too_large_to_square_stop_no_later_decision(folder):
+    append(folder, *({**GOOD, "reward": sign * 1e160} for sign in (1, -1)), {**GOOD, "group": "sound"})
+    assert folder.next().counts.left_out == {"a reward over 1e+100": 2}
+    append(folder, *({**GOOD, "reward": sign * MOST_REWARD, "group": "most"} for sign in (1, -1)))
+    assert folder.next().counts.answers == 2
+    append(folder, {**GOOD, "group": "later"})
+    assert folder.next().counts.answers == 1
+
+
+def test_a_second_training_with_the_same_group_names_is_counted_and_said(folder):
+    source, recorder = ProblemSource(folder.path), OutcomeRecorder(folder.path)
+    for training in range(2):
+        for place in range(4):
+            recorder.record(source[place], guess(source[place]), group=f"step {place}")
+        report = folder.next()
+        assert (report.new, report.complaint != "") == (training == 0, training == 1)
+    assert report.line.startswith("no outcomes since version 1")
+    assert "16 lines with the group, key and number of an earlier answer (line 17: group 'step 0')" in report.complaint
+    assert report.complaint.endswith("another training needs other groups")
+    assert folder.status().complaint == report.complaint
+
+
+class Counting(Addition):
+    """Sums whose number of terms is called a version."""
+
+    space = DesignSpace([1, 2], [Knob(name="version", low=1, high=4, whole=True)], failures=("no_number", "wrong"))
+
+
+def test_a_knob_that_is_named_like_the_first_field_of_a_line_divides_no_torn_line(tmp_path):
+    space, path = Counting.space, tmp_path / "outcomes.jsonl"
+    good = {**GOOD, "stratum": 2, "knobs": {"version": 3}}
+    line = json.dumps(good, separators=(",", ":")).encode()
+    path.write_bytes(line[:-20] + line[:30] + line + b"\n" + line[:-20] + b"\n")
+    found = list(OutcomeReader(path, space, space.uniform(), 0).read_answers())
+    assert [type(one).__name__ for one in found] == ["Fault", "Answer", "Fault"]
+    assert found[1].cell == Cell(2, (3,))
+
+
+def test_what_is_appended_while_outcomes_are_read_waits_for_the_next_time(folder):
+    append(folder, *({**GOOD, "group": f"g{number}"} for number in range(100)))
+    seen = 0
+    for end, _ in read_lines(folder.path / "outcomes.jsonl"):
+        seen, written = seen + 1, end
+        append(folder, GOOD, GOOD)  # a writer that never stops, and is faster
+    assert (seen, written < (folder.path / "outcomes.jsonl").stat().st_size) == (100, True)
+
+
+@pytest.mark.parametrize("name", ["outcomes.jsonl", "pins-0.jsonl"])
+def test_a_pipe_in_the_place_of_a_file_is_refused_at_once(folder, name):
+    (folder.path / name).unlink(missing_ok=True)
+    os.mkfifo(folder.path / name)
+    doings = [lambda: OutcomeRecorder(folder.path), folder.next, folder.status]
+    for doing in doings if name.startswith("outcomes") else [lambda: ProblemSource(folder.path)]:
+        with pytest.raises(InputError, match=rf"{name}: is a pipe, which is read only once; save it to a file first"):
+            doing()
 
 
 def test_garbage_is_left_out(folder):
@@ -203,4 +284,4 @@ def test_several_writers_and_a_reader_lose_nothing(folder):
         versions.setdefault(answer.line.group.split()[1], set()).add(answer.line.version)
     assert len(versions) == 60
     assert all(len(each) == 1 for each in versions.values()), "both drew the same problem, from one version"
-    assert all(group.completions == 4 for group in make_groups(found.answers))
+    assert all(group.completions == 4 for group in found.groups)

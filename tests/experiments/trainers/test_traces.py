@@ -8,6 +8,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.experiments.trainers import traces
 from lakewright.experiments.trainers.source import ProblemSource
 from lakewright.experiments.trainers.traces import Copied, record_traces
+from lakewright.experiments.trainers.versions import HELD_OUT_SEED
 from tests.support.samples.engineer_folders import begin_engineer, read_groups
 
 
@@ -172,13 +173,34 @@ def test_held_out_problems_and_runs_without_groups(folder, tmp_path):
         ({"task__data__place": 5, "task__data__split": "held_out"}, "an unknown place"),
         ({"task__data__version": 1}, "another version than the place has"),
         ({"traces__0__rewards__verdict": {"score": float("nan")}}, "no episode"),
+        ({"traces__0__rewards__verdict": {"score": 1e300, "weight": 1e300}}, "a reward over 1e+100"),
+        ({"traces__0__rewards__verdict": {"score": -1e160}}, "a reward over 1e+100"),
+        ({"traces__0__rewards__verdict": {"score": 10**400}}, "no episode"),
+        ({"traces__0__num_output_tokens": 10**30}, "no episode"),
+        ({"task__data__place": 2**63}, "another taskset"),
+        ({"task__data__seed": 10**200}, "another taskset"),
+        ({"task__data__seed": 5}, "an unknown seed"),
+        ({"task__data__seed": HELD_OUT_SEED}, "an unknown seed"),
+        ({"group__id": "g" * 2**20}, "what cannot be recorded"),
     ],
 )
 def test_what_is_no_outcome_is_left_out_and_the_rest_recorded(folder, tmp_path, changes, reason):
     problem, traces = ProblemSource(folder.path)[0], tmp_path / "traces.jsonl"
     write(traces, make_episode(problem, 0, 0, **changes), make_episode(problem, 0, 1))
     assert record_traces(folder.path, traces) == Copied(1, 0, {reason: 1})
+    assert record_traces(folder.path, traces) == Copied(0, 1, {reason: 1})
     assert not (folder.path / "pins-0.jsonl").read_text().count('"place":5')
+    assert [path.name for path in folder.path.glob("pins-*")] == ["pins-0.jsonl"]
+
+
+@pytest.mark.parametrize("bad", [b"\x00" * 50, b"[" * 10_000, b"{}", b'"\xff"', b'{"id": "\\ud800"}', b"9" * 5_000])
+def test_a_line_of_any_bytes_costs_none_of_the_others(folder, tmp_path, bad):
+    problem, traces = ProblemSource(folder.path)[0], tmp_path / "traces.jsonl"
+    write(traces, make_episode(problem, 0, 0))
+    with open(traces, "ab") as file:
+        file.write(bad + b"\n")
+    write(traces, make_episode(problem, 0, 1))
+    assert record_traces(folder.path, traces) == Copied(2, 0, {"no episode": 1})
 
 
 def test_a_run_that_is_not_there_is_refused(folder, tmp_path):

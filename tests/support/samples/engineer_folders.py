@@ -10,7 +10,8 @@ import msgspec
 
 from lakewright.engineer import Problem
 from lakewright.experiments.trainers.folder import EngineerFolder
-from lakewright.experiments.trainers.outcomes import Line, OutcomeReader
+from lakewright.experiments.trainers.outcome_lines import Line
+from lakewright.experiments.trainers.outcomes import Answer, OutcomeReader
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
 from tests.support.processes.commands import HOUSE
@@ -54,8 +55,9 @@ def read_groups(path: Path) -> dict[str, list[Line]]:
     newest = folder.files.read_version(folder.files.newest())
     reader = OutcomeReader(path / "outcomes.jsonl", folder.space, newest.design, newest.version)
     groups = defaultdict(list)
-    for answer in reader.read(0).answers:
-        groups[answer.line.group].append(answer.line)
+    for answer in reader.read_answers():
+        if isinstance(answer, Answer):
+            groups[answer.line.group].append(answer.line)
     return groups
 
 
@@ -65,5 +67,6 @@ def state_of(path: Path) -> dict[str, Any]:
     for version in versions.values():
         del version["offset"], version["outcomes"]
     status = msgspec.to_builtins(EngineerFolder(path).status())
+    del status["complaint"]  # which tells of lines that a trainer wrote twice because it was started again
     pins = sorted({line for file in path.glob("pins-*.jsonl") for line in file.read_text().splitlines() if line})
     return {**versions, "design": (path / "design.json").read_text(), "status": status, "pins": pins}

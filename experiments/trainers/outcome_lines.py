@@ -1,0 +1,166 @@
+"""The lines of `outcomes.jsonl`, one an answer: as recorders write them, and as they are checked when read."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Literal, TypeAlias
+
+import msgspec
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import refuse_pipe
+from lakewright.engineer.bounds import MOST_REWARD, WholeNumber, is_reward
+from lakewright.engineer.cells import Cell, stratum_of
+from lakewright.engineer.design import Design
+from lakewright.engineer.space import DesignSpace
+from lakewright.experiments.trainers.appending import LONGEST
+
+BEGIN = b'{"version"'  # of a line that follows a torn one
+MOST_TORN = 16  # places where a line may begin behind torn ones
+CHUNK = 1 << 16  # bytes of a line that is too long, read at a time
+MOST_CELLS = 1 << 12  # that are remembered by the names in a line
+SHOWN = 80  # characters of a detail
+
+Split: TypeAlias = Literal["train", "held_out"]
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+
+
+class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """The outcome of an answer: a line of `outcomes.jsonl`. Further fields are left alone.
+
+    version, key, stratum, knobs, given: of the problem. group: what answers of one policy to one problem share.
+    answer: the number of this one among them. A line with the same group, key and number as an earlier one is that line
+    written twice. Lines without a number are different answers where they stand together; one that comes again later,
+    the same in all fields, is written twice. tokens: its length.
+    """
+
+    version: WholeNumber
+    key: Text
+    group: Text
+    stratum: int | str
+    knobs: dict[str, int | float | bool]
+    valid: bool
+    failure: str = ""
+    reward: float
+    tokens: WholeNumber = 0
+    split: Split = "train"
+    answer: WholeNumber | None = None
+    grades: tuple[str, ...] = ()
+    given: dict[str, int | float] = {}
+
+
+class RefusedError(Exception):
+    """A line that does not count: a reason, and what was there."""
+
+    def __init__(self, reason: str, detail: object = "") -> None:
+        super().__init__(reason)
+        self.reason, self.detail = reason, f"{detail!s:.{SHOWN}}"
+
+
+class LineChecker:
+    """Decodes and checks lines.
+
+    Args:
+        space: of the designs.
+        design: the present one.
+        newest: the version that lines may be of, at most.
+    """
+
+    def __init__(self, space: DesignSpace, design: Design, newest: int) -> None:
+        self.space, self.design, self.newest = space, design, newest
+        self._decoder = msgspec.json.Decoder(Line)
+        self._cells: dict[tuple[object, ...], Cell] = {}
+
+    def check_line(self, text: bytes | int) -> tuple[Line, Cell]:
+        """A line and its cell, from its text, or from its length if it is too long. Raises RefusedError."""
+        if isinstance(text, int):
+            raise RefusedError(f"over {LONGEST >> 20} MB", f"{text} bytes")
+        try:
+            line = self._decoder.decode(text)
+        except msgspec.ValidationError as error:
+            raise RefusedError("a wrong field", error) from None
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+            odd = b"NaN" in text or b"Infinity" in text
+            shown = text.rstrip()[:SHOWN].decode(errors="backslashreplace")
+            raise RefusedError("a number that is not finite" if odd else "no JSON", shown) from None
+        if line.version > self.newest:
+            raise RefusedError("an unknown version", line.version)
+        if not is_reward(line.reward):
+            raise RefusedError(f"a reward over {MOST_REWARD:g}", line.reward)
+        if (line.valid and line.failure) or (not line.valid and line.failure not in self.space.failures):
+            raise RefusedError("an unknown failure", repr(line.failure))
+        if unknown := [grade for grade in line.grades if grade not in self.space.grades]:
+            raise RefusedError("an unknown grade", repr(unknown[0]))
+        return line, self._find_cell(line)
+
+    def _find_cell(self, line: Line) -> Cell:
+        names = (line.stratum, *line.knobs.items(), *line.given.items())
+        if names not in self._cells:
+            if len(self._cells) == MOST_CELLS:
+                self._cells.clear()
+            self._cells[names] = self._make_cell(line)
+        return self._cells[names]
+
+    def _make_cell(self, line: Line) -> Cell:
+        stratum = stratum_of(line.stratum) if isinstance(line.stratum, str) else line.stratum
+        if stratum not in self.space.ranks:
+            raise RefusedError("an unknown stratum", repr(stratum))
+        known = {given.name for given in self.space.givens}
+        if line.given and set(line.given) != known:
+            raise RefusedError("unknown givens", ", ".join(line.given))
+        given = [line.given[each.name] for each in self.space.givens] if line.given else []
+        try:
+            cell = Cell(*self.space.cell(stratum, *given, **line.knobs))
+        except (InputError, TypeError, OverflowError) as error:
+            raise RefusedError("knobs that do not fit", error) from None
+        return self.space.complete_cell(cell, self.design)
+
+
+def split_torn(text: bytes) -> list[bytes]:
+    """The line; where writers were killed within theirs, what is left of these and the whole line after it."""
+    if not is_json(text):
+        place = 0
+        for _ in range(MOST_TORN):
+            if (place := text.find(BEGIN, place + 1)) < 0:
+                break
+            if is_json(text[place:]):
+                return [text[:place], text[place:]]
+    return [text]
+
+
+def is_json(text: bytes) -> bool:
+    """Return True if this is JSON, however little it means."""
+    try:
+        msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        return False
+    return True
+
+
+def read_lines(path: Path, begin: int = 0, longest: int = LONGEST) -> Iterator[tuple[int, bytes | int]]:
+    """The whole lines that a file has now: the bytes up to the end of each, and its text, or its length if it is long.
+
+    Args:
+        path: of the file; without one there are no lines.
+        begin: how many bytes to pass over, up to the end of a line.
+        longest: how many bytes a line may have.
+
+    Lines that are empty are left out, and so is what is appended from now on, so that this ends beside writers that
+    never do. Raises InputError on a pipe.
+    """
+    if not path.exists():
+        return
+    refuse_pipe(path)
+    with open(path, "rb") as file:
+        size = file.seek(0, 2)
+        end = file.seek(begin)
+        while end < size and (text := file.readline(min(longest + 1, size - end))):
+            length = len(text)
+            while not text.endswith(b"\n"):
+                if not (text := file.readline(min(CHUNK, size - end - length))):
+                    return
+                length += len(text)
+            end += length
+            if length > longest:
+                yield end, length
+            elif text.strip():
+                yield end, text
