@@ -18,9 +18,10 @@ from lakewright.engineer.bounds import MOST_REWARD, is_reward
 from lakewright.engineer.calls import FailedCallError, run_call, show
 from lakewright.engineer.cells import Cell, Stratum, list_parts
 from lakewright.engineer.design import Design
+from lakewright.engineer.outcomes import Outcomes
 from lakewright.engineer.space import DesignSpace, check_cell_of, check_design
 from lakewright.engineer.start import choose_start
-from lakewright.engineer.tally import Case, Drawn, Tally, pool_tallies, subtract_tally
+from lakewright.engineer.tally import Case, Drawn
 
 _JSON = msgspec.json.Encoder()
 
@@ -227,7 +228,7 @@ class Environment(abc.ABC):
         """The verdict on one answer to each problem."""
         return [self.check_verdict(problem, text) for problem, text in _pair_answers(problems, answers)]
 
-    def tallies(self, problems: Sequence[Problem], answers: Sequence[str]) -> "Outcomes":
+    def tallies(self, problems: Sequence[Problem], answers: Sequence[str]) -> Outcomes:
         """Outcomes by stratum of one answer to each problem, such as greedy ones to held-out problems.
 
         Raises InputError on problems of another space.
@@ -348,44 +349,6 @@ def check_design_draws(environment: Environment, design: Design) -> None:
     for stratum, row in design.strata.items():
         if row[share]:
             environment.draw(design.replace({stratum: {**row, share: 1.0}}), 1, seed=0)
-
-
-class Outcomes(dict[Stratum, Tally]):
-    """Tallies by stratum. valid: a digit for each problem in their order, 1 where the answer is valid."""
-
-    valid: str = ""
-
-    @classmethod
-    def of(cls, space: DesignSpace, problems: Iterable[Problem], verdicts: Iterable[Verdict]) -> "Outcomes":
-        """The outcomes of problems with these verdicts on their answers."""
-        pairs = list(zip(problems, verdicts, strict=True))
-        outcomes = cls(tally_by_stratum(((problem.cell, _count_verdict(one, space)) for problem, one in pairs), space))
-        outcomes.valid = "".join("01"[verdict.valid] for _, verdict in pairs)
-        return outcomes
-
-
-def tally_by_stratum(parts: Iterable[tuple[Cell, Tally]], space: DesignSpace) -> dict[Stratum, Tally]:
-    """The tallies of problems of these cells by stratum, with the counts of the problems that have each trait."""
-    strata: dict[Stratum, list[tuple[Cell, Tally]]] = defaultdict(list)
-    for cell, part in parts:
-        strata[cell.stratum].append((cell, part))
-    return {stratum: _tally_stratum(strata[stratum], space) for stratum in space.sort_strata(strata)}
-
-
-def _tally_stratum(parts: Sequence[tuple[Cell, Tally]], space: DesignSpace) -> Tally:
-    whole = pool_tallies(part for _, part in parts)
-    none = subtract_tally(whole, whole)  # which names the same failures and grades
-    traits = {
-        space.knobs[place].name: pool_tallies([none, *(part for cell, part in parts if cell.values[place])])
-        for place in space.traits
-    }
-    return msgspec.structs.replace(whole, traits=traits)
-
-
-def _count_verdict(verdict: Verdict, space: DesignSpace) -> Tally:
-    failures = {name: int(not verdict.valid and verdict.failure == name) for name in space.failures}
-    grades = {name: int(verdict.valid and name in verdict.grades) for name in space.grades}
-    return Tally(1, int(verdict.valid), failures, grades)
 
 
 def _pair_answers(problems: Iterable[Problem], answers: Iterable[Any]) -> list[tuple[Problem, Any]]:

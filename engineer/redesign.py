@@ -16,14 +16,18 @@ import msgspec
 
 from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import Count, convert
-from lakewright.engineer.cells import Stratum, list_parts
+from lakewright.core_jax.support import convert
+from lakewright.engineer.cells import Cell, Stratum, list_parts
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell, make_forecast
-from lakewright.engineer.difficulty.model import DifficultySettings, Observation, observe_groups
-from lakewright.engineer.environment import Environment, Group, Problem, check_environment_type, tally_by_stratum
+from lakewright.engineer.difficulty.model import Observation, observe_groups, observe_held_out
+from lakewright.engineer.environment import (
+    Environment,
+    Group,
+    Problem,
+    check_environment_type,
+)
 from lakewright.engineer.evidence.evidence import Evidence, Round
-from lakewright.engineer.evidence.modules import EvidenceSettings
 from lakewright.engineer.guard import (
     GuardSettings,
     GuardVerdict,
@@ -34,9 +38,10 @@ from lakewright.engineer.guard import (
     project_delta,
     widen_reach,
 )
+from lakewright.engineer.outcomes import Outcomes, tally_by_stratum
 from lakewright.engineer.proposal import Teacher, check_space
 from lakewright.engineer.random_generators import Key, check_key, fold_key, make_key, numpy_rng
-from lakewright.engineer.rollback import Comparison, RollbackSettings, compare_answers
+from lakewright.engineer.rollback import Comparison, compare_answers
 from lakewright.engineer.space import check_cell_of, check_design
 from lakewright.engineer.start import find_start
 from lakewright.engineer.state import (
@@ -56,71 +61,25 @@ from lakewright.engineer.state import (
 )
 from lakewright.engineer.steps import (
     Attempt,
+    Decision,
+    EngineerSettings,
     Next,
     count_answers,
     count_held_out,
     decide_next,
     describe_round,
+    find_delta,
     group_by_cell,
+    grow_older,
     negotiate,
     try_rivals,
 )
 from lakewright.engineer.tally import Case, Drawn, Tally
 from lakewright.engineer.teachers.models import Tools
 from lakewright.engineer.teachers.registry import METHODS, make_teacher
-from lakewright.engineer.trial.signals import TrialSettings
 from lakewright.engineer.trial.trial import RollOut, Trial, TrialWork
 
 UNSEEN = 2**31  # added to the round for the key of its trial, so that the problems of trials are new
-
-
-class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings of an engineer: its evidence, difficulty model, guard, trial and rollback."""
-
-    evidence: EvidenceSettings = EvidenceSettings()
-    """What a language model is shown."""
-    difficulty: DifficultySettings = DifficultySettings()
-    """How the difficulty model is fitted."""
-    guard: GuardSettings = GuardSettings()
-    """How far one redesign may go."""
-    trial: TrialSettings = TrialSettings()
-    """How proposals are tried, where a way to roll out is given."""
-    rollback: RollbackSettings = RollbackSettings()
-    """When a design that lowered validation is given up."""
-    proposals: Count = 1
-    """How many changes a teacher is to propose, to be tried side by side."""
-
-
-class Decision(msgspec.Struct, frozen=True):
-    """A redesign: what is next, and what led to it.
-
-    before: the design until now. evidence: what the teacher was asked about. attempts: its proposals with the guard's
-    verdicts; the last one counts; none after a rollback. trial: of the proposals, where one was held. comparison: the
-    held-out answers of this round beside those of the last that stands.
-    """
-
-    next: Next
-    before: Design
-    evidence: Evidence
-    forecast: Forecast
-    attempts: list[Attempt]
-    trial: Trial | None
-    comparison: Comparison | None
-    line: str
-
-    @property
-    def design(self) -> Design:
-        """The design that the next problems are drawn from."""
-        return self.next.design
-
-    @property
-    def rolled_back(self) -> bool:
-        """Return True if validation fell: the trainer may restore the earlier weights, too."""
-        return self.next.source == "rollback"
-
-    def summary(self) -> str:
-        """The redesign in a line."""
-        return self.line
 
 
 class Engineer:
@@ -235,34 +194,22 @@ class Engineer:
             cases: held-out problems whose answers failed, for evidence as text.
             training, statistics: further evidence: figures of the training, and what was really drawn.
         """
-        state, design = self._state, self.design
-        groups = [(seen.cell, seen.group) for seen in state.seen]
+        design, valid = self.design, getattr(outcomes, "valid", "")
+        groups = [(seen.cell, seen.group) for seen in self._state.seen]
         answered = ((cell, count_answers(group, self.space)) for cell, group in groups)
         found = tally_by_stratum(answered, self.space) if outcomes is None else outcomes
         check_tables(found, statistics or {}, self.space)
-        now = observe_groups(groups)
-        older = [msgspec.structs.replace(one, age=one.age + 1) for one in state.observations]
-        forecast = self.fit_forecast([*now, *older], before=state.forecast)
-        valid, before = getattr(outcomes, "valid", ""), state.standing_valid
-        comparable = self.settings.rollback.enabled and valid and len(before) == len(valid)
-        answers = ([one == "1" for one in text] for text in (before, valid))
-        comparison = compare_answers(*answers) if comparable else None
-        evidence = Evidence(
-            design=design,
-            outcomes=dict(found),
-            by_trait={stratum: dict(tally.traits) for stratum, tally in found.items()},
-            guideline=self.space.words.guide(),
-            history=state.history,
-            summary=state.summary,
-            round=state.round,
-            rounds=self.rounds or state.round + 1,
-            problems=len(groups),
-            groups=group_by_cell(groups),
-            training=convert(training or {}, dict[str, float | str], "redesign: training"),
-            statistics=dict(statistics or {}),
-            forecast=forecast,
-            cases=list(list_parts("redesign: cases", cases, Case)),
-        )
+        known = self._collect_evidence(found, groups)
+        known |= {
+            "training": convert(training or {}, dict[str, float | str], "redesign: training"),
+            "statistics": dict(statistics or {}),
+            "cases": list(list_parts("redesign: cases", cases, Case)),
+        }
+        observations = [*observe_groups(groups), *grow_older(self._state.observations)]
+        tested = [*self._observe_answers(outcomes), *grow_older(self._state.tested)]
+        forecast = self.fit_forecast(observations, tested, self._state.forecast)
+        comparison = self._compare_answers(valid)
+        evidence = Evidence(**known, forecast=forecast)
         teacher_state = self.teacher.state_dict()
         try:
             following, attempts, trial = self._choose_next(evidence, forecast, comparison)
@@ -272,9 +219,57 @@ class Engineer:
             raise
         changed = msgspec.structs.replace(following.design, version=design.version + (following.design != design))
         following = msgspec.structs.replace(following, design=changed)
-        decision = Decision(following, design, evidence, forecast, attempts, trial, comparison, line)
-        self._advance_round(decision, [*now, *older], valid)
+        fell = self._fell(comparison)
+        decision = Decision(following, design, evidence, forecast, attempts, trial, comparison, line, fell)
+        self._state.observations = [*observations, *(trial.observe() if trial else ())]
+        self._state.tested = tested
+        self._advance_round(decision, valid)
         return decision
+
+    def observe_start(self, outcomes: Outcomes) -> None:
+        """Notes answers to held-out problems of the policy before its first stage, if nothing is redesigned from them.
+
+        Raises InputError after the first round, or if they are of another space.
+        """
+        check_kind("observe_start: outcomes", outcomes, Outcomes, needed=True)
+        check_tables(outcomes, {}, self.space)
+        if self._state.round:
+            raise InputError(f"observe_start: {self._state.round} rounds are over; give the outcomes to redesign")
+        self._state.tested, self._state.standing_valid = self._observe_answers(outcomes), outcomes.valid
+
+    def _collect_evidence(
+        self, found: Mapping[Stratum, Tally], groups: Sequence[tuple[Cell, results.Group]]
+    ) -> dict[str, Any]:
+        """The fields of the evidence that follow from the state and the outcomes."""
+        state = self._state
+        return {
+            "design": self.design,
+            "outcomes": dict(found),
+            "by_trait": {stratum: dict(tally.traits) for stratum, tally in found.items()},
+            "guideline": self.space.words.guide(),
+            "history": list(state.history),
+            "summary": state.summary,
+            "round": state.round,
+            "rounds": self.rounds or state.round + 1,
+            "problems": len(groups) or None,
+            "groups": group_by_cell(groups),
+        }
+
+    def _observe_answers(self, outcomes: Mapping[Stratum, Tally] | None) -> list[Observation]:
+        """Single answers to held-out problems by cell; none where the outcomes are tallies alone."""
+        answers = outcomes.answers if isinstance(outcomes, Outcomes) else ()
+        complete = self.space.complete_cell
+        return observe_held_out((complete(cell, self.design), valid) for cell, valid in answers)
+
+    def _compare_answers(self, valid: str) -> Comparison | None:
+        """The held-out answers beside those of the policy that this one was trained from; None where they lack."""
+        before = self._state.standing_valid
+        if not self.settings.rollback.enabled or not valid or len(before) != len(valid):
+            return None
+        return compare_answers(*([one == "1" for one in text] for text in (before, valid)))
+
+    def _fell(self, comparison: Comparison | None) -> bool:
+        return comparison is not None and comparison.p_value < self.settings.rollback.level
 
     def fit_forecast(
         self, observations: Sequence[Observation], tested: Sequence[Observation] = (), before: Forecast | None = None
@@ -353,29 +348,30 @@ class Engineer:
         self, evidence: Evidence, forecast: Forecast, comparison: Comparison | None
     ) -> tuple[Next, list[Attempt], Trial | None]:
         """The next design, whose version is not set, with the attempts and the trial that led to it."""
-        design, standing = self.design, self._state.standing
-        if comparison and comparison.p_value < self.settings.rollback.level and standing and standing != design:
-            reason = f"validation fell: {comparison.lost} lost, {comparison.gained} gained, p {comparison.p_value:.2g}"
-            return Next(standing, "rollback", [reason]), [], None
+        design, standing, reasons = self.design, self._state.standing, list[str]()
+        if comparison and self._fell(comparison):
+            lost = f"{comparison.lost} lost, {comparison.gained} gained, p {comparison.p_value:.2g}"
+            reasons = [f"validation fell: {lost}"]
+            if standing and standing != design:
+                return Next(standing, "rollback", reasons), [], None
         attempts = self.propose(evidence, forecast, fold_key(make_key(self.seed), self._state.round))
         last, trial = attempts[-1], None
         if self.roll_out and self.settings.trial.enabled:
             seed = int(numpy_rng(fold_key(make_key(self.seed), UNSEEN + self._state.round)).integers(2**31))
             work = TrialWork(self.environment, self.roll_out, self.settings.trial, forecast.model.objective, seed)
             trial = self.try_proposal(last.verdict, last.proposal.candidates, forecast, work)
-        return decide_next(last.verdict, design, trial), attempts, trial
+        following = decide_next(last.verdict, design, trial)
+        return msgspec.structs.replace(following, reasons=[*reasons, *following.reasons]), attempts, trial
 
-    def _advance_round(self, decision: Decision, observations: list[Observation], valid: str) -> None:
-        state = self._state
-        delta, state.summary = None, ""
-        if decision.attempts:
-            proposal = decision.attempts[-1].proposal
-            delta, state.summary = proposal.delta, proposal.summary
-        note = "; ".join(decision.next.reasons)
+    def _advance_round(self, decision: Decision, valid: str) -> None:
+        state, delta, note = self._state, find_delta(decision, self.space), "; ".join(decision.next.reasons)
+        state.summary = decision.attempts[-1].proposal.summary if decision.attempts else ""
         state.history.append(Round(state.design, decision.evidence.outcomes, delta, note, decision.rolled_back))
-        state.observations, state.seen, state.forecast = observations, [], decision.forecast
+        state.seen, state.forecast = [], decision.forecast
         if not decision.rolled_back:
-            state.standing, state.standing_valid = state.design, valid
+            state.standing = state.design
+        if not (decision.rolled_back and self.settings.rollback.weights):
+            state.standing_valid = valid
         state.design = decision.design
         state.round += 1
 

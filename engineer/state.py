@@ -35,10 +35,12 @@ class Seen(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, forbid_unknown_fields=True):
-    """All that an engineer knows. standing: the design and the held-out answers of the last round that stands.
+    """All that an engineer knows.
 
-    teacher_type: the name of the teacher's class; directions: in which problems get harder; both are empty in states of
-    older versions.
+    observations, tested: of all rounds, with their ages: groups of training and of trials, and answers to held-out
+    problems. standing: the design of the last round that stands. standing_valid: the held-out answers of the policy
+    that training continues with. teacher_type: the name of the teacher's class; directions: in which problems get
+    harder; both are empty in states of older versions.
     """
 
     format: int
@@ -49,6 +51,7 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     drawn: Number = 0
     seen: list[Seen] = []
     observations: list[Observation] = []
+    tested: list[Observation] = []
     history: list[Round] = []
     forecast: Forecast | None = None
     summary: str = ""
@@ -96,7 +99,7 @@ def read_state(state: Any, space: DesignSpace) -> State:
     for seen in restored.seen:
         check_cell_of(seen, Seen, space, "state: seen")
         check_group(seen.group, 0, 0, space, "state: seen: group")
-    check_observations(restored.observations, space, "state")
+    check_observations([*restored.observations, *restored.tested], space, "state")
     for stratum in (
         stratum for one in restored.history for stratum in (*one.outcomes, *(one.delta or Delta({})).edits)
     ):

@@ -1,4 +1,4 @@
-"""The steps of a redesign: the proposal, its rivals, their trial, and the next design."""
+"""The steps of a redesign and their settings: the proposal, its rivals, their trial, and the next design."""
 
 import functools
 from collections import Counter, defaultdict
@@ -9,17 +9,21 @@ import msgspec
 
 from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import Count
 from lakewright.engineer.calls import describe_error, show
 from lakewright.engineer.cells import Cell, sort_cells
-from lakewright.engineer.delta import describe_delta, list_changes
+from lakewright.engineer.delta import derive_delta, describe_delta, list_changes
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
+from lakewright.engineer.difficulty.model import DifficultySettings, Observation
 from lakewright.engineer.difficulty.worth import Worth, estimate_worth
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence.evidence import CellGroups, Evidence
+from lakewright.engineer.evidence.modules import EvidenceSettings
 from lakewright.engineer.guard import Bounds, GuardSettings, GuardVerdict, is_of_space, project_delta
 from lakewright.engineer.proposal import Proposal, Teacher
 from lakewright.engineer.random_generators import Key, fold_key, split_key
+from lakewright.engineer.rollback import Comparison, RollbackSettings
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally
 from lakewright.engineer.trial.selection import shortlist_designs
@@ -28,7 +32,25 @@ from lakewright.engineer.trial.trial import Trial, TrialWork, try_beside_current
 
 Source = Literal["proposal", "trial", "rollback", "current"]
 STRETCHES = (2.0, 0.5, 3.0, 1.5, 4.0)  # of a change, in the order in which they are proposed
+PREFERRED = "another proposal of yours, which the trial preferred"
 TOLD = 300  # characters of a refusal that the teacher is shown: what it wrote itself may be in there
+
+
+class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of an engineer: its evidence, difficulty model, guard, trial and rollback."""
+
+    evidence: EvidenceSettings = EvidenceSettings()
+    """What a language model is shown."""
+    difficulty: DifficultySettings = DifficultySettings()
+    """How the difficulty model is fitted."""
+    guard: GuardSettings = GuardSettings()
+    """How far one redesign may go."""
+    trial: TrialSettings = TrialSettings()
+    """How proposals are tried, where a way to roll out is given."""
+    rollback: RollbackSettings = RollbackSettings()
+    """When a design that lowered validation is given up."""
+    proposals: Count = 1
+    """How many changes a teacher is to propose, to be tried side by side."""
 
 
 class Attempt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -154,6 +176,35 @@ def decide_next(verdict: GuardVerdict, design: Design, trial: Trial | None = Non
     return Next(verdict.design, "current" if verdict.design == design else "proposal", reasons)
 
 
+class Decision(msgspec.Struct, frozen=True):
+    """A redesign: what is next, and what led to it.
+
+    before: the design until now. evidence: what the teacher was asked about. attempts: its proposals with the guard's
+    verdicts; the last one counts; none where an earlier design is back. trial: of the proposals, where one was held.
+    comparison: the held-out answers of this round beside those of the policy that it was trained from. rolled_back:
+    whether validation fell; then the trainer restores the weights from before, unless `rollback.weights` is off.
+    """
+
+    next: Next
+    before: Design
+    evidence: Evidence
+    forecast: Forecast
+    attempts: list[Attempt]
+    trial: Trial | None
+    comparison: Comparison | None
+    line: str
+    rolled_back: bool = False
+
+    @property
+    def design(self) -> Design:
+        """The design that the next problems are drawn from."""
+        return self.next.design
+
+    def summary(self) -> str:
+        """The redesign in a line."""
+        return self.line
+
+
 def describe_round(design: Design, following: Next, attempts: Sequence[Attempt], space: DesignSpace) -> str:
     """The proposal for a design, what followed and why, in a line.
 
@@ -169,6 +220,16 @@ def describe_round(design: Design, following: Next, attempts: Sequence[Attempt],
     accepted = following.source == "proposal" and attempts[-1].verdict.status == "accepted"
     changes = "" if accepted else f"applied: {list_changes(design, following.design, space)}"
     return "; ".join(part for part in (proposed, *following.reasons, changes) if part)
+
+
+def find_delta(decision: Decision, space: DesignSpace) -> Delta | None:
+    """The proposed change; if the trial preferred another proposal, that one's."""
+    if not decision.attempts:
+        return None
+    last, following = decision.attempts[-1], decision.design
+    if last.proposal.delta and following not in (decision.before, last.verdict.design):
+        return derive_delta(decision.before, following.strata, PREFERRED, space)
+    return last.proposal.delta
 
 
 def _choose_rivals(
@@ -203,6 +264,11 @@ def count_held_out(cells: Iterable[Cell], design: Design) -> list[HeldOutCell]:
     """The cells of held-out problems, of the strata that the design draws, with their shares."""
     counts = Counter(Cell(cell.stratum, cell.values) for cell in cells if cell.stratum in design.strata)
     return [HeldOutCell(cell, counts[cell] / counts.total()) for cell in sort_cells(counts)]
+
+
+def grow_older(observations: Iterable[Observation]) -> list[Observation]:
+    """Observations one round later."""
+    return [msgspec.structs.replace(one, age=one.age + 1) for one in observations]
 
 
 def count_answers(group: results.Group, space: DesignSpace) -> Tally:

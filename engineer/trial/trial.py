@@ -11,7 +11,7 @@ from lakewright.core_jax.results import Group
 from lakewright.engineer.calls import show
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
-from lakewright.engineer.difficulty.model import Objective
+from lakewright.engineer.difficulty.model import Objective, Observation
 from lakewright.engineer.difficulty.worth import Mix, Worth
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.trial.selection import Lead, choose_rival, estimate_lead, problems_by_round
@@ -36,6 +36,13 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tokens: int
     cells: list[CellTrial] = []
     leads: list[Lead] = []
+
+    def observe(self, age: int = 0) -> list[Observation]:
+        """The groups rolled out, by cell. age: in rounds."""
+        return [
+            Observation(part.cell, len(part.valid), sum(part.valid) / part.answers, sum(part.variances()), age)
+            for part in self.cells
+        ]
 
     def summary(self) -> str:
         """The outcome in a line."""

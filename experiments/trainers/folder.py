@@ -22,9 +22,10 @@ from lakewright.engineer.delta import list_changes
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem, check_design_draws
 from lakewright.engineer.guard import check_draws, check_floor, check_limits
-from lakewright.engineer.redesign import Decision, Engineer
+from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.space import check_design, normalize_design
 from lakewright.engineer.start import find_start
+from lakewright.engineer.steps import Decision
 from lakewright.engineer.teachers import Ask, Tools
 from lakewright.engineer.trial import RollOut
 from lakewright.experiments.environments.registry import load_environment

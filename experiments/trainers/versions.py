@@ -35,7 +35,7 @@ from lakewright.core_jax.support import (
 )
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment
-from lakewright.engineer.redesign import EngineerSettings
+from lakewright.engineer.steps import EngineerSettings
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.policy.inference import EndpointSettings
 

@@ -1,14 +1,11 @@
 """`Engineer.redesign` is its public steps, which the closed loop takes one at a time with a file after each."""
 
-import itertools
-
 import pytest
 
 from lakewright.engineer import Engineer
 from lakewright.engineer.difficulty import observe_groups
 from lakewright.engineer.random_generators import fold_key, make_key
-from lakewright.engineer.redesign import EngineerSettings
-from lakewright.engineer.steps import decide_next
+from lakewright.engineer.steps import EngineerSettings, decide_next, grow_older
 from lakewright.engineer.trial import TrialSettings, TrialWork
 from tests.engineer.test_environment import Sums
 
@@ -33,9 +30,8 @@ def test_steps_of_an_engineer_made_anew_for_each_round_lead_to_the_same_decision
         steps.teacher.load_state_dict(whole.teacher.state_dict())
         decision = whole.redesign()
 
-        past.insert(0, [(group.cell, group) for group in groups])
-        seen = itertools.chain.from_iterable(observe_groups(part, age) for age, part in enumerate(past))
-        forecast = steps.fit_forecast(list(seen), before=before)
+        seen = [*observe_groups((group.cell, group) for group in groups), *grow_older(past)]
+        forecast = steps.fit_forecast(seen, before=before)
         attempts = steps.propose(decision.evidence, forecast, fold_key(make_key(3), number))
         last = attempts[-1]
         work = TrialWork(steps.environment, roll_out, SETTINGS.trial, forecast.model.objective, 3 + number)
@@ -43,4 +39,4 @@ def test_steps_of_an_engineer_made_anew_for_each_round_lead_to_the_same_decision
         assert (forecast, attempts, trial) == (decision.forecast, decision.attempts, decision.trial)
         assert steps.judge_delta(last.proposal.delta, forecast) == last.verdict
         assert decide_next(last.verdict, steps.design, trial).design.strata == whole.design.strata
-        before = forecast
+        past, before = [*seen, *(trial.observe() if trial else ())], forecast

@@ -7,7 +7,8 @@ import msgspec
 from lakewright.engineer.difficulty import Forecast, Observation, observe_groups, observe_held_out
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.proposal import Teacher
-from lakewright.engineer.redesign import Engineer, EngineerSettings
+from lakewright.engineer.redesign import Engineer
+from lakewright.engineer.steps import EngineerSettings
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Validation, find_record, read_record
@@ -41,9 +42,8 @@ def make_engineer(
 
 
 def fit_forecast(settings: RunSettings, environment: Environment, folder: RunFolder, number: int) -> Forecast:
-    """The forecast after stage `number`, from the groups of its training and of all before, trials included.
-
-    With `difficulty.held_out`, the answers to the held-out problems are included, from the warm-up on.
+    """The forecast after stage `number`, from the groups of its training and of all before, trials included, and from
+    the answers to the held-out problems, from the warm-up on.
 
     Args:
         settings, environment, folder: of the run.
@@ -58,9 +58,8 @@ def fit_forecast(settings: RunSettings, environment: Environment, folder: RunFol
         return observe_held_out(zip((problem.cell for problem in held_out), answered, strict=True), age)
 
     found = observe(0, number + 1, _observe_training) + observe(-1, number, _observe_trial)
-    first = number < 0  # no other answers exist yet
-    tested = observe(-1, number + 1, observe_tests) if settings.difficulty.held_out or first else []
-    before = None if first else read_forecast(folder.stage(number - 1))
+    tested = observe(-1, number + 1, observe_tests)
+    before = None if number < 0 else read_forecast(folder.stage(number - 1))
     return make_engineer(settings, environment, folder.stage(number), held_out=held_out).fit_forecast(
         found, tested, before
     )
@@ -73,10 +72,7 @@ def _observe_training(stage: Stage, age: int) -> list[Observation]:
 def _observe_trial(stage: Stage, age: int) -> list[Observation]:
     """The groups of the trial after a stage, if one was held; its policy is that of the stage to come, untrained."""
     trial = find_record(stage.trial, Trial)
-    return [
-        Observation(part.cell, len(part.valid), sum(part.valid) / part.answers, sum(part.variances()), age)
-        for part in (trial.cells if trial else ())
-    ]
+    return trial.observe(age) if trial else []
 
 
 def read_forecast(stage: Stage) -> Forecast | None:

@@ -14,8 +14,9 @@ from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.calls import run_call
 from lakewright.engineer.cells import Cell, Stratum, list_parts
 from lakewright.engineer.design import Design, by_stratum
-from lakewright.engineer.environment import Environment, Outcomes, Problem, Verdict
+from lakewright.engineer.environment import Environment, Problem, Verdict
 from lakewright.engineer.guard import is_drawable
+from lakewright.engineer.outcomes import Outcomes
 from lakewright.engineer.start import find_start
 from lakewright.engineer.tally import Case, Drawn
 from lakewright.experiments.environments.registry import load_environment

@@ -8,9 +8,10 @@ from lakewright.core_jax.config import EnvConfig, holes_of
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, read_all
 from lakewright.engineer.evidence import Modules, evidence_tokens, read_tokens, show_evidence
+from lakewright.engineer.trial import Trial
 from lakewright.experiments.environments.lake import config_of, design_of, lake_space, outcomes_of
 from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig, RunFolder
-from lakewright.experiments.loop.records.stage_records import Done, Validation, read_record
+from lakewright.experiments.loop.records.stage_records import Done, Validation, find_record, read_record
 from lakewright.experiments.loop.redesign.stage_engineer import fit_forecast, read_forecast
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.policy.models import load_checkpoint
@@ -75,18 +76,15 @@ def test_every_record_can_be_read_and_names_its_stage():
         load_checkpoint(stage.checkpoint)
 
 
-def test_the_difficulty_model_may_count_the_held_out_boards_after_the_warm_up_and_every_stage():
+def test_the_difficulty_model_counts_the_held_out_boards_after_the_warm_up_and_every_stage():
     run, settings = finished("random"), tiny_run(teacher="random")
-    environment = make_trainee(settings).environment
-    how = msgspec.structs.replace(settings.difficulty, held_out=True)
-    found = fit_forecast(msgspec.structs.replace(settings, difficulty=how), environment, run, 1)
     known = read_forecast(run.stage(1))
     assert known is not None
-    assert fit_forecast(settings, environment, run, 1) == known
-    count = len(read_all(run.validation))
-    ages = 1 + settings.difficulty.decay + settings.difficulty.decay**2
-    assert found.model.groups == pytest.approx(known.model.groups + count * ages)
-    assert found.grid[0].groups == known.grid[0].groups
+    assert fit_forecast(settings, make_trainee(settings).environment, run, 1) == known
+    decay, trial = settings.difficulty.decay, find_record(run.stage(0).trial, Trial)
+    tried = sum(len(part.valid) for part in trial.cells) if trial else 0
+    held_out = len(read_all(run.validation)) * (1 + decay + decay**2)
+    assert known.model.groups == pytest.approx(held_out + 4 + decay * (4 + tried))
 
 
 def test_training_is_logged_step_by_step():

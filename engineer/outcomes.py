@@ -1,0 +1,79 @@
+"""Outcomes: tallies by stratum of answers to problems."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import msgspec
+
+from lakewright.engineer.cells import Cell, Stratum
+from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.tally import Tally, pool_tallies, subtract_tally
+
+
+class InCell(Protocol):
+    """A problem."""
+
+    @property
+    def cell(self) -> Cell:
+        """The cell that it was drawn from."""
+
+
+class Judged(Protocol):
+    """A verdict."""
+
+    @property
+    def valid(self) -> bool:
+        """True if the answer solves the problem."""
+
+    @property
+    def failure(self) -> str:
+        """The reason if it does not."""
+
+    @property
+    def grades(self) -> tuple[str, ...]:
+        """The grades of a valid answer."""
+
+
+class Outcomes(dict[Stratum, Tally]):
+    """Tallies by stratum.
+
+    valid: a digit for each problem in their order, 1 where the answer is valid. answers: of each problem its cell, and
+    whether the answer is valid.
+    """
+
+    valid: str = ""
+    answers: tuple[tuple[Cell, bool], ...] = ()
+
+    @classmethod
+    def of(cls, space: DesignSpace, problems: Iterable[InCell], verdicts: Iterable[Judged]) -> "Outcomes":
+        """The outcomes of problems with these verdicts on their answers."""
+        pairs = list(zip(problems, verdicts, strict=True))
+        outcomes = cls(tally_by_stratum(((problem.cell, _count_verdict(one, space)) for problem, one in pairs), space))
+        outcomes.valid = "".join("01"[verdict.valid] for _, verdict in pairs)
+        outcomes.answers = tuple((problem.cell, verdict.valid) for problem, verdict in pairs)
+        return outcomes
+
+
+def tally_by_stratum(parts: Iterable[tuple[Cell, Tally]], space: DesignSpace) -> dict[Stratum, Tally]:
+    """The tallies of problems of these cells by stratum, with the counts of the problems that have each trait."""
+    strata: dict[Stratum, list[tuple[Cell, Tally]]] = defaultdict(list)
+    for cell, part in parts:
+        strata[cell.stratum].append((cell, part))
+    return {stratum: _tally_stratum(strata[stratum], space) for stratum in space.sort_strata(strata)}
+
+
+def _tally_stratum(parts: Sequence[tuple[Cell, Tally]], space: DesignSpace) -> Tally:
+    whole = pool_tallies(part for _, part in parts)
+    none = subtract_tally(whole, whole)  # which names the same failures and grades
+    traits = {
+        space.knobs[place].name: pool_tallies([none, *(part for cell, part in parts if cell.values[place])])
+        for place in space.traits
+    }
+    return msgspec.structs.replace(whole, traits=traits)
+
+
+def _count_verdict(verdict: Judged, space: DesignSpace) -> Tally:
+    failures = {name: int(not verdict.valid and verdict.failure == name) for name in space.failures}
+    grades = {name: int(verdict.valid and name in verdict.grades) for name in space.grades}
+    return Tally(1, int(verdict.valid), failures, grades)

@@ -1,0 +1,118 @@
+"""What an engineer knows: held-out answers before and after training, groups of trials, and what was really done."""
+
+import json
+
+import pytest
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer import Engineer
+from lakewright.engineer.design import Delta, Edit
+from lakewright.engineer.outcomes import Outcomes
+from lakewright.engineer.proposal import Proposal, Stateful
+from lakewright.engineer.rollback import RollbackSettings
+from lakewright.engineer.steps import EngineerSettings
+from lakewright.engineer.trial import TrialSettings
+from tests.engineer.test_environment import Sums
+
+ENVIRONMENT = Sums()
+HELD_OUT = ENVIRONMENT.draw(ENVIRONMENT.space.uniform(), 40, seed=9)
+TRIED = EngineerSettings(trial=TrialSettings(boards=8, samples=2), proposals=2)
+
+
+def outcomes(solved: str | int) -> Outcomes:
+    """Greedy answers to the held-out problems of which those of one stratum are right; `all` or `none`."""
+    strata = {"all": (3, "sums"), "none": ()}.get(solved, (solved,))
+    texts = [problem.answer if problem.cell.stratum in strata else "?" for problem in HELD_OUT]
+    return ENVIRONMENT.tallies(HELD_OUT, texts)
+
+
+def roll_out(problems, samples, turn):
+    """Every second answer to a problem of the stratum 3 is right, and none of the other."""
+    texts = [[problem.answer if problem.cell.stratum == 3 else "?", "?"] for problem in problems]
+    return ENVIRONMENT.groups(problems, texts), 3
+
+
+def engineer(teacher="difficulty", **changes) -> Engineer:
+    return Engineer(ENVIRONMENT, teacher, held_out=HELD_OUT, **changes)
+
+
+class Shares(Stateful):
+    """A user's teacher, which proposes less of one stratum or, as its candidate, more of them."""
+
+    def propose(self, evidence, design, space, key):
+        less, more = (Delta({3: Edit({"share": change, "terms": 0.0, "noise": 0.0}, "why")}) for change in (-0.1, 0.1))
+        return Proposal("", "", less, candidates=(more,))
+
+
+def test_the_first_stage_is_redesigned_from_the_held_out_answers():
+    mine = engineer()
+    before = mine.design
+    decision = mine.redesign(outcomes(3))
+    assert decision.forecast.model.groups == len(HELD_OUT)
+    assert (decision.evidence.round, decision.evidence.problems, decision.evidence.groups) == (0, None, [])
+    assert mine.design != before
+    easy, hard = ([part.p for part in decision.forecast.grid if part.cell.stratum == one] for one in (3, "sums"))
+    assert min(easy) > max(hard)
+
+
+def test_held_out_answers_of_all_rounds_are_fitted_and_count_less_with_every_round():
+    mine = engineer("fixed")
+    for number in range(3):
+        decision = mine.redesign(outcomes(3))
+        decay = mine.settings.difficulty.decay
+        assert decision.forecast.model.groups == pytest.approx(
+            len(HELD_OUT) * sum(decay**age for age in range(number + 1))
+        )
+    state = json.loads(json.dumps(mine.state_dict()))
+    assert [sum(one["groups"] for one in state["tested"] if one["age"] == age) for age in range(4)] == [40, 40, 40, 0]
+    other = engineer("fixed")
+    other.load_state_dict(state)
+    assert other.redesign(outcomes("all")) == mine.redesign(outcomes("all"))
+
+
+def test_answers_of_the_policy_before_its_first_stage_may_be_noted_alone():
+    mine = engineer("fixed")
+    mine.observe_start(outcomes("all"))
+    decision = mine.redesign(outcomes("none"))
+    assert decision.forecast.model.groups == pytest.approx(40 * (1 + mine.settings.difficulty.decay))
+    assert decision.comparison.lost == 40
+    assert decision.rolled_back
+    assert decision.next.source == "current", "there is no other design to go back to"
+    with pytest.raises(InputError, match="observe_start: 1 rounds are over"):
+        mine.observe_start(outcomes("all"))
+
+
+def test_groups_of_a_trial_are_fitted_in_the_next_round():
+    mine = engineer("random", settings=TRIED, roll_out=roll_out)
+    trial = mine.redesign(outcomes(3)).trial
+    tried = sum(len(part.valid) for part in trial.cells)
+    assert tried
+    decay = mine.settings.difficulty.decay
+    assert mine.redesign().forecast.model.groups == pytest.approx(decay * (tried + len(HELD_OUT)))
+
+
+def test_the_history_tells_the_change_that_the_trial_preferred():
+    mine = engineer(Shares(), settings=TRIED, roll_out=roll_out)
+    decision = mine.redesign()
+    assert decision.attempts[-1].proposal.delta.edits[3].changes["share"] < 0
+    assert decision.trial.chosen == 2
+    assert mine.history[-1].delta.edits[3].changes["share"] > 0
+    assert "preferred" in mine.history[-1].delta.edits[3].reason
+
+
+def test_a_policy_that_fell_is_compared_with_the_one_whose_weights_training_goes_on_with():
+    for weights, back in ((True, [True, True]), (False, [True, False])):
+        how = EngineerSettings(rollback=RollbackSettings(weights=weights))
+        mine = engineer("fixed", settings=how)
+        mine.redesign(outcomes("all"))
+        assert [mine.redesign(outcomes(3)).rolled_back for _ in range(2)] == back
+        assert [one.undone for one in mine.history] == [False, *back]
+
+
+def test_a_state_of_an_earlier_version_without_held_out_answers_is_read():
+    mine = engineer()
+    mine.redesign(outcomes(3))
+    state = mine.state_dict()
+    del state["tested"]
+    mine.load_state_dict(state)
+    assert mine.redesign(outcomes(3)).forecast.model.groups == len(HELD_OUT)
