@@ -1,6 +1,6 @@
 """Outcomes: tallies by stratum of answers to problems."""
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Protocol
 
@@ -38,12 +38,12 @@ class Judged(Protocol):
 class Outcomes(dict[Stratum, Tally]):
     """Tallies by stratum.
 
-    valid: a digit for each problem in their order, 1 where the answer is valid. answers: of each problem its cell, and
-    whether the answer is valid.
+    valid: a digit for each problem in their order, 1 where the answer is valid. answers: how many there are to problems
+    of each cell, and valid or not; None where it is not known.
     """
 
     valid: str = ""
-    answers: tuple[tuple[Cell, bool], ...] = ()
+    answers: Counter[tuple[Cell, bool]] | None = None
 
     @classmethod
     def of(cls, space: DesignSpace, problems: Iterable[InCell], verdicts: Iterable[Judged]) -> "Outcomes":
@@ -51,7 +51,7 @@ class Outcomes(dict[Stratum, Tally]):
         pairs = list(zip(problems, verdicts, strict=True))
         outcomes = cls(tally_by_stratum(((problem.cell, _count_verdict(one, space)) for problem, one in pairs), space))
         outcomes.valid = "".join("01"[verdict.valid] for _, verdict in pairs)
-        outcomes.answers = tuple((problem.cell, verdict.valid) for problem, verdict in pairs)
+        outcomes.answers = Counter((problem.cell, verdict.valid) for problem, verdict in pairs)
         return outcomes
 
 

@@ -257,7 +257,7 @@ class Engineer:
 
     def _observe_answers(self, outcomes: Mapping[Stratum, Tally] | None) -> list[Observation]:
         """Single answers to held-out problems by cell; none where the outcomes are tallies alone."""
-        answers = outcomes.answers if isinstance(outcomes, Outcomes) else ()
+        answers = outcomes.answers.elements() if isinstance(outcomes, Outcomes) and outcomes.answers else ()
         complete = self.space.complete_cell
         return observe_held_out((complete(cell, self.design), valid) for cell, valid in answers)
 

@@ -290,6 +290,7 @@ class TestedAnswers:
         self._last: dict[str, Verdict] = {}
         self._some: list[Answer] = []
         self._strata: dict[Stratum, Tally] = {}
+        self._cells = Counter[tuple[Cell, bool]]()
         self.count = 0
 
     @cached_property
@@ -316,6 +317,7 @@ class TestedAnswers:
             stratum: pool_tallies(table[stratum] for table in (self._strata, found) if stratum in table)
             for stratum in parts
         }
+        self._cells.update(found.answers or {})
         self._some = []
 
     def tally(self) -> Outcomes | None:
@@ -330,7 +332,9 @@ class TestedAnswers:
             verdicts = [self._last[problem.key] for problem in self._problems]
             return Outcomes.of(self._space, self._problems, verdicts)
         self._tally_some()
-        return Outcomes({stratum: self._strata[stratum] for stratum in self._space.sort_strata(self._strata)})
+        outcomes = Outcomes({stratum: self._strata[stratum] for stratum in self._space.sort_strata(self._strata)})
+        outcomes.answers = self._cells
+        return outcomes
 
 
 def tally_answers(space: DesignSpace, answers: Iterable[Answer]) -> Outcomes:
