@@ -54,7 +54,7 @@ class Teacher(Protocol):
             evidence: all that is known; a teacher that is a language model shows it what its modules switch on.
             design: what the round's problems were drawn from.
             space: what may be changed.
-            key: a typed key of JAX.
+            key: as of `make_key` in `lakewright.engineer.random_generators`.
         """
 
     def state_dict(self) -> dict[str, Any]:

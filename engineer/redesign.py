@@ -296,7 +296,7 @@ class Engineer:
         Args:
             evidence: what is known, an `Evidence` of `lakewright.engineer.evidence`, such as `Decision.evidence`.
             forecast: of `fit_forecast`, by whose certainty the guard allows more; None for the narrowest limits.
-            key: a typed key of JAX, consumed: `make_key(seed)` of `lakewright.engineer.random_generators`.
+            key: `make_key(seed)` of `lakewright.engineer.random_generators`, or a typed key of JAX; consumed.
 
         The teacher's state has what led to the last proposal. Raises InputError where an argument is of another
         kind, or where `drawable` fails.

@@ -1,4 +1,4 @@
-"""Random keys and seeds: streams of keys by name, and one seed or key for each purpose of a run."""
+"""Random keys and seeds: streams of keys by name, and one seed for each purpose of a run."""
 
 import functools
 import hashlib
@@ -41,8 +41,3 @@ def draw_below(key: jax.Array, limit: int) -> jax.Array:
 def derive_seed(seed: int, purpose: str) -> int:
     """An independent 31-bit seed for each purpose of a run."""
     return int.from_bytes(hashlib.sha256(f"{seed}/{purpose}".encode()).digest()[:4], "big") >> 1
-
-
-def derive_key(seed: int, purpose: str) -> jax.Array:
-    """An independent typed key for each purpose of a run."""
-    return jax.random.key(derive_seed(seed, purpose))

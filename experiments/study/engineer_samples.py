@@ -12,9 +12,10 @@ from typing import TypeGuard
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import derive_key, derive_seed, listed, write_json
+from lakewright.core_jax.support import derive_seed, listed, write_json
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.guard import GuardVerdict
+from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers import Asked, ask_about, parse_answer
 from lakewright.engineer.trial import measure_leads
@@ -98,7 +99,7 @@ def sample_engineers(
     there.
     """
     settings, environment, stage = trainee.settings, trainee.environment, folder.stage(number)
-    space, key = environment.space, derive_key(settings.seed, f"stage {number} samples")
+    space, key = environment.space, make_key(derive_seed(settings.seed, f"stage {number} samples"))
     asked = ask_about(stage.read_evidence(), stage.design(), space, settings.evidence, key)
     engineer, known = make_engineer(settings, environment, stage), read_forecast(stage)
     found: list[EngineerAnswers] = []

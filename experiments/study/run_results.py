@@ -4,7 +4,6 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-import jax
 import msgspec
 import numpy as np
 
@@ -12,6 +11,7 @@ from lakewright.engineer.design import Row, by_stratum
 from lakewright.engineer.difficulty import Calibration
 from lakewright.engineer.evidence import show_evidence
 from lakewright.engineer.lessons import measure_agreement
+from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally
 from lakewright.engineer.trial import Lead, Trial
@@ -197,7 +197,7 @@ def _as_taught(settings: RunSettings, stage: Stage, space: DesignSpace) -> float
     if not asked or not decision or (delta := decision.proposal.delta) is None:
         return None
     design, modules = stage.design(), msgspec.structs.replace(settings.evidence.chosen(), shuffled=False)
-    view = show_evidence(stage.read_evidence(), modules, jax.random.key(0))
+    view = show_evidence(stage.read_evidence(), modules, make_key(0))
     return measure_agreement(delta, settings.taught.rule.make_delta(view, design, space), design, space)
 
 

@@ -9,11 +9,12 @@ import msgspec
 from tabulate import tabulate
 
 from lakewright.core_jax.errors import InputError, one_line
-from lakewright.core_jax.support import derive_key
+from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.delta import list_changes, summarize_delta
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import Evidence, evidence_text
 from lakewright.engineer.proposal import Stateful
+from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.steps import Attempt, Next
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.environments.lake_form import to_lake
@@ -196,7 +197,7 @@ def _replay_stages(
         teacher = load_teacher(settings, folder, stage, state)
         if only is not None and number != only and isinstance(teacher, Stateful) and not teacher.list_state():
             continue
-        key = derive_key(settings.seed, f"stage {number} teacher")
+        key = make_key(derive_seed(settings.seed, f"stage {number} teacher"))
         attempts = make_engineer(alone, environment, stage, teacher).propose(
             stage.read_evidence(), read_forecast(stage), key
         )

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-import jax
 import msgspec
 
 from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.proposal import Teacher
+from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.rollback import compare_answers
 from lakewright.engineer.steps import Next
 from lakewright.engineer.teachers import make_teacher
@@ -30,7 +30,7 @@ def make_decision(trainee: Trainee, folder: RunFolder, number: int) -> Decision:
     """Asks the teacher and validates its proposal; one that cannot be used is recorded, and the design stays."""
     settings, environment, stage = trainee.settings, trainee.environment, folder.stage(number)
     teacher = load_teacher(settings, folder, stage, _read_state_before(folder, number), recorded=True)
-    key = jax.random.key(derive_seed(settings.seed, f"stage {number} teacher"))
+    key = make_key(derive_seed(settings.seed, f"stage {number} teacher"))
     engineer = make_engineer(settings, environment, stage, teacher)
     *refused, last = engineer.propose(stage.read_evidence(), read_forecast(stage), key)
     return Decision(settings.teacher, last.proposal, last.verdict, teacher.state_dict(), refused)

@@ -1,9 +1,10 @@
 """The problems of a stage: drawn from its design, chosen by its sampler."""
 
 from lakewright.core_jax.results import Group
-from lakewright.core_jax.support import derive_key, derive_seed
+from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.samplers import Rollout, Sampler, make_sampler
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Sampled, read_record, write_record
@@ -33,7 +34,8 @@ def make_problems(
     settings = trainee.settings
     count, sampler = settings.grpo.of_stage(number).boards, _load_sampler(trainee, before, number)
     source = _Source(trainee, stage.design(), policy, number, tokens / 2)
-    drawn = sampler.draw(count, source, source.score_problems, derive_key(settings.seed, f"stage {number} sampler"))
+    key = make_key(derive_seed(settings.seed, f"stage {number} sampler"))
+    drawn = sampler.draw(count, source, source.score_problems, key)
     statistics = trainee.count_problems(drawn.problems, source.acceptance)
     figures = {"fresh": drawn.fresh, "scored": drawn.scored, "replayed": drawn.replayed, "tokens": source.tokens}
     record = Sampled(statistics, settings.sampler.name, figures, sampler.state_dict())
