@@ -14,7 +14,7 @@ from typing import Annotated, Any
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import convert
+from lakewright.core_jax.support import PACKAGE, convert, describe_missing
 
 
 def load_class(name: str, registry: Mapping[str, str], kind: str, methods: Sequence[str]) -> Any:
@@ -66,6 +66,9 @@ def _import_module(where: str, what: str) -> ModuleType:
     except InputError:
         raise
     except (Exception, SystemExit) as error:
+        ours = where.startswith(PACKAGE) and isinstance(error, ModuleNotFoundError)
+        if ours and (line := describe_missing(error, what)):
+            raise InputError(line) from error
         raise InputError(f"{what}: {where} cannot be imported ({type(error).__name__}: {error}); correct it") from error
     return module
 

@@ -20,7 +20,8 @@ TEXTS = {extras: (HOUSE / ".ci" / lock).read_text() for extras, lock in LOCKS.it
 
 def asked_for(extras: str) -> list[str]:
     names = re.search(rf"^{extras} := (.+)$", MAKEFILE, re.MULTILINE)[1].split()
-    return [*PROJECT["dependencies"], *(line for name in names for line in PROJECT["optional-dependencies"][name])]
+    lines = [*PROJECT["dependencies"], *(line for name in names for line in PROJECT["optional-dependencies"][name])]
+    return [line for line in lines if line != "lakewright[lake]"]  # lake is among the extras itself
 
 
 def locked_in(extras: str) -> list[Requirement]:

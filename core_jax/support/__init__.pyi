@@ -39,6 +39,9 @@ from .digests import list_folder as list_folder
 from .digests import list_names as list_names
 from .digests import listed as listed
 from .digests import unlisted as unlisted
+from .extras import PACKAGE as PACKAGE
+from .extras import describe_missing as describe_missing
+from .extras import naming_extra as naming_extra
 from .jax_settings import check_process as check_process
 from .jax_settings import stated_settings as stated_settings
 from .parallel import on_all_cores as on_all_cores
@@ -50,4 +53,5 @@ from .random_keys import derive_seed as derive_seed
 from .random_keys import make_key as make_key
 from .random_keys import make_streams as make_streams
 from .threads import cores as cores
+from .threads import count_cores as count_cores
 from .threads import in_threads as in_threads

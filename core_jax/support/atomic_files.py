@@ -4,7 +4,6 @@ They are synchronized to the disk before they are renamed, so this also holds fo
 """
 
 import contextlib
-import fcntl
 import os
 import re
 import shutil
@@ -15,6 +14,11 @@ from typing import Any
 import msgspec
 
 from lakewright.core_jax.errors import InputError
+
+try:
+    import fcntl
+except ModuleNotFoundError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 LOCKS = Path("/proc/locks")  # what Linux lists
 
@@ -89,8 +93,10 @@ def rename(path: Path, target: Path) -> None:
 
 
 def _sync_path(path: Path) -> None:
-    """Returns when a file, or the names in a folder, are on the disk."""
-    descriptor = os.open(path, os.O_RDONLY)
+    """Returns when a file, or the names in a folder, are on the disk. Windows cannot be asked for those of a folder."""
+    if os.name == "nt" and path.is_dir():
+        return
+    descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
@@ -113,8 +119,10 @@ def locked(folder: str | Path, busy: str = "", shared: bool = False) -> Iterator
     """Makes `folder` and keeps other processes out of it, except, where `shared`, those that share it too.
 
     The folder may be removed in the block. Raises InputError, with the text `busy`, where another process works there,
-    and where there is a file in its place.
+    where there is a file in its place, and on Windows, which has no such locks.
     """
+    if fcntl is None:
+        raise InputError(f"{folder}: cannot be locked, as Windows has no flock; use Linux, macOS or WSL")
     busy = busy or f"{folder}: another process runs here; wait for it, or choose a folder"
     descriptor = _lock_folder(Path(folder), busy, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
     try:

@@ -11,7 +11,12 @@ R = TypeVar("R")
 
 def cores() -> int:
     """The number of cores this process may use: NPROC if set, which XLA respects too."""
-    return int(os.environ.get("NPROC") or len(os.sched_getaffinity(0)))
+    return int(os.environ.get("NPROC") or count_cores())
+
+
+def count_cores() -> int:
+    """The number of cores that the system lets this process use; macOS and Windows tell only how many there are."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def in_threads(function: Callable[[A], R], items: Sequence[A]) -> list[R]:

@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from lakewright.core_jax.support import Count, Positive, Share
+from lakewright.core_jax.support import Count, Positive, Share, naming_extra
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.proposal import Stateful
 from lakewright.engineer.random_generators import Key, numpy_rng
@@ -43,9 +43,10 @@ class PclSampler(Stateful):
 
     def predict_success(self, problems: Sequence[Problem], environment: Environment) -> np.ndarray:
         """V of problems, float [N]."""
-        from sklearn.linear_model import LogisticRegression  # a second to load: only who uses it waits
-        from sklearn.pipeline import make_pipeline
-        from sklearn.preprocessing import PolynomialFeatures, StandardScaler
+        with naming_extra("the sampler pcl", "sklearn"):
+            from sklearn.linear_model import LogisticRegression  # a second to load: only who uses it waits
+            from sklearn.pipeline import make_pipeline
+            from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
         table = np.array(self.seen)
         points, success = table[:, :-1], np.clip(table[:, -1], 1e-3, 1 - 1e-3)

@@ -8,7 +8,7 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import Count, Share
+from lakewright.core_jax.support import Count, Share, naming_extra
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design, Row
 from lakewright.engineer.evidence.evidence import CellGroups, Evidence
@@ -83,7 +83,8 @@ class AlpGmmTeacher(Stateful):
 
 def _fit_mixture(points: np.ndarray, components: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
     """Means [k, A + 1] and covariances [k, A + 1, A + 1], of A axes and ALP, of the mixture of the least AIC."""
-    from sklearn.mixture import GaussianMixture  # a second to load: only who uses it waits
+    with naming_extra("the teacher alp_gmm", "sklearn"):
+        from sklearn.mixture import GaussianMixture  # a second to load: only who uses it waits
 
     counts = range(FEWEST, min(components, len(points) // 2) + 1)
     with warnings.catch_warnings():

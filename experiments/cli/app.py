@@ -17,6 +17,7 @@ from cyclopts import App, CycloptsError
 from cyclopts.help import DefaultFormatter, PanelSpec
 
 from lakewright.core_jax.errors import InputError, is_of_the_disk, system_error
+from lakewright.core_jax.support import describe_missing
 from lakewright.experiments.cli import bench, benchmark, boards, check, engineer, host, new, run, study, sweep, view
 from lakewright.experiments.cli.conventions.options import PLAIN, take_overrides
 from lakewright.experiments.cli.conventions.output import print_error, usage_error
@@ -47,6 +48,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _run_command(sys.argv[1:] if arguments is None else arguments)
     except InputError as error:
         print_error(str(error))
+        return 2
+    except ModuleNotFoundError as error:
+        if not (line := describe_missing(error, "this command")):
+            raise
+        print_error(line)
         return 2
     except (WorkerDiedError, ClusterLostError) as error:
         print_error(str(error))

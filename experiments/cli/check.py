@@ -2,7 +2,6 @@
 
 import functools
 import importlib.util
-import time
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -12,7 +11,7 @@ from lakewright.experiments.cli.conventions.options import ExecutorOptions, Json
 from lakewright.experiments.cli.conventions.output import print_found
 from lakewright.experiments.executors.choice import HERE
 from lakewright.experiments.executors.executor import Task, in_order
-from lakewright.experiments.runtime.progress_bars import progress
+from lakewright.experiments.runtime.progress_bars import show_seconds
 
 LOADER = "lakewright.experiments.environments.registry:load_environment"
 
@@ -46,15 +45,14 @@ def check(
     from lakewright.experiments.environments.registry import load_environment
 
     loaded, chosen = load_environment(environment), where.chosen()
-    begun = time.monotonic()
-    with chosen.open(Task("part of the check")) as executor, progress("check", None, "s") as bar:
+    with chosen.open(Task("part of the check")) as executor, show_seconds("check") as tick:
         report = find_faults(
             loaded,
             seconds=seconds,
             limit=limit,
             maker=(LOADER, environment),
             name=environment,
-            tick=lambda: bar.update(int(time.monotonic() - begun) - bar.n),
+            tick=tick,
             share=functools.partial(in_order, executor) if chosen != HERE else None,
         )
     print_found(report, json, report_text)

@@ -8,7 +8,6 @@ from cyclopts import App, Parameter
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.cli.conventions.options import Flag
 
-INSTALL = "the viewer is not installed; install it with: pip install 'lakewright[view]'"
 LAST_PORT = 65535
 
 app = App(
@@ -35,10 +34,8 @@ def serve(
     """
     if not 0 <= port <= LAST_PORT:
         raise InputError(f"--port is {port}; give 1 to {LAST_PORT}, or leave it out")
-    try:
-        from lakewright.experiments.view.server.serving import serve_pages as serve_pages
-    except ImportError as error:
-        raise InputError(INSTALL) from error
+    from lakewright.experiments.view.server.serving import serve_pages
+
     serve_pages(paths, port, open_browser)
 
 

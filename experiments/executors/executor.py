@@ -9,6 +9,7 @@ An executor of `concurrent.futures` itself, of mpi4py or of Dask does as well.
 
 import dataclasses
 import functools
+import importlib.util
 import itertools
 import os
 import queue
@@ -76,10 +77,10 @@ SERIAL = Serial()
 @functools.cache
 def prepare_one_core() -> None:
     """Limits this process to one core and, unless JAX_PLATFORMS is set, to the CPU; to be called before JAX is used."""
-    import jax
-
     os.environ["NPROC"] = "1"
-    if "JAX_PLATFORMS" not in os.environ:
+    if "JAX_PLATFORMS" not in os.environ and importlib.util.find_spec("jax"):
+        import jax
+
         jax.config.update("jax_platforms", "cpu")
     keep_compiled_programs()
 

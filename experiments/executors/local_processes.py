@@ -4,6 +4,7 @@ One that dies costs only its task, which is repeated by a new process.
 """
 
 import contextlib
+import importlib.util
 import multiprocessing
 import os
 import queue
@@ -15,10 +16,8 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any, TypeVar
 
-from tqdm import tqdm
-
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import cores, end_with_starter
+from lakewright.core_jax.support import cores, count_cores, end_with_starter
 from lakewright.experiments.executors.executor import ATTEMPTS, DIED, Task, WorkerDiedError
 
 A = TypeVar("A")
@@ -79,7 +78,7 @@ def _end_processes(threads: ThreadPoolExecutor, processes: Sequence["_Worker"]) 
 
 def _share_machine(task: Task, workers: int) -> list[dict[str, str]]:
     """The environment of each worker: its threads, unless that of this process says so, and its GPUs."""
-    own = task.cores or max(1, len(os.sched_getaffinity(0)) // workers)
+    own = task.cores or max(1, count_cores() // workers)
     threads = {} if "OMP_NUM_THREADS" in os.environ else {"OMP_NUM_THREADS": str(own)}
     if task.gpus is None:
         return [threads] * workers
@@ -170,7 +169,10 @@ def _serve(pipe: Connection, prepare: Callable[[], object]) -> None:
     """Calls the functions that come through the pipe, until the other end closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the terminal signals all processes; the first one ends the others
     end_with_starter()
-    tqdm.set_lock(threading.RLock())  # its own is a semaphore of the system, left behind where a process is killed
+    if importlib.util.find_spec("tqdm"):  # its own lock is a semaphore of the system, left behind by a kill
+        from tqdm import tqdm
+
+        tqdm.set_lock(threading.RLock())
     prepare()
     with contextlib.suppress(EOFError, ConnectionError):
         while True:

@@ -232,7 +232,7 @@ def extras_of(settings: RunSettings) -> list[str]:
 
 def needed_packages(settings: RunSettings) -> list[Requirement]:
     """The packages that must be installed, with those that extras of other packages need (TRL's own, for vLLM)."""
-    found = [Requirement(PROJECT), *_of(PROJECT, ["", *extras_of(settings)])]
+    found = [Requirement(PROJECT), *_of(PROJECT, ["", "lake", *extras_of(settings)])]
     nested = [part for asked in found if asked.extras for part in _of(asked.name, list(asked.extras))]
     if settings.launch.config.startswith("zero"):
         nested.append(Requirement("deepspeed"))

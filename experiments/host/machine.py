@@ -16,6 +16,7 @@ import psutil
 import torch
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import count_cores
 from lakewright.experiments.loop.redesign.teacher_models import check_askable
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.policy.models import prepare_place
@@ -62,7 +63,7 @@ def look_at_machine(settings: RunSettings, out: Path) -> Machine:
     """This machine, as a run with its folder at `out` would find it."""
     url, cache = settings.grpo.host.vllm_url, os.environ.get("JAX_COMPILATION_CACHE_DIR", "")
     return Machine(
-        cores=len(os.sched_getaffinity(0)),
+        cores=count_cores(),
         memory=psutil.virtual_memory().total,
         disk=shutil.disk_usage(existing(out)).free,
         shared=shutil.disk_usage(SHARED).free if SHARED.exists() else None,

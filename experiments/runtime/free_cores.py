@@ -10,6 +10,8 @@ import time
 import psutil
 import torch
 
+from lakewright.core_jax.support import count_cores
+
 INTERVAL = 2.0  # seconds between two measurements
 
 
@@ -18,7 +20,7 @@ class FreeCores:
 
     def __init__(self) -> None:
         self._fixed = "OMP_NUM_THREADS" in os.environ
-        self._cores = len(os.sched_getaffinity(0))
+        self._cores = count_cores()
         self._process = psutil.Process()
         self._last = self._measure_use()
 

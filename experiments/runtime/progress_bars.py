@@ -2,6 +2,7 @@
 
 import dataclasses
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -17,6 +18,22 @@ def progress(what: str, total: int | None, unit: str) -> Iterator["tqdm"]:
 
     with tqdm(total=total, desc=what, unit=f" {unit}", disable=None, leave=True, dynamic_ncols=True) as bar:
         yield bar
+
+
+@contextmanager
+def show_seconds(what: str) -> Iterator[Callable[[], None]]:
+    """Yields a function to be called now and then, which shows on a terminal how long the block has taken so far."""
+    begun = time.monotonic()
+
+    def tick() -> None:
+        if sys.stderr.isatty():
+            print(f"\r{what}: {time.monotonic() - begun:.0f} s", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield tick
+    finally:
+        if sys.stderr.isatty():
+            print(file=sys.stderr)
 
 
 def print_on_terminal(text: str) -> None:

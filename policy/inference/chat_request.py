@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-import httpx2
 import msgspec
 
 from lakewright.core_jax.support import Count, Natural, Positive, Weight
@@ -155,6 +154,8 @@ async def ask_once(question: Question, settings: EndpointSettings, key: str, tls
 
     Raises FailedTryError if none comes.
     """
+    import httpx2
+
     body = bytearray()
     try:
         async with asyncio.timeout(settings.timeout):
@@ -178,7 +179,7 @@ async def ask_once(question: Question, settings: EndpointSettings, key: str, tls
 
 async def _send_request(
     request: Mapping[str, Any], settings: EndpointSettings, key: str, tls: ssl.SSLContext, body: bytearray
-) -> tuple[int, httpx2.Headers]:
+) -> tuple[int, Mapping[str, str]]:
     """Send a request and fill `body`; return status and headers.
 
     No redirection is followed, no compressed reply read, and no connection used twice: surplus bytes of a reply would
@@ -191,6 +192,8 @@ async def _send_request(
         tls: the trusted certificates.
         body: gets the bytes of the reply.
     """
+    import httpx2
+
     url = f"{settings.url.rstrip('/')}/chat/completions"
     headers = {"Authorization": f"Bearer {key}", "Accept-Encoding": "identity", "Content-Type": "application/json"}
     async with (
@@ -206,7 +209,7 @@ async def _send_request(
         return reply.status_code, reply.headers
 
 
-def _describe_refusal(status: int, headers: httpx2.Headers, body: bytes) -> FailedTryError:
+def _describe_refusal(status: int, headers: Mapping[str, str], body: bytes) -> FailedTryError:
     return FailedTryError(
         f"answers {status} ({_read_error_message(body) or 'nothing more'})",
         status,
@@ -226,7 +229,7 @@ def _read_error_message(body: bytes) -> str:
     return str(said.get("message", said) if isinstance(said, dict) else said)
 
 
-def _read_pause(headers: httpx2.Headers) -> float:
+def _read_pause(headers: Mapping[str, str]) -> float:
     """Return the seconds that a server asks to wait; 0 if it asks for none, or for too many."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         try:

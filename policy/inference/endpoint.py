@@ -15,11 +15,10 @@ from concurrent.futures import FIRST_COMPLETED, Future, wait
 from functools import partial
 from typing import Any
 
-import httpx2
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import Natural
+from lakewright.core_jax.support import Natural, naming_extra
 from lakewright.policy.inference.chat_request import (
     KEYS,
     EndpointAnswer,
@@ -177,6 +176,9 @@ def _read_key() -> str:
 
 def _create_tls_context(url: str) -> ssl.SSLContext:
     """Return the trusted certificates. Reading them takes a while, which http does not need."""
+    with naming_extra("a model behind a server", "endpoint"):
+        import httpx2
+
     return httpx2.create_ssl_context() if url.startswith("https") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
