@@ -1,5 +1,6 @@
 """The rollback of a stage: its settings, and the test of whether validation fell."""
 
+import math
 from collections.abc import Sequence
 
 import msgspec
@@ -34,11 +35,16 @@ def compare_answers(before: Sequence[bool], after: Sequence[bool]) -> Comparison
 
     Raises ValueError where the two have unequal numbers of problems.
     """
-    from scipy.stats import binomtest  # a second to load: settings are read without it
-
     pairs = list(zip(before, after, strict=True))
     gained = sum(new and not old for old, new in pairs)
     lost = sum(old and not new for old, new in pairs)
-    changed = gained + lost
-    p_value = float(binomtest(lost, changed, 0.5, alternative="greater").pvalue) if changed else 1.0
-    return Comparison(gained, lost, p_value)
+    return Comparison(gained, lost, _count_tail(lost, gained + lost) / 2 ** (gained + lost))
+
+
+def _count_tail(fewest: int, tosses: int) -> int:
+    """How many of the 2^tosses outcomes of a fair coin have at least that many heads."""
+    ways = total = math.comb(tosses, fewest)
+    for heads in range(fewest, tosses):
+        ways = ways * (tosses - heads) // (heads + 1)
+        total += ways
+    return total

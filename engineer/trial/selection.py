@@ -106,9 +106,7 @@ def choose_rival(leads: Sequence[Lead], best: int, proposed: int | None = None) 
 
 def _normal_cdf(x: float) -> float:
     """The distribution function of the standard normal distribution."""
-    from scipy.special import ndtr  # loaded by trials alone: an engineer is imported without it
-
-    return float(ndtr(x))
+    return math.erfc(-x / math.sqrt(2)) / 2
 
 
 def _estimate_spreads(values: Mapping[Cell, Sequence[float]], answers: int) -> dict[Cell, float]:

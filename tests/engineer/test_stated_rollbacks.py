@@ -7,6 +7,9 @@ back for nothing (a run of many stages may be, once); and a policy that lost a t
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binomtest
 
 from lakewright.engineer.rollback import RollbackSettings, compare_answers
 
@@ -36,3 +39,10 @@ def test_a_policy_that_lost_a_tenth_is_rolled_back():
 @pytest.mark.parametrize("answers", [[], [True] * 40, [False] * 40], ids=["no problems", "all succeed", "all fail"])
 def test_where_no_answer_changed_nothing_is_rolled_back(answers):
     assert compare_answers(answers, answers).p_value == 1.0
+
+
+@given(st.integers(0, 400), st.integers(0, 400))
+def test_the_chance_is_that_of_the_binomial_distribution(gained, lost):
+    found = compare_answers([False] * gained + [True] * lost, [True] * gained + [False] * lost)
+    expected = binomtest(lost, gained + lost, 0.5, alternative="greater").pvalue if gained + lost else 1.0
+    assert found.p_value == pytest.approx(expected, rel=1e-10)
