@@ -66,9 +66,8 @@ def _import_module(where: str, what: str) -> ModuleType:
     except InputError:
         raise
     except (Exception, SystemExit) as error:
-        ours = where.startswith(PACKAGE) and isinstance(error, ModuleNotFoundError)
-        if ours and (line := describe_missing(error, what)):
-            raise InputError(line) from error
+        if isinstance(error, ModuleNotFoundError) and where.startswith(f"{PACKAGE}."):
+            raise InputError(describe_missing(error, what) or f"{what}: {error}") from error
         raise InputError(f"{what}: {where} cannot be imported ({type(error).__name__}: {error}); correct it") from error
     return module
 
