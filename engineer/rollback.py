@@ -42,7 +42,7 @@ def compare_answers(before: Sequence[bool], after: Sequence[bool]) -> Comparison
 
 
 def _count_tail(fewest: int, tosses: int) -> int:
-    """How many of the 2^tosses outcomes of a fair coin have at least that many heads."""
+    """The number of outcomes with at least that many heads, of the 2^tosses of a fair coin."""
     ways = total = math.comb(tosses, fewest)
     for heads in range(fewest, tosses):
         ways = ways * (tosses - heads) // (heads + 1)
