@@ -17,10 +17,10 @@ import msgspec
 from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
-from lakewright.engineer.cells import Cell, Stratum, list_parts
+from lakewright.engineer.cells import Stratum, list_parts
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell, make_forecast
-from lakewright.engineer.difficulty.model import Observation, observe_groups, observe_held_out
+from lakewright.engineer.difficulty.model import Observation, observe_held_out
 from lakewright.engineer.environment import (
     Environment,
     Group,
@@ -42,11 +42,11 @@ from lakewright.engineer.outcomes import Outcomes, tally_by_stratum
 from lakewright.engineer.proposal import Teacher, check_space
 from lakewright.engineer.random_generators import Key, check_key, fold_key, make_key, numpy_rng
 from lakewright.engineer.rollback import Comparison, compare_answers
+from lakewright.engineer.seen import Seen, SeenCells, add_groups, fold_groups
 from lakewright.engineer.space import check_cell_of, check_design
 from lakewright.engineer.start import find_start
 from lakewright.engineer.state import (
     STATE,
-    Seen,
     State,
     check_arguments,
     check_group,
@@ -64,12 +64,10 @@ from lakewright.engineer.steps import (
     Decision,
     EngineerSettings,
     Next,
-    count_answers,
     count_held_out,
     decide_next,
     describe_round,
     find_delta,
-    group_by_cell,
     grow_older,
     negotiate,
     try_rivals,
@@ -175,7 +173,8 @@ class Engineer:
             check_group(group, group.version, self.design.version, self.space)
             plain = {name: getattr(group, name) for name in results.Group.__struct_fields__}
             noted.append(Seen(self.space.complete_cell(group.cell, self.design), results.Group(**plain)))
-        self._state.seen += noted
+        state = self._state
+        state.seen, state.seen_cells = fold_groups([*state.seen, *noted], state.seen_cells, self.space)
 
     def redesign(
         self,
@@ -195,17 +194,17 @@ class Engineer:
             training, statistics: further evidence: figures of the training, and what was really drawn.
         """
         design, valid = self.design, getattr(outcomes, "valid", "")
-        groups = [(seen.cell, seen.group) for seen in self._state.seen]
-        answered = ((cell, count_answers(group, self.space)) for cell, group in groups)
+        seen = add_groups(self._state.seen_cells, self._state.seen, self.space)
+        answered = ((part.cell, part.tally) for part in seen.tallies)
         found = tally_by_stratum(answered, self.space) if outcomes is None else outcomes
         check_tables(found, statistics or {}, self.space)
-        known = self._collect_evidence(found, groups)
+        known = self._collect_evidence(found, seen)
         known |= {
             "training": convert(training or {}, dict[str, float | str], "redesign: training"),
             "statistics": dict(statistics or {}),
             "cases": list(list_parts("redesign: cases", cases, Case)),
         }
-        observations = [*observe_groups(groups), *grow_older(self._state.observations)]
+        observations = [*seen.observations, *grow_older(self._state.observations)]
         tested = [*self._observe_answers(outcomes), *grow_older(self._state.tested)]
         forecast = self.fit_forecast(observations, tested, self._state.forecast)
         comparison = self._compare_answers(valid)
@@ -237,9 +236,7 @@ class Engineer:
             raise InputError(f"observe_start: {self._state.round} rounds are over; give the outcomes to redesign")
         self._state.tested, self._state.standing_valid = self._observe_answers(outcomes), outcomes.valid
 
-    def _collect_evidence(
-        self, found: Mapping[Stratum, Tally], groups: Sequence[tuple[Cell, results.Group]]
-    ) -> dict[str, Any]:
+    def _collect_evidence(self, found: Mapping[Stratum, Tally], seen: SeenCells) -> dict[str, Any]:
         """The fields of the evidence that follow from the state and the outcomes."""
         state = self._state
         return {
@@ -251,8 +248,8 @@ class Engineer:
             "summary": state.summary,
             "round": state.round,
             "rounds": self.rounds or state.round + 1,
-            "problems": len(groups) or None,
-            "groups": group_by_cell(groups),
+            "problems": seen.count or None,
+            "groups": seen.groups,
         }
 
     def _observe_answers(self, outcomes: Mapping[Stratum, Tally] | None) -> list[Observation]:
@@ -367,7 +364,7 @@ class Engineer:
         state, delta, note = self._state, find_delta(decision, self.space), "; ".join(decision.next.reasons)
         state.summary = decision.attempts[-1].proposal.summary if decision.attempts else ""
         state.history.append(Round(state.design, decision.evidence.outcomes, delta, note, decision.rolled_back))
-        state.seen, state.forecast = [], decision.forecast
+        state.seen, state.seen_cells, state.forecast = [], SeenCells(), decision.forecast
         if not decision.rolled_back:
             state.standing = state.design
         if not (decision.rolled_back and self.settings.rollback.weights):

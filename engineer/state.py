@@ -10,13 +10,14 @@ from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError, one_line
 from lakewright.core_jax.support import convert
 from lakewright.engineer.bounds import MOST_REWARD, is_reward, is_spread, is_whole_number
-from lakewright.engineer.cells import Cell, is_finite
+from lakewright.engineer.cells import is_finite
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.difficulty.model import Observation, count_features
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.evidence.evidence import Round
 from lakewright.engineer.proposal import Teacher
+from lakewright.engineer.seen import Seen, SeenCells
 from lakewright.engineer.space import DesignSpace, check_cell_of, check_design
 from lakewright.engineer.tally import Drawn, Tally
 
@@ -27,20 +28,13 @@ SAME = 8  # distinct ones that are equal; fewer may be chance
 Number = Annotated[int, msgspec.Meta(ge=0)]
 
 
-class Seen(msgspec.Struct, frozen=True):
-    """A group that was observed, without its single rewards."""
-
-    cell: Cell
-    group: results.Group
-
-
 class State(msgspec.Struct, forbid_unknown_fields=True):
     """All that an engineer knows.
 
-    observations, tested: of all rounds, with their ages: groups of training and of trials, and answers to held-out
-    problems. standing: the design of the last round that stands. standing_valid: the held-out answers of the policy
-    that training continues with. teacher_type: the name of the teacher's class; directions: in which problems get
-    harder; both are empty in states of older versions.
+    seen, seen_cells: the groups of this round, and those before them. observations, tested: of all rounds, with their
+    ages: groups of training and of trials, and answers to held-out problems. standing: the design of the last round
+    that stands. standing_valid: the held-out answers of the policy that training continues with. teacher_type: the name
+    of the teacher's class; directions: in which problems get harder; both are empty in states of older versions.
     """
 
     format: int
@@ -50,6 +44,7 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     round: Number = 0
     drawn: Number = 0
     seen: list[Seen] = []
+    seen_cells: SeenCells = SeenCells()
     observations: list[Observation] = []
     tested: list[Observation] = []
     history: list[Round] = []
@@ -99,6 +94,9 @@ def read_state(state: Any, space: DesignSpace) -> State:
     for seen in restored.seen:
         check_cell_of(seen, Seen, space, "state: seen")
         check_group(seen.group, 0, 0, space, "state: seen: group")
+    for part in (*restored.seen_cells.groups, *restored.seen_cells.tallies):
+        check_cell_of(part, type(part), space, "state: seen_cells")
+    check_observations(restored.seen_cells.observations, space, "state: seen_cells")
     check_observations([*restored.observations, *restored.tested], space, "state")
     for stratum in (
         stratum for one in restored.history for stratum in (*one.outcomes, *(one.delta or Delta({})).edits)

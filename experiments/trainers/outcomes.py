@@ -4,10 +4,10 @@ They are read as a stream: memory does not grow with the number of lines, but fo
 known when its line comes again.
 """
 
+import functools
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cached_property
 from pathlib import Path
 
 import msgspec
@@ -26,6 +26,7 @@ from lakewright.experiments.trainers.outcome_lines import Line, LineChecker, Ref
 from lakewright.experiments.trainers.versions import Counts
 
 MOST_OPEN = 1 << 14  # groups that may still get answers; those that began first are closed before
+FEW = 32  # answers of a group
 MOST_TALLIED = 1 << 10  # held-out answers that are counted one by one
 
 Find = Callable[[], Sequence[Problem]]
@@ -274,10 +275,17 @@ class GroupBook:
         return [self._make_group(*self._open.pop(name)) for name in names]
 
     def _make_group(self, problem: Problem, codes: "array[int]", rewards: "array[float]") -> Group:
-        counted = results.Group.of(problem.key, np.array(codes) == 0, np.array(rewards))
-        failures = {self._names[code]: count for code, count in Counter(codes).items() if code}
-        fields = msgspec.structs.asdict(counted) | {"failures": failures}
+        count = _count_few if len(codes) <= FEW else _count_rewards
+        fields = msgspec.structs.asdict(count(codes.tobytes(), rewards.tobytes())) | {"board": problem.key}
+        fields["failures"] = {self._names[code]: number for code, number in Counter(codes).items() if code}
         return Group(**fields, rewards=tuple(rewards), cell=problem.cell, version=problem.version)
+
+
+def _count_rewards(codes: bytes, rewards: bytes) -> results.Group:
+    return results.Group.of("", np.frombuffer(codes, "H") == 0, np.frombuffer(rewards))
+
+
+_count_few = functools.lru_cache(1 << 10)(_count_rewards)  # most groups are like others
 
 
 class TestedAnswers:
@@ -293,11 +301,11 @@ class TestedAnswers:
         self._cells = Counter[tuple[Cell, bool]]()
         self.count = 0
 
-    @cached_property
+    @functools.cached_property
     def _problems(self) -> Sequence[Problem]:
         return self._find()
 
-    @cached_property
+    @functools.cached_property
     def _keys(self) -> set[str]:
         return {problem.key for problem in self._problems}
 

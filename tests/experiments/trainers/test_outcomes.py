@@ -14,6 +14,7 @@ from docs.examples.addition import Addition
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer import Cell, DesignSpace, Knob
 from lakewright.engineer.bounds import MOST_REWARD
+from lakewright.experiments.trainers import outcomes
 from lakewright.experiments.trainers.appending import LONGEST
 from lakewright.experiments.trainers.outcome_lines import read_lines
 from lakewright.experiments.trainers.outcomes import Answer, Fault, OutcomeReader
@@ -88,6 +89,52 @@ def test_a_late_line_counts_for_its_own_version_and_cell(folder):
         version: sum(total for total, _ in strata.values()) for version, strata in folder.status().outcomes.items()
     }
     assert counted == {"0": 64, "1": 4}
+
+
+def test_groups_that_began_first_are_closed_when_too_many_are_open(folder, monkeypatch):
+    monkeypatch.setattr(outcomes, "MOST_OPEN", 4)
+    names = [f"g{number // 2}" for number in range(20)]
+    names[1], names[-1] = "late", "g0"  # a line of the first group comes last
+    append(folder, *({**GOOD, "group": name, "answer": place} for place, name in enumerate(names)))
+    groups = read(folder).groups
+    assert [group.completions for group in groups] == [1, 1, *[2] * 8, 1, 1]
+    counts = folder.next().counts
+    assert (counts.answers, counts.groups) == (20, 12)
+
+
+PEAK = """
+import resource, sys
+from pathlib import Path
+from lakewright.experiments.trainers.folder import EngineerFolder
+small, large = map(EngineerFolder, sys.argv[1:])
+most = []
+for folder in (small, large):
+    pending = folder.status().pending
+    assert folder.next().counts.answers == pending
+    most.append(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10)
+print(pending, most[1] - most[0])
+"""
+
+
+@pytest.mark.deep
+def test_a_hundred_megabytes_of_outcomes_take_little_memory(tmp_path):
+    lines = [json.dumps({**GOOD, "group": "{}", "failure": "", "answer": place}) for place in range(8)]
+    text = "\n".join([*lines, ""]).replace("{}", "{0}").replace('{"', '{{"').replace("}", "}}").replace("{0}}", "{0}")
+    for name, number in (("small", 16), ("large", 100_000_000 // len(text))):
+        folder = begin_engineer(tmp_path / name, teacher="difficulty")
+        with open(folder.path / "outcomes.jsonl", "w") as file:
+            file.writelines(text.format(f"group {place}") for place in range(number))
+    found = subprocess.run(
+        [sys.executable, "-c", PEAK, tmp_path / "small", tmp_path / "large"],
+        capture_output=True,
+        text=True,
+        cwd=HOUSE,
+        env=surroundings(),
+        check=True,
+    )
+    pending, megabytes = map(int, found.stdout.split())
+    assert pending > 400_000
+    assert megabytes < 100
 
 
 def test_a_torn_line_waits_for_its_end_and_harms_no_other(folder):

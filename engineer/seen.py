@@ -1,0 +1,97 @@
+"""Groups that an engineer has observed since its last round: one by one, or by cell if there are very many."""
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+import msgspec
+
+from lakewright.core_jax import results
+from lakewright.engineer.cells import Cell, sort_cells
+from lakewright.engineer.difficulty.model import Observation, observe_groups
+from lakewright.engineer.evidence.evidence import CellGroups
+from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.steps import count_answers, group_by_cell
+from lakewright.engineer.tally import Tally, pool_tallies
+
+MOST_SEEN = 1 << 13  # groups that are held one by one
+MEANS = ("reward", "learnability", "advantage")
+
+
+class Seen(msgspec.Struct, frozen=True):
+    """A group that was observed, without its single rewards."""
+
+    cell: Cell
+    group: results.Group
+
+
+class CellTally(msgspec.Struct, frozen=True):
+    """The outcomes of the answers to problems of a cell."""
+
+    cell: Cell
+    tally: Tally
+
+
+class SeenCells(msgspec.Struct, frozen=True):
+    """Groups by cell: their statistics, what the difficulty model is fitted to, and the outcomes of their answers."""
+
+    groups: list[CellGroups] = []
+    observations: list[Observation] = []
+    tallies: list[CellTally] = []
+
+    @property
+    def count(self) -> int:
+        """The number of groups."""
+        return sum(part.groups.groups for part in self.groups)
+
+
+def fold_groups(seen: list[Seen], cells: SeenCells, space: DesignSpace) -> tuple[list[Seen], SeenCells]:
+    """Both unchanged, or, if there are more than MOST_SEEN groups, no groups and the cells with all of them."""
+    return ([], add_groups(cells, seen, space)) if len(seen) > MOST_SEEN else (seen, cells)
+
+
+def add_groups(cells: SeenCells, seen: Iterable[Seen], space: DesignSpace) -> SeenCells:
+    """Groups by cell with further ones."""
+    pairs = [(one.cell, one.group) for one in seen]
+    tallies: dict[Cell, list[Tally]] = defaultdict(list)
+    for part in cells.tallies:
+        tallies[part.cell].append(part.tally)
+    for cell, group in pairs:
+        tallies[cell].append(count_answers(group, space))
+    return SeenCells(
+        pool_groups([*cells.groups, *group_by_cell(pairs)]),
+        pool_observations([*cells.observations, *observe_groups(pairs)]),
+        [CellTally(cell, pool_tallies(parts)) for cell, parts in tallies.items()],
+    )
+
+
+def pool_groups(parts: Iterable[CellGroups]) -> list[CellGroups]:
+    """Statistics of groups with those of each cell as one."""
+    cells: dict[Cell, list[results.GroupStatistics]] = defaultdict(list)
+    for part in parts:
+        cells[part.cell].append(part.groups)
+    return [CellGroups(cell, _pool_statistics(cells[cell])) for cell in sort_cells(cells)]
+
+
+def _pool_statistics(parts: Sequence[results.GroupStatistics]) -> results.GroupStatistics:
+    if len(parts) == 1:
+        return parts[0]
+    counts = ("groups", "informative", "mixed", "completions", "valid")
+    totals = {name: sum(getattr(part, name) for part in parts) for name in counts}
+    means = {
+        name: sum(part.groups * getattr(part, name) for part in parts) / max(1, totals["groups"]) for name in MEANS
+    }
+    return results.GroupStatistics(**totals, **means)
+
+
+def pool_observations(parts: Iterable[Observation]) -> list[Observation]:
+    """Observations of one age with those of each cell as one."""
+    cells: dict[Cell, Observation] = {}
+    for part in parts:
+        before = cells.get(part.cell)
+        cells[part.cell] = part if before is None else _add_observation(before, part)
+    return [cells[cell] for cell in sort_cells(cells)]
+
+
+def _add_observation(one: Observation, other: Observation) -> Observation:
+    variance = None if one.variance is None or other.variance is None else one.variance + other.variance
+    return Observation(one.cell, one.groups + other.groups, one.success + other.success, variance, one.age)
