@@ -14,6 +14,7 @@ from .dynamics import verdict as verdict
 from .environment import EnvParams as EnvParams
 from .environment import EnvState as EnvState
 from .environment import Observation as Observation
+from .environment import observe as observe
 from .environment import reset as reset
 from .environment import reset_to as reset_to
 from .environment import step as step

@@ -13,6 +13,7 @@ import chex
 import jax
 import jax.numpy as jnp
 
+from lakewright.core_jax.support.jax_settings import check_process
 from lakewright.core_jax.types import DOWN, LEFT, PAD, RIGHT, UP, WAIT, Board, Failure, Verdict
 
 Cell: TypeAlias = tuple[jax.Array, jax.Array]  # row and column
@@ -46,6 +47,7 @@ def verdict(board: Board, moves: jax.Array) -> Verdict:
 
     Args: one board; moves int8 [K, T], as for `step`. Returns: `Verdict`. Vmap over boards and plans together.
     """
+    check_process()
     chex.assert_rank([board.holes, board.starts, moves], [2, 2, 2])
     chex.assert_equal_shape_prefix([board.starts, board.goals, moves], 1)
     size, (agents, steps) = board.holes.shape[0], moves.shape

@@ -17,6 +17,7 @@ import jax
 import jax.numpy as jnp
 
 from lakewright.core_jax.lake import dynamics
+from lakewright.core_jax.support.jax_settings import check_process
 from lakewright.core_jax.support.random_keys import draw_below
 from lakewright.core_jax.types import Board, Failure
 
@@ -57,12 +58,14 @@ class Observation:
 
 def reset(key: jax.Array, params: EnvParams) -> tuple[Observation, EnvState]:
     """An episode on a board drawn uniformly from the pool. The key is consumed."""
+    check_process()
     chosen = draw_below(key, params.pool.holes.shape[0])
     return reset_to(jax.tree.map(lambda field: field[chosen], params.pool))
 
 
 def reset_to(board: Board) -> tuple[Observation, EnvState]:
     """An episode on this board."""
+    check_process()
     chex.assert_rank([board.holes, board.starts, board.goals], 2)
     positions = jnp.asarray(board.starts, jnp.int32)
     state = EnvState(board, positions, time=jnp.int32(0), done=jnp.array(False))
@@ -96,6 +99,7 @@ def step_env(
     if none; `at_goal` bool [K]; `terminated` and `truncated` bool []; `discount` float32 [], 0 where terminated, else
     1. A state that is done does not change, and earns no reward.
     """
+    check_process()
     chex.assert_shape(action, state.positions.shape[:1])
     chex.assert_type(action, int)
     moved, failure, agent = dynamics.step(state.board.holes, state.positions, action.astype(jnp.int32))

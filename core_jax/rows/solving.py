@@ -30,6 +30,8 @@ def rows_in_turn(made: Sequence[dict[int, Batch]], configs: Sequence[EnvConfig])
 def columns_in_turn(made: Sequence[dict[int, Batch]], configs: Sequence[EnvConfig]) -> pa.RecordBatch:
     """As `rows_in_turn`, in columns."""
     parts = [part for pair in zip(made, configs, strict=True) for part in _columns_by_size(*pair)]
+    if not parts:
+        return columns_of([], SCHEMA)
     batch = pa.concat_batches([columns for _, columns in parts])
     places = np.concatenate([places for places, _ in parts])
     return batch if (np.diff(places) > 0).all() else batch.take(pa.array(np.argsort(places)))

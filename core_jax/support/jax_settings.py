@@ -74,8 +74,8 @@ def check_process() -> None:
         return
     if xla_bridge.backends_are_initialized() and (_own or not _has_threads_of_jax()):
         raise InputError(
-            f"process {process} was forked after JAX had started, and JAX does not work in it; start it by "
-            'multiprocessing\'s "spawn" or "forkserver", or do this in the process that it was forked from'
+            f'process {process} was forked after JAX had started, and JAX does not work in it; start it by "spawn" or '
+            '"forkserver" (of multiprocessing, of a context), or do without workers (num_workers=0 of a DataLoader)'
         )
     try:
         jax.local_devices()

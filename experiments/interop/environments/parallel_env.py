@@ -7,12 +7,15 @@ from gymnasium import spaces
 from gymnasium.utils import seeding
 from pettingzoo import ParallelEnv
 
+from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.lake import Observation
+from lakewright.core_jax.terms import WAIT
 from lakewright.experiments.interop.environments.team_env import Arrays, as_info
-from lakewright.experiments.interop.episodes.episode import Episode
+from lakewright.experiments.interop.episodes.episode import Episode, read_options
 from lakewright.experiments.interop.episodes.pictures import MODES
 from lakewright.experiments.interop.episodes.pools import board_pool
 
+PROBE = "options"  # which PettingZoo's own checker gives to `reset`, and all environments have to take
 PLANES = 5  # holes, my place, my goal, the others' places, the others' goals
 
 
@@ -38,6 +41,7 @@ class LakeParallelEnv(ParallelEnv[str, Arrays, int]):
         self.render_mode = render_mode
         self.possible_agents = [f"agent_{number}" for number in range(pool.agents)]
         self.agents: list[str] = []
+        self._ended = False
         self._spaces = {name: _make_agent_space(pool.size) for name in self.possible_agents}
         self._actions = {name: spaces.Discrete(5) for name in self.possible_agents}
 
@@ -55,21 +59,28 @@ class LakeParallelEnv(ParallelEnv[str, Arrays, int]):
         """The first observation of each agent, and the certified optima of the board."""
         if seed is not None:
             self._random, _ = seeding.np_random(seed)
-        chosen = (options or {}).get("board")
+        chosen = read_options(options, ("board", PROBE)).get("board")
         board = int(self._random.integers(self._boards)) if chosen is None else chosen
         observation, optima = self._episode.begin(board)
-        self.agents = list(self.possible_agents)
+        self.agents, self._ended = list(self.possible_agents), False
         return self._split_observation(observation), {name: dict(optima) for name in self.agents}
 
     def step(
         self, actions: dict[str, int]
     ) -> tuple[dict[str, Arrays], dict[str, float], dict[str, bool], dict[str, bool], dict[str, dict[str, Any]]]:
-        """All move; of agents that are not named the move is to wait."""
-        moves = np.array([actions.get(name, 4) for name in self.possible_agents], np.int32)
+        """All move; of agents that are not named the move is to wait. After the end all five dictionaries are empty.
+
+        Raises InputError on the name of an agent that does not exist, or a move that is not a whole number.
+        """
+        if unknown := [name for name in actions if name not in self.possible_agents]:
+            raise InputError(f"step: unknown agent {unknown[0]!r:.60}; choose from {', '.join(self.possible_agents)}")
+        if self._ended:
+            return {}, {}, {}, {}, {}
+        moves = np.array([actions.get(name, WAIT) for name in self.possible_agents])
         observation, reward, terminated, truncated, info = self._episode.move(moves)
         names = self.agents
         if terminated or truncated:
-            self.agents = []
+            self.agents, self._ended = [], True
         return (
             self._split_observation(observation),
             dict.fromkeys(names, reward),

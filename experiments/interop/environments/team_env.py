@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import spaces
 
 from lakewright.core_jax.lake import Observation
-from lakewright.experiments.interop.episodes.episode import Episode
+from lakewright.experiments.interop.episodes.episode import Episode, read_options
 from lakewright.experiments.interop.episodes.pictures import MODES
 from lakewright.experiments.interop.episodes.pools import BoardPool, board_pool
 
@@ -49,7 +49,8 @@ class TeamEnv(gymnasium.Env[Arrays, np.ndarray]):
     The reward is 1 for the move after which all agents are at their goals, else 0. An episode terminates there, or
     where a rule is broken, upon which nobody moves; it is truncated after `step_limit` moves. Each episode is on a
     board of a pool of `boards` certified ones, drawn by `pool_seed`; `reset` chooses one by its own seed, or takes
-    `options={"board": number}`, and returns its optimal makespan and sum of costs. options: as `PoolOptions`.
+    `options={"board": number}`, and returns its optimal makespan and sum of costs. options: as `PoolOptions`. It works
+    in processes that are forked, as `AsyncVectorEnv` does, where all have the same options: the first draws the boards.
     """
 
     metadata: dict[str, Any] = {"render_modes": list(MODES), "render_fps": 4}  # noqa: RUF012, as the base class has it
@@ -65,7 +66,7 @@ class TeamEnv(gymnasium.Env[Arrays, np.ndarray]):
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Arrays, dict[str, Any]]:
         """The first observation of an episode, and its board's certified optima."""
         super().reset(seed=seed)
-        chosen = (options or {}).get("board")
+        chosen = read_options(options).get("board")
         board = int(self.np_random.integers(self._boards)) if chosen is None else chosen
         observation, optima = self._episode.begin(board)
         return as_arrays(observation), optima

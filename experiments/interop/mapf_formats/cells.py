@@ -33,6 +33,15 @@ def check_agents(grid: Sequence[str], starts: Sequence[Cell], goals: Sequence[Ce
             taken[row, column] = agent
 
 
+def pad_to_square(lines: Sequence[str]) -> list[str]:
+    """The rows of a rectangle, `.` and `H`, as those of a square: with holes to the right, or lines of them below.
+
+    Nobody can enter what is added, so plans, optima and their certificates are those of the rectangle.
+    """
+    side = max(len(lines), *map(len, lines))
+    return [line.ljust(side, "H") for line in lines] + ["H" * side] * (side - len(lines))
+
+
 def path_of(start: Cell, moves: str) -> list[Cell]:
     """The cells of an agent from its start on, one more than its moves."""
     path = [start]

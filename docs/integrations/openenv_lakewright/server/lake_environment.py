@@ -7,6 +7,7 @@ from typing import Any
 from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import EnvironmentMetadata
 
+from lakewright.core_jax.errors import InputError
 from lakewright.experiments.interop.episodes.game import PlayedLake
 from lakewright.experiments.interop.episodes.pools import BoardPool
 from openenv_lakewright.models import LakeAction, LakeObservation, LakeState
@@ -23,9 +24,14 @@ class LakeEnvironment(Environment[LakeAction, LakeObservation, LakeState]):
         self._state = LakeState()
 
     def reset(
-        self, seed: int | None = None, episode_id: str | None = None, board: int | None = None, **_: Any
+        self, seed: int | None = None, episode_id: str | None = None, board: int | None = None, **others: Any
     ) -> LakeObservation:
-        """Begins an episode on the board of that number, or on one that the seed chooses."""
+        """Begins an episode on the board of that number, or on one that the seed chooses.
+
+        Raises InputError, a ValueError, on other arguments.
+        """
+        if others:
+            raise InputError(f"reset: unknown argument {min(others)!r:.60}; choose from seed, episode_id, board")
         chosen = random.Random(seed).randrange(self._boards) if board is None else board
         text = self._game.reset(chosen)
         self._state = LakeState(episode_id=episode_id or str(uuid.uuid4()), step_count=0, board=chosen)
