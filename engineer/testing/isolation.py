@@ -6,15 +6,17 @@ import os
 import signal
 import struct
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import TypeVar
+from types import FrameType
+from typing import Any, NoReturn, TypeVar
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.calls import SlowCallError, run_call
+from lakewright.engineer.calls import FailedCallError, run_call
 
 T = TypeVar("T")
 
@@ -22,20 +24,97 @@ ROOM = 8192  # bytes of memory in which a process says what it does
 HEAD = struct.Struct("ddI")  # when the call must end, 0 where none is under way; its limit; the length of the case
 PR_SET_PDEATHSIG = 1  # of <sys/prctl.h>
 GRACE = 2.0  # seconds that code which ignores a signal gets
+AGAIN = 0.0005  # seconds between alarms after the limit, because code may catch many of them
 
 
 class CallError(Exception):
     """The message of a call that did something else than returning."""
 
 
-class Calls:
-    """Runs calls of an environment's code, each within `limit` seconds, in the process that `watch_process` started.
+class _TooLongError(BaseException):
+    """Raised in a call that takes too long; no Exception, so that the code does not catch it."""
 
-    late: whether one of them took longer.
+
+class SlowCallError(FailedCallError):
+    """The line of a call that took too long."""
+
+
+class Guard:
+    """Makes this process one for calls alone: code in a call can neither copy nor end it, and ends within a limit.
+
+    Its changes to signals, `os._exit` and audit hooks are for good, so it belongs in a process of the check.
     """
 
-    def __init__(self, memory: mmap.mmap, limit: float) -> None:
-        self.memory, self.limit, self.late = memory, limit, False
+    def __init__(self) -> None:
+        self._process, self._thread = os.getpid(), threading.get_ident()
+        self._running = self._forked = False
+        self._end_process = os._exit
+        os._exit = self._end_unless_in_call
+        sys.addaudithook(self._refuse_fork)
+        signal.signal(signal.SIGALRM, self._end_call)
+
+    def run_call(self, where: str, call: Callable[[], T], limit: float) -> T:
+        """The result of a call. Raises InputError in one line if it fails, takes more than `limit` seconds, or forks.
+
+        Args:
+            where: the member of the environment.
+            call: its code.
+            limit: seconds.
+        """
+        self._forked = False
+        try:
+            self._running = True
+            signal.setitimer(signal.ITIMER_REAL, limit, AGAIN)
+            try:
+                found = run_call(where, call)
+            finally:
+                self._running = False  # at once, so that no further alarm ends what follows
+                signal.setitimer(signal.ITIMER_REAL, 0)
+        except _TooLongError as error:
+            raise SlowCallError(f"{where} did not return within {limit:g} s; make it faster or end its loop") from error
+        except FailedCallError:
+            if not self._forked:
+                raise
+        if self._forked:
+            raise FailedCallError(f"{where} started a copy of its process (os.fork); work in one process")
+        return found
+
+    def _is_in_call(self) -> bool:
+        return self._running and (os.getpid(), threading.get_ident()) == (self._process, self._thread)
+
+    def _end_call(self, number: int, frame: FrameType | None) -> None:
+        if self._running:
+            raise _TooLongError
+
+    def _end_unless_in_call(self, status: int) -> NoReturn:
+        if self._is_in_call():
+            raise SystemExit(status)
+        self._end_process(status)
+
+    def _refuse_fork(self, event: str, arguments: tuple[Any, ...]) -> None:
+        """Refuses a copy that would go on with the check; the copies of multiprocessing do their own work and end."""
+        if event in ("os.fork", "os.forkpty") and self._is_in_call() and not _is_in_multiprocessing():
+            self._forked = True
+            raise PermissionError("an environment works in one process")
+
+
+def _is_in_multiprocessing() -> bool:
+    frame: FrameType | None = sys._getframe()
+    while frame and not frame.f_globals.get("__name__", "").startswith("multiprocessing."):
+        frame = frame.f_back
+    return frame is not None
+
+
+class Calls:
+    """Runs calls of an environment's code.
+
+    memory: says what runs, for the process that watches this one. limit: of a call, seconds; kept by the guard alone.
+    guard: of a process that `watch_process` started; by default none, and calls are plain. late: whether a call took
+    longer.
+    """
+
+    def __init__(self, memory: mmap.mmap, limit: float, guard: Guard | None = None) -> None:
+        self.memory, self.limit, self.guard, self.late = memory, limit, guard, False
 
     def run_call(self, what: str, case: str, call: Callable[[], T], times: int = 1) -> T:
         """The result of a call. Raises CallError where it does anything else.
@@ -50,7 +129,7 @@ class Calls:
         self.memory[HEAD.size : HEAD.size + len(data)] = data
         HEAD.pack_into(self.memory, 0, time.monotonic() + limit, limit, len(data))
         try:
-            return run_call(what, call, limit=limit)
+            return self.guard.run_call(what, call, limit) if self.guard else run_call(what, call)
         except InputError as error:
             self.late = self.late or isinstance(error, SlowCallError)
             raise CallError(str(error)) from error
@@ -108,7 +187,7 @@ def _work_and_exit(
         os.setsid()
         os.dup2(2, 1)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        work(Calls(memory, limit), writer.send_bytes)
+        work(Calls(memory, limit, Guard()), writer.send_bytes)
         code = 0
     except BaseException:
         sys.excepthook(*sys.exc_info())

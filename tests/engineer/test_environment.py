@@ -1,13 +1,9 @@
 """An environment draws the same problems in any pieces, counts answers rightly, and hears of a wrong verdict."""
 
-import contextlib
 import itertools
 import math
-import os
 import random
-import signal
 import sys
-import time
 from collections import Counter
 
 import pytest
@@ -15,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.calls import run_call
 from lakewright.engineer.cells import Cell, Knob
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, Problem, Verdict
@@ -157,34 +152,17 @@ def test_what_is_no_problem_is_refused_in_one_line(made):
     assert len(str(caught.value).splitlines()) == 1
 
 
-def fork(*_: object) -> Problem:
-    with contextlib.suppress(OSError):
-        os.fork()
-    return Problem("1 + 1", "2")
-
-
-def hang(*_: object) -> Problem:
-    while True:
-        with contextlib.suppress(Exception):
-            time.sleep(60)
-
-
 @pytest.mark.parametrize(
     ("make", "problem"),
     [
         (lambda *_: sys.exit(0), "make ended the program \\(0\\); return instead"),
-        (lambda *_: os._exit(3), "make ended the program \\(3\\); return instead"),
-        (fork, "make started a copy of its process"),
-        (hang, "make did not return within 0.05 s; make it faster"),
         (lambda _, cell, rng: cell.__setitem__("terms", 9), "make raised AttributeError: .*; correct it"),
     ],
-    ids=["exits", "ends at once", "forks", "never returns", "changes the cell"],
+    ids=["exits", "changes the cell"],
 )
-def test_a_generator_that_does_something_else_is_named_in_one_line(make, problem, monkeypatch):
-    monkeypatch.setitem(run_call.__kwdefaults__, "limit", 0.05)
+def test_a_generator_that_does_something_else_is_named_in_one_line(make, problem):
     with pytest.raises(InputError, match=rf"Odd: cell 3 4 1: {problem}"):
         type("Odd", (Sums,), {"make": make})().draw(DESIGN, 1, seed=0)
-    assert signal.getitimer(signal.ITIMER_REAL)[0] == 0
     assert Sums().draw(DESIGN, 1, seed=1) == BOARDS[:1]
 
 

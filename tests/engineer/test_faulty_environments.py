@@ -1,9 +1,7 @@
 """What the code of an environment does wrong is one line that names place, value and remedy."""
 
-import contextlib
 import math
 import sys
-import time
 
 import msgspec
 import numpy as np
@@ -12,7 +10,6 @@ import pytest
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer import Cell, Delta, DesignSpace, Edit, Engineer, Environment, Given, Knob, Problem, Verdict
 from lakewright.engineer.bounds import MOST_REWARD
-from lakewright.engineer.calls import run_call
 from lakewright.engineer.difficulty import Observation
 from lakewright.engineer.evidence.vocabulary import vocabulary_of
 from lakewright.engineer.guard import can_draw, is_drawable
@@ -92,7 +89,7 @@ def test_drawable_reads_knobs_and_givens_by_name_wherever_it_is_asked():
         (lambda self, cell: np.bool_(True), r"drawable gave np\.True_; return a bool, such as bool"),
         (lambda self, cell: None, "drawable gave None; return a bool"),
         (lambda self, cell: sys.exit(3), r"drawable ended the program \(3\); return instead"),
-        (lambda self, cell: raise_(BaseException("a\nb")), r"drawable raised BaseException: a\\nb; correct it"),
+        (lambda self, cell: raise_(ValueError("a\nb")), r"drawable raised ValueError: a\\nb; correct it"),
     ],
 )
 def test_a_drawable_that_fails_ends_a_redesign_instead_of_refusing_a_change(drawable, problem):
@@ -256,28 +253,6 @@ def test_a_problem_that_no_file_can_hold_is_refused_when_it_is_made_and_when_it_
     )
     assert_line(lambda: write_problems(tmp_path / "problems.jsonl", [BOARDS[0], made]), f"problem 2 is .*{problem}")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_what_is_no_exception_is_one_line_and_an_interrupt_is_not():
-    def make(self, cell, rng):
-        raise self.error
-
-    assert_line(
-        lambda: change(Sums, make=make, error=BaseException("z")).draw(DESIGN, 1, 0), "make raised BaseException: z"
-    )
-    with pytest.raises(KeyboardInterrupt):
-        change(Sums, make=make, error=KeyboardInterrupt()).draw(DESIGN, 1, 0)
-
-
-def test_a_loop_that_catches_everything_ends_soon_after_its_limit():
-    def loop() -> None:
-        while True:
-            with contextlib.suppress(BaseException):
-                math.sqrt(2)
-
-    begun = time.monotonic()
-    assert_line(lambda: run_call("make", loop, limit=0.02), "make did not return within 0.02 s")
-    assert time.monotonic() - begun < 30
 
 
 def test_answers_may_come_one_at_a_time_and_must_be_lists():
