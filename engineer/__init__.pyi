@@ -8,6 +8,7 @@ from .environment import Environment as Environment
 from .environment import Group as Group
 from .environment import Problem as Problem
 from .environment import Verdict as Verdict
+from .judge_process import JudgeLimit as JudgeLimit
 from .outcomes import Outcomes as Outcomes
 from .proposal import Proposal as Proposal
 from .proposal import Teacher as Teacher

@@ -18,6 +18,7 @@ from lakewright.engineer.bounds import MOST_REWARD, is_reward
 from lakewright.engineer.calls import FailedCallError, run_call, show
 from lakewright.engineer.cells import Cell, Stratum, list_parts
 from lakewright.engineer.design import Design
+from lakewright.engineer.judge_process import JudgeLimit, ask_process, find_maker
 from lakewright.engineer.outcomes import Outcomes
 from lakewright.engineer.space import DesignSpace, check_cell_of, check_design
 from lakewright.engineer.start import choose_start
@@ -77,10 +78,12 @@ class Group(results.Group, frozen=True, kw_only=True):
 class Environment(abc.ABC):
     """Problems drawn from a design, and verdicts on answers. Three members are one's own; the rest has defaults.
 
-    space: what may be changed, an attribute of the class or the object.
+    space: what may be changed, an attribute of the class or the object. judge_limit: with one, `judge` runs in another
+    process, which stays for further answers and is ended if one takes too long; by default it is called here.
     """
 
     space: DesignSpace
+    judge_limit: JudgeLimit | None = None
 
     @abc.abstractmethod
     def make(self, cell: Cell, rng: random.Random) -> Problem:
@@ -96,6 +99,13 @@ class Environment(abc.ABC):
 
         problem: `self.space.name_cell(problem.cell)["digits"]` is a knob of it.
         """
+
+    def maker(self) -> tuple[str, ...]:
+        """The words from which another process makes this environment: `FILE.py:Class`, then arguments as texts.
+
+        By default those of a class that is made without arguments; empty if there are none.
+        """
+        return find_maker(self)
 
     def start(self) -> Design:
         """The design to begin with: equal shares and middle values, or the nearest of some that can be drawn.
@@ -198,10 +208,25 @@ class Environment(abc.ABC):
         where = f"{type(self).__name__}.judge: on {answer!r:.60} to {problem.prompt!r:.60}"
         if not isinstance(answer, str):
             raise InputError(f"{where}: an answer is a text, not {type(answer).__name__}; give one text for it")
-        verdict = run_call(where, lambda: self.judge(problem, answer), remedy="give a verdict on any text")
+        judge = self._judge_apart if self.judge_limit else self.judge
+        verdict = run_call(where, lambda: judge(problem, answer), remedy="give a verdict on any text")
         if fault := find_fault_of_verdict(verdict, self.space):
             raise FailedCallError(f"{where}: {fault}")
         return make_plain(verdict)
+
+    def reply(self, request: bytes) -> bytes:
+        """The verdict of `judge` on a problem and an answer, all in JSON, for a process of judges."""
+        return _JSON.encode(self.judge(*msgspec.json.decode(request, type=tuple[Problem, str])))
+
+    def _judge_apart(self, problem: Problem, answer: str) -> Verdict:
+        """The verdict of `judge` in a process of its own."""
+        limit = self.judge_limit
+        assert limit
+        if not (maker := self.maker()):
+            raise InputError("judge_limit needs a class that another process can make; override maker")
+        request = _JSON.encode((problem, answer.encode(errors="replace").decode()))
+        found = ask_process(maker, request, limit.seconds)
+        return msgspec.json.decode(found, type=Verdict) if found else Verdict(False, 0.0, limit.failure)
 
     def check_features(self, problem: Problem) -> list[float]:
         """The features of a problem, checked. Raises InputError where `features` fails, or gives no finite numbers."""

@@ -16,6 +16,8 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import PACKAGE, convert, describe_missing
 
+_FILES: dict[str, ModuleType] = {}  # imported, by the name that was given
+
 
 def load_class(name: str, registry: Mapping[str, str], kind: str, methods: Sequence[str]) -> Any:
     """The class, or the function that makes an object, of a name.
@@ -52,9 +54,12 @@ def _import_module(where: str, what: str) -> ModuleType:
             return importlib.import_module(where)
         path = Path(where).resolve()
         if not path.is_file():
+            if where in _FILES:  # imported, and the working folder changed since then
+                return _FILES[where]
             raise InputError(f"{what}: {where} is not a file; check the path")
         name = f"lakewright_plugin_{path.stem}"
         if (known := sys.modules.get(name)) and getattr(known, "__file__", None) == str(path):
+            _FILES[where] = known
             return known
         spec = importlib.util.spec_from_file_location(name, path)
         assert spec
@@ -63,6 +68,7 @@ def _import_module(where: str, what: str) -> ModuleType:
         sys.modules[name] = module  # so that its classes can be pickled by name, as worker processes need
         with _search_folder(str(path.parent)):
             spec.loader.exec_module(module)
+        _FILES[where] = module
     except InputError:
         raise
     except (Exception, SystemExit) as error:

@@ -1,6 +1,5 @@
 """The check of an environment: every property, in a process of its own, and the faults that were found."""
 
-import inspect
 import mmap
 import os
 import sys
@@ -62,7 +61,7 @@ def find_faults(
         raise InputError(f"check: {sys.platform} cannot copy a process; check the environment on Linux or macOS")
     if not (seconds > 0 and limit > 0):
         raise InputError(f"check: seconds is {seconds:g}, limit {limit:g}; choose more than 0")
-    maker = maker or _find_maker(environment)
+    maker = maker or environment.maker()
     begun = time.monotonic()
     if share and maker:
         *_, report = _try_shared(environment, maker, seconds, limit, share)
@@ -102,12 +101,3 @@ def _try_in_one_process(
         else:
             report = msgspec.json.decode(message, type=Report)
         yield report
-
-
-def _find_maker(environment: Environment) -> tuple[str, ...]:
-    """`FILE.py:Class` of an environment that its class makes without arguments; nothing where it does not."""
-    kind = type(environment)
-    module = sys.modules.get(kind.__module__)
-    if kind.__module__ == "__main__" or vars(environment) or getattr(module, kind.__name__, None) is not kind:
-        return ()
-    return (f"{inspect.getfile(kind)}:{kind.__name__}",)

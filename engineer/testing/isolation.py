@@ -110,11 +110,12 @@ class Calls:
 
     memory: says what runs, for the process that watches this one. limit: of a call, seconds; kept by the guard alone.
     guard: of a process that `watch_process` started; by default none, and calls are plain. late: whether a call took
-    longer.
+    longer. folder, variables: the working folder and the environment variables before any call.
     """
 
     def __init__(self, memory: mmap.mmap, limit: float, guard: Guard | None = None) -> None:
         self.memory, self.limit, self.guard, self.late = memory, limit, guard, False
+        self.folder, self.variables = os.getcwd(), dict(os.environ)
 
     def run_call(self, what: str, case: str, call: Callable[[], T], times: int = 1) -> T:
         """The result of a call. Raises CallError where it does anything else.

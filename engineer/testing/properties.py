@@ -17,7 +17,17 @@ from lakewright.engineer.environment import Environment, Problem, Verdict
 from lakewright.engineer.guard import GivenBounds, GuardSettings, project_delta
 from lakewright.engineer.space import check_design
 from lakewright.engineer.testing.isolation import CallError, Calls
-from lakewright.engineer.testing.redraw import Request, draw_sets, list_answers, redraw_elsewhere
+from lakewright.engineer.testing.redraw import (
+    EQUAL,
+    JUDGED,
+    Request,
+    compare_redrawn,
+    draw_sets,
+    list_answers,
+    redraw_elsewhere,
+    show_case,
+    show_problem,
+)
 from lakewright.engineer.testing.report import Fault, Report
 from lakewright.engineer.testing.strategies import ODD_ANSWERS, answers, cells, deltas, designs, list_cells
 from lakewright.engineer.testing.trials import (
@@ -28,21 +38,18 @@ from lakewright.engineer.testing.trials import (
     encode_problem,
     estimate_distinct,
     find_smallest,
+    judge_attacks,
     score_constants,
-    show_answer,
     show_design,
     show_first,
-    show_problem,
 )
 
-START, EVERY, EQUAL = "the start is drawn", "every cell is drawn", "equal draws are equal"  # names of properties
-JUDGED, TOGETHER = "any text is judged", "problems are judged together"
+START, EVERY, TOGETHER = "the start is drawn", "every cell is drawn", "problems are judged together"  # of properties
 TOGETHER_MOST = 4  # problems
 SEEDS, INDICES = st.integers(0, 2**31 - 1), st.integers(0, 10**6)
 SAMPLE = 64  # problems of a cell, from which the number of distinct ones is estimated
 FEW = 200  # distinct problems of a cell; fewer are easy to memorise
 MOST_SCORED = 256  # problems, for constant answers
-ELSEWHERE = 60.0  # seconds, for another process to start, beside the limit
 CROSS_SECONDS = 3.0  # of drawing, for the cases that another process draws too
 
 
@@ -264,15 +271,11 @@ class Properties:
         problems = list(self.problems.values())
         odd = [(problems[0], text) for text in (*ODD_ANSWERS, problems[0].answer)]
         strategy = st.sampled_from(problems).flatmap(lambda problem: st.tuples(st.just(problem), answers(problem)))
-        return find_smallest(
-            JUDGED,
-            odd,
-            strategy,
-            lambda case: self.trials.judge(*case),
-            lambda case: show_answer(*case),
-            until,
-            300,
-        )
+        return find_smallest(JUDGED, odd, strategy, self.trials.judge_case, show_case, until, 300)
+
+    def judge_attacks(self, until: float) -> Fault | None:
+        """A verdict comes, within the limit, on texts that exhaust parsers."""
+        return judge_attacks(list(self.problems.values()), self.trials, until)
 
     def judge_together(self, until: float) -> Fault | None:
         """Groups, verdicts and tallies of several problems are those of single verdicts."""
@@ -336,7 +339,7 @@ class Properties:
         return None
 
     def compare_elsewhere(self, until: float) -> Fault | None:
-        """Another process, with other hashes and a later clock, gives equal problems and verdicts."""
+        """Another process, with other hashes and a later clock, gives equal results, and stays as it was."""
         if not self.maker:
             said = "not compared with another process, which cannot make the class by its name; use `lakewright check`"
             self.report.warnings.append(said)
@@ -347,20 +350,12 @@ class Properties:
         mine = [*(self.problems[case] for case in cases), *sets]
         verdicts = self._judge_some(mine)
         request = Request(cases, self.start if sets else None, count, len(verdicts))
-        found = redraw_elsewhere(self.maker, request, self.trials.calls.limit + ELSEWHERE)
+        found = redraw_elsewhere(self.maker, request, self.trials.calls)
         if isinstance(found, str):
             return Fault(EQUAL, f"another process failed: {found}", " ".join(self.maker))
         ways = [f"{what} of {show_design(self.start)}, seed 0" for what in ("draw", "draw_cell") for _ in range(count)]
-        for case, problem, other in itertools.zip_longest([*map(str, cases), *ways], mine, found.problems):
-            if encode_problem(problem) != encode_problem(other):
-                said = "another process gave another problem; take all chance from rng, none from hashes, sets or"
-                return Fault(EQUAL, f"{said} clocks", str(case))
-        for problem, one, other in zip(mine, verdicts, found.verdicts, strict=False):
-            for answer, here, there in zip(list_answers(problem), one, other, strict=True):
-                if here != there:
-                    said = "another process gave another verdict; leave out chance, hashes, sets and clocks"
-                    return Fault(JUDGED, said, show_answer(problem, answer))
-        return None
+        name, said, case = compare_redrawn(found, [*map(str, cases), *ways], mine, verdicts)
+        return Fault(name, said, case or " ".join(self.maker)) if said else None
 
     def _judge_some(self, problems: Sequence[Problem]) -> list[list[Verdict]]:
         """The verdicts on `list_answers` of the first problems, as many as a few seconds allow."""
@@ -389,7 +384,8 @@ class Properties:
             (self.draw_slices, 0.4),
             (self.separate_seeds, 0.5),
             (self.judge_references, 0.6),
-            (self.judge_any_text, 0.69),
+            (self.judge_any_text, 0.68),
+            (self.judge_attacks, 0.69),
             (self.judge_together, 0.7),
             (self.describe_problems, 0.72),
             (self.read_any_delta, 0.85),

@@ -1,17 +1,26 @@
 """A program that draws and judges again in its own process, with another hash seed, for `check_environment`.
 
 `python -m lakewright.engineer.testing.redraw MAKER [ARGUMENT]`: `MAKER` is a class or function, `FILE.py:Class` or
-`module:function`, that gives the environment. Standard input has a `Request` in JSON, standard output gets a `Redrawn`.
+`module:function`, that gives the environment. Standard input has a `Request` in JSON, standard output gets a `Redrawn`,
+which also says what of the process the environment changed.
 """
 
 import ctypes
 import datetime
+import decimal
 import gc
+import itertools
 import os
+import random
+import signal
 import subprocess
 import sys
+import tempfile
+import threading
 import time
+import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -21,8 +30,14 @@ from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem, Verdict
 from lakewright.engineer.plugins import load_class
+from lakewright.engineer.testing.isolation import Calls
 
+ELSEWHERE = 60.0  # seconds, for another process to start, beside the limit of a call
 LATER = 400 * 86400 + 5 * 3600 + 7 * 60 + 13  # seconds; the year, month, weekday, hour, minute and second are others
+
+EQUAL, JUDGED, SAME = "equal draws are equal", "any text is judged", "the process stays as it was"  # of properties
+# What imports may change of a process, and calls may not.
+DRAWN = ("the random numbers of the process", "the random numbers of NumPy", "the environment variables")
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -39,10 +54,14 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Redrawn(msgspec.Struct, frozen=True):
-    """The problems of a request, and the verdicts on the answers to those of them that are judged."""
+    """The problems of a request, and the verdicts on the answers to those of them that are judged.
+
+    changed: what of its process the environment changed, and when.
+    """
 
     problems: list[Problem]
     verdicts: list[list[Verdict]] = []
+    changed: list[str] = []
 
 
 def draw_sets(source: Any, design: Design, count: int) -> list[Problem]:
@@ -56,34 +75,84 @@ def list_answers(problem: Problem) -> list[str]:
     return [problem.answer, "", f"{problem.answer} or not"]
 
 
-def redraw_elsewhere(maker: Sequence[str], request: Request, limit: float) -> Redrawn | str:
-    """Do a request in another process; where it fails, return the reason as text.
+def redraw_elsewhere(maker: Sequence[str], request: Request, calls: Calls) -> Redrawn | str:
+    """Do a request in another process; if it fails, return the reason as text.
 
     Args:
         maker: the words of the command.
         request: what it is to do.
-        limit: seconds.
+        calls: their limit, and where their process began.
+
+    Once its answer is there the process is ended with all that it started, so threads without an end hold up nothing.
     """
     command = [sys.executable, "-m", "lakewright.engineer.testing.redraw", *maker]
     hashes = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
-    try:
-        ended = subprocess.run(
-            command,
-            input=msgspec.json.encode(request),
-            capture_output=True,
-            env={**os.environ, "PYTHONHASHSEED": hashes},
-            timeout=limit,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"it did not end within {limit:g} s"
-    if ended.returncode:
-        return (ended.stderr.decode(errors="replace").strip().splitlines() or ["it ended without a word"])[-1]
-    return msgspec.json.decode(ended.stdout, type=Redrawn)
+    environment, limit = {**calls.variables, "PYTHONHASHSEED": hashes}, calls.limit + ELSEWHERE
+    with tempfile.TemporaryFile() as task, tempfile.TemporaryFile() as said:
+        task.write(msgspec.json.encode(request))
+        task.seek(0)
+        streams = {"stdin": task, "stdout": subprocess.PIPE, "stderr": said}
+        process = subprocess.Popen(command, **streams, env=environment, cwd=calls.folder, start_new_session=True)
+        clock = threading.Timer(limit, _end_all, [process])
+        clock.start()
+        with process:
+            assert process.stdout
+            answer = process.stdout.readline()
+            late = clock.finished.is_set()
+            clock.cancel()
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(0 if answer else limit)
+            _end_all(process)
+        if answer.endswith(b"\n"):
+            return msgspec.json.decode(answer, type=Redrawn)
+        said.seek(0)
+        last = said.read().decode(errors="replace").strip().splitlines()
+    return f"it did not end within {limit:g} s" if late else (last or ["it ended without a word"])[-1]
+
+
+def _end_all(process: "subprocess.Popen[bytes]") -> None:
+    """Ends a process and those of its session."""
+    with suppress(ProcessLookupError):
+        os.killpg(process.pid, signal.SIGKILL)
+
+
+def compare_redrawn(
+    found: Redrawn, cases: Sequence[str], problems: Sequence[Problem], verdicts: Sequence[Sequence[Verdict]]
+) -> tuple[str, str, str]:
+    """The first difference to what another process found: the property, what to do, and the case; empty without one.
+
+    Args:
+        found: there.
+        cases: those of the problems, for people.
+        problems: of this process.
+        verdicts: those on `list_answers` of the first problems.
+    """
+    for case, problem, other in itertools.zip_longest(cases, problems, found.problems):
+        if msgspec.json.encode(problem) != msgspec.json.encode(other):
+            said = "another process gave another problem; take all chance from rng, none from hashes, sets or clocks"
+            return EQUAL, said, str(case)
+    for problem, one, other in zip(problems, verdicts, found.verdicts, strict=False):
+        for answer, here, there in zip(list_answers(problem), one, other, strict=True):
+            if here != there:
+                said = "another process gave another verdict; leave out chance, hashes, sets and clocks"
+                return JUDGED, said, show_case((problem, answer))
+    if found.changed:
+        return SAME, f"it changed {'; '.join(found.changed)}; leave that to the program, or restore it", ""
+    return "", "", ""
+
+
+def show_case(case: tuple[Problem, str]) -> str:
+    """An answer with its problem, for people."""
+    return f"answer {case[1]!r:.80} to {show_problem(case[0])}"
+
+
+def show_problem(problem: Problem) -> str:
+    """A problem for people."""
+    return f"{problem.prompt!r:.120} of cell {problem.cell}"
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Reads a request from standard input, and writes what comes of it to standard output.
+    """Reads a request from standard input, writes a line of what comes of it to standard output, and ends the process.
 
     The clock is LATER, so that a generator that reads it is found.
     """
@@ -91,14 +160,50 @@ def main(arguments: Sequence[str]) -> None:
     os.dup2(2, 1)  # so that what the environment prints is not read as an answer
     _put_clocks_ahead()
     maker, *rest = arguments
+    before = read_state()
     environment = load_class(maker, {}, "environment", ())(*rest)
+    changed = _list_changes(before, imported := read_state(), "when it was imported or made", DRAWN)
     request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
     problems = [environment.draw_one(*case) for case in request.cases]
     problems += draw_sets(environment, request.design, request.count) if request.design else []
+    changed += _list_changes(imported, drawn := read_state(), "when it drew")
     chosen = problems[: request.judged]
     verdicts = [[environment.check_verdict(one, answer) for answer in list_answers(one)] for one in chosen]
-    output.write(msgspec.json.encode(Redrawn(problems, verdicts)))
+    changed += _list_changes(drawn, read_state(), "when it judged")
+    output.write(msgspec.json.encode(Redrawn(problems, verdicts, changed)) + b"\n")
     output.close()
+    sys.stderr.flush()
+    os._exit(0)  # whatever else still runs here
+
+
+def read_state() -> dict[str, object]:
+    """What an environment shares with all other code of its process, by name."""
+    torch, numpy, context = sys.modules.get("torch"), sys.modules["numpy"], decimal.getcontext()
+    return {
+        "the working folder": _find_folder(),
+        "torch's default dtype": str(torch.get_default_dtype()) if torch else "torch.float32",
+        "torch's gradients": torch.is_grad_enabled() if torch else True,
+        "standard output": id(sys.stdout),
+        "the handlers of signals": [signal.getsignal(number) for number in sorted(signal.valid_signals())],
+        "the limit of recursion": sys.getrecursionlimit(),
+        "the context of decimal numbers": (context.prec, context.rounding, context.Emax),
+        "the errors of NumPy": numpy.geterr(),
+        "the random numbers of the process": random.getstate(),
+        "the random numbers of NumPy": str(numpy.random.get_state()),
+        "the environment variables": dict(os.environ),
+    }
+
+
+def _find_folder() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return "none"
+
+
+def _list_changes(before: dict[str, object], after: dict[str, object], when: str, but: Sequence[str] = ()) -> list[str]:
+    """The names of what changed, and when. but: those that may change then."""
+    return [f"{name} {when}" for name, value in before.items() if value != after[name] and name not in but]
 
 
 def _put_clocks_ahead() -> None:
@@ -134,4 +239,9 @@ def _convert_later(convert: Callable[[float], Any], seconds: float | None = None
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    try:
+        main(sys.argv[1:])
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(1)

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 from collections.abc import Callable
 from typing import Literal
 
@@ -24,6 +25,9 @@ EVEN = st.integers(0, 99)  # hypothesis draws short ranges evenly
 TEXT = st.characters(exclude_categories=["Cs"])
 CARELESS = ("-", "²", "9" * 5000)  # raise where a judge asks `isdigit` before `int`, or looks at the second letter
 ODD_ANSWERS = ("", "0", "1", "-1", "yes", "A", " ", "\n", "\0", "é", "1e999", "nan", "[]", "{}", "9" * 999, *CARELESS)
+
+LONG, DEEP = 100_000, 20_000  # characters of a text, and brackets within each other, that exhaust parsers
+HUGE = ("1e999999999", "1e-999999999", "9**9**9**9")
 
 
 @st.composite
@@ -171,3 +175,16 @@ def answers(problem: Problem | None = None) -> SearchStrategy[str]:
     right = problem.answer
     cut = st.integers(0, len(right)).map(lambda place: right[:place])
     return odd | st.just(right) | cut | st.builds(lambda more: right + more, st.text(max_size=9))
+
+
+def list_attacks(right: str) -> list[str]:
+    """Texts that exhaust parsers and evaluators: huge exponents, deep nesting, long numbers, long repeats.
+
+    right: an answer, in whose form some of them are.
+    """
+    numbers = [*HUGE, "1.5e99999999*0", "1/1e999999999", "1e9_999_999", "9" * LONG, "0." + "3" * LONG, "-" * LONG]
+    brackets = [left * DEEP + "1" + right_one * DEEP for left, right_one in ("()", "[]", "{}")]
+    repeats = ["a" * LONG + "!", " " * LONG + "x", "1+" * DEEP + "1", "1 " * DEEP, "\n" * LONG, '{"a":' * DEEP]
+    inside = [re.sub(r"\d+", huge, right, count=1) for huge in (*HUGE, "9" * LONG)] if right else []
+    outside = [f"({right})**99999999", f"{right}e999999999", right * max(1, LONG // max(1, len(right)))]
+    return list(dict.fromkeys([*numbers, *inside, *outside, *brackets, *repeats]))

@@ -24,15 +24,16 @@ from lakewright.engineer.outcomes import Outcomes
 from lakewright.engineer.space import NOISE, DesignSpace, check_design
 from lakewright.engineer.tally import Case, Drawn
 from lakewright.engineer.testing.isolation import CallError, Calls
-from lakewright.engineer.testing.redraw import list_answers
+from lakewright.engineer.testing.redraw import JUDGED, list_answers, show_case, show_problem
 from lakewright.engineer.testing.report import Fault, Report
-from lakewright.engineer.testing.strategies import ODD_ANSWERS
+from lakewright.engineer.testing.strategies import ODD_ANSWERS, list_attacks
 
 T = TypeVar("T")
 
 LEAST = 5  # cases of each property, where they take no more than LATE; else one
 LATE = 1.0  # seconds
 MOST_CONSTANT = 0.5  # share of valid answers that a constant answer may have without a warning
+ATTACK_SECONDS = 5.0
 SHRINKING = 3.0  # seconds, for the smallest case of a fault that is found late
 
 
@@ -226,7 +227,7 @@ class Trials:
 
     def judge(self, problem: Problem, answer: str) -> Verdict:
         """The verdict on an answer, with all that it promises."""
-        case = show_answer(problem, answer)
+        case = show_case((problem, answer))
         before = encode_problem(problem)
         own = problem
         if isinstance(problem.data, dict | list):  # which a judge may change, and other properties try it, too
@@ -240,6 +241,10 @@ class Trials:
             said = "judge gave another verdict on the problem as read from JSON"
             raise CallError(f"{said}; leave out chance, clocks and state, and let data be JSON values")
         return verdict
+
+    def judge_case(self, case: tuple[Problem, str]) -> Verdict:
+        """The verdict on an answer, as `judge`."""
+        return self.judge(*case)
 
     def judge_together(self, problems: Sequence[Problem]) -> None:
         """Tries `groups`, `verdicts` and `tallies`, whose results must be those of single verdicts."""
@@ -308,6 +313,21 @@ def check_round_trips(design: Design, delta: Delta, space: DesignSpace) -> None:
         raise CallError("a delta is another one as an answer; name strata so that they differ in text")
 
 
+def judge_attacks(problems: Sequence[Problem], trials: Trials, until: float) -> Fault | None:
+    """The fault of the first text that a judge fails on, of texts that exhaust parsers; None without one.
+
+    Args:
+        problems: of which one of each stratum is tried.
+        trials: judges.
+        until: by `time.monotonic`; the texts get ATTACK_SECONDS at least.
+    """
+    chosen = {problem.cell.stratum: problem for problem in reversed(problems)}
+    cases = [(problem, text) for problem in chosen.values() for text in list_attacks(problem.answer)]
+    return find_smallest(
+        JUDGED, cases, None, trials.judge_case, show_case, max(until, time.monotonic() + ATTACK_SECONDS)
+    )
+
+
 def score_constants(pool: Sequence[Problem], trials: Trials, report: Report, until: float) -> None:
     """Measures what the best constant answer to some problems scores, and the rate of verdicts.
 
@@ -355,16 +375,6 @@ def show_design(design: Design) -> str:
     return f"design {msgspec.json.encode(design.strata).decode()}"
 
 
-def show_answer(problem: Problem, answer: str) -> str:
-    """An answer with its problem, for people."""
-    return f"answer {answer!r:.80} to {show_problem(problem)}"
-
-
 def show_first(problems: Sequence[Problem]) -> str:
     """Several problems for people."""
     return f"{len(problems)} problems, the first {show_problem(problems[0])}"
-
-
-def show_problem(problem: Problem) -> str:
-    """A problem for people."""
-    return f"{problem.prompt!r:.120} of cell {problem.cell}"

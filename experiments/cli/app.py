@@ -3,6 +3,7 @@
 A new group of commands is one more file here with an `app`, and its name in GROUPS or FLAT below.
 """
 
+import contextlib
 import dataclasses
 import errno
 import os
@@ -20,7 +21,7 @@ from lakewright.core_jax.errors import InputError, is_of_the_disk, system_error
 from lakewright.core_jax.support import describe_missing
 from lakewright.experiments.cli import bench, benchmark, boards, check, engineer, host, new, run, study, sweep, view
 from lakewright.experiments.cli.conventions.options import PLAIN, take_overrides
-from lakewright.experiments.cli.conventions.output import print_error, usage_error
+from lakewright.experiments.cli.conventions.output import print_error, reserve_output, usage_error
 from lakewright.experiments.executors.executor import ClusterLostError, WorkerDiedError
 from lakewright.experiments.resumable.overwriting import refuse_overwriting
 from lakewright.experiments.runtime.library_setup import keep_compiled_programs
@@ -44,8 +45,10 @@ Named = tuple[str, Path]
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command: 0 done, 1 failed or rows left out, 2 bad input, 130 interrupted."""
     keep_compiled_programs()
+    words = sys.argv[1:] if arguments is None else arguments
     try:
-        return _run_command(sys.argv[1:] if arguments is None else arguments)
+        with reserve_output() if "--json" in words else contextlib.nullcontext():
+            return _run_command(words)
     except InputError as error:
         print_error(str(error))
         return 2

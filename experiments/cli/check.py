@@ -1,7 +1,10 @@
 """`lakewright check`: whether an environment keeps what every environment promises."""
 
+import contextlib
 import functools
 import importlib.util
+import os
+import threading
 from typing import Annotated
 
 from cyclopts import App, Parameter
@@ -42,18 +45,23 @@ def check(
     if importlib.util.find_spec("hypothesis") is None:
         raise InputError("check needs hypothesis, which is not installed; pip install 'lakewright[testing]'")
     from lakewright.engineer.testing import find_faults, report_text
-    from lakewright.experiments.environments.registry import load_environment
+    from lakewright.experiments.environments.registry import load_environment, resolve_name
 
-    loaded, chosen = load_environment(environment), where.chosen()
+    before, maker = set(threading.enumerate()), (LOADER, resolve_name(environment))
+    with contextlib.chdir(os.getcwd()):  # which the environment may change; the check names one that does
+        loaded, chosen = load_environment(environment), where.chosen()
     with chosen.open(Task("part of the check")) as executor, show_seconds("check") as tick:
         report = find_faults(
             loaded,
             seconds=seconds,
             limit=limit,
-            maker=(LOADER, environment),
+            maker=maker,
             name=environment,
             tick=tick,
             share=functools.partial(in_order, executor) if chosen != HERE else None,
         )
     print_found(report, json, report_text)
-    return int(bool(report.faults))
+    code = int(bool(report.faults))
+    if any(not thread.daemon for thread in set(threading.enumerate()) - before):  # of the environment, without an end
+        os._exit(code)
+    return code

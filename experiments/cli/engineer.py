@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 
 from lakewright.experiments.cli import engineer_folder, engineer_reading
 from lakewright.experiments.cli.conventions.options import TEACHERS, Flag, Json, Overrides, TeacherName
-from lakewright.experiments.cli.conventions.output import encode_line, print_found
+from lakewright.experiments.cli.conventions.output import encode_line, print_found, print_result
 from lakewright.experiments.runtime.library_setup import prepare_training
 from lakewright.experiments.runtime.progress_bars import progress
 
@@ -37,7 +37,7 @@ def show(folder: Annotated[Path, Parameter(name="DIR")], /, *, stage: int, json:
     run = RunFolder(folder)
     found = read_shown_stage(run, stage)
     about = find_space(run, run.settings())
-    print(encode_line(plain_stage(found, about)) if json else stage_text(found, about))
+    print_result(encode_line(plain_stage(found, about)) if json else stage_text(found, about))
 
 
 @app.command(
@@ -70,7 +70,7 @@ def propose(
     number = len(run.finished_stages()) - 1 if stage is None else stage
     settings = replace_teacher(run.settings(), teacher, list(overrides))
     found, about = ask_teacher(settings, run, number), find_space(run, settings)
-    print(encode_line(plain_replay(found, about)) if json else proposal_text(found, about))
+    print_result(encode_line(plain_replay(found, about)) if json else proposal_text(found, about))
 
 
 @app.command(
@@ -150,4 +150,4 @@ def replay(
         stages = enumerate(run.finished_stages())
         designs |= {(str(path), number): (stage.design(), about) for number, stage in stages}
     plain = [plain_replay(one, designs[one.folder, one.stage][1]) for one in found] if json else []
-    print(encode_line(plain) if json else side_by_side(found, designs))
+    print_result(encode_line(plain) if json else side_by_side(found, designs))

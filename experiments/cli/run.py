@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from lakewright.experiments.cli.conventions.options import TRACKERS, Json, Overrides, TeacherName
-from lakewright.experiments.cli.conventions.output import encode_line, print_found, print_summary
+from lakewright.experiments.cli.conventions.output import encode_line, print_found, print_result, print_summary
 from lakewright.experiments.loop.settings.preset_files import list_presets
 from lakewright.experiments.runtime.library_setup import prepare_training
 
@@ -108,7 +108,7 @@ def _print_report(folder: "RunFolder", json: bool) -> None:
 
     write_report(folder)
     folder.link_best()  # of runs of versions that had none
-    print(encode_line(as_json(folder)) if json else f"report: {folder.report}\n{as_table(folder)}")
+    print_result(encode_line(as_json(folder)) if json else f"report: {folder.report}\n{as_table(folder)}")
 
 
 @app.command(

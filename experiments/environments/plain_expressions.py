@@ -1,9 +1,14 @@
-"""A check of texts that other people's scorers evaluate as Python: only numbers, names and lists pass."""
+"""Checks of texts that other people's scorers read: of numbers too large to compute with, and of Python code."""
 
 import ast
+import re
 
+MOST_DIGITS = 1000  # of a number
+LARGE = re.compile(rf"(?<=[\d._])[eE][+-]?[\d_]{{5,}}|[\d_]{{{MOST_DIGITS + 1}}}")  # an exponent, or digits
+EXPONENT = re.compile(r"(?<=[\d._])[eE][+-]?[\d_]{3,}")
 LONGEST = 20_000  # characters
 LARGEST_EXPONENT = 100
+LARGEST_NUMBER = 1e100
 MOST_POWERS = 2  # inside each other
 FUNCTIONS = {
     *("sqrt", "exp", "log", "ln", "Abs", "erf", "sin", "cos", "tan", "sec", "csc", "cot", "asin", "acos", "atan"),
@@ -16,9 +21,14 @@ _PARTS = (
 _LISTS = (ast.List, ast.Tuple)
 
 
+def has_huge_number(text: str) -> bool:
+    """Return True if a number of a text has an exponent or as many digits as no answer has; its value may not fit."""
+    return LARGE.search(text) is not None
+
+
 def is_plain(text: str) -> bool:
     """Whether evaluating a text does nothing but compute, and ends soon: no attributes, no calls but of FUNCTIONS."""
-    if len(text) > LONGEST:
+    if len(text) > LONGEST or has_huge_number(text) or EXPONENT.search(text):
         return False
     try:
         tree = ast.parse(text.strip(), mode="eval")
@@ -33,7 +43,9 @@ def _is_plain_part(node: ast.AST) -> bool:
     if isinstance(node, ast.Name):
         return "__" not in node.id
     if isinstance(node, ast.Constant):
-        return isinstance(node.value, int | float | str)
+        return isinstance(node.value, str) or (
+            isinstance(node.value, int | float) and abs(node.value) <= LARGEST_NUMBER
+        )
     if isinstance(node, ast.Call):
         return isinstance(node.func, ast.Name) and node.func.id in FUNCTIONS and not node.keywords
     if isinstance(node, ast.BinOp):

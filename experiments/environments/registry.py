@@ -4,6 +4,7 @@ import importlib.metadata
 import importlib.util
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 from lakewright.core_jax.errors import InputError, one_line
@@ -34,6 +35,12 @@ def load_environment(name: str) -> Environment:
         raise InputError(f"{where}: cannot be made ({problem}); correct its constructor") from error
     _check_environment(environment, where)
     return environment
+
+
+def resolve_name(name: str) -> str:
+    """The name of an environment, the path of a file in it made absolute: others may load it in other folders."""
+    file, found, attribute = name.rpartition(".py:")
+    return f"{Path(f'{file}.py').resolve()}:{attribute}" if found else name
 
 
 def _load_tasks(name: str) -> Environment:

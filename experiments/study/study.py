@@ -126,7 +126,7 @@ class StudyFolder:
     """The files of a study."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder = folder.absolute()  # because code of an environment may change the working folder
         self.plan = folder / "study.json"
         self.start = RunFolder(folder / "start")
         self.trial = folder / "trial.json"

@@ -28,7 +28,7 @@ from lakewright.engineer.start import find_start
 from lakewright.engineer.steps import Decision
 from lakewright.engineer.teachers import Ask, Tools
 from lakewright.engineer.trial import RollOut
-from lakewright.experiments.environments.registry import load_environment
+from lakewright.experiments.environments.registry import load_environment, resolve_name
 from lakewright.experiments.resumable.spending import Spending
 from lakewright.experiments.trainers.asking import check_served_teacher, make_tools
 from lakewright.experiments.trainers.outcome_index import EMPTY, Prefix, read_index, write_index
@@ -53,8 +53,8 @@ class EngineerFolder:
 
     def __init__(self, path: str | Path) -> None:
         """Opens a folder. Raises InputError where none was begun there, or its environment has another space now."""
-        self.path = Path(path)
         self.files = VersionFiles(path)
+        self.path = self.files.folder
         self.setup = self.files.read_setup()
         self.environment = self.files.load_environment()
         self.space = self.environment.space
@@ -86,7 +86,7 @@ class EngineerFolder:
         Raises InputError where something is not usable, no problem of a stratum can be drawn, or an engineer is there
         already.
         """
-        files, name = VersionFiles(path), _resolve_environment(environment)
+        files, name = VersionFiles(path), resolve_name(environment)
         loaded = load_environment(name)
         start = find_start(loaded) if design is None else design
         if loaded.space.givens and not start.given:  # as of a file, which holds the strata alone
@@ -114,7 +114,7 @@ class EngineerFolder:
             if files.design_path.exists() or files.list_versions() not in ([], [0]):
                 raise InputError(f"{path}: an engineer was begun there already; choose another folder")
             files.write_setup(setup)
-            folder = cls(path)
+            folder = cls(files.folder)
             start = msgspec.structs.replace(start, version=0)
             state = folder._make_engineer(start).state_dict()
             first = Version(version=0, by="begin", parent=None, design=start, line="begins", reasons=[], state=state)
@@ -369,9 +369,3 @@ class EngineerFolder:
         design = msgspec.to_builtins(self.files.describe_design(version.design))
         line = line or version.line
         return Report(version.version, version.by, new, line, design, complaint=complaint)
-
-
-def _resolve_environment(name: str) -> str:
-    """The name, the path of a file in it made absolute: trainers may run in other folders."""
-    file, found, attribute = name.rpartition(".py:")
-    return f"{Path(f'{file}.py').resolve()}:{attribute}" if found else name

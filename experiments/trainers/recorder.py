@@ -27,7 +27,7 @@ class OutcomeRecorder:
         environment: that of the folder, if it is already at hand. Raises InputError without an engineer.
         """
         files = VersionFiles(path)
-        self.path = Path(path)
+        self.path = files.folder
         self.environment = environment or files.load_environment()
         self._outcomes = files.outcomes_path
         self._descriptor = open_appended(self._outcomes)

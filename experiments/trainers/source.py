@@ -39,8 +39,8 @@ class ProblemSource:
 
         Raises InputError without an engineer, or where the seed is that of the held-out problems.
         """
-        self.path, self.seed, self.position = Path(path), seed, position
         self._files = VersionFiles(path)
+        self.path, self.seed, self.position = self._files.folder, seed, position
         self.environment = self._files.load_environment()
         if seed == self._files.read_setup().held_out_seed:
             raise InputError(f"seed is {seed}, that of the held-out problems; choose another")

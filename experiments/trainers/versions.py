@@ -129,7 +129,7 @@ class VersionFiles:
     """The files of a folder, apart from outcomes and pins."""
 
     def __init__(self, folder: str | Path) -> None:
-        self.folder = Path(folder)
+        self.folder = Path(folder).absolute()  # code of an environment may change the working folder
         self.setup_path = self.folder / "engineer.json"
         self.design_path = self.folder / "design.json"
         self.outcomes_path = self.folder / "outcomes.jsonl"

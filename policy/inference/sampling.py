@@ -9,7 +9,7 @@ import torch
 from transformers import DynamicCache, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.policy.inference.decoders import cache_rows, decoder_of, ends_answers_singly
-from lakewright.policy.models.building import set_mode, use_precision
+from lakewright.policy.models.building import set_mode, use_precision, use_torch_defaults
 from lakewright.policy.play import Play
 
 ROWS = 512  # answers decoded together
@@ -62,6 +62,7 @@ def answer_tasks(
     ).answers
 
 
+@use_torch_defaults()
 def sample(
     model: PreTrainedModel,
     tokenizer: PreTrainedTokenizerFast,

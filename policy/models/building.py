@@ -19,6 +19,19 @@ from lakewright.policy.networks.board_network import BoardConfig, BoardNetwork
 TOKENS, TEXT = "tokens", "text"  # codecs, as config.json names them
 
 
+@contextmanager
+def use_torch_defaults() -> Iterator[None]:
+    """Float32 and gradients in the block, because code of an environment may have set torch to something else."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float32)
+    try:
+        with torch.enable_grad():
+            yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+@use_torch_defaults()
 def build_model(
     settings: ModelSettings | ModelName, tokenizer: PreTrainedTokenizerFast, seed: int, device: str = "auto"
 ) -> PreTrainedModel:

@@ -20,7 +20,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import check_listed
 from lakewright.policy.codecs.problem_codec import BYTE_VOCABULARY, BYTES
 from lakewright.policy.codecs.tokens import VOCABULARY
-from lakewright.policy.models.building import TOKENS, check_device, get_codec, place_on_device
+from lakewright.policy.models.building import TOKENS, check_device, get_codec, place_on_device, use_torch_defaults
 from lakewright.policy.models.folders import (
     ADAPTER,
     ADAPTER_MODEL,
@@ -60,6 +60,7 @@ def prepare_place(name: str | Path) -> str:
     return convert_gguf(resolve_place(name))
 
 
+@use_torch_defaults()
 def load_model(
     place: str | Path, dtype: torch.dtype | Literal["auto"] = torch.float32, device: str = "auto"
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:

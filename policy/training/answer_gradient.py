@@ -7,7 +7,7 @@ import torch
 from transformers import PreTrainedModel
 
 from lakewright.policy.inference.grammar import Grammar, log_probs_under_grammar
-from lakewright.policy.models.building import set_mode
+from lakewright.policy.models.building import set_mode, use_torch_defaults
 from lakewright.policy.training.settings import AnswerTraining, answers_at_once
 
 
@@ -61,6 +61,7 @@ def train_on_answers(
         return _run_updates(model, reference, parts, grammar, settings)
 
 
+@use_torch_defaults()
 def _run_updates(
     model: PreTrainedModel,
     reference: PreTrainedModel,

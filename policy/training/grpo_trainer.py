@@ -15,6 +15,7 @@ from transformers import DynamicCache, LlamaForCausalLM, PreTrainedModel, Qwen3F
 from trl import GRPOTrainer
 
 from lakewright.policy.inference.decoders import cache_rows
+from lakewright.policy.models.building import use_torch_defaults
 from lakewright.policy.networks.board_network import BoardNetwork
 from lakewright.policy.training.optimizers import build_muon_and_adamw, rate_scale
 from lakewright.policy.training.settings import SHARED_SCORES, HostSettings
@@ -59,6 +60,16 @@ class PlanTrainer(GRPOTrainer):
         self._kind, self._schedule, self._minutes, self._shares = optimizer, schedule, minutes, share_prompts
         self._clock = clock
         super().__init__(*args, **given)
+
+    @use_torch_defaults()
+    def training_step(self, *args: Any, **given: Any) -> torch.Tensor:
+        """As TRL's, whatever code of an environment has set in torch. A hook of transformers' Trainer."""
+        return super().training_step(*args, **given)
+
+    @use_torch_defaults()
+    def _prepare_inputs(self, *args: Any, **given: Any) -> Any:
+        """As TRL's; it has the environment judge. A hook of transformers' Trainer."""
+        return super()._prepare_inputs(*args, **given)
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:
         """Return Muon if the settings ask for it. A hook of transformers' Trainer."""

@@ -15,7 +15,7 @@ import torch
 from transformers import PreTrainedModel
 
 from lakewright.policy.inference.decoders import cache_rows, common_prefix
-from lakewright.policy.models.building import set_mode, use_precision
+from lakewright.policy.models.building import set_mode, use_precision, use_torch_defaults
 from lakewright.policy.networks.board_network import BoardNetwork
 from lakewright.policy.play import Play, Tasks, TaskStream
 from lakewright.policy.training.optimizers import build_adamw, build_average, build_muon_and_adamw, rate_scale
@@ -119,6 +119,7 @@ def _load_state(
     return place
 
 
+@use_torch_defaults()
 def _update_weights(
     model: PreTrainedModel, optimizer: torch.optim.Optimizer, batch: list[Example], pad: int, loss_of: Loss | None
 ) -> float:
@@ -217,6 +218,7 @@ def choice_odds(model: PreTrainedModel, prompts: list[list[int]], one: int, othe
 
 
 @torch.inference_mode()
+@use_torch_defaults()
 def reference_log_probs(model: PreTrainedModel, play: Play[T], tasks: Sequence[T], batch: int = 64) -> np.ndarray:
     """Return the log-probability of each reference answer at temperature 1, its end included: float64 [B].
 

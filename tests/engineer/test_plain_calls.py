@@ -11,7 +11,7 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer import Problem, Verdict
-from tests.engineer.test_environment import BOARDS, DESIGN, Sums
+from tests.engineer.test_environment import BOARDS, Sums
 from tests.support.processes.commands import HOUSE
 
 
@@ -19,7 +19,7 @@ class Stopped(BaseException):
     """Raised by a handler of somebody's alarm, as pytest-timeout does."""
 
 
-class Cancelled(Exception):
+class CancelledError(Exception):
     """Raised by a handler of SIGTERM, as that of torch's elastic agent."""
 
 
@@ -32,8 +32,6 @@ def judge_by(action) -> Verdict:
             return Verdict(True, 1.0)
 
     return Acting().check_verdict(BOARDS[0], "17")
-
-
 
 
 @pytest.mark.parametrize("error", [SystemExit(143), Stopped(), KeyboardInterrupt()], ids=repr)
@@ -55,17 +53,17 @@ class Handler:
     """A handler that is an object, or its method."""
 
     def __call__(self, number, frame):
-        raise Cancelled("by the agent")
+        raise CancelledError("by the agent")
 
     def handle(self, number, frame):
-        raise Cancelled("by the agent")
+        raise CancelledError("by the agent")
 
 
 @pytest.mark.parametrize("handler", [Handler(), Handler().handle])
 def test_an_exception_of_a_handler_passes_too(handler):
     before = signal.signal(signal.SIGTERM, handler)
     try:
-        with pytest.raises(Cancelled, match="by the agent"):
+        with pytest.raises(CancelledError, match="by the agent"):
             judge_by(lambda: os.kill(os.getpid(), signal.SIGTERM))
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -74,8 +72,8 @@ def test_an_exception_of_a_handler_passes_too(handler):
 def test_an_exit_and_an_error_of_the_judge_itself_are_one_line():
     with pytest.raises(InputError, match=r"judge: on '17' to .* ended the program \(3\); return instead"):
         judge_by(lambda: sys.exit(3))
-    with pytest.raises(InputError, match="judge: on '17' to .* raised Cancelled: x; give a verdict on any text"):
-        judge_by(lambda: raise_(Cancelled("x")))
+    with pytest.raises(InputError, match=r"judge: on '17' to .* raised CancelledError: x; give a verdict on any text"):
+        judge_by(lambda: raise_(CancelledError("x")))
 
 
 def test_a_judge_may_work_in_processes_and_threads_of_its_own():

@@ -1,8 +1,10 @@
 """The output of commands: results on standard output, errors in one line on standard error."""
 
+import contextlib
+import os
 import sys
-from collections.abc import Callable
-from typing import Any, Literal, TypeVar, get_args, get_origin
+from collections.abc import Callable, Iterator
+from typing import Any, Literal, TextIO, TypeVar, get_args, get_origin
 
 from cyclopts import App, CycloptsError
 from cyclopts.exceptions import (
@@ -16,12 +18,41 @@ from cyclopts.exceptions import (
 from lakewright.core_jax.errors import one_line
 
 T = TypeVar("T")
+_results: TextIO | None = None  # standard output, while other code is kept off it
 KINDS: dict[Any, str] = {int: "a whole number", float: "a number"}
+
+
+@contextlib.contextmanager
+def reserve_output() -> Iterator[None]:
+    """Keeps standard output for `print_result` in the block: what other code prints goes to standard error."""
+    global _results
+    with contextlib.ExitStack() as undo:
+        _results = sys.stdout
+        undo.callback(_forget_results)
+        if sys.stdout is sys.__stdout__:  # of a program; that of a test or a notebook is no file
+            sys.stdout.flush()
+            before = os.dup(1)
+            undo.callback(os.close, before)
+            undo.callback(os.dup2, before, 1)
+            _results = undo.enter_context(os.fdopen(os.dup(1), "w", encoding=sys.stdout.encoding))
+            os.dup2(2, 1)  # programs and libraries in C print here
+        undo.enter_context(contextlib.redirect_stdout(sys.stderr))
+        yield
+
+
+def _forget_results() -> None:
+    global _results
+    _results = None
+
+
+def print_result(text: str) -> None:
+    """Prints a result on standard output."""
+    print(text, file=_results or sys.stdout, flush=True)
 
 
 def print_found(found: T, json: bool, as_text: Callable[[T], str]) -> None:
     """Prints what a command found, as JSON or as text."""
-    print(encode_line(found) if json else as_text(found))
+    print_result(encode_line(found) if json else as_text(found))
 
 
 def encode_line(value: Any) -> str:
@@ -34,7 +65,7 @@ def encode_line(value: Any) -> str:
 def print_summary(summary: dict[str, Any], json: bool) -> None:
     """Prints what a command made: as JSON where requested, otherwise on a terminal only."""
     if json:
-        print(encode_line(summary))
+        print_result(encode_line(summary))
     elif sys.stderr.isatty():
         print(", ".join(f"{name.replace('_', ' ')} {value}" for name, value in summary.items()), file=sys.stderr)
 

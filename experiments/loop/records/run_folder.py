@@ -137,7 +137,7 @@ class RunFolder:
     """The files of a run."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder = folder
+        self.folder = folder = folder.absolute()  # because code of an environment may change the working folder
         self.config = folder / "config.json"
         self.validation = folder / "validation.parquet"
         self.held_out = folder / "held_out.jsonl"  # of environments other than the lake

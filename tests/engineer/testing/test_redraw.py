@@ -1,10 +1,18 @@
 """Another process, which has other hashes and later clocks, draws other problems where a generator reads these."""
 
+import contextlib
+import functools
+import json
+import mmap
+import subprocess
+import sys
+
 import pytest
 
 from lakewright.engineer import Cell
 from lakewright.engineer.plugins import load_class
 from lakewright.engineer.testing import find_faults
+from lakewright.engineer.testing.isolation import ROOM, Calls
 from lakewright.engineer.testing.redraw import Request, redraw_elsewhere
 
 TEXT = """
@@ -132,6 +140,79 @@ def test_another_process_has_later_clocks(tmp_path):
     (tmp_path / "clocks.py").write_text(CLOCKS)
     environment = load_class(maker := f"{tmp_path / 'clocks.py'}:Clocks", {}, "environment", ())()
     cases = [(Cell(name, ()), 0, 0) for name in environment.space.strata]
-    later = redraw_elsewhere((maker,), Request(cases), 60.0).problems
+    later = redraw_elsewhere((maker,), Request(cases), Calls(mmap.mmap(-1, ROOM), 1.0)).problems
     same = [case[0].stratum for case, other in zip(cases, later, strict=True) if environment.draw_one(*case) == other]
     assert same == ["constant"]
+
+
+GUEST = """
+import os, random, sys, threading, time
+import numpy as np
+from lakewright.engineer import DesignSpace, Environment, Problem, Verdict
+WHEN_IMPORTED
+
+class Guest(Environment):
+    space = DesignSpace(("one",), ())
+
+    def make(self, cell, rng):
+        WHEN_DRAWN
+        return Problem(str(rng.random()), "x")
+
+    def judge(self, problem, answer):
+        WHEN_JUDGED
+        return Verdict(answer == "x", 0.0, "" if answer == "x" else "wrong")
+"""
+CHANGES = {
+    "folder": ("", "os.chdir('/')", "", "the working folder when it drew"),
+    "folder, when imported": ("os.chdir('/')", "", "", "the working folder when it was imported or made"),
+    "dtype": ("import torch; torch.set_default_dtype(torch.float64)", "", "", "torch's default dtype when it was"),
+    "gradients": ("import torch", "", "torch.set_grad_enabled(False)", "torch's gradients when it judged"),
+    "seed": ("", "random.seed(1)", "", "the random numbers of the process when it drew"),
+    "NumPy's seed": ("", "", "np.random.seed(1)", "the random numbers of NumPy when it judged"),
+    "variables": ("", "os.environ['MODE'] = 'x'", "", "the environment variables when it drew"),
+    "digits": ("", "", "sys.setrecursionlimit(5000)", "the limit of recursion when it judged"),
+}
+
+
+def check_guest(tmp_path, imported="", drawn="", judged=""):
+    """The faults of a guest that does something when it is imported, draws or judges, and the seconds of the check."""
+    words = {"WHEN_IMPORTED": imported, "WHEN_DRAWN": drawn or "pass", "WHEN_JUDGED": judged or "pass"}
+    (tmp_path / "guest.py").write_text(functools.reduce(lambda text, item: text.replace(*item), words.items(), GUEST))
+    with contextlib.chdir(tmp_path):
+        environment = load_class(maker := f"{tmp_path / 'guest.py'}:Guest", {}, "environment", ())()
+    with contextlib.chdir(tmp_path):
+        report = find_faults(environment, seconds=0.1, maker=(maker,))
+    return report.faults, report.seconds
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_an_environment_that_changes_what_its_process_shares_is_named(tmp_path, name):
+    *code, words = CHANGES[name]
+    (fault,), _ = check_guest(tmp_path, *code)
+    assert (fault.name, fault.case) == ("the process stays as it was", f"{tmp_path / 'guest.py'}:Guest")
+    assert f"it changed {words}" in fault.problem
+
+
+def test_a_thread_without_an_end_holds_up_nothing(tmp_path):
+    thread = "threading.Thread(target=time.sleep, args=(600,)).start()"
+    faults, seconds = check_guest(tmp_path, f"'redraw' in sys.argv[0] and {thread}")
+    assert faults == []
+    assert seconds < 30
+
+
+def test_the_command_ends_though_the_environment_has_a_thread_without_an_end(tmp_path):
+    code = "threading.Thread(target=time.sleep, args=(600,)).start()"
+    words = {"WHEN_IMPORTED": code, "WHEN_DRAWN": "print('drawn')", "WHEN_JUDGED": "pass"}
+    (tmp_path / "guest.py").write_text(functools.reduce(lambda text, item: text.replace(*item), words.items(), GUEST))
+    command = [
+        sys.executable,
+        "-m",
+        "lakewright.experiments.cli",
+        "check",
+        "guest.py:Guest",
+        "--seconds",
+        "0.1",
+        "--json",
+    ]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=40, check=False)
+    assert (ended.returncode, json.loads(ended.stdout)["faults"]) == (0, []), ended.stderr

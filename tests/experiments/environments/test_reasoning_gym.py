@@ -116,6 +116,20 @@ def test_a_scorer_that_evaluates_sees_only_plain_expressions(tmp_path):
     assert time.process_time() - begun < 1
 
 
+@pytest.mark.parametrize(
+    "answer", ["1e999999999", "is huge", "1e-999999999", "9" * 10**5, "[" * 10**5, "1.5e99999999*0"]
+)
+def test_a_text_that_no_parser_ends_with_is_wrong_within_the_seconds(answer):
+    environment = ReasoningGym("fractions", seconds=1.0)
+    problem = first_of(environment)
+    assert environment.judge(problem, f"{problem.answer}.0").valid
+    begun = time.monotonic()
+    for judge in (environment.judge, environment.check_verdict):
+        assert judge(problem, answer).failure == "wrong"
+    assert environment.judge(problem, f"{problem.answer}.0").valid
+    assert time.monotonic() - begun < 5
+
+
 def test_a_setting_that_the_task_refuses_cannot_be_drawn_and_the_guard_keeps_the_old_one():
     environment = ReasoningGym("intervals", by="task")
     assert environment.drawable(Cell("intervals", (1,)))

@@ -1,6 +1,8 @@
 """An environment that fails in the middle of a run: one line, nothing finished is lost, and the run goes on."""
 
+import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from tests.support.processes.commands import assert_refused, lakewright
+from tests.support.processes.commands import assert_refused, lakewright, surroundings
 from tests.support.samples.text_runs import ADDITION, OVERRIDES, text_run, timeless
 from tests.support.samples.tiny_runs import run_loop, state
 
@@ -139,3 +141,26 @@ def test_a_dry_run_of_an_environment_that_fits_writes_nothing(tmp_path, capsys):
     assert (code, problems) == (0, [])
     assert "nothing is started" in out
     assert not (tmp_path / "run").exists()
+
+
+ROWDY = {
+    "from ": "import os, torch\nprint('imported')\ntorch.set_default_dtype(torch.float64)\nfrom ",
+    JUDGE: f"{JUDGE}        torch.set_grad_enabled(False)\n        torch.set_default_dtype(torch.float16)\n",
+    MAKE: f"{MAKE}        print('made')\n        os.chdir('/')\n",
+}
+
+
+@pytest.mark.deep
+def test_an_environment_that_prints_and_changes_its_process_changes_no_run_and_no_json(whole, tmp_path):
+    text = ADDITION.read_text()
+    for right, wrong in ROWDY.items():
+        text = text.replace(right, wrong, 1)
+    (tmp_path / "sums.py").write_text(text)
+    command = ["run", "--preset", "text", "--environment", "sums.py:Addition", "--out", "run", "--json", *OVERRIDES]
+    program = [sys.executable, "-m", "lakewright.experiments.cli", *command]
+    ended = subprocess.run(program, cwd=tmp_path, capture_output=True, text=True, check=False, env=surroundings())
+    assert ended.returncode == 0, ended.stderr
+    assert len(json.loads(ended.stdout)["stages"]) == 3
+    assert "made\n" in ended.stderr
+    names = {path.name for path in (tmp_path / "run").rglob("*")} - {"report.html"}
+    assert names == {path.name for path in whole.folder.rglob("*")}

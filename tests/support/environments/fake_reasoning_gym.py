@@ -2,12 +2,19 @@
 
 import dataclasses
 import importlib.machinery
+import os
 import random
 import sys
 import types
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.support.processes.commands import surroundings
+
+ELSEWHERE = Path(__file__).parent / "elsewhere"
 
 
 @dataclasses.dataclass
@@ -105,6 +112,14 @@ class Evaluates(DataSet):
         return float(eval(str(answer)) == int(entry["answer"]))
 
 
+class Fractions(DataSet):
+    """Its scorer reads any fraction, in C, which no signal stops."""
+
+    def score_answer(self, answer: str | None, entry: dict[str, Any]) -> float:
+        """1 for the same number."""
+        return float(Fraction(str(answer).removeprefix("is ").replace("huge", "1e999999999")) == int(entry["answer"]))
+
+
 class Shared(DataSet):
     """Draws from the generator of the whole process."""
 
@@ -153,6 +168,7 @@ TASKS = {
     "loops": (Loops, [LEVEL]),
     "raises": (Raises, [LEVEL]),
     "evaluates": (Evaluates, [LEVEL]),
+    "fractions": (Fractions, [LEVEL]),
     "shared": (Shared, [LEVEL]),
     "silent": (Silent, [LEVEL]),
     "wrong": (Wrong, [LEVEL]),
@@ -160,8 +176,8 @@ TASKS = {
 }
 
 
-def install(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Makes it what `import reasoning_gym` finds."""
+def make_modules() -> dict[str, types.ModuleType]:
+    """The package and its factory, by name."""
     package, factory = types.ModuleType("reasoning_gym"), types.ModuleType("reasoning_gym.factory")
     found: dict[str, Any] = {
         "DATASETS": {name: (data_set, Config) for name, (data_set, _) in TASKS.items()},
@@ -173,5 +189,11 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
     vars(package).update(
         {"factory": factory, "create_dataset": lambda name, **fields: TASKS[name][0](Config(**fields))}
     )
-    monkeypatch.setitem(sys.modules, "reasoning_gym", package)
-    monkeypatch.setitem(sys.modules, "reasoning_gym.factory", factory)
+    return {"reasoning_gym": package, "reasoning_gym.factory": factory}
+
+
+def install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Makes it what `import reasoning_gym` finds, here and in processes that are started here."""
+    for name, module in make_modules().items():
+        monkeypatch.setitem(sys.modules, name, module)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(ELSEWHERE), surroundings()["PYTHONPATH"]]))
