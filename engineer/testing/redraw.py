@@ -91,7 +91,7 @@ def redraw_elsewhere(maker: Sequence[str], request: Request, calls: Calls) -> Re
     with tempfile.TemporaryFile() as task, tempfile.TemporaryFile() as said:
         task.write(msgspec.json.encode(request))
         task.seek(0)
-        streams = {"stdin": task, "stdout": subprocess.PIPE, "stderr": said}
+        streams: dict[str, Any] = {"stdin": task, "stdout": subprocess.PIPE, "stderr": said}
         process = subprocess.Popen(command, **streams, env=environment, cwd=calls.folder, start_new_session=True)
         clock = threading.Timer(limit, _end_all, [process])
         clock.start()

@@ -29,12 +29,12 @@ def reserve_output() -> Iterator[None]:
     with contextlib.ExitStack() as undo:
         _results = sys.stdout
         undo.callback(_forget_results)
-        if sys.stdout is sys.__stdout__:  # of a program; that of a test or a notebook is no file
-            sys.stdout.flush()
+        if (own := sys.__stdout__) and sys.stdout is own:  # of a program; that of a test or a notebook is no file
+            own.flush()
             before = os.dup(1)
             undo.callback(os.close, before)
             undo.callback(os.dup2, before, 1)
-            _results = undo.enter_context(os.fdopen(os.dup(1), "w", encoding=sys.stdout.encoding))
+            _results = undo.enter_context(os.fdopen(os.dup(1), "w", encoding=own.encoding))
             os.dup2(2, 1)  # programs and libraries in C print here
         undo.enter_context(contextlib.redirect_stdout(sys.stderr))
         yield
