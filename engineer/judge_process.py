@@ -55,7 +55,7 @@ class _Request(msgspec.Struct, frozen=True):
 
 
 class _Reply(msgspec.Struct, frozen=True):
-    """What the object gave, or the line of an error."""
+    """The JSON that the object gave, or the line of an error."""
 
     found: msgspec.Raw = msgspec.Raw(b"null")
     error: str = ""
@@ -179,7 +179,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _work(requests: IO[bytes], replies: IO[bytes], make: Callable[..., Replying]) -> None:
-    """Answers until there are no more requests. The system ends this process after the limit, whatever runs in it."""
+    """Answers requests until the last one. The system ends this process after the limit, whatever runs in it."""
     limited = hasattr(signal, "setitimer")
     replies.write(READY)
     replies.flush()

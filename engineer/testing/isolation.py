@@ -108,7 +108,7 @@ def _is_in_multiprocessing() -> bool:
 class Calls:
     """Runs calls of an environment's code.
 
-    memory: says what runs, for the process that watches this one. limit: of a call, seconds; kept by the guard alone.
+    memory: says what runs, for the process that watches this one. limit: of a call, seconds, with a guard.
     guard: of a process that `watch_process` started; by default none, and calls are plain. late: whether a call took
     longer. folder, variables: the working folder and the environment variables before any call.
     """

@@ -339,7 +339,7 @@ class Properties:
         return None
 
     def compare_elsewhere(self, until: float) -> Fault | None:
-        """Another process, with other hashes and a later clock, gives equal results, and stays as it was."""
+        """Another process, with other hashes and a later clock, gives equal results, and is not changed."""
         if not self.maker:
             said = "not compared with another process, which cannot make the class by its name; use `lakewright check`"
             self.report.warnings.append(said)

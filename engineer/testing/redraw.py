@@ -35,7 +35,7 @@ from lakewright.engineer.testing.isolation import Calls
 ELSEWHERE = 60.0  # seconds, for another process to start, beside the limit of a call
 LATER = 400 * 86400 + 5 * 3600 + 7 * 60 + 13  # seconds; the year, month, weekday, hour, minute and second are others
 
-EQUAL, JUDGED, SAME = "equal draws are equal", "any text is judged", "the process stays as it was"  # of properties
+EQUAL, JUDGED, SAME = "equal draws are equal", "any text is judged", "the process is not changed"  # of properties
 # What imports may change of a process, and calls may not.
 DRAWN = ("the random numbers of the process", "the random numbers of NumPy", "the environment variables")
 
@@ -177,7 +177,7 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def read_state() -> dict[str, object]:
-    """What an environment shares with all other code of its process, by name."""
+    """The state that an environment shares with all other code of its process, by name."""
     torch, numpy, context = sys.modules.get("torch"), sys.modules["numpy"], decimal.getcontext()
     return {
         "the working folder": _find_folder(),

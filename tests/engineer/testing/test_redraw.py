@@ -189,7 +189,7 @@ def check_guest(tmp_path, imported="", drawn="", judged=""):
 def test_an_environment_that_changes_what_its_process_shares_is_named(tmp_path, name):
     *code, words = CHANGES[name]
     (fault,), _ = check_guest(tmp_path, *code)
-    assert (fault.name, fault.case) == ("the process stays as it was", f"{tmp_path / 'guest.py'}:Guest")
+    assert (fault.name, fault.case) == ("the process is not changed", f"{tmp_path / 'guest.py'}:Guest")
     assert f"it changed {words}" in fault.problem
 
 
