@@ -42,14 +42,14 @@ class GivenBounds(NamedTuple):
 class GuardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The legal region, and how far one round may go. Raises InputError on a value outside its range."""
 
-    floor: float = 0.05
-    """Least share of a stratum, 0 to 1."""
+    floor: float | None = None
+    """Least share of a stratum, 0 to 1; by default 0.02, or a fifth of an equal share if that is less."""
     reach: dict[str, float] = {}
     """Largest change of the share and of knobs in one round, by name; else the reach that the space gives them."""
     most: dict[str, float] = {}
     """Upper limits of knobs, by name; else those of the space."""
-    widen: float = 0.0
-    """How many times further a round may go where the difficulty model is certain, at least 0."""
+    widen: float = 2.0
+    """How many times further a round may go if the difficulty model is certain, at least 0."""
     tries: int = 3
     """How often the engineer is asked before a refusal stands, at least 1."""
 
@@ -58,11 +58,15 @@ class GuardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise InputError(f"guard: tries is {self.tries}; choose at least 1")
         if not 0 <= self.widen <= 100:
             raise InputError(f"guard: widen is {self.widen:g}; choose 0 to 100")
-        if not 0 <= self.floor <= 1:
+        if self.floor is not None and not 0 <= self.floor <= 1:
             raise InputError(f"guard: floor is {self.floor:g}; choose 0 to 1")
         for name, reach in self.reach.items():
             if not 0 <= reach < math.inf:
                 raise InputError(f"guard: reach.{name} is {reach:g}; choose at least 0")
+
+    def least_share(self, strata: int) -> float:
+        """The least share of one of so many strata."""
+        return min(0.02, 0.2 / strata) if self.floor is None else self.floor
 
     def reach_of(self, column: Knob) -> float:
         """The largest change of a column in one round."""
@@ -118,7 +122,7 @@ def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardS
     `settings` do not suit `design` (floor x strata > 1) or its space (`check_limits`), or where `drawable` fails.
     """
     space = bounds.space
-    check_floor(settings.floor, len(design.strata), space)
+    check_floor(settings, len(design.strata), space)
     check_limits(settings, space)
     if not delta.edits:
         return GuardVerdict("accepted", [], design)
@@ -135,8 +139,9 @@ def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardS
     return GuardVerdict("projected" if reasons else "accepted", reasons, design.replace(applied))
 
 
-def check_floor(floor: float, strata: int, space: DesignSpace) -> None:
-    """Raises InputError where a floor is too much for a number of strata."""
+def check_floor(settings: GuardSettings, strata: int, space: DesignSpace) -> None:
+    """Raises InputError if the floor is too much for a number of strata."""
+    floor = settings.least_share(strata)
     if floor * strata > 1 + 1e-9:
         raise InputError(
             f"guard: floor {floor:g} x {strata} {space.words.path} is more than 1; choose at most {1 / strata:.3g}"
@@ -187,7 +192,7 @@ def _project_rows(
     """The rows nearest to `proposed` that are legal and within reach of `design`."""
     share = space.share.name
     current, raw = (np.array([row[share] for row in rows.values()], float) for rows in (design.strata, proposed))
-    shares = _project_shares(current, raw, settings.floor, settings.reach_of(space.share))
+    shares = _project_shares(current, raw, settings.least_share(len(current)), settings.reach_of(space.share))
     rows: dict[Stratum, Row] = {}
     for part, (stratum, row) in zip(shares.tolist(), design.strata.items(), strict=True):
         rows[stratum] = {share: part}

@@ -86,7 +86,7 @@ class Engineer:
     def __init__(
         self,
         environment: Environment,
-        teacher: str | Teacher = "proportional",
+        teacher: str | Teacher = "gain",
         design: Design | None = None,
         *,
         held_out: Sequence[Problem] | None = None,
@@ -130,7 +130,7 @@ class Engineer:
         check_space(self.teacher, self.space)
         begin = find_start(environment) if design is None else design
         check_design(begin, self.space)
-        check_floor(settings.guard.floor, len(begin.strata), self.space)
+        check_floor(settings.guard, len(begin.strata), self.space)
         check_limits(settings.guard, self.space)
         self._state = State(STATE, self.space.signature(), {}, begin)
 

@@ -12,6 +12,7 @@ from lakewright.core_jax.support import convert
 from lakewright.engineer.bounds import MOST_REWARD, is_reward, is_spread, is_whole_number
 from lakewright.engineer.cells import is_finite
 from lakewright.engineer.design import Delta, Design
+from lakewright.engineer.difficulty.abilities import check_abilities
 from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.difficulty.model import Observation, count_features
 from lakewright.engineer.environment import Environment, Problem
@@ -121,7 +122,9 @@ def _check_finite(value: Any, where: str) -> None:
 
 def _check_forecast(forecast: Forecast, space: DesignSpace) -> None:
     model, count = forecast.model, count_features(space, forecast.model.by_size)
-    if len(model.weights) != count or [len(row) for row in model.covariance] != [count] * count:
+    if model.abilities:
+        check_abilities(model.abilities, space)
+    elif len(model.weights) != count or [len(row) for row in model.covariance] != [count] * count:
         raise InputError(f"state: forecast: its model is not of {count} weights; load the state of this environment")
     for part in (*forecast.grid, *forecast.held_out):
         check_cell_of(part, type(part), space, "state: forecast")

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 import msgspec
 import numpy as np
 
-from lakewright.engineer.cells import Cell
+from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design
-from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings, Observation, fit_model
+from lakewright.engineer.difficulty.abilities_fit import fit_abilities
+from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings, Objective, Observation, fit_model
 from lakewright.engineer.space import DesignSpace
 
 BINS = 10  # of predictions, for the reliability curve
@@ -134,7 +135,8 @@ def make_forecast(
         before: the forecast one stage earlier.
         tested: outcomes on held-out problems; the model is fitted to them, too, and everything else is of the groups.
     """
-    model = fit_model([*observations, *tested], settings, space)
+    model = _fit(observations, tested, settings, space)
+    held_out = _weigh_strata(held_out) if settings.weigh == "strata" else held_out
     weights = [(settings.decay**seen.age * seen.groups, seen.success / seen.groups) for seen in observations]
     total = sum(weight for weight, _ in weights)
     drawn = [seen for seen in observations if not seen.age]
@@ -146,6 +148,28 @@ def make_forecast(
         success=sum(weight * share for weight, share in weights) / total if total else 0.5,
         calibration=measure_calibration(before.model, before.success, drawn, space) if before else None,
     )
+
+
+def _fit(
+    observations: Sequence[Observation],
+    tested: Sequence[Observation],
+    settings: DifficultySettings,
+    space: DesignSpace,
+) -> DifficultyModel:
+    if settings.model == "regression":
+        return fit_model([*observations, *tested], settings, space)
+    objective: Objective = "regret" if settings.objective == "regret" else "learnability"
+    fitted = fit_abilities(observations, tested, space, objective)
+    known = {"objective": objective, "reach": settings.reach, "abilities": fitted.abilities}
+    return DifficultyModel([], [], fitted.groups, fitted.evenness, **known)  # type: ignore[arg-type]
+
+
+def _weigh_strata(held_out: Sequence[HeldOutCell]) -> list[HeldOutCell]:
+    """The held-out cells with shares that are the same in sum for every stratum."""
+    totals: dict[Stratum, float] = {}
+    for part in held_out:
+        totals[part.cell.stratum] = totals.get(part.cell.stratum, 0.0) + part.share
+    return [HeldOutCell(part.cell, part.share / totals[part.cell.stratum] / len(totals)) for part in held_out]
 
 
 def predict_grid(

@@ -1,6 +1,7 @@
-"""The difficulty model: a Bayesian logistic regression of P(valid) on the features of cells, and how it is fitted.
+"""The difficulty model: a normal posterior of the weights of a logistic model of P(valid), and its observations.
 
-Observations, to which it is fitted, are the groups of a cell, with their age in stages.
+It has one of two forms: `abilities`, by stratum and moving from round to round (`abilities.py`), or, as in runs of
+version 0.2, one regression on features of all cells with older groups counting less.
 """
 
 import itertools
@@ -15,6 +16,7 @@ import numpy as np
 from lakewright.core_jax.results import Group
 from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Cell, sort_cells
+from lakewright.engineer.difficulty.abilities import Abilities, draw_abilities, predict_logits, sample_logits
 from lakewright.engineer.plugins import Power
 from lakewright.engineer.random_generators import draw_normal
 from lakewright.engineer.space import DesignSpace
@@ -34,7 +36,8 @@ class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The groups rolled out on problems of one cell, which has its givens, `age` stages ago.
 
     success: the sum over the groups of their shares of valid answers. variance: the sum of the unbiased estimates of
-    p (1 - p), k (G - k) / (G (G - 1)); None where a group is one answer, as on held-out problems.
+    p (1 - p), k (G - k) / (G (G - 1)); None if a group is one answer, as on held-out problems. answers: of all groups;
+    0 in files of version 0.2, which count a group as one.
     """
 
     cell: Cell
@@ -42,6 +45,7 @@ class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     success: float
     variance: float | None
     age: int = 0
+    answers: int = 0
 
 
 def observe_held_out(answers: Iterable[tuple[Cell, bool]], age: int = 0) -> list[Observation]:
@@ -49,7 +53,10 @@ def observe_held_out(answers: Iterable[tuple[Cell, bool]], age: int = 0) -> list
     outcomes: dict[Cell, list[int]] = defaultdict(list)
     for cell, valid in answers:
         outcomes[cell].append(int(valid))
-    return [Observation(cell, len(outcomes[cell]), sum(outcomes[cell]), None, age) for cell in sort_cells(outcomes)]
+    return [
+        Observation(cell, len(found), sum(found), None, age, len(found))
+        for cell, found in ((cell, outcomes[cell]) for cell in sort_cells(outcomes))
+    ]
 
 
 def observe_groups(groups: Iterable[tuple[Cell, Group]], age: int = 0) -> list[Observation]:
@@ -65,7 +72,18 @@ def _observe_cell(cell: Cell, groups: list[Group], age: int) -> Observation:
     counts = [(group.valid, group.completions) for group in groups]
     success = sum(valid / answers for valid, answers in counts)
     variance = sum(valid * (answers - valid) / (answers * (answers - 1)) for valid, answers in counts)
-    return Observation(cell, len(groups), success, variance, age)
+    return Observation(cell, len(groups), success, variance, age, sum(answers for _, answers in counts))
+
+
+def receive_signals(seen: Observation, objective: Objective) -> float:
+    """The signal that training on the groups of a cell gave, a group of the most signal counting as 1.
+
+    With m the share of valid answers of a group: 4 m (1 - m), four times the variance of its rewards; and if each group
+    holds a right answer (regret), half of that and half of 1 - m, by how much that answer beats the policy's own.
+    """
+    size = (seen.answers or seen.groups) / seen.groups
+    differ = seen.success - seen.success**2 / seen.groups if seen.variance is None else seen.variance * (size - 1) / size
+    return 2 * differ + (seen.groups - seen.success) / 2 if objective == "regret" else 4 * differ
 
 
 def value_of(success: Values, objective: Objective) -> Values:
@@ -89,6 +107,11 @@ class DifficultySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     reach: Power = 0.0
     """What problems are worth is multiplied by r to this power, r being the largest P(valid) of problems that differ in
     their traits alone."""
+    model: Literal["abilities", "regression"] = "abilities"
+    """The form of the model: abilities of each stratum that move from round to round, with learning rates; or the
+    regression of version 0.2, which alone the settings decay, by_size and held_out are for."""
+    weigh: Literal["problems", "strata"] = "problems"
+    """What a stratum weighs: as much as its share of the held-out problems, or as much as any other."""
 
 
 class Prediction(msgspec.Struct, frozen=True):
@@ -111,7 +134,8 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     groups: how many it was fitted to, those of earlier stages by their decayed weights. evenness: E[p (1 - p)] over the
     problems of a cell as a share of p (1 - p) of the cell's mean: problems of a cell differ, so it is less than 1.
-    objective, reach: what problems are worth. by_size: the prior of each stratum's own effects.
+    objective, reach: what problems are worth. by_size: the prior of each stratum's own effects. abilities: the model in
+    the form by stratum, which then has all that is known, so that weights and covariance are empty.
     """
 
     weights: list[float]
@@ -121,9 +145,12 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     objective: Objective = "learnability"
     by_size: float = 0.0
     reach: float = 0.0
+    abilities: Abilities | msgspec.UnsetType = msgspec.UNSET
 
     def predict(self, cells: Sequence[Cell], space: DesignSpace) -> Prediction:
         """P(valid) of cells that have their givens, whether they were ever drawn or not."""
+        if self.abilities:
+            return logistic_normal_moments(*predict_logits(self.abilities, cells, space))
         points = compute_features(cells, space, self.by_size)
         logit = points @ np.array(self.weights)
         variance = np.einsum("ni,ij,nj->n", points, np.array(self.covariance), points)
@@ -138,14 +165,25 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             rng: consumed.
             count: how many weights are drawn.
         """
-        weights = draw_normal(rng, np.array(self.weights), np.array(self.covariance), count)
-        success = _apply_logistic(weights @ compute_features(cells, space, self.by_size).T)
+        drawn = self._draw_weights(rng, count)
+        success = self.predict_drawn(drawn, cells, space)
         best = success
-        siblings = [space.siblings(cell) for cell in cells]
+        siblings = [space.siblings(cell) for cell in cells] if self.reach else []
         for turn in range(max(map(len, siblings), default=0)):
             others = [mine[turn] if turn < len(mine) else cell for mine, cell in zip(siblings, cells, strict=True)]
-            best = np.maximum(best, _apply_logistic(weights @ compute_features(others, space, self.by_size).T))
+            best = np.maximum(best, self.predict_drawn(drawn, others, space))
         return Sample(success, best)
+
+    def _draw_weights(self, rng: np.random.Generator, count: int) -> np.ndarray:
+        if self.abilities:
+            return draw_abilities(self.abilities, rng, count)
+        return draw_normal(rng, np.array(self.weights), np.array(self.covariance), count)
+
+    def predict_drawn(self, drawn: np.ndarray, cells: Sequence[Cell], space: DesignSpace) -> np.ndarray:
+        """P(valid) of cells, float [M, N], under M weights that were drawn from the posterior."""
+        if self.abilities:
+            return _apply_logistic(sample_logits(drawn, cells, space))
+        return _apply_logistic(drawn @ compute_features(cells, space, self.by_size).T)
 
     def value(self, drawn: Sample) -> np.ndarray:
         """The worth of problems of cells: their expected learnability, or their regret, times best^reach.

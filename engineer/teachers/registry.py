@@ -32,6 +32,7 @@ TEACHERS = {
     "difficulty_pools": f"{ROOM}.difficulty_pools:DifficultyPoolsTeacher",
     "learning_progress": f"{ROOM}.learning_progress:LearningProgressTeacher",
     "dump": f"{ROOM}.bandits:DumpTeacher",
+    "gain": f"{ROOM}.gain:GainTeacher",
     "difficulty": f"{ROOM}.difficulty:DifficultyTeacher",
     "forecast": f"{ROOM}.difficulty:ForecastTeacher",
     "saboteur": f"{ROOM}.controls:SaboteurTeacher",

@@ -293,7 +293,7 @@ class Properties:
         def apply_delta(case: tuple[Design, Delta]) -> None:
             design, delta = case
             check_round_trips(design, delta, self.space)
-            settings = GuardSettings(floor=min(GuardSettings().floor, 1 / len(design.strata)))
+            settings = GuardSettings()
             found = project_delta(design, delta, self.bounds, settings).design
             try:
                 check_design(found, self.space)

@@ -105,7 +105,7 @@ class EngineerFolder:
             seed=seed,
             held_out=held_out,
         )
-        check_floor(settings.guard.floor, len(start.strata), loaded.space)
+        check_floor(settings.guard, len(start.strata), loaded.space)
         check_limits(settings.guard, loaded.space)
         check_design_draws(loaded, start)
         setup = convert(msgspec.to_builtins(setup, str_keys=True), Setup, "engineer")  # which checks the numbers

@@ -50,7 +50,7 @@ from lakewright.engineer.trial import (
 )
 from tests.support.environments.odd_spaces import BARE, RAGGED, SPACES, WIDE, Odd, key_of, know_everything
 
-GUARD = GuardSettings()
+GUARD = GuardSettings(floor=0.05)
 ALONE = [name for name in TEACHERS if name not in ("base", "endpoint")]
 each_space = pytest.mark.parametrize("name", SPACES)
 

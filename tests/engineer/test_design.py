@@ -59,7 +59,7 @@ def test_the_cells_of_a_design_mean_the_design(data):
 def test_any_delta_of_any_space_gives_a_legal_design_within_reach(data):
     space = data.draw(spaces())
     design = data.draw(designs(space, floor=0.05))
-    verdict = project_delta(design, data.draw(deltas(design, space)), Anything(space), GuardSettings())
+    verdict = project_delta(design, data.draw(deltas(design, space)), Anything(space), GuardSettings(floor=0.05))
     if verdict.status == "refused":
         assert verdict.design is design
         assert not all(map(space.allows, space.cells(design))), "even what is drawn now has a trait that is not allowed"

@@ -95,7 +95,7 @@ def no_waits(cell: Cell) -> bool:
 
 def test_holes_that_leave_no_forced_wait_are_undone():
     bounds = Bounds(no_waits_among_many_holes)
-    verdict = project_delta(DESIGN, change(hole_ratio=0.1, wait_ratio=-0.1), bounds, GuardSettings())
+    verdict = project_delta(DESIGN, change(hole_ratio=0.1, wait_ratio=-0.1), bounds, GuardSettings(floor=0.05))
     assert verdict.status == "projected"
     assert verdict.design.strata[3] == {"data_ratio": 0.5, "hole_ratio": 0.2, "wait_ratio": 0.4}
     assert "sizes.3: no boards with hole_ratio 0.3 and wait_ratio 0.4 can be drawn" in verdict.reasons
@@ -104,12 +104,12 @@ def test_holes_that_leave_no_forced_wait_are_undone():
 
 def test_waits_that_do_not_exist_are_undone_first():
     design = design_of(EnvConfig.single(3, 2, 0.2, 0.0))
-    verdict = project_delta(design, change(hole_ratio=0.1, wait_ratio=0.2), Bounds(no_waits), GuardSettings())
+    verdict = project_delta(design, change(hole_ratio=0.1, wait_ratio=0.2), Bounds(no_waits), GuardSettings(floor=0.05))
     assert verdict.design.strata[3] == {"data_ratio": 1.0, "hole_ratio": 0.3, "wait_ratio": 0.0}
 
 
 def test_where_not_even_the_current_boards_exist_the_proposal_is_refused():
-    verdict = project_delta(DESIGN, change(hole_ratio=0.05), Bounds(no_waits), GuardSettings())
+    verdict = project_delta(DESIGN, change(hole_ratio=0.05), Bounds(no_waits), GuardSettings(floor=0.05))
     assert (verdict.status, verdict.design) == ("refused", DESIGN)
     assert verdict.reasons == [
         "sizes.3: no boards with hole_ratio 0.25 and wait_ratio 0.5 can be drawn; change hole_ratio or wait_ratio"

@@ -169,7 +169,7 @@ def check_settings(settings: RunSettings, environment: Environment, start: Desig
     for name, remedy in (OTHERS_ONLY if settings.lake else LAKE_ONLY).items():
         if (value := getattr(settings, name)) != getattr(usual, name):
             raise InputError(f"{name} is {value!r:.60}, which only {owner}; {remedy}")
-    check_floor(settings.limits.floor, len(start.strata), environment.space)
+    check_floor(settings.limits, len(start.strata), environment.space)
     check_teacher(settings.teacher, settings.teacher_options, environment.space)
     check_limits(settings.limits, environment.space)
 

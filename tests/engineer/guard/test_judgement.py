@@ -18,7 +18,7 @@ from tests.support.samples.evidence import ROOMY, SPACE, edit
 
 COLUMNS = [column.name for column in SPACE.columns]
 DESIGN = design_of(EnvConfig({size: SizeConfig(0.25, 0.2, 0.3) for size in (4, 5, 6, 8)}))
-GUARD = GuardSettings()
+GUARD = GuardSettings(floor=0.05)
 TINY = 2e-6  # the grid of ratios, rounded to once or twice
 
 
@@ -229,7 +229,7 @@ WHOLE = DesignSpace(("a",), [Knob(name="n", low=1, high=9, reach=2, step=1, whol
 @pytest.mark.parametrize(
     ("guard", "after"),
     [
-        (GuardSettings(), 6),
+        (GuardSettings(floor=0.05), 6),
         (GuardSettings(reach={"n": 0.5}), 5),
         (GuardSettings(reach={"n": 0.0}), 4),
         (GuardSettings(most={"n": 5.5}), 5),
@@ -246,7 +246,7 @@ def test_the_fewest_knobs_go_back_to_what_can_be_drawn():
     space = DesignSpace(("a",), [Knob(name=f"k{place}") for place in range(3)])
     bounds = GivenBounds(space, lambda cell: cell["k0"] <= 0.5 or (cell["k1"] <= 0.5 and cell["k2"] <= 0.5))
     change = Edit(dict.fromkeys(("k0", "k1", "k2"), 0.1), "")
-    verdict = judged(space.uniform(), Delta({"a": change}), bounds, GuardSettings())
+    verdict = judged(space.uniform(), Delta({"a": change}), bounds, GuardSettings(floor=0.05))
     assert list(verdict.design.strata["a"].values()) == [1.0, 0.5, 0.6, 0.6]
 
 
@@ -258,6 +258,6 @@ def test_of_very_many_knobs_all_go_back_where_few_do_not_help():
         return set(cell.values) == {0.5}
 
     change = Edit({knob.name: 0.1 for knob in space.knobs}, "")
-    verdict = judged(space.uniform(), Delta({"a": change}), GivenBounds(space, is_middle), GuardSettings())
+    verdict = judged(space.uniform(), Delta({"a": change}), GivenBounds(space, is_middle), GuardSettings(floor=0.05))
     assert verdict.design == space.uniform()
     assert len(asked) <= MOST_WAYS + 1

@@ -62,4 +62,4 @@ def test_the_trust_region_is_as_wide_as_the_model_is_certain():
     assert reach(GuardSettings(widen=4.0)) == reach(settings), "what the space says"
     assert reach(widen_reach(settings, SPACE, 0.5)) == pytest.approx([0.45, 0.3, 0.75])
     assert reach(widen_reach(settings, SPACE, 1.0)) == pytest.approx([0.75, 0.5, 1.25])
-    assert reach(widen_reach(GuardSettings(), SPACE, 1.0)) == reach(GuardSettings())
+    assert reach(widen_reach(GuardSettings(widen=0), SPACE, 1.0)) == reach(GuardSettings())

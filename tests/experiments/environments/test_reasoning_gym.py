@@ -139,7 +139,7 @@ def test_a_setting_that_the_task_refuses_cannot_be_drawn_and_the_guard_keeps_the
     delta = make_teacher("coaching", options={"success": 0, "failure": 0}).propose(
         evidence, design, environment.space, key_of(0)
     )
-    verdict = project_delta(design, delta.delta, environment, GuardSettings())
+    verdict = project_delta(design, delta.delta, environment, GuardSettings(floor=0.05))
     assert (verdict.status, verdict.design) == ("projected", design)
 
 

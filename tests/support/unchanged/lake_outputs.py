@@ -105,8 +105,10 @@ def tell_verdicts(round: str) -> Any:
                 data, hole, wait = (rng.uniform(-most, most) for most in (0.5, 0.4, 1.0))
                 changes = {"data_ratio": data, "hole_ratio": hole, "wait_ratio": wait}
                 edits[size] = make_edit(lake.space, "r", {name: round_to(part) for name, part in changes.items()})
-        free = GuardSettings(floor=0.01, reach={"data_ratio": 1.0, "hole_ratio": 0.5, "wait_ratio": 1.0})
-        settings = widen_reach(GuardSettings(widen=2.0) if number % 3 else free, lake.space, (number % 5) / 5)
+        free = GuardSettings(floor=0.01, widen=0.0, reach={"data_ratio": 1.0, "hole_ratio": 0.5, "wait_ratio": 1.0})
+        settings = widen_reach(
+            GuardSettings(floor=0.05, widen=2.0) if number % 3 else free, lake.space, (number % 5) / 5
+        )
         verdicts.append(plain(project_delta(design, Delta(edits), lake, settings)))
     return {"first": verdicts[:6], "digest": digest(verdicts)}
 
@@ -196,11 +198,11 @@ def tell_trial(round: str, other: Design, model: DifficultyModel) -> Any:
     values = {cell: trial.values(model.objective) for cell, trial in trials.items()}
     signals = {cell: trial.signal() for cell, trial in trials.items()}
     last = negotiate(
-        make_teacher("random"), seen.evidence, seen.design, seen.lake, jax.random.key(5), GuardSettings(), 4
+        make_teacher("random"), seen.evidence, seen.design, seen.lake, jax.random.key(5), GuardSettings(floor=0.05), 4
     )
     proposal = last[-1].proposal
     deltas = [delta for delta in (proposal.delta, *proposal.candidates) if delta]
-    verdicts = [project_delta(seen.design, delta, seen.lake, GuardSettings()) for delta in deltas]
+    verdicts = [project_delta(seen.design, delta, seen.lake, GuardSettings(floor=0.05)) for delta in deltas]
     current = seen.lake.cells(seen.design)
 
     def score(design: Design) -> float:

@@ -1,0 +1,308 @@
+"""The fit of `Abilities`: a smoother over the rounds of each stratum inside an EM algorithm for what strata share."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from lakewright.engineer.difficulty.abilities import (
+    OTHERS,
+    OWN,
+    Abilities,
+    Effects,
+    Rates,
+    compute_effects,
+    describe_effects,
+    regress_on_order,
+    share_signals,
+)
+from lakewright.engineer.difficulty.model import Objective, Observation, receive_signals
+from lakewright.engineer.space import DesignSpace
+
+ROUNDS = 16  # of which answers count; older ones tell little of a policy that moved
+STEPS = 4000  # strata times rounds, at most, so that the time of a fit is bounded
+TURNS = 12  # of EM
+STEP = 0.15  # in logits: what the random step of a round is supposed to be before any answer
+FIRM = 3.0  # how many strata the supposed spreads count for
+STILL = 8.0  # how many steps the supposed step counts for
+SURE = 0.8  # the most of a stratum's posterior that may be owed to its prior, when the shared mean is found from it
+ALIKE = (1.8, 2.0)  # what evenness is supposed to be before any group, .9, as if seen in two groups
+MOST_MOVE = 3.0  # in logits, of one turn
+
+
+class Answers(NamedTuple):
+    """Observations as arrays, float or int [N]: of which stratum and point in time, how many answers and valid answers.
+
+    size: answers to a problem, by which answers are alike; those to held-out problems are single.
+    """
+
+    effects: np.ndarray
+    stratum: np.ndarray
+    time: np.ndarray
+    answers: np.ndarray
+    valid: np.ndarray
+    size: np.ndarray
+
+
+class Shared(NamedTuple):
+    """What strata share: the prior of each, which EM learns.
+
+    mean: B, float [K, Z]; doubt: its posterior variances. variance: tau^2, float [K]. rate, rate_doubt, rate_variance:
+    the same of the rates, float [R]. step: the variance of an ability's random step.
+    """
+
+    mean: np.ndarray
+    doubt: np.ndarray
+    variance: np.ndarray
+    rate: np.ndarray
+    rate_doubt: np.ndarray
+    rate_variance: np.ndarray
+    step: float
+
+
+class Smoothed(NamedTuple):
+    """The posterior at each of T + 1 points in time: mean float [T + 1, S, D], covariance [T + 1, S, D, D].
+
+    moved: float [S, K], the sum over the rounds of the expected squares of the random steps.
+    """
+
+    mean: np.ndarray
+    covariance: np.ndarray
+    moved: np.ndarray
+
+
+class Fitted(NamedTuple):
+    """Abilities, how even the problems of a cell are, and the groups or single answers that were counted."""
+
+    abilities: Abilities
+    evenness: float
+    groups: float
+
+
+def fit_abilities(
+    observations: Sequence[Observation], tested: Sequence[Observation], space: DesignSpace, objective: Objective
+) -> Fitted:
+    """The posterior after the youngest round.
+
+    Args:
+        observations: groups that were trained on, those of age a before the training of the round a rounds ago.
+        tested: answers to other problems, those of age a after that training.
+        space: that of the cells, which have their givens.
+        objective: what signal a group gives.
+
+    A logistic likelihood is made normal at its mode (iterated reweighted least squares), a smoother over the rounds
+    finds each stratum's posterior (Rauch, Tung, Striebel 1965), and from these what the strata share is estimated
+    (empirical Bayes by EM; Dempster, Laird, Rubin 1977), once in each of TURNS turns. The answers to one problem are
+    alike with a correlation of 1 - evenness, so G of them weigh G / (1 + (G - 1) (1 - evenness)).
+    """
+    effects, rates = describe_effects(space)
+    order = regress_on_order(space)
+    shared = Shared(
+        effects.mean.copy(),
+        effects.deviation**2,
+        effects.spread**2,
+        rates.mean.copy(),
+        rates.deviation**2,
+        rates.spread**2,
+        STEP**2,
+    )
+    used = sorted({space.ranks[one.cell.stratum] for one in (*observations, *tested)})
+    if not used:
+        mean, covariance = _predict_unseen(shared, order)
+        return Fitted(_make_abilities(mean, covariance, 1.0, shared), 1.0, 0.0)
+    rounds = max(1, min(ROUNDS, STEPS // len(used)))
+    observations = [one for one in observations if one.age < rounds]
+    tested = [one for one in tested if one.age < rounds]
+    last = 1 + max((one.age for one in (*observations, *tested)), default=0)
+    answers = _list_answers(observations, tested, last, used, space)
+    signals, unit = _list_signals(observations, last, space, objective)
+    evenness, logits = ALIKE[0] / ALIKE[1], np.zeros(len(answers.time))
+    smoothed = None
+    for _ in range(TURNS):
+        smoothed = _smooth(answers, logits, evenness, signals[:, used], shared, effects, rates, order[used])
+        states = smoothed.mean[answers.time, answers.stratum, : answers.effects.shape[1]]
+        found = np.einsum("nk,nk->n", answers.effects, states)
+        logits = logits + np.clip(found - logits, -MOST_MOVE, MOST_MOVE)
+        shared = _share(smoothed, shared, effects, rates, order[used], last)
+        evenness = _estimate_evenness(observations, logits[: len(observations)])
+    assert smoothed
+    mean, covariance = _predict_unseen(shared, order)
+    mean[used], covariance[used] = smoothed.mean[-1], smoothed.covariance[-1]
+    groups = float(sum(one.groups for one in (*observations, *tested)))
+    return Fitted(_make_abilities(mean, covariance, unit, shared), evenness, groups)
+
+
+def _make_abilities(mean: np.ndarray, covariance: np.ndarray, unit: float, shared: Shared) -> Abilities:
+    even = (covariance + covariance.transpose(0, 2, 1)) / 2
+    return Abilities(mean.tolist(), even.tolist(), unit, float(np.sqrt(shared.step)))
+
+
+def _predict_unseen(shared: Shared, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The prior of strata of which nothing was seen: mean float [S, D], covariance [S, D, D]."""
+    mean = np.concatenate([order @ shared.mean.T, np.tile(shared.rate, (len(order), 1))], axis=1)
+    effects = shared.variance + order**2 @ shared.doubt.T
+    rates = np.tile(shared.rate_variance + shared.rate_doubt, (len(order), 1))
+    return mean, np.concatenate([effects, rates], axis=1)[:, :, None] * np.eye(mean.shape[1])
+
+
+def _list_answers(
+    observations: Sequence[Observation],
+    tested: Sequence[Observation],
+    last: int,
+    used: Sequence[int],
+    space: DesignSpace,
+) -> Answers:
+    """Groups of age a are of the point in time before the training of that round, answers to tests of the one after."""
+    both = [*observations, *tested]
+    place = {rank: number for number, rank in enumerate(used)}
+    ages = np.array([one.age for one in both], int)
+    after = np.arange(len(both)) >= len(observations)
+    groups = np.array([one.groups for one in both], float)
+    answers = np.array([one.answers or one.groups for one in both], float)
+    success = np.array([one.success for one in both], float)
+    return Answers(
+        effects=compute_effects([one.cell for one in both], space),
+        stratum=np.array([place[space.ranks[one.cell.stratum]] for one in both], int),
+        time=last - 1 - ages + after,
+        answers=answers,
+        valid=success / groups * answers,
+        size=answers / groups,
+    )
+
+
+def _list_signals(
+    observations: Sequence[Observation], last: int, space: DesignSpace, objective: Objective
+) -> tuple[np.ndarray, float]:
+    """The signals of each round, float [T, S, R], in units, and the unit: what a stratum receives in a usual round."""
+    strata = len(space.strata)
+    received = np.zeros((last, strata, 2 + len(space.traits)))
+    for one in observations:
+        amount, rank = receive_signals(one, objective), space.ranks[one.cell.stratum]
+        received[last - 1 - one.age, rank, OWN] += amount
+        for number, place in enumerate(space.traits):
+            received[last - 1 - one.age, rank, 2 + number] += amount * bool(one.cell.values[place])
+    received[:, :, OTHERS] = received[:, :, OWN] @ share_signals(space).T
+    rounds = received[:, :, OWN].sum(axis=1)
+    unit = float(rounds[rounds > 0].mean()) / strata if (rounds > 0).any() else 1.0
+    return received / unit, unit
+
+
+def _smooth(
+    answers: Answers,
+    logits: np.ndarray,
+    evenness: float,
+    signals: np.ndarray,
+    shared: Shared,
+    effects: Effects,
+    rates: Rates,
+    order: np.ndarray,
+) -> Smoothed:
+    """The posterior of all points in time, the likelihood made normal at `logits`, float [N]."""
+    count, size, strata = answers.effects.shape[1], answers.effects.shape[1] + len(rates.into), len(order)
+    points = signals.shape[0] + 1
+    precision, weighted = _pool_evidence(answers, logits, evenness, (points, strata, size))
+    moves = np.tile(np.eye(size), (points - 1, strata, 1, 1))
+    for number, into in enumerate(rates.into):
+        moves[:, :, into, count + number] += signals[:, :, number]
+    noise = np.diag(np.concatenate([shared.step * effects.pace**2, np.zeros(len(rates.into))]))
+    mean, covariance = _predict_unseen(shared, order)
+    means, covariances, expected, doubts = [], [], [], []
+    for point in range(points):
+        if point:
+            mean = np.einsum("sij,sj->si", moves[point - 1], mean)
+            covariance = moves[point - 1] @ covariance @ moves[point - 1].transpose(0, 2, 1) + noise
+        expected.append(mean)
+        doubts.append(covariance)
+        covariance = np.linalg.inv(np.linalg.inv(covariance) + precision[point])
+        surprise = weighted[point] - np.einsum("sij,sj->si", precision[point], mean)
+        mean = mean + np.einsum("sij,sj->si", covariance, surprise)
+        means.append(mean)
+        covariances.append(covariance)
+    moved = np.zeros((strata, count))
+    for point in reversed(range(points - 1)):
+        move, turned = moves[point], moves[point].transpose(0, 2, 1)
+        gain = covariances[point] @ turned @ np.linalg.inv(doubts[point + 1])
+        back = gain.transpose(0, 2, 1)
+        means[point] = means[point] + np.einsum("sij,sj->si", gain, means[point + 1] - expected[point + 1])
+        covariances[point] = covariances[point] + gain @ (covariances[point + 1] - doubts[point + 1]) @ back
+        both = covariances[point + 1] @ back  # of the later and the earlier state
+        step = means[point + 1] - np.einsum("sij,sj->si", move, means[point])
+        spread = covariances[point + 1] - move @ both.transpose(0, 2, 1) - both @ turned
+        spread = spread + move @ covariances[point] @ turned
+        moved += (step**2 + np.einsum("sii->si", spread))[:, :count]
+    return Smoothed(np.stack(means), np.stack(covariances), moved)
+
+
+def _pool_evidence(
+    answers: Answers, logits: np.ndarray, evenness: float, shape: tuple[int, int, int]
+) -> tuple[np.ndarray, np.ndarray]:
+    """The normal likelihood of each point and stratum: precision float [T + 1, S, D, D], precision x mean [.., D]."""
+    points, strata, size = shape
+    count = answers.effects.shape[1]
+    worth = 1 / (1 + (answers.size - 1) * (1 - evenness))
+    chance = 1 / (1 + np.exp(-np.clip(logits, -30, 30)))
+    weight = np.maximum(answers.answers * worth * chance * (1 - chance), 1e-9)
+    pull = weight * logits + worth * (answers.valid - answers.answers * chance)
+    precision, weighted = np.zeros((points * strata, size, size)), np.zeros((points * strata, size))
+    place = answers.time * strata + answers.stratum
+    outer = answers.effects[:, :, None] * answers.effects[:, None, :]
+    np.add.at(precision[:, :count, :count], place, weight[:, None, None] * outer)
+    np.add.at(weighted[:, :count], place, pull[:, None] * answers.effects)
+    return precision.reshape(points, strata, size, size), weighted.reshape(points, strata, size)
+
+
+def _share(
+    smoothed: Smoothed, before: Shared, effects: Effects, rates: Rates, order: np.ndarray, rounds: int
+) -> Shared:
+    """What strata share, from the posteriors at the first point in time."""
+    count, strata = len(effects.spread), len(order)
+    state, doubt = smoothed.mean[0], np.einsum("sii->si", smoothed.covariance[0])
+    mean, doubts = before.mean.copy(), before.doubt.copy()
+    for place in range(count):
+        parts = state[:, place], doubt[:, place], order @ before.mean[place], before.variance[place]
+        seen, certain = _undo_shrinkage(*parts)
+        precision = (order * certain[:, None]).T @ order + np.diag(effects.deviation[place] ** -2.0)
+        target = (order * certain[:, None]).T @ seen + effects.mean[place] * effects.deviation[place] ** -2.0
+        mean[place] += 0.7 * (np.linalg.solve(precision, target) - mean[place])
+        doubts[place] = np.diag(np.linalg.inv(precision))
+    off = state[:, :count] - order @ mean.T
+    variance = ((off**2 + doubt[:, :count]).sum(axis=0) + FIRM * effects.spread**2) / (strata + FIRM)
+    own, uncertain = state[:, count:], doubt[:, count:]
+    seen, certain = _undo_shrinkage(own, uncertain, before.rate, before.rate_variance)
+    total = certain.sum(axis=0) + rates.deviation**-2.0
+    rate = ((certain * seen).sum(axis=0) + rates.mean * rates.deviation**-2.0) / total
+    rate = before.rate + 0.7 * (rate - before.rate)
+    rate_variance = ((own - rate) ** 2 + uncertain).sum(axis=0) + FIRM * rates.spread**2
+    ability = smoothed.moved[:, 0].sum()
+    return Shared(
+        mean,
+        doubts,
+        variance,
+        rate,
+        1 / total,
+        rate_variance / (strata + FIRM),
+        float((ability + STILL * STEP**2) / (strata * rounds + STILL)),
+    )
+
+
+def _undo_shrinkage(
+    state: np.ndarray, doubt: np.ndarray, mean: np.ndarray, variance: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """What the answers alone say of a state whose prior is N(mean, variance), and its precision as a draw of that prior.
+
+    The posterior is mean + (1 - c) (answers - mean) with c = doubt / variance; 1 / (variance + variance of what the
+    answers say) is 1 / variance - doubt / variance^2.
+    """
+    owed = np.clip(doubt / variance, 0, SURE)
+    return (state - owed * mean) / (1 - owed), np.maximum(1 / variance - doubt / variance**2, 1e-9)
+
+
+def _estimate_evenness(observations: Sequence[Observation], logits: np.ndarray) -> float:
+    """E[p (1 - p)] over the problems of a cell as a share of p (1 - p) of the cell's mean, from groups of answers."""
+    known = [(one, logit) for one, logit in zip(observations, logits, strict=True) if one.variance is not None]
+    if not known:
+        return ALIKE[0] / ALIKE[1]
+    chance = 1 / (1 + np.exp(-np.array([logit for _, logit in known])))
+    meant = float(np.array([one.groups for one, _ in known]) @ (chance * (1 - chance)))
+    seen = sum(one.variance or 0.0 for one, _ in known)
+    return min(1.0, max(0.05, (seen + ALIKE[0] / 4) / (meant + ALIKE[1] / 4)))
