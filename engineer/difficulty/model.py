@@ -8,11 +8,12 @@ import itertools
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 import numpy as np
 
+from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
 from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Cell, sort_cells
@@ -92,7 +93,7 @@ def value_of(success: Values, objective: Objective) -> Values:
 
 
 class DifficultySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings of the fit of the model of P(valid)."""
+    """Settings of the model of P(valid). Raises InputError on a setting that the chosen model does not have."""
 
     decay: Share = 0.6
     """The factor by which the weight of a group falls with every stage since it was rolled out, 0 to 1."""
@@ -112,6 +113,29 @@ class DifficultySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     regression of version 0.2, which alone the settings decay, by_size and held_out are for."""
     weigh: Literal["problems", "strata"] = "problems"
     """What a stratum weighs: as much as its share of the held-out problems, or as much as any other."""
+
+    def __post_init__(self) -> None:
+        of_regression = {"decay": self.decay != 0.6, "by_size": self.by_size > 0, "held_out": self.held_out}
+        if self.model == "abilities" and (given := [name for name, used in of_regression.items() if used]):
+            value = getattr(self, given[0])
+            said = f"difficulty: {given[0]} is {value}, which the model abilities does not have"
+            raise InputError(f"{said}; remove it, or give model=regression")
+
+    @property
+    def uses_held_out(self) -> bool:
+        """Return True if the model is fitted to the answers to the held-out problems of all rounds, too."""
+        return self.held_out or self.model == "abilities"
+
+
+def complete_settings(recorded: Any) -> Any:
+    """JSON values that version 0.2 recorded, in which the settings of a model name it: a regression, as all were."""
+    if not isinstance(recorded, dict):
+        return [complete_settings(part) for part in recorded] if isinstance(recorded, list) else recorded
+    found = {name: complete_settings(part) for name, part in recorded.items()}
+    known = found.get("difficulty")
+    if isinstance(known, dict) and "decay" in known and "model" not in known:
+        found["difficulty"] = {**known, "model": "regression"}
+    return found
 
 
 class Prediction(msgspec.Struct, frozen=True):

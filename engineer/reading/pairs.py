@@ -26,7 +26,7 @@ RULES: dict[Kind, RuleTeacher] = {"outcomes": ProportionalTeacher(), "forecast":
 """The rule whose changes say what evidence decides, by what is shown."""
 STRATA = 3  # of a design
 PROBLEMS = 25  # held-out ones of each combination of traits of a stratum
-FITTED = DifficultySettings(by_size=1.0)  # strata differ by themselves, not only along a curve
+FITTED = DifficultySettings(model="regression", by_size=1.0)  # strata differ by themselves, not only along a curve
 ATTEMPTS = 1000
 
 

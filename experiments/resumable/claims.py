@@ -8,7 +8,7 @@ import contextlib
 import dataclasses
 import os
 import socket
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -27,7 +27,8 @@ class Claim(Generic[W]):
 
     kind: what such a folder holds, for messages. file: the name of its record. work: the type of the record, a Struct
     with a field `format`: all that identifies the work. format: the one that this version reads and writes. command:
-    what makes such folders. exclusive: whether a folder that holds other files is refused.
+    what makes such folders. exclusive: whether a folder that holds other files is refused. complete: adds to a record of
+    an earlier version what was then understood.
     """
 
     kind: str
@@ -36,6 +37,7 @@ class Claim(Generic[W]):
     format: int
     command: str
     exclusive: bool = True
+    complete: Callable[[Any], Any] = lambda raw: raw
 
     def take_folder(self, folder: Path, work: W, *, replace: bool = False, writer: str = "") -> None:
         """Makes `folder` that of `work`, or confirms that it is.
@@ -83,7 +85,7 @@ class Claim(Generic[W]):
                 f"{path}: format is {found!r:.60}, this version reads {self.format}; "
                 "use the version that wrote it, or another folder"
             )
-        return convert(raw, self.work, str(path))
+        return convert(self.complete(raw), self.work, str(path))
 
     def refuse_other(self, path: Path, there: W, here: W) -> None:
         """Raises InputError where the work recorded in the file `path` is not the work `here`."""

@@ -30,6 +30,7 @@ from lakewright.core_jax.support import (
     replacing_folder,
 )
 from lakewright.engineer.design import Design, by_stratum
+from lakewright.engineer.difficulty import complete_settings
 from lakewright.engineer.trial import Trial, try_designs
 from lakewright.experiments.environments.lake import config_of
 from lakewright.experiments.loop.closed_loop import prepare_run
@@ -119,7 +120,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: int = 1
 
 
-CLAIM = Claim("study", "study.json", Plan, 1, "lakewright study")
+CLAIM = Claim("study", "study.json", Plan, 1, "lakewright study", complete=complete_settings)
 
 
 class StudyFolder:

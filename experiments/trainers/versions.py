@@ -34,6 +34,7 @@ from lakewright.core_jax.support import (
     write_json,
 )
 from lakewright.engineer.design import Design
+from lakewright.engineer.difficulty import complete_settings
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.steps import EngineerSettings
 from lakewright.experiments.environments.registry import load_environment
@@ -142,7 +143,7 @@ class VersionFiles:
         refuse_file(self.folder)
         if not self.setup_path.exists():
             raise InputError(f"{self.folder}: holds no engineer; lakewright engineer begin makes one")
-        setup = read_config(self.setup_path, Setup)
+        setup = convert(complete_settings(read_raw(self.setup_path)), Setup, str(self.setup_path))
         if setup.format != FORMAT:
             raise InputError(
                 f"{self.setup_path}: format is {setup.format}, this version reads {FORMAT}; "

@@ -237,7 +237,7 @@ def test_the_engineer_is_asked_until_a_proposal_passes(name):
 def test_a_model_is_fitted_with_effects_of_each_stratum_where_that_is_asked_for(name):
     space = SPACES[name]
     assert count_features(space, 1.0) >= count_features(space)
-    assert DifficultySettings(by_size=1.0).by_size == 1.0
+    assert DifficultySettings(model="regression", by_size=1.0).by_size == 1.0
 
 
 @pytest.mark.parametrize(

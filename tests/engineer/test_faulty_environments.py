@@ -275,7 +275,7 @@ def test_a_cell_without_givens_gets_those_of_the_design_when_its_group_is_observ
     problems = [Problem(str(number), "1", cell=Cell("a", (5, False))) for number in range(3)]
     engineer.observe(teams.groups(problems, [["1", "2"]] * 3))
     assert engineer.state_dict()["seen"][0]["cell"][2] == (6,)
-    assert engineer.redesign().forecast.model.weights
+    assert engineer.redesign().forecast.model.abilities
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import check_digest, locked, read_raw
 from lakewright.engineer.design import Design
-from lakewright.engineer.difficulty import Calibration, Forecast
+from lakewright.engineer.difficulty import Calibration, Forecast, complete_settings
 from lakewright.engineer.evidence import Evidence, read_evidence
 from lakewright.engineer.steps import Next, decide_next
 from lakewright.engineer.trial import Trial
@@ -43,7 +43,7 @@ class RunConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     settings: RunSettings
 
 
-CLAIM = Claim("run", "config.json", RunConfig, FORMAT, "lakewright run")
+CLAIM = Claim("run", "config.json", RunConfig, FORMAT, "lakewright run", complete=complete_settings)
 
 
 class Stage:

@@ -34,7 +34,7 @@ from lakewright.experiments.environments.lake import cell_of, design_of
 from tests.support.boards.generated_rows import small_rows
 from tests.support.samples.evidence import LAKE, SPACE, design
 
-SETTINGS = DifficultySettings()
+SETTINGS = DifficultySettings(model="regression")
 DESIGN = design_of(
     EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 6: SizeConfig(0.25, 0.2, 0.5), 9: SizeConfig(0.25, 0.2, 0.5)})
 )
@@ -130,7 +130,7 @@ def gap(cell: Cell) -> float:
 
 def test_a_size_may_have_effects_of_its_own_so_that_gaps_between_sizes_are_seen():
     found = [seen(cell, 20, p=gap(cell)) for cell in CELLS]
-    smooth, by_size = (fit_model(found, DifficultySettings(by_size=size), SPACE) for size in (0.0, 2.0))
+    smooth, by_size = (fit_model(found, DifficultySettings(model="regression", by_size=size), SPACE) for size in (0.0, 2.0))
     errors = [np.abs(model.predict(CELLS, SPACE).mean - [gap(cell) for cell in CELLS]) for model in (smooth, by_size)]
     assert errors[0].max() > 0.25
     assert errors[1].max() < 0.1
@@ -144,7 +144,7 @@ def test_what_is_out_of_reach_is_worth_little():
     found = [seen(lake_cell(size, 0.1, forced), 500, p=p) for (size, forced), p in kinds.items()]
     near, far = (EnvConfig.single(size, 2, 0.1, 1.0) for size in (3, 9))
     plain, reach = (
-        fit_model(found, DifficultySettings(objective="regret", reach=power), SPACE) for power in (0.0, 1.0)
+        fit_model(found, DifficultySettings(model="regression", objective="regret", reach=power), SPACE) for power in (0.0, 1.0)
     )
     assert worth(plain, far, near).mean == pytest.approx(0.0, abs=0.03)
     assert worth(reach, near).mean == pytest.approx(0.9 * worth(plain, near).mean, rel=0.1)
@@ -172,7 +172,7 @@ def test_without_rollouts_all_is_open():
 
 def test_a_policy_that_learned_makes_the_older_groups_count_less():
     found = [seen(cell, p=0.1, age=1) for cell in CELLS] + [seen(cell, p=0.9) for cell in CELLS]
-    kept, forgotten = (fit_model(found, DifficultySettings(decay), SPACE).predict(CELLS, SPACE) for decay in (1.0, 0.0))
+    kept, forgotten = (fit_model(found, DifficultySettings(model="regression", decay=decay), SPACE).predict(CELLS, SPACE) for decay in (1.0, 0.0))
     assert kept.mean == pytest.approx(0.5, abs=0.01)
     assert forgotten.mean.min() > 0.8
 
@@ -228,7 +228,7 @@ def test_a_config_at_the_frontier_is_worth_more_and_the_difference_is_surer_than
 
 
 def test_by_regret_a_config_is_worth_the_share_of_plans_that_fail():
-    model = fit_model([seen(cell) for cell in CELLS], DifficultySettings(objective="regret"), SPACE)
+    model = fit_model([seen(cell) for cell in CELLS], DifficultySettings(model="regression", objective="regret"), SPACE)
     hard, frontier = EnvConfig.single(10, 2, 0.3, 1.0), EnvConfig.single(6, 2, 0.1, 0.5)
     assert worth(model, hard).mean > worth(model, frontier).mean
     assert worth(model, hard).mean == pytest.approx(1 - truth(lake_cell(10, 0.3, True)), abs=0.1)
@@ -246,7 +246,7 @@ def test_with_diminishing_returns_most_is_earned_by_data_in_proportion_to_the_wo
     cells = [lake_cell(size, 0.2, forced) for size in DESIGN.strata for forced in (False, True)]
     found = [seen(cell, 100, p=p) for cell, p in zip(cells, chances, strict=True)]
     tested = [HeldOutCell(cell, part / sum(held_out)) for cell, part in zip(cells, held_out, strict=True)]
-    known = make_forecast(DESIGN, found, tested, DifficultySettings(objective="regret", by_size=2.0), SPACE)
+    known = make_forecast(DESIGN, found, tested, DifficultySettings(model="regression", objective="regret", by_size=2.0), SPACE)
     each = [worth(known.model, EnvConfig.single(cell.stratum, 2, 0.2, float(cell.values[1]))).mean for cell in cells]
     best = [part * value**power for part, value in zip(held_out, each, strict=True)]
     rows = (weigh_cells(dict(zip(cells, shares, strict=True)), DESIGN, SPACE) for shares in (best, other))
@@ -277,7 +277,7 @@ def test_the_model_may_learn_from_held_out_boards_what_no_training_board_has_sho
     assert (with_them.model.predict(cells, SPACE).mean < 0.5 * without.model.predict(cells, SPACE).mean).all()
     assert with_them.success == without.success, "only the model knows of them"
     assert [one.groups for one in with_them.grid] == [one.groups for one in without.grid]
-    both = fit_model([*trained, *tested], DifficultySettings(decay=0.0), SPACE)
+    both = fit_model([*trained, *tested], DifficultySettings(model="regression", decay=0.0), SPACE)
     assert both.evenness == fit_model(trained, SETTINGS, SPACE).evenness
 
 

@@ -73,7 +73,7 @@ def test_made_up_boards_that_force_a_wait_mostly_fail_more_and_are_seldom_missin
 
 def test_it_may_learn_to_follow_the_forecast():
     settings = LessonSettings(rule="forecast", power=3.0)
-    fitted = DifficultySettings(by_size=2.0, reach=0.5)
+    fitted = DifficultySettings(model="regression", by_size=2.0, reach=0.5)
     lessons = settings.lessons("regret", EvidenceSettings("forecast"), fitted)
     assert isinstance(lessons.rule, ForecastTeacher)
     assert lessons.rule.power == 3.0

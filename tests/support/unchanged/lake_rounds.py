@@ -57,7 +57,7 @@ def known(name: str) -> Known:
     evidence = read_evidence(from_lake(raw["evidence"]), name)
     lake = RoomyLake(int(evidence.design.given["agents"]), raw["evidence"]["teams"])
     held_out = [convert(from_lake(part), HeldOutCell, name) for part in raw["held_out"]]
-    settings = convert(raw["difficulty"], DifficultySettings, name)
+    settings = convert({"model": "regression", **raw["difficulty"]}, DifficultySettings, name)
     return Known(evidence, [observation(one) for one in raw["observations"]], held_out, settings, lake)
 
 
