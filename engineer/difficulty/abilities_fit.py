@@ -85,8 +85,8 @@ def fit_abilities(
     """The posterior after the youngest round.
 
     Args:
-        observations: groups that were trained on, those of age a before the training of the round a rounds ago.
-        tested: answers to other problems, those of age a after that training.
+        observations: groups, those of age a before the training on them, a rounds ago; of a trial, after it.
+        tested: answers to held-out problems, those of age a after that training.
         space: that of the cells, which have their givens.
         objective: what signal a group gives.
 
@@ -111,8 +111,9 @@ def fit_abilities(
         mean, covariance = _predict_unseen(shared, order)
         return Fitted(_make_abilities(mean, covariance, 1.0, shared), 1.0, 0.0)
     rounds = max(1, min(ROUNDS, STEPS // len(used)))
-    observations = [one for one in observations if one.age < rounds]
-    tested = [one for one in tested if one.age < rounds]
+    recent = [one for one in observations if one.age < rounds]
+    observations = [one for one in recent if not one.tried]
+    tested = [*(one for one in recent if one.tried), *(one for one in tested if one.age < rounds)]
     last = 1 + max((one.age for one in (*observations, *tested)), default=0)
     answers = _list_answers(observations, tested, last, used, space)
     signals, unit = _list_signals(observations, last, space, objective)
@@ -288,7 +289,7 @@ def _share(
 def _undo_shrinkage(
     state: np.ndarray, doubt: np.ndarray, mean: np.ndarray, variance: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What the answers alone say of a state whose prior is N(mean, variance), and its precision as a draw of that prior.
+    """What the answers alone say of a state of prior N(mean, variance), and its precision as a draw of that prior.
 
     The posterior is mean + (1 - c) (answers - mean) with c = doubt / variance; 1 / (variance + variance of what the
     answers say) is 1 / variance - doubt / variance^2.

@@ -38,7 +38,8 @@ class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     success: the sum over the groups of their shares of valid answers. variance: the sum of the unbiased estimates of
     p (1 - p), k (G - k) / (G (G - 1)); None if a group is one answer, as on held-out problems. answers: of all groups;
-    0 in files of version 0.2, which count a group as one.
+    0 in files of version 0.2, which count a group as one. tried: whether they are of a trial after the round, which
+    trains nothing.
     """
 
     cell: Cell
@@ -47,6 +48,7 @@ class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     variance: float | None
     age: int = 0
     answers: int = 0
+    tried: bool = False
 
 
 def observe_held_out(answers: Iterable[tuple[Cell, bool]], age: int = 0) -> list[Observation]:
@@ -60,20 +62,20 @@ def observe_held_out(answers: Iterable[tuple[Cell, bool]], age: int = 0) -> list
     ]
 
 
-def observe_groups(groups: Iterable[tuple[Cell, Group]], age: int = 0) -> list[Observation]:
-    """The groups of at least two answers by the cells of their problems, in that order."""
+def observe_groups(groups: Iterable[tuple[Cell, Group]], age: int = 0, *, tried: bool = False) -> list[Observation]:
+    """The groups of at least two answers by the cells of their problems, in that order. tried: they are of a trial."""
     cells: dict[Cell, list[Group]] = defaultdict(list)
     for cell, group in groups:
         if group.completions > 1:
             cells[cell].append(group)
-    return [_observe_cell(cell, cells[cell], age) for cell in sort_cells(cells)]
+    return [_observe_cell(cell, cells[cell], age, tried) for cell in sort_cells(cells)]
 
 
-def _observe_cell(cell: Cell, groups: list[Group], age: int) -> Observation:
+def _observe_cell(cell: Cell, groups: list[Group], age: int, tried: bool) -> Observation:
     counts = [(group.valid, group.completions) for group in groups]
     success = sum(valid / answers for valid, answers in counts)
     variance = sum(valid * (answers - valid) / (answers * (answers - 1)) for valid, answers in counts)
-    return Observation(cell, len(groups), success, variance, age, sum(answers for _, answers in counts))
+    return Observation(cell, len(groups), success, variance, age, sum(answers for _, answers in counts), tried)
 
 
 def receive_signals(seen: Observation, objective: Objective) -> float:
@@ -83,7 +85,9 @@ def receive_signals(seen: Observation, objective: Objective) -> float:
     holds a right answer (regret), half of that and half of 1 - m, by how much that answer beats the policy's own.
     """
     size = (seen.answers or seen.groups) / seen.groups
-    differ = seen.success - seen.success**2 / seen.groups if seen.variance is None else seen.variance * (size - 1) / size
+    differ = (
+        seen.success - seen.success**2 / seen.groups if seen.variance is None else seen.variance * (size - 1) / size
+    )
     return 2 * differ + (seen.groups - seen.success) / 2 if objective == "regret" else 4 * differ
 
 
@@ -120,11 +124,6 @@ class DifficultySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
             value = getattr(self, given[0])
             said = f"difficulty: {given[0]} is {value}, which the model abilities does not have"
             raise InputError(f"{said}; remove it, or give model=regression")
-
-    @property
-    def uses_held_out(self) -> bool:
-        """Return True if the model is fitted to the answers to the held-out problems of all rounds, too."""
-        return self.held_out or self.model == "abilities"
 
 
 def complete_settings(recorded: Any) -> Any:

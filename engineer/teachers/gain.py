@@ -44,7 +44,9 @@ class GainTeacher(Stateful):
         if known is None or not known.model.groups:
             return propose_nothing()
         learners = Learners(known, design, space, numpy_rng(key), self.learners)
-        cells = [cell for stratum in space.sort_strata(design.strata) for cell in list_candidates(stratum, design, space)]
+        cells = [
+            cell for stratum in space.sort_strata(design.strata) for cell in list_candidates(stratum, design, space)
+        ]
         costs = np.array([float(size_of(cell.stratum, space)) for cell in cells]) ** self.length
         gains = learners.estimate_gains(cells) / costs
         problems = (evidence.problems or USUAL * len(design.strata) * learners.unit) / PARTS

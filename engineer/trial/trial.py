@@ -40,7 +40,15 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def observe(self, age: int = 0) -> list[Observation]:
         """The groups rolled out, by cell. age: in rounds."""
         return [
-            Observation(part.cell, len(part.valid), sum(part.valid) / part.answers, sum(part.variances()), age)
+            Observation(
+                part.cell,
+                groups=len(part.valid),
+                success=sum(part.valid) / part.answers,
+                variance=sum(part.variances()),
+                age=age,
+                answers=part.answers * len(part.valid),
+                tried=True,
+            )
             for part in self.cells
         ]
 

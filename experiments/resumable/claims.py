@@ -27,8 +27,8 @@ class Claim(Generic[W]):
 
     kind: what such a folder holds, for messages. file: the name of its record. work: the type of the record, a Struct
     with a field `format`: all that identifies the work. format: the one that this version reads and writes. command:
-    what makes such folders. exclusive: whether a folder that holds other files is refused. complete: adds to a record of
-    an earlier version what was then understood.
+    what makes such folders. exclusive: whether a folder that holds other files is refused. complete: adds to a record
+    of an earlier version what was then understood.
     """
 
     kind: str

@@ -28,6 +28,7 @@ from lakewright.core_jax.support import (
     list_names,
     listed,
     read_config,
+    read_raw,
     refuse_file,
     refuse_pipe,
     replacing,

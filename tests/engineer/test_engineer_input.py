@@ -137,7 +137,11 @@ DAMAGED = {
     "no groups": (("observations", 0, "groups"), 0, "state: Observation.* cannot be; give what observe_groups makes"),
     "too much success": (("observations", 0, "success"), 99.0, "state: Observation.* cannot be"),
     "an effect that is no number": (("forecast", "model", "abilities", "mean", 0, 0), math.nan, "mean: 0: 0 is nan"),
-    "too few strata": (("forecast", "model", "abilities", "mean"), [[1.0]], "its model is not of [0-9]+ numbers for each"),
+    "too few strata": (
+        ("forecast", "model", "abilities", "mean"),
+        [[1.0]],
+        "its model is not of [0-9]+ numbers for each",
+    ),
     "another grid": (("forecast", "grid", 0, "cell"), ["zz", [2, 1], []], "state: forecast: cell .* is none of"),
     "an old design": (("history", 0, "design", "strata"), {"zz": {}}, "state: design: strata.zz is unknown"),
     "old outcomes": (

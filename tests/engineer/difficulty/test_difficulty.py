@@ -130,7 +130,9 @@ def gap(cell: Cell) -> float:
 
 def test_a_size_may_have_effects_of_its_own_so_that_gaps_between_sizes_are_seen():
     found = [seen(cell, 20, p=gap(cell)) for cell in CELLS]
-    smooth, by_size = (fit_model(found, DifficultySettings(model="regression", by_size=size), SPACE) for size in (0.0, 2.0))
+    smooth, by_size = (
+        fit_model(found, DifficultySettings(model="regression", by_size=size), SPACE) for size in (0.0, 2.0)
+    )
     errors = [np.abs(model.predict(CELLS, SPACE).mean - [gap(cell) for cell in CELLS]) for model in (smooth, by_size)]
     assert errors[0].max() > 0.25
     assert errors[1].max() < 0.1
@@ -144,7 +146,8 @@ def test_what_is_out_of_reach_is_worth_little():
     found = [seen(lake_cell(size, 0.1, forced), 500, p=p) for (size, forced), p in kinds.items()]
     near, far = (EnvConfig.single(size, 2, 0.1, 1.0) for size in (3, 9))
     plain, reach = (
-        fit_model(found, DifficultySettings(model="regression", objective="regret", reach=power), SPACE) for power in (0.0, 1.0)
+        fit_model(found, DifficultySettings(model="regression", objective="regret", reach=power), SPACE)
+        for power in (0.0, 1.0)
     )
     assert worth(plain, far, near).mean == pytest.approx(0.0, abs=0.03)
     assert worth(reach, near).mean == pytest.approx(0.9 * worth(plain, near).mean, rel=0.1)
@@ -172,7 +175,10 @@ def test_without_rollouts_all_is_open():
 
 def test_a_policy_that_learned_makes_the_older_groups_count_less():
     found = [seen(cell, p=0.1, age=1) for cell in CELLS] + [seen(cell, p=0.9) for cell in CELLS]
-    kept, forgotten = (fit_model(found, DifficultySettings(model="regression", decay=decay), SPACE).predict(CELLS, SPACE) for decay in (1.0, 0.0))
+    kept, forgotten = (
+        fit_model(found, DifficultySettings(model="regression", decay=decay), SPACE).predict(CELLS, SPACE)
+        for decay in (1.0, 0.0)
+    )
     assert kept.mean == pytest.approx(0.5, abs=0.01)
     assert forgotten.mean.min() > 0.8
 
@@ -246,7 +252,9 @@ def test_with_diminishing_returns_most_is_earned_by_data_in_proportion_to_the_wo
     cells = [lake_cell(size, 0.2, forced) for size in DESIGN.strata for forced in (False, True)]
     found = [seen(cell, 100, p=p) for cell, p in zip(cells, chances, strict=True)]
     tested = [HeldOutCell(cell, part / sum(held_out)) for cell, part in zip(cells, held_out, strict=True)]
-    known = make_forecast(DESIGN, found, tested, DifficultySettings(model="regression", objective="regret", by_size=2.0), SPACE)
+    known = make_forecast(
+        DESIGN, found, tested, DifficultySettings(model="regression", objective="regret", by_size=2.0), SPACE
+    )
     each = [worth(known.model, EnvConfig.single(cell.stratum, 2, 0.2, float(cell.values[1]))).mean for cell in cells]
     best = [part * value**power for part, value in zip(held_out, each, strict=True)]
     rows = (weigh_cells(dict(zip(cells, shares, strict=True)), DESIGN, SPACE) for shares in (best, other))

@@ -22,6 +22,7 @@ def before_the_first_decision(teacher: str, folder: RunFolder) -> RunFolder:
     folder.stage(0).done.unlink()
     folder.stage(0).proposal.unlink()
     folder.stage(0).trial.unlink(missing_ok=True)
+    folder.stage(0).next.unlink(missing_ok=True)
     return folder
 
 

@@ -104,7 +104,7 @@ def test_our_specs_are_found_by_name_and_name_all_presets_and_teachers(capsys, t
     assert {run.settings.evidence.preset for run in plan.runs} >= {"v1", "v2", "v3", "v4", "v5", "v6", "rl_details"}
     seeds = {arm: [run.seed for run in plan.runs if run.arm == arm] for arm in ("fixed", "rules", "self-v6", "sec")}
     assert seeds == {"fixed": [0, 1, 2], "rules": [0, 1, 2], "self-v6": [0, 1, 2], "sec": [0]}
-    elsewhere = {"proportional", "forecast"}  # run by arena and a closed study
+    elsewhere = {"gain", "proportional", "forecast"}  # run by other studies
     rivals = {"coaching", "difficulty_pools", "learning_progress"}  # rules of other projects, for other environments
     assert {run.settings.teacher for run in plan.runs} == set(TEACHERS) - elsewhere - rivals
     assert main(["study", "gpu", "--out", str(tmp_path / "out")]) == 2
