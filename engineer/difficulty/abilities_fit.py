@@ -125,7 +125,7 @@ def fit_abilities(
         found = np.einsum("nk,nk->n", answers.effects, states)
         logits = logits + np.clip(found - logits, -MOST_MOVE, MOST_MOVE)
         shared = _share(smoothed, shared, effects, rates, order[used], last)
-        evenness = _estimate_evenness(observations, logits[: len(observations)])
+        evenness = _estimate_evenness([*observations, *tested], logits)
     assert smoothed
     mean, covariance = _predict_unseen(shared, order)
     mean[used], covariance[used] = smoothed.mean[-1], smoothed.covariance[-1]

@@ -89,13 +89,17 @@ class Learners:
         logits = np.einsum("nk,mnk->mn", points, self.effects[:, places])
         return 1 / (1 + np.exp(-np.clip(logits, -30, 30)))
 
+    def predict(self, cells: Sequence[Cell]) -> np.ndarray:
+        """P(valid) of cells, float [M, N]."""
+        return self._predict(*self._place(cells))
+
     def estimate_gains(self, cells: Sequence[Cell]) -> np.ndarray:
         """The gain in held-out P(valid) of one problem of each cell, float [M, N]."""
         return self.expect_signals(cells) * self.measure_leverage(cells)
 
     def expect_signals(self, cells: Sequence[Cell]) -> np.ndarray:
         """The signal of one problem of each cell, float [M, N], 1 being the most."""
-        return expect_signal(self._predict(*self._place(cells)), self.model)
+        return expect_signal(self.predict(cells), self.model)
 
     def measure_leverage(self, cells: Sequence[Cell]) -> np.ndarray:
         """The gain in held-out P(valid) for the signal of one problem of each cell, float [M, N]."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lakewright.core_jax.support import Count, Natural
+from lakewright.core_jax.support import Count
 from lakewright.engineer.cells import Cell, Knob, Stratum, Value
 from lakewright.engineer.design import Design, Row
 from lakewright.engineer.difficulty.gains import Learners
@@ -36,7 +36,6 @@ class GainTeacher(Stateful):
 
     length: Power = 0.0
     learners: Count = 32
-    seed: Natural = 0
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The design of the plan. Without answers, no edits."""

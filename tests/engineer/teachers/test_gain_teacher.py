@@ -1,0 +1,98 @@
+"""The teacher `gain`: plans that give problems to what gains most on the held-out problems."""
+
+import numpy as np
+import pytest
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer import DesignSpace, Knob
+from lakewright.engineer.cells import Cell
+from lakewright.engineer.difficulty import DifficultySettings, HeldOutCell, Learners, Observation, make_forecast
+from lakewright.engineer.evidence.evidence import Evidence
+from lakewright.engineer.random_generators import make_key
+from lakewright.engineer.teachers.gain import GainTeacher, list_candidates
+
+LEVEL = Knob(name="level", low=1, high=8, step=1, reach=2, whole=True)
+SPACE = DesignSpace(("add", "sort", "spell"), (LEVEL,), ranked=False)
+DESIGN = SPACE.uniform()
+HELD_OUT = [HeldOutCell(Cell(task, (level,)), 1 / 24) for task in SPACE.strata for level in range(1, 9)]
+
+
+def answer(abilities, held_out=HELD_OUT, **how):
+    """A forecast from as many answers to held-out problems as make it sure."""
+    seen = []
+    for task, ability in abilities.items():
+        for level in range(1, 9):
+            p = 1 / (1 + np.exp(1.5 * (level - ability)))
+            seen.append(Observation(Cell(task, (level,)), 200, 200 * float(p), None, 0, 200))
+    return make_forecast(DESIGN, [], held_out, DifficultySettings(**how), SPACE, tested=seen)
+
+
+def propose(known, teacher=None, space=SPACE, **changes):
+    evidence = Evidence(design=DESIGN, outcomes={}, round=1, rounds=4, forecast=known, **changes)
+    return (teacher or GainTeacher()).propose(evidence, DESIGN, space, make_key(1))
+
+
+def goal(proposal):
+    """The rows that a proposal asks for."""
+    edits = proposal.delta.edits
+    return {
+        task: {name: row[name] + edits[task].changes.get(name, 0.0) for name in row} if task in edits else row
+        for task, row in DESIGN.strata.items()
+    }
+
+
+def test_each_task_gets_the_level_of_the_most_signal():
+    rows = goal(propose(answer({"add": 2.0, "sort": 4.0, "spell": 7.0})))
+    assert [rows[task]["level"] for task in SPACE.strata] == [2, 4, 7]
+
+
+def test_what_cannot_be_learned_at_any_level_gets_nothing():
+    rows = goal(propose(answer({"add": 4.0, "sort": -9.0, "spell": 30.0})))
+    assert rows["add"]["share"] > 0.9
+
+
+def test_tasks_get_more_the_more_of_the_held_out_problems_they_are():
+    heavy = [HeldOutCell(Cell(task, (4,)), share) for task, share in zip(SPACE.strata, (0.6, 0.3, 0.1), strict=True)]
+    even = {"add": 4.0, "sort": 4.0, "spell": 4.0}
+    shares = [goal(propose(answer(even, heavy)))[task]["share"] for task in SPACE.strata]
+    assert shares[0] > shares[1] > shares[2]
+    alike = [goal(propose(answer(even, heavy, weigh="strata")))[task]["share"] for task in SPACE.strata]
+    assert max(alike) - min(alike) < 0.25
+
+
+def test_an_equal_key_makes_an_equal_plan():
+    known = answer({"add": 2.0, "sort": 4.0, "spell": 7.0})
+    assert propose(known) == propose(known)
+
+
+def test_without_answers_nothing_is_proposed():
+    assert propose(make_forecast(DESIGN, [], HELD_OUT, DifficultySettings(), SPACE)).delta.edits == {}
+    assert propose(None).delta.edits == {}
+
+
+def test_a_regression_has_no_learning_rates_and_is_refused():
+    with pytest.raises(InputError, match="model is regression"):
+        propose(answer({"add": 4.0}, model="regression"))
+
+
+def test_learners_that_are_trained_gain_what_was_expected():
+    """The expected gain of few problems is the change of the held-out P(valid) after training on them."""
+    known = answer({"add": 3.0, "sort": 4.0, "spell": 6.0})
+    learners = Learners(known, DESIGN, SPACE, np.random.default_rng(0), 16)
+    cell, held_out = Cell("sort", (4,)), [part.cell for part in HELD_OUT]
+    before = known.model.abilities and _valid(learners, held_out)
+    expected = learners.estimate_gains([cell])[:, 0] * 0.01
+    learners.train([cell] * 16, 0.01)
+    assert _valid(learners, held_out) - before == pytest.approx(expected, rel=0.02, abs=1e-7)
+
+
+def _valid(learners, cells):
+    return learners.predict(cells).mean(axis=1)
+
+
+def test_candidates_are_all_levels_with_and_without_traits_or_one_knob_at_a_time():
+    assert [cell.values for cell in list_candidates("add", DESIGN, SPACE)] == [(level,) for level in range(1, 9)]
+    knobs = [Knob(name=f"k{place}", low=0, high=1) for place in range(4)]
+    wide = DesignSpace(("a",), (*knobs, Knob(name="t", trait=True)))
+    found = list_candidates("a", wide.uniform(), wide)
+    assert len(found) == len(set(found)) <= 1 + 4 * 9 + 1
