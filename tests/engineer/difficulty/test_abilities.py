@@ -170,7 +170,12 @@ def test_every_forecast_is_finite_and_open_where_little_is_known(name):
 @settings(max_examples=25, deadline=None)
 @given(st.data())
 def test_no_answers_make_a_forecast_that_is_not_finite(data):
-    cells = st.builds(lambda t, l, w: Cell(t, (l, w)), st.sampled_from(TASKS.strata), st.integers(1, 8), st.booleans())
+    cells = st.builds(
+        lambda task, level, twist: Cell(task, (level, twist)),
+        st.sampled_from(TASKS.strata),
+        st.integers(1, 8),
+        st.booleans(),
+    )
     seen = []
     for cell in data.draw(st.lists(cells, max_size=12)):
         groups, size = data.draw(st.integers(1, 300)), data.draw(st.integers(2, 16))
