@@ -65,7 +65,7 @@ class GuardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 raise InputError(f"guard: reach.{name} is {reach:g}; choose at least 0")
 
     def least_share(self, strata: int) -> float:
-        """The least share of one of so many strata."""
+        """The least share of a stratum, if there are `strata` of them."""
         return min(0.02, 0.2 / strata) if self.floor is None else self.floor
 
     def reach_of(self, column: Knob) -> float:
