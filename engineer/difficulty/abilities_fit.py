@@ -45,7 +45,7 @@ class Answers(NamedTuple):
 
 
 class Shared(NamedTuple):
-    """What strata share: the prior of each, which EM learns.
+    """The prior of every stratum, which EM learns.
 
     mean: B, float [K, Z]; doubt: its posterior variances. variance: tau^2, float [K]. rate, rate_doubt, rate_variance:
     the same of the rates, float [R]. step: the variance of an ability's random step.
@@ -255,7 +255,7 @@ def _pool_evidence(
 def _share(
     smoothed: Smoothed, before: Shared, effects: Effects, rates: Rates, order: np.ndarray, rounds: int
 ) -> Shared:
-    """What strata share, from the posteriors at the first point in time."""
+    """The prior of every stratum, from the posteriors at the first point in time."""
     count, strata = len(effects.spread), len(order)
     state, doubt = smoothed.mean[0], np.einsum("sii->si", smoothed.covariance[0])
     mean, doubts = before.mean.copy(), before.doubt.copy()
@@ -289,7 +289,7 @@ def _share(
 def _undo_shrinkage(
     state: np.ndarray, doubt: np.ndarray, mean: np.ndarray, variance: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
-    """What the answers alone say of a state of prior N(mean, variance), and its precision as a draw of that prior.
+    """The value of a state of prior N(mean, variance) by its answers alone, and its precision as a draw of that prior.
 
     The posterior is mean + (1 - c) (answers - mean) with c = doubt / variance; 1 / (variance + variance of what the
     answers say) is 1 / variance - doubt / variance^2.

@@ -1,4 +1,4 @@
-"""What training on problems is expected to change on the held-out problems, by learners drawn from the posterior.
+"""Expected gains: the change of the held-out P(valid) by training on problems, of learners drawn from the posterior.
 
 A problem gives a signal; a signal moves the abilities of its stratum, and a little those of others, at their learning
 rates; and abilities move the P(valid) of the held-out problems. So the gain of one problem of a cell c in stratum s is
