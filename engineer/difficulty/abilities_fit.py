@@ -90,9 +90,9 @@ def fit_abilities(
         space: that of the cells, which have their givens.
         objective: what signal a group gives.
 
-    A logistic likelihood is made normal at its mode (iterated reweighted least squares), a smoother over the rounds
-    finds each stratum's posterior (Rauch, Tung, Striebel 1965), and from these what the strata share is estimated
-    (empirical Bayes by EM; Dempster, Laird, Rubin 1977), once in each of TURNS turns. The answers to one problem are
+    Each of TURNS turns has three steps. A logistic likelihood is made normal at its mode (iterated reweighted least
+    squares). A smoother over the rounds finds each stratum's posterior (Rauch, Tung, Striebel 1965). From these the
+    prior that strata share is estimated (empirical Bayes by EM; Dempster, Laird, Rubin 1977). The answers to one problem are
     alike with a correlation of 1 - evenness, so G of them weigh G / (1 + (G - 1) (1 - evenness)).
     """
     effects, rates = describe_effects(space)
