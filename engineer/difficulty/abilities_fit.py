@@ -92,8 +92,10 @@ def fit_abilities(
 
     Each of TURNS turns has three steps. A logistic likelihood is made normal at its mode (iterated reweighted least
     squares). A smoother over the rounds finds each stratum's posterior (Rauch, Tung, Striebel 1965). From these the
-    prior that strata share is estimated (empirical Bayes by EM; Dempster, Laird, Rubin 1977). The answers to one problem are
-    alike with a correlation of 1 - evenness, so G of them weigh G / (1 + (G - 1) (1 - evenness)).
+    prior that strata share is estimated (empirical Bayes by EM; Dempster, Laird, Rubin 1977).
+
+    The answers to one problem are alike with a correlation of 1 - evenness, so G of them weigh
+    G / (1 + (G - 1) (1 - evenness)).
     """
     effects, rates = describe_effects(space)
     order = regress_on_order(space)
