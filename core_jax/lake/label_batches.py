@@ -39,6 +39,11 @@ def with_rows(labels: Labels, rows: np.ndarray, replacements: Labels) -> Labels:
     return jax.tree.map(lambda field: field[order], both)
 
 
+def round_horizon(steps: int) -> int:
+    """A plan length of at least `steps`; few lengths are ever used, and each is compiled once."""
+    return 1 << max(4, (steps - 1).bit_length())
+
+
 def pad_moves(moves: np.ndarray, horizon: int) -> np.ndarray:
     """Pads int8 [..., T] with PAD to `horizon` steps."""
     width = [(0, 0)] * (moves.ndim - 1) + [(0, horizon - moves.shape[-1])]

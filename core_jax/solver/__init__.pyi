@@ -1,3 +1,4 @@
+from .accelerator.device_solver import solve_on_device as solve_on_device
 from .memory import check_memory as check_memory
 from .memory import memory_needed as memory_needed
 from .solver import flood_boards as flood_boards

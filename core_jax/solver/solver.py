@@ -13,7 +13,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from lakewright.core_jax.lake.bitboards import BOARDS_PER_WORD, by_word, cell_index, pack_cells
-from lakewright.core_jax.lake.label_batches import join_labels, take_rows, with_rows
+from lakewright.core_jax.lake.label_batches import join_labels, round_horizon, take_rows, with_rows
+from lakewright.core_jax.solver.accelerator.device_solver import solve_on_device
 from lakewright.core_jax.solver.memory import check_memory
 from lakewright.core_jax.solver.single_agent.certificate import Certified, certify_boards
 from lakewright.core_jax.solver.single_agent.distances import NO_PATH, measure_distances
@@ -27,7 +28,7 @@ from lakewright.core_jax.solver.two_agents.plan_extraction import (
     read_state_number,
 )
 from lakewright.core_jax.support.jax_settings import stated_settings
-from lakewright.core_jax.support.parallel import in_blocks
+from lakewright.core_jax.support.parallel import in_blocks, on_gpu
 from lakewright.core_jax.support.profiling import in_phase
 from lakewright.core_jax.support.programs import program
 from lakewright.core_jax.types import Board, Certificate, Labels, Status
@@ -42,8 +43,9 @@ def solve(
 ) -> Labels:
     """Labels a batch of boards of one size and number of agents, up to MAX_AGENTS.
 
-    Shortest paths that never meet decide most boards; the others are flooded for two agents, searched for more. Raises
-    InputError where the agents are too many or the boards take too much memory.
+    Shortest paths that never meet decide most boards; the others are flooded for two agents, searched for more. On a
+    GPU `solve_on_device` labels boards of two agents, which changes no label. Raises InputError if there are too
+    many agents or the boards take too much memory.
 
     Args:
         boards: with leading axis B, any B >= 1.
@@ -67,6 +69,10 @@ def solve_with_stages(
     """
     size, agents = boards.holes.shape[-1], boards.starts.shape[1]
     prepare_solver(size, agents)
+    if agents == 2 and not makespan_plans and on_gpu():
+        labels = solve_on_device(boards)
+        proven = np.asarray(labels.certificate) == Certificate.BOUND
+        return Solved(labels, np.where(proven, Stage.CERTIFICATE, Stage.FLOOD), np.zeros(len(proven), int))
     certified = in_blocks(_certify_block, boards, CERTIFY_BLOCK)
     labels = join_labels([part.labels for part in certified])
     if makespan_plans:  # shortest paths are optimal for both objectives
@@ -114,18 +120,13 @@ def solve_by_flood(boards: Board, makespan_plans: bool = False) -> Labels:
 
 def _certify_block(boards: Board) -> Certified:
     distance = in_phase("distances", measure_distances, boards)
-    horizon = _round_horizon(int(_find_furthest(distance)))
+    horizon = round_horizon(int(_find_furthest(distance)))
     return in_phase("certificates", certify_boards, horizon, boards, distance)
 
 
 @program
 def _find_furthest(distance: jax.Array) -> jax.Array:
     return jnp.max(jnp.where(distance < NO_PATH, distance, 0))
-
-
-def _round_horizon(steps: int) -> int:
-    """A plan length of at least `steps`; few lengths are ever used, and each is compiled once."""
-    return 1 << max(4, (steps - 1).bit_length())
 
 
 @program
@@ -146,7 +147,7 @@ def read_labels(tables: CostTable, boards: Board, makespan_plans: bool = False) 
     labels, arrival, certain, longest = in_phase("floods of makespans", _read_optima, tables, boards)
     if not bool(certain):
         raise RuntimeError(f"a {size}x{size} board costs more than {tables.cost.shape[1]} bits hold: raise cost_bits")
-    horizon = _round_horizon(int(longest))  # no plan is longer than its cost
+    horizon = round_horizon(int(longest))  # no plan is longer than its cost
     labels = dataclasses.replace(
         labels, moves=in_phase("plans", extract_cheapest_plans, horizon, tables, boards.starts)
     )

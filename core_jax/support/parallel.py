@@ -18,7 +18,7 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 _seen: set[object] = set()  # kinds of blocks that `in_blocks` has done, whose programs are compiled
-THREADS_PER_DEVICE = 2  # of an accelerator: while one block is computed, the next is prepared
+THREADS_PER_DEVICE = 3  # of an accelerator: while one block is computed, others are copied there and back
 
 
 @stated_settings()
@@ -26,6 +26,12 @@ def workers() -> int:
     """The number of blocks worked on at a time: one for each core of a CPU, else a few for each device."""
     devices = jax.local_devices()
     return cores() if devices[0].platform == "cpu" else THREADS_PER_DEVICE * len(devices)
+
+
+@stated_settings()
+def on_gpu() -> bool:
+    """Return True if JAX computes on GPUs."""
+    return jax.local_devices()[0].platform == "gpu"
 
 
 @stated_settings()

@@ -11,6 +11,8 @@ from jax import export
 from lakewright.core_jax import solver
 from lakewright.core_jax.generator import attempts, uniform_boards
 from lakewright.core_jax.lake import EnvParams, environment, verification
+from lakewright.core_jax.solver.accelerator import plan_walks, shortest_paths
+from lakewright.core_jax.solver.accelerator.makespan_floods import flood_for_makespans
 from lakewright.core_jax.solver.single_agent.certificate import certify_boards
 from lakewright.core_jax.solver.single_agent.distances import measure_distances
 from lakewright.core_jax.solver.two_agents.joint_floods import CostTable
@@ -62,6 +64,14 @@ def played(key, params):
     return environment.step(second, state, jnp.zeros(2, jnp.int8), params)
 
 
+def free_cells() -> tuple[tuple, np.ndarray]:
+    return (np.zeros(COUNT, np.uint32),), np.zeros((4, COUNT), np.int32)
+
+
+def flooded() -> tuple:
+    return *free_cells(), np.arange(32, dtype=np.int32), np.int32(0)
+
+
 PROGRAMS = {
     "distances": lambda: (measure_distances, boards()),
     "certificates": lambda: (certify_boards, HORIZON, boards(), distance()),
@@ -92,6 +102,9 @@ PROGRAMS = {
     "free draws": lambda: (uniform_boards._place_boards, 2, *[np.zeros((COUNT, SIZE**2), np.uint32)] * 2, np.int32(2)),
     "verdicts": lambda: (verification._judge_plans, boards(), plans()),
     "statistics": lambda: (board_features._measure_block, boards()),
+    "single paths on accelerators": lambda: (shortest_paths.measure_paths, SIZE, *free_cells()),
+    "makespans on accelerators": lambda: (flood_for_makespans, SIZE, *flooded()),
+    "sums of costs on accelerators": lambda: (plan_walks.flood_for_costs, SIZE, 16, *flooded()),
     "environment": lambda: (jax.jit(played), jax.random.key(0), params()),
 }
 

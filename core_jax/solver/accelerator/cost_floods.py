@@ -1,0 +1,184 @@
+"""Optimal sums of costs and forced waits on accelerators, by floods that save every layer for the plans.
+
+The layers are those of `lakewright.core_jax.solver.two_agents.joint_floods.flood_costs`, whose docstring derives them:
+R_c, the states of a cost of at most c; U_c, the states of cost c from which an optimal plan never waits; P_c, the
+states with one agent parked on its goal and the other within c moves of its own.
+"""
+
+import dataclasses
+
+import chex
+import flax.struct
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from lakewright.core_jax.solver.accelerator.cell_sets import CellSet, lead_into, mark_cells, spread_flag, unite
+from lakewright.core_jax.solver.accelerator.joint_sets import (
+    JointSet,
+    find_predecessors,
+    has_state,
+    legal_states,
+    pair_sets,
+    settle,
+)
+
+AHEAD = 3  # layers by which the cells of single agents are ahead of those of joint states
+
+
+@flax.struct.dataclass
+class CostLayers:
+    """All layers of the floods of G boards to depth D, a multiple of 4.
+
+    joint: V words uint32 [D + 1 + D / 2 + 1, n, n, G], R_0 to R_D, then U_0 | U_1, U_2 | U_3, to U_D | U_{D+1}.
+    alone: V words uint32 [D + AHEAD + 1, 2, G], from where A (B) gets home alone in so many moves. goals: int32 [2, G].
+    """
+
+    joint: JointSet
+    alone: CellSet
+    goals: jax.Array
+
+    @property
+    def depth(self) -> int:
+        """D."""
+        return self.alone[0].shape[0] - AHEAD - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class CostFlood:
+    """The steps of the flood on G boards.
+
+    free: V words [G]. home: each agent's goal, V words [G]. odd: the states of an odd cost without waits.
+    """
+
+    size: int
+    free: CellSet
+    home: tuple[CellSet, CellSet]
+    odd: JointSet
+
+    @classmethod
+    def of_boards(cls, size: int, free: CellSet, goals: jax.Array) -> "CostFlood":
+        """The flood of boards with these goals, int32 [2, G]."""
+        home = (mark_cells(size, goals[0]), mark_cells(size, goals[1]))
+        return cls(size, free, home, _find_odd_states(size, goals))
+
+    def grow_alone(self, alone: CellSet) -> CellSet:
+        """The cells of both agents, V words [2, G], and those one move further from home, around the parked agent."""
+        sides = unite(*(lead_into(self.size, alone, move) for move in range(4)))
+        others = tuple(jnp.stack([b, a]) for a, b in zip(*self.home, strict=True))
+        found = zip(alone, sides, self.free, others, strict=True)
+        return tuple(old | (new & free[None] & ~other) for old, new, free, other in found)
+
+    def park(self, alone: CellSet) -> JointSet:
+        """P of the cells from which A (B) gets home alone, V words [2, G]."""
+        a_parked = pair_sets(self.size, self.home[0], tuple(word[1] for word in alone))
+        b_parked = pair_sets(self.size, tuple(word[0] for word in alone), self.home[1])
+        return unite(a_parked, b_parked)
+
+    def grow(self, older: JointSet, last: JointSet, alone: CellSet) -> JointSet:
+        """R_c of R_{c-2}, R_{c-1} and the cells alone within c of home."""
+        before = find_predecessors(self.size, older, waits=True)
+        legal = legal_states(self.size, self.free)
+        found = zip(last, self.park(alone), before, legal, strict=True)
+        return settle(tuple((x | y | z) & allowed for x, y, z, allowed in found))
+
+    def grow_unforced(self, front: JointSet, alone: CellSet, odd_layer: JointSet, even_layer: JointSet) -> JointSet:
+        """U_c | U_{c+1}, c even, of U_{c-2} | U_{c-1}, the cells alone within c + 1 of home, R_{c-1} and R_c.
+
+        Invariant: without waits both agents change colour at every move, as on a chess board. So states of U_c have
+        another colour than those of U_{c+1}, and one set holds both.
+        """
+        before = find_predecessors(self.size, front, waits=False)
+        legal = legal_states(self.size, self.free)
+        found = zip(self.park(alone), before, legal, odd_layer, even_layer, self.odd, strict=True)
+        return settle(tuple((x | y) & allowed & ~(r | (s & odd)) for x, y, allowed, r, s, odd in found))
+
+
+def flood_all_costs(
+    flood: CostFlood, depth: int, starts: jax.Array, goals: jax.Array, spare: jax.Array
+) -> tuple[CostLayers, jax.Array, jax.Array, jax.Array]:
+    """The layers of solvable boards, their sums of costs int32 [G], whether these are certain, and which force no wait.
+
+    Args:
+        flood: of the boards.
+        depth: D, a multiple of 4.
+        starts: int32 [2, G].
+        goals: int32 [2, G].
+        spare: int32 [], the flood ends when no more boards than this are open.
+    """
+    chex.assert_is_divisible(depth, 4)
+    chex.assert_equal_shape([starts, goals])
+    size, group = flood.size, goals.shape[1]
+    second_part = depth + 1
+
+    def holds_start(states: JointSet) -> jax.Array:
+        return has_state(states, starts[0], starts[1])
+
+    def save(stacks: JointSet, place: jax.Array | int, states: JointSet) -> JointSet:
+        return tuple(
+            lax.dynamic_update_index_in_dim(stack, word, place, 0) for stack, word in zip(stacks, states, strict=True)
+        )
+
+    def flood_two_layers(carry):
+        # c even: R_{c-1}, R_c, U_c | U_{c+1}, and the cells alone within c + 3 of home, of which all are saved.
+        c, older, last, front, joint, alone, cost, unforced = carry
+        now = [tuple(lax.dynamic_index_in_dim(word, c + k, keepdims=False) for word in alone) for k in (1, 2, 3)]
+        odd_layer = flood.grow(older, last, now[0])
+        even_layer = flood.grow(last, odd_layer, now[1])
+        front = flood.grow_unforced(front, now[2], odd_layer, even_layer)
+        joint = save(joint, c + 1, odd_layer)
+        joint = save(joint, c + 2, even_layer)
+        joint = save(joint, second_part + c // 2 + 1, front)
+        for layer in (odd_layer, even_layer):
+            cost = cost + (~holds_start(layer)).astype(jnp.int32)
+        return c + 2, odd_layer, even_layer, front, joint, alone, cost, unforced | holds_start(front)
+
+    def flood_four_layers(carry):
+        return flood_two_layers(flood_two_layers(carry))
+
+    def is_going(carry):
+        return (carry[0] < depth) & (jnp.sum(~holds_start(carry[2]), dtype=jnp.int32) > spare)
+
+    alone = _flood_alone(flood, depth + AHEAD + 1, goals)
+    legal = legal_states(size, flood.free)
+    first, front = (
+        settle(tuple(x & y for x, y in zip(flood.park(tuple(word[k] for word in alone)), legal, strict=True)))
+        for k in (0, 1)
+    )
+    none = tuple(jnp.zeros_like(word) for word in first)
+    stacks = tuple(jnp.zeros((depth + 1 + depth // 2 + 1, size, size, group), jnp.uint32) for _ in first)
+    joint = save(save(stacks, 0, first), second_part, front)
+    carry = (
+        jnp.int32(0),
+        none,
+        first,
+        front,
+        joint,
+        alone,
+        (~holds_start(first)).astype(jnp.int32),
+        holds_start(front),
+    )
+    _, _, last, _, joint, alone, cost, unforced = lax.while_loop(is_going, flood_four_layers, carry)
+    return CostLayers(joint, alone, goals), cost, holds_start(last), unforced
+
+
+def _flood_alone(flood: CostFlood, layers: int, goals: jax.Array) -> CellSet:
+    """From where each agent gets home alone in 0, 1, .. moves: V words uint32 [layers, 2, G]."""
+    home = tuple(jnp.stack([a, b]) for a, b in zip(*flood.home, strict=True))
+    home = tuple(word & free[None] for word, free in zip(home, flood.free, strict=True))
+    _, alone = lax.scan(lambda cells, _: (flood.grow_alone(cells), cells), home, length=layers)
+    return alone
+
+
+def _find_odd_states(size: int, goals: jax.Array) -> JointSet:
+    """The states whose cells' colours say that the cost of a plan without waits is odd: V words uint32 [n, n, G]."""
+    number = np.arange(size * size)
+    colour = (number // size + number % size) % 2
+    of_a = colour.astype(bool).reshape(size, size, 1)
+    packed = [0] * (-(-size * size // 32))
+    for cell in np.flatnonzero(colour):
+        packed[cell // 32] |= 1 << int(cell % 32)
+    at_goals = (goals[0] // size + goals[0] % size + goals[1] // size + goals[1] % size) & 1 == 1
+    flip = spread_flag(at_goals[None, None] ^ jnp.asarray(of_a))
+    return tuple(jnp.uint32(word) ^ flip for word in packed)

@@ -1,0 +1,253 @@
+"""Labels of boards for two agents by the layout for accelerators, on any platform.
+
+    1. prepare   distances of both agents, and the moves that lead nearer.
+    2. certify   shortest paths that never meet: these boards are done.
+    3. makespans floods of all joint states of the boards left, by rising distance, in groups.
+    4. costs     floods of sums of costs of those with a plan, by rising bound, in groups; the plans from their layers.
+A group's flood ends when few of its boards are open; these are flooded again, together. What each board gets does not
+depend on its group.
+"""
+
+import dataclasses
+
+import chex
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.lake.label_batches import round_horizon
+from lakewright.core_jax.solver.accelerator.cell_sets import CellSet
+from lakewright.core_jax.solver.accelerator.makespan_floods import UNKNOWN, flood_for_makespans
+from lakewright.core_jax.solver.accelerator.packing import (
+    HEAD,
+    PackedLabels,
+    make_empty_labels,
+    pack_labels,
+    pack_rest,
+    unload_boards,
+    write_labels,
+)
+from lakewright.core_jax.solver.accelerator.plan_walks import flood_for_costs
+from lakewright.core_jax.solver.accelerator.shortest_paths import IDLE, find_disjoint_paths, measure_paths
+from lakewright.core_jax.solver.accelerator.sizes import Sizes, choose_sizes, first_depth, memory_per_thread
+from lakewright.core_jax.support.parallel import on_all_cores
+from lakewright.core_jax.support.profiling import in_phase
+from lakewright.core_jax.support.programs import program
+from lakewright.core_jax.support.threads import in_threads
+from lakewright.core_jax.types import Board, Labels
+
+SPARE = 16  # a group's flood ends when 1 / SPARE of its boards are open
+LAST = 1 << 30  # a key above all others
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceLabels:
+    """Labels of B boards on a device.
+
+    makespan, cost: int32 [B], -1 if unsolvable. wait: bool [B]. flooded: bool [B], whether a flood decided the board.
+    moves: uint8 [T, B], a byte for both agents, see NO_MOVE. furthest: the largest distance of a cell to a goal.
+    """
+
+    makespan: jax.Array
+    cost: jax.Array
+    wait: jax.Array
+    flooded: jax.Array
+    moves: jax.Array
+    furthest: int
+
+
+def solve_on_device(boards: Board, memory: int | None = None) -> Labels:
+    """Labels a batch of boards for two agents as `solve` does, plan by plan, by the layout for accelerators.
+
+    Runs on every platform, on all devices of this process, and on the same boards gives the same labels everywhere.
+    Raises InputError on boards of another number of agents, or where the memory does not hold the smallest block.
+
+    Args:
+        boards: with leading axis B, any B >= 1, of one size.
+        memory: bytes that each thread may take on its device; by default a share of the device's own.
+
+    Returns: `Labels` of numpy arrays with leading axis B.
+    """
+    boards = jax.tree.map(np.asarray, boards)
+    count, agents, size = len(boards.starts), boards.starts.shape[1], boards.holes.shape[-1]
+    if agents != 2:
+        raise InputError(f"agents is {agents}: the solver for accelerators labels boards of two agents; call solve")
+    sizes = choose_sizes(size, count, memory_per_thread() if memory is None else memory)
+    begins = range(0, count, sizes.block)
+
+    def solve_from(begin: int) -> PackedLabels:
+        rows = jax.tree.map(lambda field: field[begin : begin + sizes.block], boards)
+        return solve_block(sizes, _fill_up(rows, sizes.block))
+
+    # The first block alone, because it may compile.
+    parts = [*on_all_cores(solve_from, begins[:1]), *on_all_cores(solve_from, begins[1:])]
+    labels = make_empty_labels(count, max(part.horizon for part in parts))
+    in_threads(lambda place: write_labels(labels, begins[place], parts[place]), range(len(parts)))
+    return labels
+
+
+def _fill_up(boards: Board, count: int) -> Board:
+    """Boards of numpy arrays, filled up to a number of boards with copies of the last."""
+    short = count - len(boards.holes)
+    if not short:
+        return boards
+    return jax.tree.map(lambda field: np.concatenate([field, np.repeat(field[-1:], short, axis=0)]), boards)
+
+
+def solve_block(sizes: Sizes, boards: Board) -> PackedLabels:
+    """Labels `sizes.block` boards on the default device."""
+    size = boards.holes.shape[-1]
+    chex.assert_shape(boards.starts, (sizes.block, 2, 2))
+    free, cells = unload_boards(size, boards)
+    return copy_back(sizes, label_cells(size, sizes, free, cells))
+
+
+def label_cells(size: int, sizes: Sizes, free: CellSet, cells: jax.Array) -> DeviceLabels:
+    """The labels of boards on the default device. free: V words uint32 [B]; cells: int32 [4, B]."""
+    paths = in_phase("distances", measure_paths, size, free, cells)
+    furthest = int(paths.furthest)
+    found, moves = in_phase("certificates", find_disjoint_paths, size, round_horizon(furthest), cells, paths)
+    makespan, cost, is_open = _begin_labels(paths.distance, found)
+    known = (makespan, is_open, paths.distance)
+    makespan = in_phase("floods of makespans", _find_makespans, size, sizes, free, cells, known)
+    is_live = is_open & (makespan >= 0)
+    known = (makespan, jnp.where(is_open & ~is_live, jnp.int32(-1), cost), is_live, paths.distance)
+    cost, wait, moves = in_phase("floods of sums of costs", _find_costs, size, sizes, free, cells, known, moves)
+    return DeviceLabels(makespan, cost, wait, is_open, moves, furthest)
+
+
+def _find_makespans(
+    size: int, sizes: Sizes, free: CellSet, cells: jax.Array, known: tuple[jax.Array, jax.Array, jax.Array]
+) -> jax.Array:
+    """The makespans of all boards, int32 [B]; -1 where there is no plan.
+
+    Args: size n; sizes; free, cells, of the boards; known, the makespans of those that are not open, which are open,
+        and the distances.
+    """
+    makespan, is_open, distance = known
+    order, count = _order_by_distance(is_open, distance)
+    for spare in (SPARE, 0):
+        for rows, into, group in _split_rows(order, int(count), sizes):
+            found = flood_for_makespans(size, free, cells, rows, jnp.int32(group // spare if spare else 0))
+            makespan = _put_numbers(makespan, into, found)
+        order, count = _order_unknown(makespan)
+    return makespan
+
+
+def _find_costs(
+    size: int, sizes: Sizes, free: CellSet, cells: jax.Array, known: tuple[jax.Array, ...], moves: jax.Array
+) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Sums of costs int32 [B], forced waits bool [B] and moves uint8 [T, B] of all boards.
+
+    Args: size n; sizes; free, cells, of the boards; known, makespans, the costs of boards that are not live, which are
+        live, and the distances; moves, of the others.
+    """
+    makespan, cost, is_live, distance = known
+    wait = jnp.zeros_like(is_live)
+    order, count = _order_by_bound(is_live, makespan, distance)
+    depth, spare = first_depth(size), SPARE
+    while (left := int(count)) > 0:
+        if len(moves) < depth:
+            moves = jnp.pad(moves, ((0, depth - len(moves)), (0, 0)), constant_values=IDLE)
+        for rows, into, group in _split_rows(order, left, sizes):
+            found = flood_for_costs(size, depth, free, cells, rows, jnp.int32(group // spare if spare else 0))
+            cost, wait, moves = _put_costs((cost, wait, moves), into, found)
+        # A flood of twice the depth takes twice the memory, which the tail of a group leaves.
+        order, count = _order_unknown(cost)
+        sizes, depth, spare = Sizes(sizes.block, sizes.tail, sizes.tail), 2 * depth, 0
+    return cost, wait, moves
+
+
+def _split_rows(order: jax.Array, count: int, sizes: Sizes):
+    """Groups of the first `count` rows of an order: which to read, and where to write."""
+    begin = 0
+    while begin < count:
+        group = sizes.flood if count - begin > sizes.flood // 2 else sizes.tail
+        yield *_take_rows(group, order, jnp.int32(begin), jnp.int32(count)), group
+        begin += group
+
+
+def copy_back(sizes: Sizes, labels: DeviceLabels) -> PackedLabels:
+    """Labels in memory of the host."""
+    words, head, longer, dearest = pack_labels(labels.makespan, labels.cost, labels.wait, labels.flooded, labels.moves)
+    words.copy_to_host_async()
+    head.copy_to_host_async()
+    order, count = _order_flagged(longer)
+    horizon, long = round_horizon(max(labels.furthest, int(dearest))), int(count)
+    taken = [_take_rows(sizes.flood, order, jnp.int32(b), jnp.int32(long))[0] for b in range(0, long, sizes.flood)]
+    rest = [np.asarray(pack_rest(horizon, labels.moves, rows)) for rows in taken]
+    none = np.zeros((0, 2, (horizon - HEAD) // 2), np.uint8)
+    numbers = np.asarray(order)[:long] if long else np.zeros(0, np.int32)
+    return PackedLabels(np.asarray(words), np.asarray(head), numbers, np.concatenate([none, *rest])[:long], horizon)
+
+
+@program
+def _begin_labels(distance: jax.Array, found: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
+    """Makespans and costs by the distances, int32 [B], -1 without paths; and which boards these do not decide."""
+    connected = jnp.all(distance >= 0, axis=0)
+    makespan = jnp.where(connected, jnp.max(distance, axis=0), jnp.int32(-1))
+    cost = jnp.where(connected, jnp.sum(distance, axis=0, dtype=jnp.int32), jnp.int32(-1))
+    is_open = connected & ~found
+    return jnp.where(is_open, jnp.int32(UNKNOWN), makespan), jnp.where(is_open, jnp.int32(UNKNOWN), cost), is_open
+
+
+@program
+def _order_by_distance(is_open: jax.Array, distance: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The open boards first, by rising distance: int32 [B]; and how many they are."""
+    key = jnp.max(distance, axis=0) * 1024 + jnp.min(distance, axis=0)
+    return _sort_rows(is_open, key)
+
+
+@program
+def _order_by_bound(is_live: jax.Array, makespan: jax.Array, distance: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The live boards first, by a rising lower bound of their cost: int32 [B]; and how many they are."""
+    bound = jnp.maximum(jnp.sum(distance, axis=0, dtype=jnp.int32), makespan + jnp.min(distance, axis=0))
+    return _sort_rows(is_live, bound)
+
+
+@program
+def _order_unknown(number: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The boards whose number is UNKNOWN first: int32 [B]; and how many they are."""
+    return _sort_rows(number == UNKNOWN, jnp.zeros_like(number))
+
+
+@program
+def _order_flagged(flag: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The boards with a flag first: int32 [B]; and how many they are."""
+    return _sort_rows(flag, jnp.zeros(flag.shape, jnp.int32))
+
+
+def _sort_rows(first: jax.Array, key: jax.Array) -> tuple[jax.Array, jax.Array]:
+    key = jnp.where(first, key, jnp.int32(LAST))
+    rows = lax.iota(jnp.uint32, key.shape[0])
+    # Two unsigned words, which a GPU sorts by radix.
+    _, order = lax.sort((key.astype(jnp.uint32), rows), num_keys=1, is_stable=True)
+    return order.astype(jnp.int32), jnp.sum(first, dtype=jnp.int32)
+
+
+@program(static_argnums=0)
+def _take_rows(group: int, order: jax.Array, begin: jax.Array, count: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """A group of rows to read, int32 [G], and where to write them: what is beyond `count` goes nowhere."""
+    places = begin + lax.iota(jnp.int32, group)
+    inside = places < count
+    rows = order[jnp.where(inside, places, begin)]
+    return rows, jnp.where(inside, rows, order.shape[0] + places)
+
+
+@program
+def _put_numbers(numbers: jax.Array, into: jax.Array, found: jax.Array) -> jax.Array:
+    return numbers.at[into].set(found, mode="drop", unique_indices=True)
+
+
+@program
+def _put_costs(labels: tuple[jax.Array, ...], into: jax.Array, found: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
+    """Costs, waits and moves of all boards with those of some in their places; int32 [G] places."""
+    (cost, wait, moves), (more_cost, more_wait, more_moves) = labels, found
+    rows = lax.iota(jnp.int32, more_moves.shape[0])[:, None]
+    return (
+        cost.at[into].set(more_cost, mode="drop", unique_indices=True),
+        wait.at[into].set(more_wait, mode="drop", unique_indices=True),
+        moves.at[rows, into[None]].set(more_moves, mode="drop", unique_indices=True),
+    )

@@ -1,0 +1,67 @@
+"""How many boards an accelerator works on at once: few sizes, so that few programs are compiled, within its memory."""
+
+import dataclasses
+
+import jax
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.solver.accelerator.cell_sets import word_count
+from lakewright.core_jax.support.parallel import workers
+
+BLOCKS = (1 << 20, 1 << 18, 1 << 14, 1 << 10, 1 << 6)  # boards that are prepared and certified at once
+SHARE = 0.5  # of an accelerator's memory that solving takes, all threads together
+HOST_MEMORY = 1 << 30  # that it takes on a CPU
+HORIZON = 64  # steps of paths for which memory is planned
+STATES = 12  # sets of joint states that a layer of a flood takes beside those that are saved
+SMALLEST = 32  # boards that are flooded at once
+
+
+@dataclasses.dataclass(frozen=True)
+class Sizes:
+    """block: boards at once; flood: of these, boards flooded at once; tail: those that a flood left, again at once."""
+
+    block: int
+    flood: int
+    tail: int
+
+
+def choose_sizes(size: int, count: int, memory: int) -> Sizes:
+    """The sizes for boards on an accelerator: the largest block that they fill, or the smallest, within the memory.
+
+    Raises InputError where not even the smallest sizes fit.
+
+    Args: size n; count of the boards; memory, bytes that one thread may take.
+    """
+    for block in BLOCKS:
+        flood = max(block // (16 if block >= 1 << 18 else 4), SMALLEST)
+        while flood > max(SMALLEST, block >> 7) and block_bytes(size, block, flood) > memory:
+            flood //= 2
+        fits = block_bytes(size, block, flood) <= memory
+        if fits and (count >= block or block == BLOCKS[-1]):
+            return Sizes(block, flood, max(flood // 8, SMALLEST))
+    needed = block_bytes(size, BLOCKS[-1], SMALLEST)
+    raise InputError(
+        f"{size}x{size} boards take at least {needed / 2**20:.0f} MiB on the device, and solving may take "
+        f"{memory / 2**20:.0f} MiB; set JAX_PLATFORMS=cpu, or give more memory"
+    )
+
+
+def block_bytes(size: int, block: int, flood: int) -> int:
+    """The bytes of a block of boards, of which some are flooded at once: the larger parts of what is live at a time."""
+    words = word_count(size)
+    prepared = size * size + words * (36 + 16 * HORIZON) + 14 * HORIZON + 64
+    layers = 3 * first_depth(size) // 2 + 2 + STATES
+    return block * prepared + flood * layers * 4 * words * size * size
+
+
+def first_depth(size: int) -> int:
+    """The largest sum of costs that the first flood looks for; almost no random board costs more."""
+    return 4 * size
+
+
+def memory_per_thread() -> int:
+    """The bytes that each of the threads of `on_all_cores` may take on its device."""
+    devices = jax.local_devices()
+    stated = devices[0].memory_stats() or {}
+    memory = int(SHARE * stated["bytes_limit"]) if "bytes_limit" in stated else HOST_MEMORY
+    return memory * len(devices) // workers() if "bytes_limit" in stated else memory // workers()

@@ -1,0 +1,292 @@
+"""Rates of the core on JAX's device, and its labels against those of the processor's solver on the same boards.
+
+    python docs/hosts/gpu/core_rates.py OUT                     # on a GPU host, within four minutes
+    JAX_PLATFORMS=cpu python docs/hosts/gpu/core_rates.py OUT --share 0.0005 --seconds 120
+
+Writes OUT/core_rates.json after each part, and prints a line for each figure. `--share` takes fewer boards. `--parts`
+names the parts: machine, labels, solve, generate, statistics, teams, tests. A part begins only while there is time.
+The lake's packages must be importable as `lakewright`; the tests need pytest and hypothesis.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import traceback
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+
+from lakewright.core_jax.config import EnvConfig, holes_of
+from lakewright.core_jax.generator import draw_free, generate
+from lakewright.core_jax.lake import verify
+from lakewright.core_jax.solver import solve
+from lakewright.core_jax.solver.accelerator import device_solver, packing, sizes
+from lakewright.core_jax.statistics import features
+from lakewright.core_jax.support import on_all_cores
+from lakewright.core_jax.types import Board, Failure
+
+PAIRS = ((8, 1 << 20), (5, 1 << 20), (10, 1 << 18), (12, 1 << 18))  # sizes of boards for two agents, boards in a block
+TEAMS = ((5, 1 << 15), (8, 1 << 14), (10, 1 << 14), (12, 1 << 13))
+RATIO, BLOCKS = 0.3, 6
+LABELS = ("status", "certificate", "makespan", "sum_of_costs", "wait_required", "moves")
+TESTS = [f"tests/core_jax/{room}" for room in ("solver", "generator", "statistics", "lake", "test_platforms.py")]
+BEGUN = time.monotonic()
+
+
+class Report:
+    """What was found so far, written to a file after every part."""
+
+    def __init__(self, folder: Path, seconds: float, share: float) -> None:
+        self.file, self.seconds, self.share = folder / "core_rates.json", seconds, share
+        self.found: dict[str, Any] = {"share": share, "parts": {}}
+
+    def left(self) -> float:
+        return self.seconds - (time.monotonic() - BEGUN)
+
+    def count(self, boards: int) -> int:
+        return max(64, int(boards * self.share))
+
+    def say(self, part: str, name: str, figure: Any) -> None:
+        self.found["parts"].setdefault(part, {})[name] = figure
+        print(f"[{time.monotonic() - BEGUN:6.1f}] {part}, {name}: {json.dumps(figure)}", flush=True)
+        self.write()
+
+    def write(self) -> None:
+        beside = self.file.with_suffix(".tmp")
+        beside.write_text(json.dumps(self.found, indent=1, default=str))
+        beside.replace(self.file)
+
+
+def draw(size: int, agents: int, count: int, seed: int = 1) -> Board:
+    """Random boards, solvable or not."""
+    return draw_free(size, agents, holes_of(size, agents, RATIO), seed, 0, count)
+
+
+def rate(function: Callable[[], object], boards: int, times: int = 3) -> dict[str, float]:
+    """Boards a second of some calls after a first one: the median, and the seconds of the first."""
+    seconds = []
+    for _ in range(times + 1):
+        begun = time.perf_counter()
+        jax.block_until_ready(function())
+        seconds.append(time.perf_counter() - begun)
+    median = statistics.median(seconds[1:])
+    return {"boards_a_second": round(boards / median), "boards": boards, "first_call_s": round(seconds[0], 2)}
+
+
+def measure_machine(report: Report) -> None:
+    """The device, its versions, and copies there and back."""
+    device = jax.local_devices()[0]
+    report.say("machine", "device", f"{device.device_kind}, {len(jax.local_devices())}, jax {jax.__version__}")
+    report.say("machine", "cores", len(os.sched_getaffinity(0)))
+    report.say("machine", "memory", device.memory_stats() and device.memory_stats().get("bytes_limit"))
+    host = np.random.default_rng(0).integers(0, 255, 1 << (27 if report.share == 1 else 16), np.uint8)
+    there = jax.device_put(host)
+    for name, copy in (
+        ("to_device", lambda: jax.device_put(host)),
+        ("to_host", lambda: np.asarray(there + np.uint8(1))),
+    ):
+        seconds = []
+        for _ in range(4):
+            begun = time.perf_counter()
+            jax.block_until_ready(copy())
+            seconds.append(time.perf_counter() - begun)
+        report.say("machine", f"{name}_GB_s", round(host.nbytes / min(seconds[1:]) / 1e9, 2))
+
+
+def check_labels(report: Report) -> None:
+    """Labels and plans of the same boards from both solvers; the processor's work in a process of its own."""
+    for size, block in PAIRS:
+        if report.left() < 40:
+            return
+        count = report.count(block)  # as many as `measure_solve` takes, so that its programs are compiled here
+        with tempfile.TemporaryDirectory() as folder:
+            begun = time.perf_counter()
+            given = [sys.executable, __file__, folder, "--expected", str(size), str(count)]
+            other = subprocess.Popen(given, env=os.environ | {"JAX_PLATFORMS": "cpu"})
+            boards = draw(size, 2, count, seed=3)
+            labels = device_solver.solve_on_device(boards)
+            if other.wait(timeout=max(report.left(), 10)):
+                raise RuntimeError("the processor's solver failed")
+            seconds = time.perf_counter() - begun
+            expected = np.load(Path(folder) / "expected.npz")
+            for name, drawn in (("holes", boards.holes), ("starts", boards.starts), ("goals", boards.goals)):
+                assert (expected[name] == np.asarray(drawn)).all(), f"other {name} were drawn"
+            wrong = {}
+            for name in LABELS:
+                one, two = np.asarray(getattr(labels, name)), expected[name]
+                same = one.shape == two.shape and (one == two).reshape(count, -1).all(axis=1)
+                wrong[name] = int(count - np.sum(same))
+        failure = np.asarray(verify(boards, labels.moves).failure)
+        wrong["plans"] = int(((failure == Failure.NONE) != np.asarray(labels.solvable)).sum())
+        flooded = float((np.asarray(labels.certificate) == 2).mean())
+        report.say("labels", f"{size}x{size}", {"wrong": wrong, "of": count, "flooded": flooded, "seconds": seconds})
+
+
+def write_expected(folder: Path, size: int, count: int) -> None:
+    """The labels of the processor's solver, for `check_labels`."""
+    boards = draw(size, 2, count, seed=3)
+    labels = solve(boards)
+    np.savez(
+        folder / "expected.npz",
+        **{name: np.asarray(getattr(boards, name)) for name in ("holes", "starts", "goals")},
+        **{name: np.asarray(getattr(labels, name)) for name in LABELS},
+    )
+
+
+def measure_solve(report: Report) -> None:
+    """Boards of two agents a second: on the device, from and to the host's arrays, and by phase."""
+    for size, block in PAIRS:
+        if report.left() < 30:
+            return
+        block = report.count(block)
+        boards = jax.tree.map(np.asarray, draw(size, 2, block))
+        chosen = sizes.choose_sizes(size, block, sizes.memory_per_thread())
+        rows = jax.tree.map(lambda field, block=chosen.block: field[:block], boards)
+        free, cells = jax.block_until_ready(packing.unload_boards(size, rows))
+
+        def label(_: int, chosen=chosen, free=free, cells=cells, size=size) -> object:
+            labels = device_solver.label_cells(size, chosen, free, cells)
+            return jax.block_until_ready((labels.cost, labels.moves))
+
+        name = f"{size}x{size}"
+        report.say("solve", f"{name} sizes", vars(chosen))
+        report.say("solve", f"{name} one thread on the device", rate(lambda label=label: label(0), chosen.block))
+        again = BLOCKS * chosen.block
+        report.say(
+            "solve", f"{name} on the device", rate(lambda label=label: on_all_cores(label, range(BLOCKS)), again, 2)
+        )
+        phases = device_solver_phases(label)
+        report.say(
+            "solve", f"{name} ns a board by phase", {k: round(1e9 * v / chosen.block, 2) for k, v in phases.items()}
+        )
+        many = jax.tree.map(lambda field: np.concatenate([field] * 4), boards)
+        report.say("solve", f"{name} from and to the host", rate(lambda many=many: solve(many), 4 * block, 2))
+        report.say("solve", f"{name} peak", peak())
+
+
+def device_solver_phases(label: Callable[[int], object]) -> dict[str, float]:
+    """Seconds by phase of one block, each phase waited for."""
+    from lakewright.core_jax.support import seconds_by_phase
+
+    return seconds_by_phase(lambda: label(0))
+
+
+def peak() -> float | None:
+    """The most memory of the device that was in use, in GB."""
+    stated = jax.local_devices()[0].memory_stats()
+    return round(stated["peak_bytes_in_use"] / 1e9, 2) if stated else None
+
+
+def measure_generate(report: Report) -> None:
+    """Boards that `generate` makes a second, three quarters of them with a forced wait."""
+    for size in (8, 5, 10, 12):
+        if report.left() < 20:
+            return
+        count = report.count(1 << 17)
+        config = EnvConfig.single(size, 2, RATIO, 0.75)
+        report.say(
+            "generate", f"{size}x{size}", rate(lambda config=config, count=count: _generate(config, count), count, 1)
+        )
+
+
+def _generate(config: EnvConfig, count: int) -> object:
+    return generate(config, 7, count)
+
+
+def measure_statistics(report: Report) -> None:
+    """A sweep's boards a second without its files: drawn, labelled and measured; and each part alone."""
+    for size in (8, 5, 10, 12):
+        if report.left() < 20:
+            return
+        count = report.count(1 << 18)
+        name = f"{size}x{size}"
+        report.say("statistics", f"{name} draw", rate(lambda size=size, count=count: draw(size, 2, count), count, 1))
+        boards = draw(size, 2, count)
+        labels = solve(boards)
+        report.say(
+            "statistics",
+            f"{name} measure",
+            rate(lambda boards=boards, labels=labels: features(boards, labels), count, 1),
+        )
+
+
+def measure_teams(report: Report) -> None:
+    """Boards of three agents a second, from and to the host's arrays."""
+    for size, block in TEAMS:
+        if report.left() < 25:
+            return
+        boards = draw(size, 3, report.count(block))
+        report.say(
+            "teams", f"{size}x{size}, three agents", rate(lambda boards=boards: solve(boards), len(boards.holes), 1)
+        )
+
+
+def run_tests(report: Report) -> None:
+    """The tests of the core on this device, as far as there is time."""
+    limit = min(report.left() - 5, 75)
+    if limit < 20:
+        return
+    platform = "cuda" if jax.local_devices()[0].platform == "gpu" else "cpu"
+    given = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS, "-m", "not deep and not browser"]
+    more = {"TEST_PLATFORM": platform, "XLA_FLAGS": "", "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.2"}
+    with tempfile.TemporaryFile("w+") as output:
+        child = subprocess.Popen(given, env=os.environ | more, stdout=output, stderr=subprocess.STDOUT)
+        try:
+            code: int | str = child.wait(timeout=limit)
+        except subprocess.TimeoutExpired:
+            child.terminate()
+            code = f"ended after {limit:.0f} s"
+            child.wait(timeout=10)
+        output.seek(0)
+        report.say("tests", "core", {"code": code, "output": output.read()[-3000:]})
+
+
+PARTS: dict[str, Callable[[Report], None]] = {
+    "machine": measure_machine, "labels": check_labels, "solve": measure_solve, "generate": measure_generate,
+    "statistics": measure_statistics, "teams": measure_teams, "tests": run_tests,
+}  # fmt: skip
+
+
+def end_in_time(report: Report) -> None:
+    """Ends this process when its time is over; what was found is in the file."""
+    while report.left() > -5:
+        time.sleep(0.5)
+    print("the time is over", flush=True)
+    os._exit(0)
+
+
+def main() -> None:
+    """Runs the parts; one that fails is noted, and the next begins."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--share", type=float, default=1.0)
+    parser.add_argument("--seconds", type=float, default=235.0)
+    parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--expected", type=int, nargs=2)
+    given = parser.parse_args()
+    given.out.mkdir(parents=True, exist_ok=True)
+    if given.expected:
+        write_expected(given.out, *given.expected)
+        return
+    report = Report(given.out, given.seconds, given.share)
+    threading.Thread(target=end_in_time, args=(report,), daemon=True).start()
+    for name in given.parts:
+        begun = time.monotonic()
+        try:
+            PARTS[name](report)
+        except Exception:
+            report.say(name, "error", traceback.format_exc()[-2000:])
+        report.say(name, "seconds", round(time.monotonic() - begun, 1))
+
+
+if __name__ == "__main__":
+    main()

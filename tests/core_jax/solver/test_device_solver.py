@@ -1,0 +1,100 @@
+"""The solver for accelerators, on a CPU: its labels are those of the other solver, plan by plan."""
+
+import inspect
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.lake import verify
+from lakewright.core_jax.solver import solve, solve_on_device
+from lakewright.core_jax.solver.accelerator import device_solver, sizes
+from lakewright.core_jax.types import Board, Certificate, Failure
+from tests.support.boards.sample_boards import assert_every, batch, drawing, mixed_boards
+
+SERPENTINE = [".....", "HHHH.", ".....", ".HHHH", "....."]
+
+
+def with_shared_cells(boards: Board) -> Board:
+    """Boards of which some have an agent at home already, goals that are the other's start, or an exchange."""
+    starts, goals = (np.array(cells) for cells in (boards.starts, boards.goals))
+    goals[0::10, 0], goals[1::10, 1], goals[3::10, 0] = starts[0::10, 0], starts[1::10, 1], starts[3::10, 1]
+    goals[2::10] = starts[2::10, ::-1]
+    return Board(boards.holes, starts, goals)
+
+
+def assert_same_labels(boards: Board, found, expected) -> None:
+    for name in ("status", "certificate", "makespan", "sum_of_costs", "wait_required", "moves"):
+        one, other = np.asarray(getattr(found, name)), np.asarray(getattr(expected, name))
+        assert (one.shape, one.dtype) == (other.shape, other.dtype), name
+        assert_every((one == other).reshape(len(one), -1).all(axis=1), boards, **{name: one})
+
+
+@pytest.mark.parametrize("size", [5, *(pytest.param(size, marks=pytest.mark.deep) for size in (3, 4, 6, 8, 10, 12))])
+def test_labels_and_plans_are_those_of_the_other_solver(size):
+    boards = with_shared_cells(mixed_boards(size, 600, size))
+    found, expected = solve_on_device(boards), solve(boards)
+    assert_same_labels(boards, found, expected)
+    flooded = np.asarray(found.certificate) == Certificate.FLOOD
+    assert found.solvable[flooded].any(), "the sample should hold boards that floods solve"
+    assert not found.solvable[flooded].all(), "the sample should hold boards that floods prove unsolvable"
+    verdict = verify(boards, found.moves)
+    assert_every((verdict.failure == Failure.NONE) == found.solvable, boards, failure=verdict.failure)
+
+
+def test_a_plan_far_longer_than_the_first_flood_looks_is_found():
+    one = drawing(SERPENTINE, [(0, 0), (4, 4)], [(4, 4), (0, 0)])
+    far = drawing(SERPENTINE, [(0, 0), (0, 1)], [(4, 4), (4, 3)])
+    siding = drawing([".....", "HHHH.", ".....", ".HHH.", "....H"], [(0, 0), (4, 0)], [(4, 0), (0, 0)])
+    boards = batch([one, far, siding])
+    assert_same_labels(boards, solve_on_device(boards), solve(boards))
+
+
+def test_lanes_do_not_depend_on_their_block(monkeypatch):
+    boards = mixed_boards(1, 200, 5)
+    whole = solve_on_device(boards)
+    monkeypatch.setattr(device_solver, "SPARE", 1)  # every group leaves all of its boards to the tail
+    assert_same_labels(boards, solve_on_device(boards), whole)
+
+
+def test_on_a_gpu_solve_is_the_solver_for_accelerators(monkeypatch):
+    from lakewright.core_jax.solver import solver
+
+    called = []
+    monkeypatch.setattr(solver, "on_gpu", lambda: True)
+    monkeypatch.setattr(solver, "solve_on_device", lambda boards: called.append(boards) or expected)
+    boards = mixed_boards(1, 32, 5)
+    expected = solve_on_device(boards)
+    assert solve(boards) is expected
+    assert called == [boards]
+
+
+def test_it_asks_for_boards_of_two_agents():
+    with pytest.raises(InputError, match=r"agents is 3: .*; call solve"):
+        solve_on_device(mixed_boards(0, 4, 5, agents=3))
+
+
+def test_memory_bounds_the_sizes():
+    for memory in (1 << 22, 1 << 26, 1 << 30):
+        found = sizes.choose_sizes(8, 1 << 20, memory)
+        assert sizes.block_bytes(8, found.block, found.flood) <= memory
+    with pytest.raises(InputError, match=r"8x8 boards take at least \d+ MiB on the device, and solving may take 0 MiB"):
+        sizes.choose_sizes(8, 1 << 20, 1 << 18)
+
+
+def test_boards_are_split_over_the_devices():
+    """Two devices, each with a block of boards."""
+    script = """
+        from tests.core_jax.solver.test_device_solver import assert_same_labels
+        from tests.support.boards.sample_boards import mixed_boards
+        import jax
+        from lakewright.core_jax.solver import solve, solve_on_device
+        boards = mixed_boards(3, 128, 5)
+        assert len(jax.local_devices()) == 2
+        assert_same_labels(boards, solve_on_device(boards), solve(boards))
+        """
+    flags = f"{os.environ['XLA_FLAGS']} --xla_force_host_platform_device_count=2"
+    subprocess.run([sys.executable, "-c", inspect.cleandoc(script)], env=os.environ | {"XLA_FLAGS": flags}, check=True)
