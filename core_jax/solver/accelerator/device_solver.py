@@ -110,8 +110,8 @@ def label_cells(size: int, sizes: Sizes, free: CellSet, cells: jax.Array) -> Dev
     furthest = int(paths.furthest)
     found, moves = in_phase("certificates", find_disjoint_paths, size, round_horizon(furthest), cells, paths)
     makespan, cost, is_open = _begin_labels(paths.distance, found)
-    known = (makespan, is_open, paths.distance)
-    makespan = in_phase("floods of makespans", _find_makespans, size, sizes, free, cells, known)
+    unknown = (makespan, is_open, paths.distance)
+    makespan = in_phase("floods of makespans", _find_makespans, size, sizes, free, cells, unknown)
     is_live = is_open & (makespan >= 0)
     known = (makespan, jnp.where(is_open & ~is_live, jnp.int32(-1), cost), is_live, paths.distance)
     cost, wait, moves = in_phase("floods of sums of costs", _find_costs, size, sizes, free, cells, known, moves)
@@ -137,7 +137,12 @@ def _find_makespans(
 
 
 def _find_costs(
-    size: int, sizes: Sizes, free: CellSet, cells: jax.Array, known: tuple[jax.Array, ...], moves: jax.Array
+    size: int,
+    sizes: Sizes,
+    free: CellSet,
+    cells: jax.Array,
+    known: tuple[jax.Array, jax.Array, jax.Array, jax.Array],
+    moves: jax.Array,
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Sums of costs int32 [B], forced waits bool [B] and moves uint8 [T, B] of all boards.
 
