@@ -32,6 +32,7 @@ from lakewright.core_jax.solver.accelerator.packing import (
 from lakewright.core_jax.solver.accelerator.plan_walks import flood_for_costs
 from lakewright.core_jax.solver.accelerator.shortest_paths import IDLE, find_disjoint_paths, measure_paths
 from lakewright.core_jax.solver.accelerator.sizes import Sizes, choose_sizes, first_depth, memory_per_thread
+from lakewright.core_jax.support.jax_settings import stated_settings
 from lakewright.core_jax.support.parallel import on_all_cores
 from lakewright.core_jax.support.profiling import in_phase
 from lakewright.core_jax.support.programs import program
@@ -58,6 +59,7 @@ class DeviceLabels:
     furthest: int
 
 
+@stated_settings()
 def solve_on_device(boards: Board, memory: int | None = None) -> Labels:
     """Labels a batch of boards for two agents as `solve` does, plan by plan, by the layout for accelerators.
 
