@@ -1,8 +1,8 @@
 """Optimal sums of costs and forced waits on accelerators, by floods that save every layer for the plans.
 
-The layers are those of `lakewright.core_jax.solver.two_agents.joint_floods.flood_costs`, whose docstring derives them:
-R_c, the states of a cost of at most c; U_c, the states of cost c from which an optimal plan never waits; P_c, the
-states with one agent parked on its goal and the other within c moves of its own.
+The layers are those of `lakewright.core_jax.solver.two_agents.joint_floods.flood_costs`, whose docstring derives them.
+R_c are the states of a cost of at most c. U_c are the states of cost c from which an optimal plan never waits. P_c are
+the states with one agent parked on its goal and the other within c moves of its own.
 """
 
 import dataclasses
@@ -32,7 +32,8 @@ class CostLayers:
     """All layers of the floods of G boards to depth D, a multiple of 4.
 
     joint: V words uint32 [D + 1 + D / 2 + 1, n, n, G], R_0 to R_D, then U_0 | U_1, U_2 | U_3, to U_D | U_{D+1}.
-    alone: V words uint32 [D + AHEAD + 1, 2, G], from where A (B) gets home alone in so many moves. goals: int32 [2, G].
+    alone: V words uint32 [D + AHEAD + 1, 2, G], the cells of A (B) within 0, 1, .. moves of home, alone. goals:
+    int32 [2, G].
     """
 
     joint: JointSet
@@ -77,17 +78,23 @@ class CostFlood:
         return unite(a_parked, b_parked)
 
     def grow(self, older: JointSet, last: JointSet, alone: CellSet) -> JointSet:
-        """R_c of R_{c-2}, R_{c-1} and the cells alone within c of home."""
+        """R_c. older, last: R_{c-2} and R_{c-1}. alone: V words [2, G], the cells within c moves of home."""
         before = find_predecessors(self.size, older, waits=True)
         legal = legal_states(self.size, self.free)
         found = zip(last, self.park(alone), before, legal, strict=True)
         return settle(tuple((x | y | z) & allowed for x, y, z, allowed in found))
 
     def grow_unforced(self, front: JointSet, alone: CellSet, odd_layer: JointSet, even_layer: JointSet) -> JointSet:
-        """U_c | U_{c+1}, c even, of U_{c-2} | U_{c-1}, the cells alone within c + 1 of home, R_{c-1} and R_c.
+        """U_c | U_{c+1}, c even.
 
         Invariant: without waits both agents change colour at every move, as on a chess board. So states of U_c have
-        another colour than those of U_{c+1}, and one set holds both.
+        another colour than states of U_{c+1}, and one set holds both.
+
+        Args:
+            front: U_{c-2} | U_{c-1}.
+            alone: V words [2, G], the cells within c + 1 moves of home.
+            odd_layer: R_{c-1}.
+            even_layer: R_c.
         """
         before = find_predecessors(self.size, front, waits=False)
         legal = legal_states(self.size, self.free)
@@ -109,16 +116,10 @@ def flood_all_costs(
     """
     chex.assert_is_divisible(depth, 4)
     chex.assert_equal_shape([starts, goals])
-    size, group = flood.size, goals.shape[1]
     second_part = depth + 1
 
     def holds_start(states: JointSet) -> jax.Array:
         return has_state(states, starts[0], starts[1])
-
-    def save(stacks: JointSet, place: jax.Array | int, states: JointSet) -> JointSet:
-        return tuple(
-            lax.dynamic_update_index_in_dim(stack, word, place, 0) for stack, word in zip(stacks, states, strict=True)
-        )
 
     def flood_two_layers(carry):
         # c even: R_{c-1}, R_c, U_c | U_{c+1}, and the cells alone within c + 3 of home, of which all are saved.
@@ -127,9 +128,9 @@ def flood_all_costs(
         odd_layer = flood.grow(older, last, now[0])
         even_layer = flood.grow(last, odd_layer, now[1])
         front = flood.grow_unforced(front, now[2], odd_layer, even_layer)
-        joint = save(joint, c + 1, odd_layer)
-        joint = save(joint, c + 2, even_layer)
-        joint = save(joint, second_part + c // 2 + 1, front)
+        joint = _save_layer(joint, c + 1, odd_layer)
+        joint = _save_layer(joint, c + 2, even_layer)
+        joint = _save_layer(joint, second_part + c // 2 + 1, front)
         for layer in (odd_layer, even_layer):
             cost = cost + (~holds_start(layer)).astype(jnp.int32)
         return c + 2, odd_layer, even_layer, front, joint, alone, cost, unforced | holds_start(front)
@@ -140,31 +141,31 @@ def flood_all_costs(
     def is_going(carry):
         return (carry[0] < depth) & (jnp.sum(~holds_start(carry[2]), dtype=jnp.int32) > spare)
 
-    alone = _flood_alone(flood, depth + AHEAD + 1, goals)
-    legal = legal_states(size, flood.free)
-    first, front = (
-        settle(tuple(x & y for x, y in zip(flood.park(tuple(word[k] for word in alone)), legal, strict=True)))
-        for k in (0, 1)
-    )
+    alone = _flood_alone(flood, depth + AHEAD + 1)
+    first, front, joint = _begin_layers(flood, depth, alone)
     none = tuple(jnp.zeros_like(word) for word in first)
-    stacks = tuple(jnp.zeros((depth + 1 + depth // 2 + 1, size, size, group), jnp.uint32) for _ in first)
-    joint = save(save(stacks, 0, first), second_part, front)
-    carry = (
-        jnp.int32(0),
-        none,
-        first,
-        front,
-        joint,
-        alone,
-        (~holds_start(first)).astype(jnp.int32),
-        holds_start(front),
-    )
+    numbers = (~holds_start(first)).astype(jnp.int32), holds_start(front)
+    carry = (jnp.int32(0), none, first, front, joint, alone, *numbers)
     _, _, last, _, joint, alone, cost, unforced = lax.while_loop(is_going, flood_four_layers, carry)
     return CostLayers(joint, alone, goals), cost, holds_start(last), unforced
 
 
-def _flood_alone(flood: CostFlood, layers: int, goals: jax.Array) -> CellSet:
-    """From where each agent gets home alone in 0, 1, .. moves: V words uint32 [layers, 2, G]."""
+def _begin_layers(flood: CostFlood, depth: int, alone: CellSet) -> tuple[JointSet, JointSet, JointSet]:
+    """R_0, U_0 | U_1, and the place for all layers with these in it; alone, V words [*, 2, G]."""
+    legal = legal_states(flood.size, flood.free)
+    parked = [flood.park(tuple(word[moves] for word in alone)) for moves in (0, 1)]
+    first, front = (settle(tuple(x & y for x, y in zip(states, legal, strict=True))) for states in parked)
+    stacks = tuple(jnp.zeros((depth + 1 + depth // 2 + 1, *word.shape), jnp.uint32) for word in first)
+    return first, front, _save_layer(_save_layer(stacks, 0, first), depth + 1, front)
+
+
+def _save_layer(stacks: JointSet, place: jax.Array | int, states: JointSet) -> JointSet:
+    pairs = zip(stacks, states, strict=True)
+    return tuple(lax.dynamic_update_index_in_dim(stack, word, place, 0) for stack, word in pairs)
+
+
+def _flood_alone(flood: CostFlood, layers: int) -> CellSet:
+    """The cells from which each agent gets home alone in 0, 1, .. moves: V words uint32 [layers, 2, G]."""
     home = tuple(jnp.stack([a, b]) for a, b in zip(*flood.home, strict=True))
     home = tuple(word & free[None] for word, free in zip(home, flood.free, strict=True))
     _, alone = lax.scan(lambda cells, _: (flood.grow_alone(cells), cells), home, length=layers)

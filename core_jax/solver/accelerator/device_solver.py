@@ -107,7 +107,10 @@ def solve_block(sizes: Sizes, boards: Board) -> PackedLabels:
 
 
 def label_cells(size: int, sizes: Sizes, free: CellSet, cells: jax.Array) -> DeviceLabels:
-    """The labels of boards on the default device. free: V words uint32 [B]; cells: int32 [4, B]."""
+    """The labels of boards on the default device.
+
+    Args: size n; sizes; free, V words uint32 [B]; cells, int32 [4, B].
+    """
     paths = in_phase("distances", measure_paths, size, free, cells)
     furthest = int(paths.furthest)
     found, moves = in_phase("certificates", find_disjoint_paths, size, round_horizon(furthest), cells, paths)
@@ -123,7 +126,7 @@ def label_cells(size: int, sizes: Sizes, free: CellSet, cells: jax.Array) -> Dev
 def _find_makespans(
     size: int, sizes: Sizes, free: CellSet, cells: jax.Array, known: tuple[jax.Array, jax.Array, jax.Array]
 ) -> jax.Array:
-    """The makespans of all boards, int32 [B]; -1 where there is no plan.
+    """The makespans of all boards, int32 [B]; -1 if unsolvable.
 
     Args: size n; sizes; free, cells, of the boards; known, the makespans of those that are not open, which are open,
         and the distances.

@@ -17,12 +17,12 @@ from lakewright.core_jax.solver.accelerator.joint_sets import (
 from lakewright.core_jax.support.programs import program
 
 UNKNOWN = -2  # a number that a flood ended too early to find
-ROUNDS = 2  # of two layers between two looks at whether the flood goes on
+ROUNDS = 2  # of two layers between two looks at whether the flood continues
 
 
 @program(static_argnums=0)
 def flood_for_makespans(size: int, free: CellSet, cells: jax.Array, rows: jax.Array, spare: jax.Array) -> jax.Array:
-    """The optimal makespans of some of B boards, int32 [G]: -1 where there is no plan, UNKNOWN where the flood ended.
+    """The optimal makespans of some of B boards, int32 [G]: -1 if unsolvable, UNKNOWN if the flood ended.
 
     Invariant: after t layers the states are those from which the goals can be reached in t moves; waits are legal, so
     layers only grow. A layer equal to the one before is the last: a start outside has no plan.

@@ -1,4 +1,4 @@
-"""What is copied between an accelerator and its host: boards there, packed labels and moves back.
+"""Copies between an accelerator and its host: boards there, packed labels and moves back.
 
 A label is one word, a move half a byte, and only the plans longer than HEAD steps have more than HEAD steps copied.
 """

@@ -48,11 +48,13 @@ def flood_for_costs(
 
 
 def walk_down_costs(size: int, layers: CostLayers, starts: jax.Array, cost: jax.Array) -> jax.Array:
-    """The moves of optimal plans, uint8 [D, G]: from starts int32 [2, G] of costs int32 [G]; none if the cost is 0.
+    """The moves of optimal plans, uint8 [D, G]; none if the cost is 0.
 
     Invariant: `left` is the cost of the state that the walk is in. A joint move costs 2 and leads into R_{left-2}; from
     a state of U_left it leads into U_{left-2}, else it may wait. Once an agent is parked for good, because the other
     gets home alone within `left` moves, each move of the other costs 1.
+
+    Args: size n; layers; starts, int32 [2, G]; cost, int32 [G], of the starts.
     """
     group, depth = cost.shape[0], layers.depth
     goals = layers.goals
@@ -102,7 +104,10 @@ def _read_layer(size: int, joint: JointSet, layer: jax.Array, a: jax.Array) -> C
 
 
 def _is_near(size: int, layers: CostLayers, left: jax.Array, agent: int, cell: jax.Array) -> jax.Array:
-    """Whether an agent on a cell, int32 [G], gets home alone within `left` moves, int32 [G]: bool [G]."""
+    """Return True if an agent on a cell, int32 [G], gets home alone within `left` moves, int32 [G]: bool [G].
+
+    Args: size n; layers; left; agent, 0 or 1; cell.
+    """
     group = cell.shape[0]
     place = (jnp.maximum(left, 0) * 2 + agent) * group + lax.iota(jnp.int32, group)
     cells = tuple(word.reshape(-1).at[place].get(mode="promise_in_bounds") for word in layers.alone)
@@ -110,7 +115,7 @@ def _is_near(size: int, layers: CostLayers, left: jax.Array, agent: int, cell: j
 
 
 def _stays(size: int, cell: jax.Array, move: int) -> jax.Array:
-    """Whether a move stays on the board."""
+    """Return True if a move stays on the board: bool [G]."""
     if move == UP:
         return cell >= size
     if move == DOWN:

@@ -84,7 +84,7 @@ def measure_paths(size: int, free: CellSet, cells: jax.Array) -> SinglePaths:
 
 @program(static_argnums=(0, 1))
 def find_disjoint_paths(size: int, horizon: int, cells: jax.Array, paths: SinglePaths) -> tuple[jax.Array, jax.Array]:
-    """Whether shortest paths that never meet were found, bool [B], and the moves along them, uint8 [horizon, B].
+    """Finds shortest paths that never meet: bool [B], and the moves along them, uint8 [horizon, B].
 
     One agent takes the first of its nearer moves at every step. The other avoids it: G_t are the cells from which it
     still gets home without meeting the first agent after time t. There are four attempts, side by side: [2, 2, B], by

@@ -1,4 +1,4 @@
-"""How many boards an accelerator works on at once: few sizes, so that few programs are compiled, within its memory."""
+"""Sizes of the batches of an accelerator: few, so that few programs are compiled, and within its memory."""
 
 import dataclasses
 
