@@ -41,11 +41,12 @@ hypothesis.settings.load_profile("lakewright")
 @pytest.fixture
 def quick_endpoint(monkeypatch):
     """Clients of chat servers use no key of this machine, and pause briefly."""
-    from lakewright.policy.inference import endpoint
+    from lakewright.policy.inference import chat_reply, endpoint
 
     for name in endpoint.KEYS:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(endpoint, "LONGEST_PAUSE", 0.01)
+    monkeypatch.setattr(chat_reply, "LONGEST_WISH", 1.0)
 
 
 def pytest_configure(config):

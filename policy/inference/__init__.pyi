@@ -1,6 +1,6 @@
 from .chat_checks import check_chat_model as check_chat_model
+from .chat_reply import EndpointAnswer as EndpointAnswer
 from .chat_request import KEYS as KEYS
-from .chat_request import EndpointAnswer as EndpointAnswer
 from .chat_request import EndpointSettings as EndpointSettings
 from .chat_request import Question as Question
 from .decoders import cache_rows as cache_rows

@@ -3,26 +3,23 @@
 import asyncio
 import dataclasses
 import json
+import os
+import re
 import ssl
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 from urllib.parse import urlsplit
 
 import msgspec
 
 from lakewright.core_jax.support import Count, Natural, Positive, Weight
+from lakewright.policy.inference.chat_reply import EndpointAnswer, FailedTryError, describe_refusal, read_completion
 
+CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR")  # where the environment names trusted certificates
 KEYS = ("LAKEWRIGHT_API_KEY", "OPENAI_API_KEY")  # where the environment holds the key
 LONGEST_REPLY = 1 << 23  # bytes
-LONGEST_WISH = 60.0  # seconds that a server may ask to wait
-PASSING = (408, 409, 429)  # errors that may pass, in addition to those from 500 on
-UNBILLED = (501, 503)  # of those from 500 on: the server did no work; it did none below 500 either
-
 TEMPLATE = 64  # tokens around a message, at most
 
-
-MOST_TOKENS = 1 << 40  # that a reply may claim
-Tokens = Annotated[Natural, msgspec.Meta(le=MOST_TOKENS)]
 
 Message = Mapping[str, str]  # role and content
 SchemaForm = Literal["json_schema", "json_object"]
@@ -70,22 +67,6 @@ class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclasses.dataclass(frozen=True)
-class EndpointAnswer:
-    """An answer of a model.
-
-    Args:
-        text: the answer.
-        prompt_tokens, completion_tokens: as the server counts them; None if it does not.
-        finish: why the model ended: `stop`, `length` ...
-    """
-
-    text: str
-    prompt_tokens: int | None
-    completion_tokens: int | None
-    finish: str | None
-
-
-@dataclasses.dataclass(frozen=True)
 class Question:
     """One request.
 
@@ -125,24 +106,6 @@ class Question:
         return sum(len(text.encode("utf-8", "replace")) + TEMPLATE for text in texts), settings.max_tokens
 
 
-class FailedTryError(Exception):
-    """A try without an answer.
-
-    Args:
-        problem: one line.
-        status: the HTTP error, if any.
-        billed: True if a server may charge for it.
-        passing: True if another try may succeed.
-        pause: seconds that the server asks to wait before it.
-    """
-
-    def __init__(
-        self, problem: str, status: int | None = None, *, billed: bool = True, passing: bool = True, pause: float = 0.0
-    ) -> None:
-        super().__init__(problem)
-        self.status, self.billed, self.passing, self.pause = status, billed, passing, pause
-
-
 async def ask_once(question: Question, settings: EndpointSettings, key: str, tls: ssl.SSLContext) -> EndpointAnswer:
     """Return the answer to one request on a connection of its own.
 
@@ -163,18 +126,40 @@ async def ask_once(question: Question, settings: EndpointSettings, key: str, tls
     except TimeoutError:
         waited = f"{settings.timeout:g} s"
         raise FailedTryError(f"not whole after {waited}" if body else f"is silent for {waited}") from None
-    except httpx2.ConnectError as error:
-        raise FailedTryError(f"cannot be reached ({error})", billed=False) from None
+    except (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout) as error:
+        raise _describe_unreached(error) from None
+    except httpx2.ProxyError as error:
+        name = find_proxy(settings.url)[0] or "the proxy"
+        raise FailedTryError(
+            f"cannot be reached: {name} refuses ({error}); correct or unset it", billed=False
+        ) from None
     except httpx2.InvalidURL as error:
         raise FailedTryError(f"cannot be reached ({error})", billed=False, passing=False) from None
     except (httpx2.HTTPError, OSError) as error:
         raise FailedTryError(f"sends no completion ({error or type(error).__name__})") from None
     if status >= 300:
-        raise _describe_refusal(status, headers, bytes(body))
+        raise describe_refusal(status, headers, bytes(body))
     try:
-        return read_completion(bytes(body))
+        return read_completion(bytes(body), headers)
     except ValueError as error:
         raise FailedTryError(f"sends no completion ({error})") from None
+
+
+def _describe_unreached(error: Exception) -> FailedTryError:
+    """Return the error of a server that was not reached; a certificate that nobody trusts stays untrusted."""
+    if "CERTIFICATE_VERIFY_FAILED" not in str(error):
+        return FailedTryError(f"cannot be reached ({error or type(error).__name__})", billed=False)
+    remedy = f"name a file with its authority in {CERTIFICATES[0]}"
+    return FailedTryError(f"has a certificate that is not trusted ({error}); {remedy}", billed=False, passing=False)
+
+
+def find_proxy(url: str) -> tuple[str, str]:
+    """Return the environment variable of the proxy to a URL, and its value without a password; empty without one."""
+    for name in (f"{urlsplit(url).scheme}_proxy", "all_proxy"):
+        for written in (name, name.upper()):
+            if value := os.environ.get(written):
+                return written, re.sub(r"//[^/@]*@", "//***@", value)
+    return "", ""
 
 
 async def _send_request(
@@ -209,70 +194,7 @@ async def _send_request(
         return reply.status_code, reply.headers
 
 
-def _describe_refusal(status: int, headers: Mapping[str, str], body: bytes) -> FailedTryError:
-    return FailedTryError(
-        f"answers {status} ({_read_error_message(body) or 'nothing more'})",
-        status,
-        billed=status >= 500 and status not in UNBILLED,
-        passing=status >= 500 or status in PASSING,
-        pause=_read_pause(headers),
-    )
-
-
-def _read_error_message(body: bytes) -> str:
-    """Return a server's error message: the message field if the reply has the usual form, else all of the reply."""
-    try:
-        said = json.loads(body)
-    except (ValueError, RecursionError):
-        return body.decode("utf-8", "replace")
-    said = said.get("error", said) if isinstance(said, dict) else said
-    return str(said.get("message", said) if isinstance(said, dict) else said)
-
-
-def _read_pause(headers: Mapping[str, str]) -> float:
-    """Return the seconds that a server asks to wait; 0 if it asks for none, or for too many."""
-    for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
-        try:
-            pause = float(headers[name]) * unit
-        except (KeyError, ValueError):  # it may also be a date
-            continue
-        if 0 < pause <= LONGEST_WISH:
-            return pause
-    return 0.0
-
-
 def _build_response_format(schema: Mapping[str, Any], form: SchemaForm) -> dict[str, Any]:
     if form == "json_object":
         return {"type": form, "schema": dict(schema)}
     return {"type": form, "json_schema": {"name": "answer", "strict": True, "schema": dict(schema)}}
-
-
-class _Message(msgspec.Struct):
-    content: str | None = None
-
-
-class _Choice(msgspec.Struct):
-    message: _Message
-    finish_reason: str | None = None
-
-
-class _Usage(msgspec.Struct):
-    prompt_tokens: Tokens | None = None
-    completion_tokens: Tokens | None = None
-
-
-class _Completion(msgspec.Struct):
-    choices: Annotated[list[_Choice], msgspec.Meta(min_length=1)]
-    usage: _Usage | None = None
-
-
-def read_completion(content: bytes) -> EndpointAnswer:
-    """Return the first choice of a reply. Raises ValueError if the reply is not a completion."""
-    try:
-        found = msgspec.convert(json.loads(content), _Completion)
-    except RecursionError as error:
-        raise ValueError("JSON too deep") from error
-    choice, usage = found.choices[0], found.usage or _Usage()
-    # A file could not hold a lone surrogate.
-    text = (choice.message.content or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-    return EndpointAnswer(text, usage.prompt_tokens, usage.completion_tokens, choice.finish_reason)

@@ -19,18 +19,20 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Natural, naming_extra
+from lakewright.policy.inference.chat_reply import EndpointAnswer, FailedTryError
 from lakewright.policy.inference.chat_request import (
+    CERTIFICATES,
     KEYS,
-    EndpointAnswer,
     EndpointSettings,
-    FailedTryError,
     Message,
     Question,
     ask_once,
+    find_proxy,
 )
 
 NO_KEY = "none"  # sent to servers that need no key
 FIRST_PAUSE, LONGEST_PAUSE = 0.5, 8.0  # seconds before another try
+OTHER_LIMIT = "max_completion_tokens"  # in the words of a server that does not know this field
 MOST_SHOWN = 200  # characters of what a server said
 
 
@@ -144,10 +146,12 @@ class Endpoint:
         """Return the error for a person: one line, without the key."""
         shown = " ".join(str(failed).encode(errors="backslashreplace").decode().split())
         shown = shown if self._key == NO_KEY else shown.replace(self._key, "***")
-        tries = f"{self.settings.retries + 1} tries" if self.settings.retries else "one try"
+        tries = f"at most {self.settings.retries + 1} tries" if self.settings.retries else "at most one try"
+        tries = tries if failed.passing else "not tried again"
+        limit = "; set limit_field=max_tokens (--limit-field)" * (OTHER_LIMIT in shown and failed.status in (400, 422))
         error = EndpointError(
             f"endpoint {self.settings.url}, model {self.settings.model!r:.60}: "
-            f"{shown:.{MOST_SHOWN}} (at most {tries}); "
+            f"{shown:.{MOST_SHOWN}}{limit} ({tries}); "
             f"check the server, the model's name and the key in {KEYS[0]}, then run the same command again"
         )
         error.status = failed.status
@@ -175,11 +179,38 @@ def _read_key() -> str:
 
 
 def _create_tls_context(url: str) -> ssl.SSLContext:
-    """Return the trusted certificates. Reading them takes a while, which http does not need."""
+    """Return the trusted certificates, which http does not need: reading them takes a while.
+
+    Raises InputError, which names the environment's variable, if certificates or a proxy cannot be used.
+    """
     with naming_extra("a model behind a server", "endpoint"):
         import httpx2
 
-    return httpx2.create_ssl_context() if url.startswith("https") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    try:
+        context = httpx2.create_ssl_context() if url.startswith("https") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    except OSError as error:  # ssl.SSLError is one, too
+        name = next((name for name in CERTIFICATES if os.environ.get(name)), None)
+        where = f"{name} is {os.environ[name]!r:.80}: its" if name else "the trusted"
+        remedy = "name a file of certificates, or unset it" if name else f"name a file of them in {CERTIFICATES[0]}"
+        raise InputError(f"{where} certificates cannot be read ({error}); {remedy}") from error
+    try:
+        httpx2.AsyncClient(verify=context)  # which opens nothing yet
+    except (ImportError, ValueError, OSError, httpx2.InvalidURL) as error:
+        raise _describe_proxy(url, error) from error
+    return context
+
+
+def _describe_proxy(url: str, error: Exception) -> InputError:
+    """Return the error of a proxy that cannot be used: one line with the environment's variable."""
+    name, value = find_proxy(url)
+    if isinstance(error, ImportError):
+        names = [other for other in os.environ if other.lower().endswith("_proxy") and "socks" in os.environ[other]]
+        name = name if "socks" in value else (names or [name])[0]
+        value = value if "socks" in value else "a socks proxy"
+        return InputError(f"{name} is {value:.80}, which needs a package: pip install 'httpx2[socks]', or unset it")
+    others = [other for other in os.environ if other.lower().endswith("_proxy")]
+    said = f"{name} is {value:.80}" if name else f"{' or '.join(others) or 'a proxy'} cannot be used"
+    return InputError(f"{said}: {error!s:.120}; write it as http://host:port, or unset it")
 
 
 def _count_taken_tokens(answer: EndpointAnswer, charge: Charge) -> tuple[int, int]:

@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from cyclopts import Group, Parameter
 
@@ -73,6 +73,8 @@ class EndpointOptions:
     """Dollars for a million tokens of answers."""
     max_cost: float | None = None
     """Dollars never to exceed, earlier answers and tries that failed included."""
+    limit_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
+    """How the server names the limit of an answer's tokens."""
 
 
 def answerer_of(

@@ -44,7 +44,6 @@ FAULTS = {
     "something else": NOT_A_COMPLETION,
     "a closed connection": closed,
     "an answer cut off": cut,
-    "a page of HTML": lambda request, body: send(request, b"<html>", Content_Type="text/html"),
     "JSON without end": lambda request, body: send(request, b"[" * 100_000),
     "negative tokens": saying("no", usage={"prompt_tokens": -1, "completion_tokens": -1}),
     "more tokens than there are": saying("no", usage={"prompt_tokens": 1, "completion_tokens": 10**30}),
