@@ -60,6 +60,7 @@ def run(
     check_machine(settings)
     folder = RunFolder(out)
     if dry_run:
+        folder.check_settings(settings)
         print_found(describe_run(settings), json, describe_plan)
         return
     publisher = Publisher(folder, track)

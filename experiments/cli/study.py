@@ -63,7 +63,7 @@ def study(
     print_found(results, json, as_table)
     for name, error in failures.items():
         print_error(f"{name}: {error}")
-    return 1 if failures else 0
+    return 1 if failures or results.unable else 0
 
 
 @app.command(help_epilogue="example: lakewright study check-trials studies/frontier --count 40")

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import list_again
 from lakewright.engineer.environment import Problem
 from lakewright.experiments.loop.records.history import read_examination
@@ -22,6 +23,7 @@ from lakewright.experiments.loop.records.token_budget import (
     count_remaining_tokens,
     count_run_tokens,
     count_stage_tokens,
+    explain_spent,
 )
 from lakewright.experiments.loop.redesign.decision import (
     compare_stages,
@@ -46,7 +48,9 @@ RECORDED_VERSIONS = ("lakewright", "jax", "torch", "transformers", "trl")
 
 
 def run(settings: RunSettings, folder: RunFolder, on_stage: Callable[[], object] = lambda: None) -> None:
-    """Runs or resumes the whole loop in `folder`. Raises InputError where the folder holds another run.
+    """Runs or resumes the whole loop in `folder`.
+
+    Raises InputError where the folder holds another run, or the budget is spent before the first stage.
 
     on_stage: called once the warm-up is finished, and after each stage.
     """
@@ -63,6 +67,8 @@ def run(settings: RunSettings, folder: RunFolder, on_stage: Callable[[], object]
         stage = folder.stage(number)
         if not stage.done.exists():
             if count_remaining_tokens(settings.budget, count_run_tokens(folder, number)) <= 0:
+                if reason := explain_spent(settings.budget, folder):
+                    raise InputError(f"{folder.folder}: {reason}")
                 print_on_terminal(f"the budget of {settings.budget} tokens is spent after {number} stages")
                 return
             print_on_terminal(f"stage {number + 1} of {settings.stages}, teacher {settings.teacher}")

@@ -103,9 +103,17 @@ REMEDY = "give the same input and options to continue, or choose another folder"
 
 def describe_difference(there: msgspec.Struct, here: msgspec.Struct) -> str:
     """The first field in which two structs differ, with both values, for a message; empty where they are equal."""
+    return next(iter(list_differences(there, here)), "")
+
+
+def list_differences(there: msgspec.Struct, here: msgspec.Struct) -> list[str]:
+    """The fields in which two structs differ, each with both values, for a message."""
     old, new = (_list_leaves(msgspec.json.decode(msgspec.json.encode(struct)), "") for struct in (there, here))
-    name = next((name for name in old | new if old.get(name) != new.get(name)), None)
-    return f"{name[1:]} is {old.get(name)!r:.60} there and {new.get(name)!r:.60} now" if name else ""
+    return [
+        f"{name[1:]} is {old.get(name)!r:.60} there and {new.get(name)!r:.60} now"
+        for name in old | new
+        if old.get(name) != new.get(name)
+    ]
 
 
 def _list_leaves(value: Any, name: str) -> dict[str, Any]:

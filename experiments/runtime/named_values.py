@@ -1,7 +1,10 @@
 """Values by dotted names, as words of a command line: `name=value`, such as `guard.floor=0.1`."""
 
+import json
+import re
+import shlex
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from lakewright.core_jax.errors import InputError
@@ -47,3 +50,33 @@ def _read_value(text: str, where: str) -> Any:
         return toml_table(f"value = {text}", where)["value"]
     except tomllib.TOMLDecodeError:
         return text
+
+
+def list_words(wanted: dict[str, Any], present: dict[str, Any], path: str = "") -> Iterator[str]:
+    """The words that make the values of one table those of another, as a shell reads them.
+
+    wanted, present: the tables, of plain data. path: the name of both, with a dot at its end.
+    """
+    for name, value in wanted.items():
+        now = present.get(name)
+        if isinstance(value, dict) and isinstance(now, dict) and now.keys() <= value.keys():
+            yield from list_words(value, now, f"{path}{name}.")
+        elif value != now or name not in present:
+            yield shlex.quote(f"{path}{name}={_write_value(value)}")
+
+
+def _write_value(value: Any) -> str:
+    """A value as `set_value` reads it."""
+    if value is None:
+        return "null"
+    plain = isinstance(value, str) and re.fullmatch(r"[A-Za-z_./][\w./:@-]*", value) and _read_value(value, "") == value
+    return value if plain else _write_toml(value)
+
+
+def _write_toml(value: Any) -> str:
+    if isinstance(value, dict):
+        parts = (f"{json.dumps(str(name))} = {_write_toml(part)}" for name, part in value.items() if part is not None)
+        return f"{{{', '.join(parts)}}}"
+    if isinstance(value, list | tuple):
+        return f"[{', '.join(map(_write_toml, value))}]"
+    return json.dumps(value) if isinstance(value, str | bool) else repr(value)

@@ -12,7 +12,7 @@ from lakewright.experiments.environments.lake import WAIT
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_problems
-from lakewright.experiments.loop.records.token_budget import Spent
+from lakewright.experiments.loop.records.token_budget import Spent, explain_spent
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.study.halving import Stopped, find_stopped
 from lakewright.experiments.study.inference import (
@@ -96,12 +96,12 @@ class ArmResult(msgspec.Struct, frozen=True):
 class Results(msgspec.Struct, frozen=True):
     """results.json; valid: of the warm-up, in percent. held_out: the problems of the final test or held-out set.
 
-    missing: unfinished runs, but for those that were stopped early, which are in `stopped`. tests: of the family, in
-    valid %; along: of the same pairs, in what arms have `along`; likely: in the probability of the reference answer,
-    where it is known. sizes, forced_sizes, traits: of the warm-up, as in `RunResult`. environment: that of the runs.
-    probability: of the reference answers by the warm-up's policy, in percent. constant: the valid % on each stratum of
-    the one answer that is right most often there, for problems in text. equal_time: the processor seconds of the
-    shortest run, at which `at_equal_time` is read.
+    missing: unfinished runs, except runs that were stopped early, which are in `stopped`. unable: the reasons of those
+    that can never finish, by name. tests: of the family, in valid %; along: of the same pairs, in what arms have
+    `along`; likely: in the probability of the reference answer, where it is known. sizes, forced_sizes, traits: of the
+    warm-up, as in `RunResult`. environment: that of the runs. probability: of the reference answers by the warm-up's
+    policy, in percent. constant: the valid % on each stratum of the one answer that is right most often there, for
+    problems in text. equal_time: the processor seconds of the shortest run, at which `at_equal_time` is read.
     """
 
     budget: int
@@ -123,6 +123,7 @@ class Results(msgspec.Struct, frozen=True):
     probability: float | None = None
     constant: Rates = {}
     equal_time: float | None = None
+    unable: dict[str, str] = {}
 
     def __post_init__(self) -> None:
         name_strata(self, "sizes", "forced_sizes", "constant")
@@ -143,6 +144,7 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
     baselines = _list_curves(runs, plan.spec.baseline)
     stopped = find_stopped(plan, folder, runs)
     early = stopped.stages if stopped else {}
+    missing = [planned for planned in plan.runs if planned not in done and planned.name not in early]
     names = list(dict.fromkeys(planned.arm for planned in done))
     solved = {name: np.array([int(digit) for digit in found.valid]) for name, found in judged.items()}
     return Results(
@@ -152,7 +154,8 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
         held_out=before.problems,
         arms=[_arm_result([run for run in runs if run.arm == name], plan.spec, solved, baselines) for name in names],
         runs=runs,
-        missing=[planned.name for planned in plan.runs if planned not in done and planned.name not in early],
+        missing=[planned.name for planned in missing],
+        unable={planned.name: reason for planned in missing if (reason := _explain_unable(folder, planned))},
         prediction=prediction_of(read_prediction(folder), plan, {run.arm: run.gain for run in runs})
         if plan.spec.configs and not stopped
         else None,
@@ -218,6 +221,10 @@ def _list_runs(plan: Plan, folder: StudyFolder, judged: Mapping[str, Validation]
 def _list_curves(runs: Sequence[RunResult], arm: str) -> dict[int, Curve]:
     """The curves of an arm by seed."""
     return {run.seed: run.curve for run in runs if run.arm == arm}
+
+
+def _explain_unable(folder: StudyFolder, planned: Planned) -> str:
+    return explain_spent(planned.settings.budget, folder.run(planned))
 
 
 def _is_finished(plan: Plan, folder: StudyFolder, planned: Planned) -> bool:

@@ -41,6 +41,7 @@ def as_table(results: Results) -> str:
         f"budget {results.budget} tokens per run{equal}"
     )
     missing = [f"not finished: {_list_names(results.missing)}"] * bool(results.missing)
+    missing += [f"{name} cannot finish: {reason}" for name, reason in list(results.unable.items())[:MOST_NAMED]]
     tests = [
         *map(_test_line, results.tests),
         *(f"along: {_test_line(found)}" for found in results.along),

@@ -69,7 +69,7 @@ class _Links:
 
     def __call__(self, address: str, **query: Any) -> str | None:
         page = query.pop("page", 0)
-        if query or address.startswith(DYNAMIC) or page >= SITE_PAGES:
+        if query or address.startswith(DYNAMIC) or (address and page >= SITE_PAGES):
             return None
         if address.startswith("static/"):
             return self._write_relative(address)

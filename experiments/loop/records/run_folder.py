@@ -31,9 +31,11 @@ from lakewright.experiments.loop.records.stage_records import (
     read_record,
 )
 from lakewright.experiments.loop.settings.run_settings import RunSettings
-from lakewright.experiments.resumable.claims import Claim
+from lakewright.experiments.resumable.claims import Claim, list_differences
+from lakewright.experiments.runtime.named_values import list_words
 
 FORMAT = 2
+MOST_NAMED = 5  # settings that differ
 
 
 class RunConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -196,10 +198,29 @@ class RunFolder:
 
         A run that has trained nothing yet gives way to another: most likely it was refused for what it asked for.
         """
-        trained = self.warmup.folder.exists() or self.stage(0).folder.exists()
+        self.check_settings(settings)
+        trained = self._has_trained()
         if not trained and CLAIM.is_in(self.folder) and self.settings() != settings:
             self.validation.unlink(missing_ok=True)  # before the claim: the other run has other held-out boards
         CLAIM.take_folder(self.folder, RunConfig(FORMAT, settings), replace=not trained)
+
+    def check_settings(self, settings: RunSettings) -> None:
+        """Raises InputError if a run with other settings has trained here: the words that give its own continue it."""
+        if not self._has_trained() or not CLAIM.is_in(self.folder):
+            return
+        there, here = CLAIM.read_work(self.folder), RunConfig(FORMAT, settings)
+        if differing := list_differences(there, here):
+            old, new = (msgspec.to_builtins(config.settings, str_keys=True) for config in (there, here))
+            words = list(list_words(old, new))
+            more = len(differing) - MOST_NAMED
+            named = [*differing[:MOST_NAMED], *([f"and {more} more"] if more > 0 else [])]
+            raise InputError(
+                f"{self.folder / CLAIM.file}: holds another run: {', '.join(named)}; to continue that run add "
+                f"{' '.join(words)}, or choose another folder"
+            )
+
+    def _has_trained(self) -> bool:
+        return self.warmup.folder.exists() or self.stage(0).folder.exists()
 
     def settings(self) -> RunSettings:
         """The settings of the run. Raises InputError where there is none, or one of another format."""

@@ -58,3 +58,17 @@ def count_run_tokens(folder: RunFolder, stages: int) -> Spent:
 def count_remaining_tokens(budget: int | None, spent: Spent) -> float:
     """The tokens that are left of a budget; without one, infinitely many."""
     return math.inf if budget is None else budget - spent.total
+
+
+def explain_spent(budget: int | None, folder: RunFolder) -> str:
+    """The reason why a run can never train a stage; empty if it can, or has.
+
+    A redesign before the first stage may spend the whole budget.
+    """
+    spent = count_run_tokens(folder, 0)
+    if folder.stage(0).done.exists() or count_remaining_tokens(budget, spent) > 0:
+        return ""
+    return (
+        f"budget is {budget} tokens, all spent before the first stage: {spent.trials} by the trial and "
+        f"{spent.engineer} by the engineer; choose a larger budget, or smaller trials, in another folder"
+    )

@@ -1,7 +1,9 @@
 """Cards of items, with kind, progress and the result of a run's policy; and the first page, of all cards."""
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
+
+import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import is_locked, read_raw
@@ -15,10 +17,11 @@ from lakewright.experiments.trainers.versions import VersionFiles
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind, stamp_of
 from lakewright.experiments.view.catalogue.run_progress import progress_of
 from lakewright.experiments.view.catalogue.run_space import LAKE
-from lakewright.experiments.view.pages.rendering import Page
+from lakewright.experiments.view.pages.rendering import Page, asked_for
 from lakewright.experiments.view.pages.run_page import agents_of
 
-KEPT = 1000  # summaries of runs
+KEPT = 10_000  # summaries of runs
+MOST_CARDS = 200  # of a kind, on one page
 _SUMMARIES: dict[str, tuple[str, dict[str, Any]]] = {}
 
 
@@ -149,14 +152,32 @@ _KNOWN = {
 }
 
 
+class Shown(msgspec.Struct, frozen=True):
+    """The page that is shown, of each kind with more than MOST_CARDS items."""
+
+    page: Annotated[int, msgspec.Meta(ge=0)] = 0
+
+
 def index_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
-    """Everything there is, by kind; the runs of a study are on its own page."""
-    items = catalogue.items()
+    """Everything there is, by kind, the last changed first; the runs of a study are on its own page.
+
+    Cards are read for those alone that are shown, since each needs some files.
+    """
+    items, page = catalogue.items(), asked_for(Shown, query).page
     studies = tuple(f"{item.name}/" for item in items if item.kind is Kind.STUDY)
-    cards = [card_of(item) for item in items if not item.name.startswith(studies)]
-    groups = {kind: [card for card in cards if card.item.kind is kind] for kind in Kind}
-    shown = {kind: found for kind, found in groups.items() if found}
-    live = any(card.state == "running" for card in cards)
-    values = {"groups": shown, "total": len(cards), "roots": catalogue.roots()}
-    values |= {"maps": [] if cards else catalogue.maps()}
+    kinds = {kind: [item for item in items if item.kind is kind and not item.name.startswith(studies)] for kind in Kind}
+    first = page * MOST_CARDS
+    shown = {kind: list(map(card_of, found[first : first + MOST_CARDS])) for kind, found in kinds.items()}
+    groups = {kind: cards for kind, cards in shown.items() if cards}
+    values = {
+        "groups": groups,
+        "counts": {kind: len(found) for kind, found in kinds.items()},
+        "total": sum(map(len, kinds.values())),
+        "place": page,
+        "first": first,
+        "more": any(len(found) > first + MOST_CARDS for found in kinds.values()),
+        "roots": catalogue.roots(),
+        "maps": [] if any(kinds.values()) else catalogue.maps(),
+    }
+    live = any(card.state == "running" for cards in groups.values() for card in cards)
     return Page("Lakewright", "index.html", values, (), live)

@@ -36,6 +36,7 @@ def study_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]])
         "arms": _of_records(_tabulate_arms, found, "arms"),
         "tests": _of_records(_tabulate_tests, found, "tests"),
         "missing": [str(name)[:80] for name in found.get("missing") or []] if found else [],
+        "unable": _list_unable(found),
         "cards": sorted(cards, key=lambda card: card.item.name),
         "compared": [card.item.name for card in started],
     }
@@ -65,6 +66,13 @@ def _draw_chart(cards: Sequence[Card]) -> Any:
         except InputError:  # its card says so
             continue
     return mark_svg(arms_chart(histories, spaces)) if any(histories.values()) else None
+
+
+def _list_unable(found: dict[str, Any]) -> list[str]:
+    """A line for each run that can never finish."""
+    reasons = found.get("unable")
+    named = reasons.items() if isinstance(reasons, dict) else ()
+    return [f"{name!s:.80} cannot finish: {reason!s:.400}" for name, reason in named]
 
 
 def _of_records(make: Any, found: dict[str, Any], name: str) -> Table | None:

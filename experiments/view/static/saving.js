@@ -29,10 +29,14 @@ function svgOf(svg) {
   return new XMLSerializer().serializeToString(copy);
 }
 
+// What a spreadsheet takes for a formula is text, by an apostrophe; numbers with a sign are none.
+const FORMULA = /^\s*[=@+\-\t\r\uFF1D\uFF20\uFF0B\uFF0D]/;
+const NUMBER = /^[+-]?(\d[\d.,]*|\.\d+)([eE][+-]?\d+)? ?%?$/;
+const QUOTED = /[",;\t\r\n]/;
+
 function csvOf(table) {
-  const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
-  // a cell that a spreadsheet would take for a formula is kept as text, numbers with a sign excepted
-  const safe = (text) => (/^[=@\t]|^[+-](?![\d.])/.test(text) ? `'${text}` : text);
+  const safe = (text) => (FORMULA.test(text) && !NUMBER.test(text) ? `'${text}` : text);
+  const quoted = (text) => (QUOTED.test(text) ? `"${text.replaceAll('"', '""')}"` : text);
   return [...table.rows].map((row) => [...row.cells].map((cell) => quoted(safe(cell.innerText.trim()))).join(",")).join("\n") + "\n";
 }
 

@@ -143,7 +143,9 @@ def test_running_again_changes_no_file(teacher):
 )
 def test_other_settings_on_the_same_folder_are_refused_and_nothing_is_lost(changes, difference):
     before = state(finished("self").folder)
-    with pytest.raises(InputError, match=f"config.json: holds another run: settings.{difference}; give"):
+    with pytest.raises(
+        InputError, match=f"config.json: holds another run: settings.{difference}[,;].* to continue that run add "
+    ):
         run_loop(msgspec.structs.replace(tiny_run(teacher="self"), **changes), finished("self"))
     assert state(finished("self").folder) == before
 

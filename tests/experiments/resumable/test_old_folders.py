@@ -104,7 +104,8 @@ def test_an_old_run_whose_weights_are_there_goes_on_to_its_end(old):
 def test_an_old_run_or_study_with_other_settings_than_today_is_refused_by_name(old, capsys):
     before = files(old)
     remedy = "give the same input and options to continue, or choose another folder"
-    assert_refused(capsys, commands(old)["run"], "config.json: holds another run: settings.", " there and ", remedy)
+    told = ("config.json: holds another run: settings.", " there and ", "; to continue that run add ")
+    assert_refused(capsys, commands(old)["run"], *told)
     assert_refused(capsys, commands(old)["study"], "study.json: holds another study: ", " there and ", remedy)
     assert {name: data for name, data in files(old).items() if ".lock" not in name} == before, "nothing is lost"
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
@@ -326,6 +327,21 @@ def test_runs_that_all_fail_before_they_have_a_folder_can_begin_the_next_time(tm
     monkeypatch.setattr(studying, "run_loop", lambda settings, run: None)
     results, failures = run_study(SPEC, out)
     assert (results.missing, failures) == (["fixed-s0", "fixed-s1", "random-s0"], {})
+
+
+def test_an_arm_whose_budget_is_spent_before_its_first_stage_says_why(tmp_path, capsys):
+    text = SPEC.read_text().replace("budget = 300", "budget = 5").replace("asked_first = false", "asked_first = true")
+    spec, out = tmp_path / "spec.toml", tmp_path / "study"
+    spec.write_text(text.replace("seeds = [0, 1]", "seeds = [0]"))
+    for words in ((), ("--results-only",)):
+        with quick():
+            assert main(["study", str(spec), "--out", str(out), *words]) == 1
+        told = capsys.readouterr()
+        reason = r"budget is 5 tokens, all spent before the first stage: \d+ by the trial and 0 by the engineer"
+        assert re.search(rf"random-s0 cannot finish: {reason}; choose a larger budget", told.out)
+        assert words or re.search(rf"^lakewright: random-s0: {out}/runs/random-s0: {reason}", told.err, re.MULTILINE)
+        assert "fixed-s0 cannot finish" not in told.out
+    assert list(results_of(plan_of(spec), StudyFolder(out)).unable) == ["random-s0"]
 
 
 def test_another_spec_on_the_same_folder_is_refused(tmp_path, study):
