@@ -2,6 +2,8 @@
 
 import contextlib
 import functools
+import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, TypeVar
@@ -9,13 +11,14 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows.chunks import Chunk, parquet_errors, read_chunks, row_place
 from lakewright.core_jax.rows.column_checks import good_rows
 from lakewright.core_jax.rows.columns import columns_of, records_of
 from lakewright.core_jax.rows.json_lines import parse_lines
-from lakewright.core_jax.rows.row import BENCHMARK_COLUMNS, BENCHMARK_FIELDS, SCHEMA, Row
+from lakewright.core_jax.rows.row import BENCHMARK_COLUMNS, BENCHMARK_FIELDS, INDEX_COLUMN, SCHEMA, Row
 from lakewright.core_jax.support.decoding import convert, find_repeated_key
 
 FEW = 32  # rows among which the bad ones are looked for one by one
@@ -80,7 +83,7 @@ def _read_at_once(chunk: Chunk, begin: int, end: int) -> pa.RecordBatch | None:
         found = parse_lines(chunk.raw[begin:end], _READ)
         return None if found is None else found.select(SCHEMA.names)
     some = chunk.raw.slice(begin, end - begin)
-    if not BENCHMARK_COLUMNS.issuperset(set(some.schema.names).difference(SCHEMA.names)):
+    if not all(_is_ignored(name, Row) for name in some.schema.names if name not in SCHEMA.names):
         return None
     if not all(
         _means_the_same(some[field.name].type, field.type) for field in SCHEMA if field.name in some.schema.names
@@ -88,7 +91,9 @@ def _read_at_once(chunk: Chunk, begin: int, end: int) -> pa.RecordBatch | None:
         return None
     try:
         columns = [
-            some[field.name].cast(field.type) if field.name in some.schema.names else pa.nulls(len(some), field.type)
+            _fit_column(some[field.name], field.type)
+            if field.name in some.schema.names
+            else pa.nulls(len(some), field.type)
             for field in SCHEMA
         ]
         batch = pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
@@ -98,6 +103,19 @@ def _read_at_once(chunk: Chunk, begin: int, end: int) -> pa.RecordBatch | None:
     return batch
 
 
+def _fit_column(column: pa.Array, wanted: pa.DataType) -> pa.Array:
+    """The column in another type, with null for NaN, by which pandas writes what is missing.
+
+    Raises ArrowInvalid where a value has none that means the same, as 7.5 for a whole number.
+    """
+    if pa.types.is_floating(column.type):
+        column = pc.if_else(pc.is_nan(column), None, column)
+    makes_bools = pa.types.is_boolean(wanted) and not pa.types.is_boolean(column.type)
+    if makes_bools and not pc.all(pc.is_in(column, pa.array([0, 1, None], column.type))).as_py():
+        raise pa.ArrowInvalid("a number that is neither 0 nor 1")  # of which a cast would make True
+    return column.cast(wanted)
+
+
 def _means_the_same(there: pa.DataType, wanted: pa.DataType) -> bool:
     """Return True if all values of one type that fit into another mean the same in it."""
     if pa.types.is_list(wanted):
@@ -105,9 +123,14 @@ def _means_the_same(there: pa.DataType, wanted: pa.DataType) -> bool:
         return lists and _means_the_same(there.value_type, wanted.value_type)
     if pa.types.is_string(wanted):
         return pa.types.is_string(there) or pa.types.is_large_string(there)
-    if pa.types.is_integer(wanted):
-        return pa.types.is_integer(there)
+    if pa.types.is_integer(wanted) or (pa.types.is_boolean(wanted) and not pa.types.is_boolean(there)):
+        return pa.types.is_integer(there) or pa.types.is_floating(there)  # what is not whole is refused
     return there == wanted
+
+
+def _is_ignored(name: str, kind: type[msgspec.Struct]) -> bool:
+    """Whether a column is not read: the index of a table of pandas, or, of rows, what a benchmark adds."""
+    return INDEX_COLUMN.fullmatch(name) is not None or (issubclass(kind, Row) and name in BENCHMARK_COLUMNS)
 
 
 def _read_one_by_one(
@@ -203,18 +226,47 @@ def _decode_carefully(raw: Any, kind: type[R], place: str) -> R | InputError:
     """Reads a record field by field, for an error that names place, field, value and remedy."""
     if isinstance(raw, bytes):
         try:
-            line, raw = raw, msgspec.json.decode(raw)
+            line, raw = raw, _decode_line(raw)
         except _REFUSED as error:
             return InputError(f"{place}: not JSON ({error}); one object a line")
         if (twice := find_repeated_key(line)) is not None:
             return InputError(f"{place}: has {twice!r:.60} twice; keep one of them")
-    if isinstance(raw, dict) and issubclass(kind, Row):
-        ignored = BENCHMARK_COLUMNS.difference(kind.__struct_fields__)
-        raw = {name: value for name, value in raw.items() if name not in ignored}
+    if isinstance(raw, dict):
+        fields = kind.__struct_fields__
+        raw = {
+            name: _plain_value(name, value)
+            for name, value in raw.items()
+            if name in fields or not _is_ignored(name, kind)
+        }
     try:
         return convert(raw, kind, place)
     except InputError as error:
         return error
+
+
+def _plain_value(name: str, value: Any) -> Any:
+    """The value as we write it: null for NaN, and true or false for 1 or 0, as pandas writes what may be missing."""
+    if isinstance(value, float) and math.isnan(value):
+        return None
+    return bool(value) if name == "wait_required" and isinstance(value, int | float) and value in (0, 1) else value
+
+
+def _decode_line(line: bytes) -> Any:
+    """A line of JSON, also where NaN is in it, as Python's own writer has it; then numbers are read by Python."""
+    try:
+        return msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        if b"NaN" not in line:
+            raise
+        with contextlib.suppress(ValueError):
+            return json.loads(line, parse_constant=_read_constant)
+        raise
+
+
+def _read_constant(name: str) -> float:
+    if name != "NaN":
+        raise ValueError(f"{name} is not a number of JSON")
+    return math.nan
 
 
 class _Named(msgspec.Struct):
@@ -230,7 +282,7 @@ def read_ids(path: str | Path) -> Iterator[str]:
         if isinstance(chunk.raw, list):
             for line in chunk.raw:
                 with contextlib.suppress(*_REFUSED):
-                    yield decode(line).id
+                    yield decode(line).id if b"NaN" not in line else msgspec.convert(_decode_line(line), _Named).id
         elif "id" in chunk.raw.schema.names:
             yield from (name for name in chunk.raw["id"].to_pylist() if isinstance(name, str))
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import math
+import re
 from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -28,6 +29,8 @@ BENCHMARK_FIELDS = pa.schema(
     ]
 )
 BENCHMARK_COLUMNS = frozenset(BENCHMARK_FIELDS.names)
+# The index of a table of pandas, which writes it as a column by one of these names: ignored likewise.
+INDEX_COLUMN = re.compile(r"__index_level_\d+__|level_\d+|index|Unnamed: \d+|")
 Cost = Annotated[int, msgspec.Meta(ge=0, le=2**31 - 1)]
 Fingerprint: TypeAlias = tuple[tuple[str, ...], tuple[tuple[int, int], ...], tuple[tuple[int, int], ...]]
 

@@ -4,6 +4,7 @@ TOML from outside is bounded in size, in the depth of its keys and tables, and i
 """
 
 import codecs
+import contextlib
 import functools
 import json
 import math
@@ -157,8 +158,19 @@ def _convert_leaf(raw: Any, kind: Any, at: str) -> Any:
     try:
         return msgspec.convert(raw, kind, strict=not (kind is int and isinstance(raw, str)), str_keys=True)
     except msgspec.ValidationError as error:
+        with contextlib.suppress(msgspec.ValidationError):
+            return msgspec.convert(make_whole(raw), kind, str_keys=True)
         problem = str(error).split(" - at ")[0]
         raise InputError(f"{at}{raw!r:.60} does not fit: {problem[0].lower()}{problem[1:]}") from error
+
+
+def make_whole(raw: Any) -> Any:
+    """Plain data in which whole numbers are ints, also where another tool wrote them as floats, as pandas does."""
+    if isinstance(raw, float) and raw.is_integer():
+        return int(raw)
+    if isinstance(raw, list | tuple):
+        return [make_whole(part) for part in raw]
+    return {name: make_whole(part) for name, part in raw.items()} if isinstance(raw, dict) else raw
 
 
 def first_repeated(items: Iterable[H]) -> H | None:

@@ -12,12 +12,14 @@ import threading
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 from torch.utils.data import Dataset
 from verl import DataProto
 from verl.experimental.reward_loop.reward_manager.naive import NaiveRewardManager
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import first_repeated
 from lakewright.engineer.environment import Problem
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
@@ -29,43 +31,55 @@ _JUDGING = threading.Lock()  # verl calls reward functions from threads
 
 
 class EngineerDataset(Dataset[dict[str, Any]]):
-    """The rows of a folder: a problem of the design of when its row is first asked for, or a held-out problem."""
+    """The rows of folders: a problem of the design of when its row is first asked for, or a held-out problem.
+
+    Rows of several folders alternate, until the shortest has no more. An index beyond the last row is an IndexError.
+    """
 
     def __init__(self, data_files: Any, tokenizer: Any, config: Any, processor: Any = None, max_samples: int = -1):
-        """Opens a folder, as verl does.
+        """Opens folders, as verl does.
 
         Args:
-            data_files: the folder, or `FOLDER/held_out`.
+            data_files: a folder, or `FOLDER/held_out`, or several of them.
             tokenizer, processor: not used.
             config: `data` of verl, of which `seed` is the seed of the problems, 0 where it is null.
-            max_samples: rows; by default 100,000, or all held-out problems.
+            max_samples: rows; by default 100,000 of each folder, or all its held-out problems.
 
-        Raises InputError without an engineer or without held-out problems.
+        Raises InputError without an engineer or without held-out problems, or on a folder that is named twice.
         """
-        path = Path(data_files if isinstance(data_files, str) else next(iter(data_files)))
-        self.held_out = path.name == HELD_OUT
-        self.path = str((path.parent if self.held_out else path).absolute())
+        paths = [Path(name) for name in ([data_files] if isinstance(data_files, str | Path) else data_files)]
+        if not paths or (twice := first_repeated(path.absolute() for path in paths)) is not None:
+            raise InputError(f"data_files: {twice if paths else 'none'!s:.200} is given; name each folder once")
         self.seed = int(config.get("seed") or 0)
-        self.rows = max_samples if max_samples > 0 else PLACES
-        if self.held_out:
-            most = len(_open_folder(self.path, self.seed).held_out)
-            if not most:
-                raise InputError(f"{path}: held-out problems are missing; begin the engineer with --held-out 200")
-            self.rows = min(self.rows, most) if max_samples > 0 else most
+        self.folders = [self._find_folder(path, max_samples) for path in paths]
+        places = np.concatenate([np.arange(rows) for *_, rows in self.folders])
+        order = np.argsort(places, kind="stable")[: max_samples if max_samples > 0 else None]
+        self._places = places[order]
+        self._owners = np.repeat(np.arange(len(paths)), [rows for *_, rows in self.folders])[order]
+
+    def _find_folder(self, path: Path, max_samples: int) -> tuple[str, str, int]:
+        """The folder of a path, what it gives, `train` or `held_out`, and how many rows."""
+        if path.name != HELD_OUT:
+            return str(path.absolute()), "train", max_samples if max_samples > 0 else PLACES
+        folder = str(path.parent.absolute())
+        if not (most := len(_open_folder(folder, self.seed).held_out)):
+            raise InputError(f"{path}: held-out problems are missing; begin the engineer with --held-out 200")
+        return folder, HELD_OUT, most
 
     def __len__(self) -> int:
-        return self.rows
+        return len(self._places)
 
-    def __getitem__(self, place: int) -> dict[str, Any]:
-        split = "held_out" if self.held_out else "train"
-        problem = _open_folder(self.path, self.seed).find_problem(place, split)
-        told = {"index": place, "folder": self.path, "seed": self.seed, "split": split, "version": problem.version}
+    def __getitem__(self, row: int) -> dict[str, Any]:
+        place = int(self._places[row])  # an IndexError ends an iteration
+        folder, split, _ = self.folders[self._owners[row]]
+        problem = _open_folder(folder, self.seed).find_problem(place, split)
+        told = {"index": place, "folder": folder, "seed": self.seed, "split": split, "version": problem.version}
         return {
             "raw_prompt": [{"role": "user", "content": problem.prompt}],
             "data_source": "lakewright",
             "reward_model": {"style": "rule", "ground_truth": problem.answer},
             "extra_info": told,
-            "index": place,
+            "index": int(row) % len(self),
             "tools_kwargs": {},
             "interaction_kwargs": {},
             "dummy_tensor": torch.tensor([0], dtype=torch.uint8),  # as verl's own data set has

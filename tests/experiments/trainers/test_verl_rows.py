@@ -1,0 +1,67 @@
+"""The data set of verl without verl, which only its reward manager needs: several folders, and the end of the rows."""
+
+import importlib
+import sys
+import types
+
+import pytest
+
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.trainers.source import ProblemSource
+from tests.support.samples.engineer_folders import begin_engineer
+
+MANAGER = "verl.experimental.reward_loop.reward_manager.naive"
+
+
+@pytest.fixture
+def dataset(monkeypatch):
+    """The class of the data set."""
+    parts = MANAGER.split(".")
+    for end in range(1, len(parts) + 1):
+        monkeypatch.setitem(sys.modules, ".".join(parts[:end]), types.ModuleType(parts[end - 1]))
+    sys.modules["verl"].DataProto = object
+    sys.modules[MANAGER].NaiveRewardManager = object
+    monkeypatch.delitem(sys.modules, "lakewright.experiments.trainers.verl", raising=False)
+    yield importlib.import_module("lakewright.experiments.trainers.verl").EngineerDataset
+    sys.modules.pop("lakewright.experiments.trainers.verl")
+
+
+@pytest.fixture
+def folders(tmp_path):
+    """Two folders, the second with another number of held-out problems."""
+    for name, held_out in (("one", 3), ("two", 5)):
+        begin_engineer(tmp_path / name, held_out=held_out)
+    return str(tmp_path / "one"), str(tmp_path / "two")
+
+
+def test_rows_of_several_folders_alternate_and_none_is_left_out(dataset, folders):
+    rows = dataset(list(folders), None, {"seed": 1}, max_samples=6)
+    told = [row["extra_info"] for row in rows]
+    assert [(row["folder"], row["index"]) for row in told] == [(folders[n % 2], n // 2) for n in range(6)]
+    assert [row["index"] for row in rows] == list(range(6))
+    prompts = [ProblemSource(folders[n % 2], 1)[n // 2].prompt for n in range(6)]
+    assert [row["raw_prompt"][0]["content"] for row in rows] == prompts
+    assert len(dataset(list(folders), None, {})) == 200_000
+
+
+def test_held_out_problems_of_several_folders_are_all_there(dataset, folders):
+    rows = dataset([f"{folder}/held_out" for folder in folders], None, {})
+    told = [(row["extra_info"]["folder"], row["extra_info"]["index"]) for row in rows]
+    assert len(rows) == len(told) == 8
+    assert set(told) == {(folders[0], n) for n in range(3)} | {(folders[1], n) for n in range(5)}
+
+
+def test_an_iteration_over_the_rows_ends(dataset, folders):
+    rows = dataset(folders[0], None, {}, max_samples=2)
+    assert len(list(iter(rows))) == 2
+    with pytest.raises(IndexError):
+        rows[2]
+    assert rows[-1]["index"] == 1
+    assert rows[-1]["raw_prompt"] == rows[1]["raw_prompt"]
+
+
+def test_no_folder_and_the_same_folder_twice_are_refused(dataset, folders):
+    with pytest.raises(InputError, match=r"data_files: none is given; name each folder once"):
+        dataset([], None, {})
+    with pytest.raises(InputError, match=r"data_files: .*one is given; name each folder once"):
+        dataset([folders[0], folders[0]], None, {})
