@@ -13,7 +13,7 @@ import numpy as np
 
 from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import assign_shares
+from lakewright.core_jax.support import assign_shares, strip_thoughts
 from lakewright.engineer.bounds import MOST_REWARD, is_reward
 from lakewright.engineer.calls import FailedCallError, run_call, show
 from lakewright.engineer.cells import Cell, Stratum, list_parts
@@ -80,10 +80,12 @@ class Environment(abc.ABC):
 
     space: what may be changed, an attribute of the class or the object. judge_limit: with one, `judge` runs in another
     process, which stays for further answers and is ended if one takes too long; by default it is called here.
+    reads_thoughts: whether `judge` gets all that a model said; by default what follows its last thought.
     """
 
     space: DesignSpace
     judge_limit: JudgeLimit | None = None
+    reads_thoughts: bool = False
 
     @abc.abstractmethod
     def make(self, cell: Cell, rng: random.Random) -> Problem:
@@ -209,7 +211,8 @@ class Environment(abc.ABC):
         if not isinstance(answer, str):
             raise InputError(f"{where}: an answer is a text, not {type(answer).__name__}; give one text for it")
         judge = self._judge_apart if self.judge_limit else self.judge
-        verdict = run_call(where, lambda: judge(problem, answer), remedy="give a verdict on any text")
+        text = answer if self.reads_thoughts or answer == problem.answer else strip_thoughts(answer)
+        verdict = run_call(where, lambda: judge(problem, text), remedy="give a verdict on any text")
         if fault := find_fault_of_verdict(verdict, self.space):
             raise FailedCallError(f"{where}: {fault}")
         return make_plain(verdict)

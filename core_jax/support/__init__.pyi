@@ -52,6 +52,11 @@ from .programs import program as program
 from .random_keys import derive_seed as derive_seed
 from .random_keys import make_key as make_key
 from .random_keys import make_streams as make_streams
+from .thoughts import Marks as Marks
+from .thoughts import begins_thought as begins_thought
+from .thoughts import read_answer_after_thoughts as read_answer_after_thoughts
+from .thoughts import read_last_words as read_last_words
+from .thoughts import strip_thoughts as strip_thoughts
 from .threads import cores as cores
 from .threads import count_cores as count_cores
 from .threads import in_threads as in_threads

@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import strip_thoughts
 from lakewright.engineer.cells import Knob, Stratum
 from lakewright.engineer.delta import read_answer
 from lakewright.engineer.design import Delta, Design
@@ -20,7 +21,7 @@ from lakewright.engineer.random_generators import Key, numpy_rng, split_key
 from lakewright.engineer.space import DesignSpace
 
 Message = dict[str, str]  # role and content
-THOUGHT, ANSWER = "</think>", "ANSWER:"  # what comes between reasoning and JSON
+ANSWER = "ANSWER:"  # what comes between reasoning and JSON
 MOST = 65_536  # characters of an answer that are recorded
 REASON, REASONING = 160, 1000  # characters; llama.cpp takes no grammar of 1500
 TASK = """\
@@ -144,7 +145,7 @@ def parse_answer(text: str, space: DesignSpace) -> tuple[Delta, str]:
 
     Raises InputError, and nothing else, where the answer is not that.
     """
-    last = text.rpartition(THOUGHT)[2].rpartition(ANSWER)[2].strip()
+    last = strip_thoughts(text).rpartition(ANSWER)[2].strip()
     fenced = last.startswith("```") and last.endswith("```") and len(last) > 6
     return read_answer(last[3:-3].removeprefix("json") if fenced else last, space)
 

@@ -11,6 +11,7 @@ import msgspec
 from datasets import Dataset
 
 from lakewright.core_jax.rows import Row
+from lakewright.core_jax.support import read_last_words
 from lakewright.experiments.interop.episodes.game import PlayedLake
 from lakewright.experiments.interop.episodes.pools import board_pool, pool_rows
 from lakewright.policy.codecs import encode_prompt
@@ -45,7 +46,7 @@ def plan_reward(completions: list[Completion], row: list[str], **_: Any) -> list
     the data set.
     """
     tasks = [task_of(msgspec.json.decode(line, type=Row)) for line in row]
-    texts = [text if isinstance(text, str) else str(text[-1]["content"]) for text in completions]
+    texts = [read_last_words(completion) for completion in completions]
     return reward_texts(tasks, texts, HORIZON, RewardSettings()).tolist()
 
 

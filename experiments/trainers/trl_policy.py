@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from trl import GRPOTrainer
 
+from lakewright.core_jax.support import read_last_words
 from lakewright.engineer.environment import Environment, Group, Problem
 from lakewright.engineer.teachers import Message, Reply, prompt_text
 
@@ -115,8 +116,8 @@ def write_prompt(text: str, *, chat: bool) -> Prompt:
 
 
 def read_completion(completion: Completion) -> str:
-    """The text of a completion, or of the last message of one."""
-    return completion if isinstance(completion, str) else str(completion[-1]["content"])
+    """The text of a completion, or of the last message of the model in one."""
+    return read_last_words(completion)
 
 
 def _send_request(request: Request | None) -> Request | None:

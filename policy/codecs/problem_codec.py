@@ -14,7 +14,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 from transformers import PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.codecs.codec import TextCodec
+from lakewright.policy.codecs.codec import THINK_ENDS, TextCodec
 from lakewright.policy.codecs.settings import TextSettings
 from lakewright.policy.codecs.text_answer import Refused, read_after_thinking
 
@@ -23,7 +23,6 @@ BEGIN, END, PAD = 256, 257, 258  # ids; the id of a byte is its value
 BEGIN_TOKEN, END_TOKEN, PAD_TOKEN = "<begin>", "<end>", "<pad>"
 NO_TEXT = "\N{REPLACEMENT CHARACTER}"  # stands in a text for what cannot be decoded
 _PRINTED = (*range(33, 127), *range(161, 173), *range(174, 256))  # bytes that files of tokenizers write as they are
-THOUGHT_ENDS = "</think>"
 
 
 def _name_bytes() -> tuple[str, ...]:
@@ -100,7 +99,8 @@ class ChatCodec:
     def encode_answer(self, text: str) -> list[int]:
         """As `ProblemCodec`; a thought that the template began is ended first."""
         _check_text(text)
-        words = f"\n{THOUGHT_ENDS}\n\n{text}" if self._thinks else text
+        ends = self._codec.marks[0][1] if self._codec.marks else THINK_ENDS
+        words = f"\n{ends}\n\n{text}" if self._thinks else text
         return [*self.tokenizer.encode(words, add_special_tokens=False), self.tokenizer.eos_token_id]
 
     def decode_answer(self, answer: list[int]) -> str:

@@ -1,9 +1,9 @@
 """The answer of a language model, read as a plan: strict about its meaning, lenient about its form.
 
 The answer is the last line that begins with `agent 0:` and what follows it: one line for each agent, in order, of moves
-only. Case, commas, brackets, quotes, bullets, emphasis and code fences do not matter, a move may be its letter, and
-lines without an agent's name are ignored, as are a model's reasoning before `</think>` and drafts: a later `agent 0:`
-starts the plan again. Nothing is guessed: an unclear answer is refused with the reason.
+only. Case, commas, brackets, quotes, bullets, emphasis and code fences do not matter, and a move may be its letter.
+Lines without an agent's name are ignored, as are thoughts of a model and drafts: a later `agent 0:` starts the plan
+again. Nothing is guessed: an unclear answer is refused with the reason.
 """
 
 import dataclasses
@@ -12,6 +12,7 @@ import re
 
 import numpy as np
 
+from lakewright.core_jax.support import read_answer_after_thoughts
 from lakewright.core_jax.types import MOVES, PAD, WAIT
 from lakewright.policy.codecs.text_prompt import MOVE_WORDS
 
@@ -39,7 +40,6 @@ class Refused:
 
 
 # Every quantifier that could give back is possessive or bounded, so that no text takes more than linear time.
-_THOUGHT = re.compile(r"</?think(?:ing)?>", re.IGNORECASE)
 _BREAKS = re.compile(r"\r\n|\r|\n")
 _BULLET = r"(?:\W*+[0-9]{1,3}[.)])?+[\W_]*+"
 _NAME = r"agent[\s_#-]{0,3}+([0-9]{1,6})(?:'s)?+[\s_*`\"]{0,4}+"
@@ -85,13 +85,10 @@ def plan_text(moves: np.ndarray) -> str:
 def read_after_thinking(text: str) -> str | Refused:
     if not text.strip():
         return Refused(Refusal.EMPTY, "the answer is empty")
-    marks = list(_THOUGHT.finditer(text))
-    if not marks:
-        return text
-    if not marks[-1].group().startswith("</"):
-        return Refused(Refusal.UNFINISHED_THINKING, f"{marks[-1].group()} is never closed: the answer was cut off")
-    said = text[marks[-1].end() :]
-    return said if said.strip() else Refused(Refusal.EMPTY, f"nothing follows {marks[-1].group()}")
+    said, cut = read_answer_after_thoughts(text)
+    if cut:
+        return Refused(Refusal.UNFINISHED_THINKING, f"{cut:.60} is never closed: the answer was cut off")
+    return said if said.strip() else Refused(Refusal.EMPTY, "nothing follows the thought")
 
 
 def _find_last_plan(text: str) -> list[tuple[int, str]]:

@@ -211,3 +211,21 @@ def test_statistics_are_means_over_what_was_drawn():
     assert sum(part.problems for part in drawn.values()) == 40
     assert (drawn["sums"].knobs["terms"], drawn[3].knobs["terms"]) == (2, 4)
     assert drawn[3].knobs["noise"] == pytest.approx(0.5)
+
+
+class Reader(Sums):
+    """Takes the last word of an answer, so that a draft would count."""
+
+    def judge(self, problem, answer):
+        valid = answer.split()[-1:] == [problem.answer]
+        return Verdict(valid, float(valid), "" if valid else "wrong")
+
+
+@pytest.mark.parametrize("begin", ["<think>", "[THINK]", "<|channel|>analysis<|message|>", "<reasoning>"])
+def test_a_thought_that_was_cut_off_is_no_answer_unless_the_judge_reads_thoughts(begin):
+    problem, draft = BOARDS[0], f"{begin}maybe {BOARDS[0].answer}"
+    assert not Reader().check_verdict(problem, draft).valid
+    assert Reader().check_verdict(problem, problem.answer).valid
+    (group,) = Reader().groups([problem], [[draft, problem.answer]])
+    assert group.rewards == (0.0, 1.0)
+    assert type("Whole", (Reader,), {"reads_thoughts": True})().check_verdict(problem, draft).valid

@@ -51,6 +51,10 @@ def test_of_a_plan_within_chatter_only_the_last_counts_and_an_unclear_one_earns_
     first = plan_reward([f"Let me think.\nagent 0: UP\n\n{plan}"], [line])
     assert first == [1.0]
     assert plan_reward([f"{plan} or not"], [line]) == [0.0]
+    said = [{"role": "assistant", "content": "agent 0: UP"}, {"role": "tool", "content": plan}]
+    assert plan_reward([said, [said[1]], [{"role": "assistant", "content": plan}], f"[THINK]{plan}"], [line] * 4) == [
+        *(0.0, 0.0, 1.0, 0.0)
+    ]
 
 
 def test_the_certified_plan_wins_every_game(prompts, play):

@@ -79,3 +79,42 @@ def test_a_lone_surrogate_is_refused(name):
     for encode in (codec.encode_prompt, codec.encode_answer):
         with pytest.raises(InputError, match="lone surrogate at place 1, which UTF-8 cannot write; leave it out"):
             encode("1\ud800")
+
+
+THOUGHTFUL = (
+    "{%- for message in messages %}{{- '<|im_start|>' + message.role + '\\n' }}{%- if message.reasoning_content %}"
+    "{{- 'BEGIN' + message.reasoning_content + 'END' }}{%- endif %}{{- message.content + '<|im_end|>\\n' }}"
+    "{%- endfor %}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\nPROMPT' }}{%- endif %}"
+)
+MARKS = {
+    "of its own": ("<muse>", "</muse>", ()),
+    "special tokens": ("[THINK]", "[/THINK]", ("[THINK]", "[/THINK]")),
+    "channels": (
+        "<|channel|>analysis<|message|>",
+        "<|end|><|start|>assistant<|channel|>final<|message|>",
+        ("<|channel|>", "<|message|>", "<|end|>", "<|start|>"),
+    ),
+}
+
+
+def marking_tokenizer(begin: str, end: str, special: tuple[str, ...], prompt: str = ""):
+    """One whose template writes thoughts between two marks, some of them special tokens."""
+    tokenizer = deepcopy(language())
+    tokenizer.add_special_tokens({"additional_special_tokens": list(special)})
+    tokenizer.chat_template = THOUGHTFUL.replace("BEGIN", begin).replace("END", end).replace("PROMPT", prompt)
+    return tokenizer
+
+
+@pytest.mark.parametrize("name", MARKS)
+def test_the_marks_of_a_models_own_template_end_its_thoughts(name):
+    begin, end, special = MARKS[name]
+    for prompt in ("", begin):
+        tokenizer = marking_tokenizer(begin, end, special, prompt)
+        codec = ChatCodec(tokenizer)
+        said = "" if prompt else begin
+        for text, answer in ((f"{said}one, 1{end}2", "2"), (f"{said}one, 1", ""), (f"{said}one{end}", "")):
+            ids = tokenizer.encode(text, add_special_tokens=False)
+            assert codec.decode_answer([*ids, tokenizer.eos_token_id]).strip() == answer, (text, prompt)
+        assert codec.decode_answer(codec.encode_answer("46")).strip() == "46"
+    bare = ChatCodec(marking_tokenizer(begin, end, special))
+    assert bare.decode_answer([*language().encode("46"), language().eos_token_id]) == "46"

@@ -1,0 +1,95 @@
+"""What a model says inside a thought is never its answer, whichever marks its template has."""
+
+import time
+
+import pytest
+
+from lakewright.core_jax.support import begins_thought, read_last_words, strip_thoughts
+
+MARKS = {
+    **{name: (f"<{name}>", f"</{name}>") for name in ("think", "Thinking", "thought", "reasoning", "seed:think")},
+    **{name: (f"<{name}>", f"</{name}>") for name in ("reflection", "scratchpad", "analysis")},
+    "Magistral": ("[THINK]", "[/THINK]"),
+    "Kimi": ("◁think▷", "◁/think▷"),
+    "gpt-oss": ("<|channel|>analysis<|message|>", "<|end|><|start|>assistant<|channel|>final<|message|>"),
+    "gpt-oss with a tool": (
+        "<|channel|>commentary to=functions.x <|constrain|>json<|message|>",
+        "<|channel|>final <|constrain|>json<|message|>",
+    ),
+    "gpt-oss without special tokens": ("analysisWe ", "assistantfinal"),
+    "OpenThinker": ("<|begin_of_thought|>", "<|end_of_thought|>"),
+    "Command A": ("<|START_THINKING|>", "<|END_THINKING|><|START_RESPONSE|>"),
+    "Apertus": ("<|inner_prefix|>", "<|inner_suffix|>"),
+    "Gemma": ("<|channel>thought\n", "<channel|>"),
+    "MedGemma": ("<unused94>thought\n", "<unused95>"),
+    "Granite": ("Here is my thought process:", "Here is my response:"),
+    "halves": ("<|thought_start|>", "<|thought_end|>"),
+}
+
+
+@pytest.mark.parametrize("name", MARKS)
+def test_only_what_follows_the_last_thought_is_the_answer(name):
+    begin, end = MARKS[name]
+    assert strip_thoughts(f"{begin}The answer is 41{end}42").strip() == "42"
+    assert strip_thoughts(f"{begin}The answer is 41") == "", "cut off"
+    assert strip_thoughts(f"{begin}The answer is 41{end}") == "", "nothing follows"
+    if not name.startswith("gpt-oss without"):
+        assert strip_thoughts(f"{begin}41{end}42{begin}43") == "", "cut off in another thought"
+        assert strip_thoughts(f"41 or 40{end}42").strip() == "42", "begun in the prompt"
+        assert begins_thought(f"user: how many?\nassistant\n{begin}\n".rstrip()) != ""
+    assert begins_thought("user: how many?\nassistant\n") == ""
+
+
+def test_the_ends_of_answers_are_no_part_of_them():
+    assert (
+        strip_thoughts(
+            "<|channel|>analysis<|message|>41<|end|><|start|>assistant<|channel|>final<|message|>42<|return|>"
+        )
+        == "42"
+    )
+    assert strip_thoughts("<|START_THINKING|>41<|END_THINKING|><|START_RESPONSE|>42<|END_RESPONSE|>") == "42"
+
+
+def test_marks_of_a_template_count_too():
+    marks = [("<muse>", "</muse>")]
+    assert strip_thoughts("<muse>41</muse>42") == "<muse>41</muse>42"
+    assert strip_thoughts("<muse>41</muse>42", marks) == "42"
+    assert strip_thoughts("<muse>41", marks) == ""
+
+
+@pytest.mark.parametrize(
+    "text", ["42", "", "[1, 2]", "analysis: 42", "a < b > c", "<b>42</b>", "the final answer", "[T]"]
+)
+def test_other_texts_stay(text):
+    assert strip_thoughts(text) == text
+
+
+@pytest.mark.parametrize(
+    "piece", ["<think", "<|channel|>", "<|channel|>final", "analysis", "[THINK", "</", "<|", "a:" * 9]
+)
+def test_no_text_takes_more_than_linear_time(piece):
+    begun = time.process_time()
+    strip_thoughts(piece * (200_000 // len(piece)))
+    assert time.process_time() - begun < 1
+
+
+CALL = {"role": "assistant", "content": None, "tool_calls": [{"id": "1"}]}
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ("42", "42"),
+        ([{"role": "assistant", "content": "42"}], "42"),
+        ([{"role": "assistant", "content": "41"}, {"role": "tool", "content": "42"}], "41"),
+        ([CALL, {"role": "tool", "content": "42"}], ""),
+        ([CALL, {"role": "tool", "content": "41"}, {"role": "assistant", "content": "42"}], "42"),
+        ([{"role": "assistant", "content": [{"type": "text", "text": "4"}, {"type": "text", "text": "2"}]}], "42"),
+        ([{"role": "assistant", "content": [{"type": "thinking", "thinking": "41"}]}], ""),
+        ([{"role": "user", "content": "42"}], ""),
+        ([{"content": "42"}], "42"),
+        ([], ""),
+    ],
+)
+def test_the_last_words_are_the_models_own(said, words):
+    assert read_last_words(said) == words
