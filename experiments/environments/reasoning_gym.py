@@ -1,5 +1,6 @@
 """The tasks of reasoning-gym as environments: one by its attributes, or many as strata."""
 
+import itertools
 import random
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -42,6 +43,9 @@ class ReasoningGym(Environment):
     Of one task the strata are the places on the ladder of one attribute, and the knobs are the places on the others.
     Or the task is the one stratum, and all its attributes are knobs. Of many tasks each is a stratum, and the one knob
     is the level, which moves all attributes of a task together, as its own curricula do.
+
+    left_out: the places on the ladder of the strata of which no problem can be drawn, each with the reason; these are
+    no strata, unless there would be none.
     """
 
     def __init__(
@@ -80,6 +84,7 @@ class ReasoningGym(Environment):
         self._made = msgspec.json.encode(made | {"seconds": seconds}).decode()
         self._tasks = {name: GymTask(name, settings.get(name, {}), seconds) for name in names}
         self._by = self._choose_ladder(by)
+        self.left_out = self._find_left_out()
         self.space = self._make_space()
 
     def start(self) -> Design:
@@ -183,6 +188,22 @@ class ReasoningGym(Environment):
         fitting = (name for name, ladder in task.ladders.items() if 2 <= len(ladder.rungs) <= MOST_RUNGS)
         return by or next(fitting, WHOLE)
 
+    def _find_left_out(self) -> dict[int, str]:
+        """Why no problem of a stratum can be drawn, whichever places the other attributes have, by stratum."""
+        if self._by == WHOLE:
+            return {}
+        (task,) = self._tasks.values()
+        place_of = list(task.ladders).index(self._by)
+        found: dict[int, str] = {}
+        count = len(task.ladders[self._by].rungs)
+        for place in range(count):
+            others = dict.fromkeys(task.places_at(level) for level in range(task.top + 1))
+            ways = dict.fromkeys((*one[:place_of], place, *one[place_of + 1 :]) for one in others)
+            reasons = itertools.takewhile(bool, map(task.explain, ways))
+            if len(listed := list(reasons)) == len(ways):
+                found[place] = listed[-1]
+        return found if len(found) < count else {}
+
     def _make_space(self) -> DesignSpace:
         (task, *others) = self._tasks.values()
         if others:
@@ -200,7 +221,8 @@ class ReasoningGym(Environment):
         labels: dict[Stratum, str] = {}
         if self._by != WHOLE:
             found = task.ladders[self._by].labels
-            strata, labels = range(len(found)), {place: f"{self._by} {label}" for place, label in enumerate(found)}
+            labels = {place: f"{self._by} {label}" for place, label in enumerate(found) if place not in self.left_out}
+            strata = list(labels)
         words = GymWords(
             stratum="task" if self._by == WHOLE else self._by,
             task=f"A policy learns to solve generated problems of the task {task.name}.",

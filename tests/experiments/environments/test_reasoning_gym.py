@@ -188,8 +188,12 @@ def test_a_task_that_refuses_its_own_answers_has_no_place_to_start():
         environment.start()
 
 
-def test_a_start_leaves_out_strata_that_cannot_be_drawn():
-    assert list(ReasoningGym("intervals").start().strata) == [0, 1]
+def test_strata_that_cannot_be_drawn_are_left_out_with_their_reason():
+    environment = ReasoningGym("intervals")
+    assert environment.space.strata == (0, 1)
+    assert environment.left_out == {2: "AssertionError: high must be <= 20"}
+    assert list(environment.start().strata) == [0, 1]
+    assert ReasoningGym("wrong").space.strata == (0, 1), "all, if there were none: the start says why"
     assert list(ReasoningGym(["sums", "intervals"]).start().strata) == ["sums", "intervals"]
 
 
