@@ -117,7 +117,9 @@ class EngineerTasks:
 
         A step that is done again, as a trainer resumed from a checkpoint does, gives its groups the same names.
         """
-        texts = [read_completion(completion) for completion in completions]
+        processor = self.policy.trainer.processing_class if self.policy else None
+        pairs = zip(completions, completion_ids, strict=True)
+        texts = [read_completion(completion, ids, processor) for completion, ids in pairs]
         before, rewards = _find_rank() * len(texts), []
         for (row, which), members in groupby(range(len(texts)), key=lambda at: (place[at], split[at])):
             mine = list(members)

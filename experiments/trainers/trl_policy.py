@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from trl import GRPOTrainer
 
-from lakewright.core_jax.support import read_last_words
+from lakewright.core_jax.support import read_last_words, strip_thoughts
 from lakewright.engineer.environment import Environment, Group, Problem
 from lakewright.engineer.teachers import Message, Reply, prompt_text
 
@@ -97,7 +97,8 @@ class TrainedPolicy:
             for begin in range(0, len(mine), batch):
                 _, ids, _, completions, *_ = trainer._generate(mine[begin : begin + batch])
                 answers += [
-                    Answer(read_completion(one), len(tokens)) for one, tokens in zip(completions, ids, strict=True)
+                    Answer(read_completion(one, tokens, trainer.processing_class), len(tokens))
+                    for one, tokens in zip(completions, ids, strict=True)
                 ]
         return _gather_answers(answers)[: many * len(request.prompts)]
 
@@ -115,9 +116,23 @@ def write_prompt(text: str, *, chat: bool) -> Prompt:
     return [{"role": "user", "content": text}] if chat else text
 
 
-def read_completion(completion: Completion) -> str:
-    """The text of a completion, or of the last message of the model in one."""
-    return read_last_words(completion)
+def read_completion(completion: Completion, ids: Sequence[int] = (), processor: Any = None) -> str:
+    """The text of a completion, or of the last message of the model in one.
+
+    Args:
+        completion: as TRL gives it, without special tokens.
+        ids: its tokens.
+        processor: of the trainer. If marks of thoughts are special tokens, one turn is decoded again with them.
+    """
+    tokenizer = getattr(processor, "tokenizer", processor)
+    special = getattr(tokenizer, "all_special_tokens", [])
+    one_turn = isinstance(completion, str) or len(completion) == 1
+    if not (one_turn and any(strip_thoughts(f"{token}0") != f"{token}0" for token in special)):
+        return read_last_words(completion)
+    text = str(tokenizer.decode(ids, skip_special_tokens=False))
+    for token in (tokenizer.eos_token, tokenizer.pad_token, tokenizer.bos_token):
+        text = text.replace(token or "\0", "")
+    return text
 
 
 def _send_request(request: Request | None) -> Request | None:

@@ -9,11 +9,15 @@ import pytest
 import torch
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import strip_thoughts
 from lakewright.engineer.trial import TrialSettings
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.reports import Spent
 from lakewright.experiments.trainers.trl import EngineerTasks, find_checkpoint, resume_training
+from lakewright.experiments.trainers.trl_policy import read_completion
 from lakewright.experiments.trainers.versions import FolderSettings
+from tests.policy.codecs.test_problem_codec import marking_tokenizer
+from tests.support.models.small_language_model import language
 from tests.support.processes.commands import HOUSE, surroundings
 from tests.support.samples.engineer_folders import begin_engineer, read_groups, record_some, state_of
 from tests.support.samples.trl_trainers import FEW_TRIED, LARGEST, make_trainer
@@ -183,3 +187,17 @@ def test_two_processes_of_trl_generate_a_trial_together(folder, tmp_path):
     groups = read_groups(folder.path)
     assert (len(groups), {len(lines) for lines in groups.values()}) == (8, {4})
     assert all(len({(line.version, line.key) for line in lines}) == 1 for lines in groups.values())
+
+
+def test_marks_of_thoughts_that_are_special_tokens_are_read_from_the_tokens():
+    tokenizer = marking_tokenizer("[THINK]", "[/THINK]", ("[THINK]", "[/THINK]"))
+    ids = [*tokenizer.encode("[THINK]41 perhaps", add_special_tokens=False), tokenizer.eos_token_id]
+    told = tokenizer.decode(ids, skip_special_tokens=True)
+    assert told == "41 perhaps", "as TRL tells it"
+    for completion in (told, [{"role": "assistant", "content": told}]):
+        assert strip_thoughts(read_completion(completion, ids, tokenizer)) == ""
+    assert read_completion("46", language().encode("46"), language()) == "46"
+    assert (
+        read_completion([{"role": "assistant", "content": "46"}, {"role": "tool", "content": "1"}], ids, tokenizer)
+        == "46"
+    )
