@@ -165,8 +165,10 @@ class Guest(Environment):
 CHANGES = {
     "folder": ("", "os.chdir('/')", "", "the working folder when it drew"),
     "folder, when imported": ("os.chdir('/')", "", "", "the working folder when it was imported or made"),
-    "dtype": ("import torch; torch.set_default_dtype(torch.float64)", "", "", "torch's default dtype when it was"),
-    "gradients": ("import torch", "", "torch.set_grad_enabled(False)", "torch's gradients when it judged"),
+    "torch": (
+        *("import torch; torch.set_default_dtype(torch.float64)", "", "torch.set_grad_enabled(False)"),
+        "torch's default dtype when it was imported or made; torch's gradients when it judged",
+    ),
     "seed": ("", "random.seed(1)", "", "the random numbers of the process when it drew"),
     "NumPy's seed": ("", "", "np.random.seed(1)", "the random numbers of NumPy when it judged"),
     "variables": ("", "os.environ['MODE'] = 'x'", "", "the environment variables when it drew"),

@@ -12,7 +12,7 @@ class Stuck(Environment):
     """Numbers to repeat; an answer may be any fraction."""
 
     space = DesignSpace(("one",), (), failures=("wrong", "late"))
-    judge_limit = JudgeLimit(1.0, "late")
+    judge_limit = JudgeLimit(0.5, "late")
 
     def make(self, cell, rng):
         """A number of nine digits."""
