@@ -6,21 +6,20 @@
     decision = engineer.redesign(environment.tallies(held_out, greedy))
 
 All state is in memory. `redesign` is made of steps that are methods, too: `fit_forecast`, `propose`, `try_proposal`.
-The closed loop of experiments takes them one at a time, with a file after each.
+A journal is asked for each first: that of the closed loop of experiments is the files of a stage.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
-from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
 from lakewright.engineer.cells import Stratum, list_parts
 from lakewright.engineer.design import Delta, Design
-from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell, make_forecast
-from lakewright.engineer.difficulty.model import Observation, observe_held_out
+from lakewright.engineer.difficulty.forecasting import Forecast, make_forecast
+from lakewright.engineer.difficulty.model import Observation
 from lakewright.engineer.environment import (
     Environment,
     Group,
@@ -34,27 +33,28 @@ from lakewright.engineer.guard import (
     check_draws,
     check_floor,
     check_limits,
-    is_drawable,
     project_delta,
     widen_reach,
 )
+from lakewright.engineer.journal import Asked, Journal, Keys, Reconsidered, derive_keys
 from lakewright.engineer.outcomes import Outcomes, tally_by_stratum
 from lakewright.engineer.proposal import Teacher, check_space
-from lakewright.engineer.random_generators import Key, check_key, fold_key, make_key, numpy_rng
-from lakewright.engineer.rollback import Comparison, compare_answers
-from lakewright.engineer.seen import Seen, SeenCells, add_groups, fold_groups
-from lakewright.engineer.space import check_cell_of, check_design
+from lakewright.engineer.random_generators import Key, check_key
+from lakewright.engineer.rollback import Comparison, compare_rounds, has_fallen
+from lakewright.engineer.seen import SeenCells, add_groups, fold_groups
+from lakewright.engineer.space import check_design
 from lakewright.engineer.start import find_start
 from lakewright.engineer.state import (
     STATE,
     State,
+    advance_round,
     check_arguments,
-    check_group,
     check_held_out,
     check_kind,
     check_not_held_out,
     check_observations,
     check_tables,
+    note_groups,
     read_state,
     restore_teacher,
     write_state,
@@ -65,19 +65,19 @@ from lakewright.engineer.steps import (
     EngineerSettings,
     Next,
     count_held_out,
+    decide_again,
     decide_next,
     describe_round,
     find_delta,
     grow_older,
     negotiate,
+    observe_answers,
     try_rivals,
 )
 from lakewright.engineer.tally import Case, Drawn, Tally
 from lakewright.engineer.teachers.models import Tools
 from lakewright.engineer.teachers.registry import METHODS, make_teacher
 from lakewright.engineer.trial.trial import RollOut, Trial, TrialWork
-
-UNSEEN = 2**31  # added to the round for the key of its trial, so that the problems of trials are new
 
 
 class Engineer:
@@ -136,8 +136,13 @@ class Engineer:
 
     @property
     def design(self) -> Design:
-        """The design that the next problems are drawn from."""
+        """The design that the next problems are drawn from; one may be set, as a user's takes the place of its own."""
         return self._state.design
+
+    @design.setter
+    def design(self, design: Design) -> None:
+        check_design(design, self.space)
+        self._state.design = design
 
     @property
     def forecast(self) -> Forecast | None:
@@ -167,62 +172,63 @@ class Engineer:
 
         Raises InputError, and notes none, on a group of another space, of a later design, or with impossible numbers.
         """
-        noted = []
-        for group in list_parts("observe: groups", groups):
-            check_cell_of(group, Group, self.space, "group")
-            check_group(group, group.version, self.design.version, self.space)
-            plain = {name: getattr(group, name) for name in results.Group.__struct_fields__}
-            noted.append(Seen(self.space.complete_cell(group.cell, self.design), results.Group(**plain)))
-        state = self._state
+        state, noted = self._state, note_groups(groups, self.design, self.space)
         state.seen, state.seen_cells = fold_groups([*state.seen, *noted], state.seen_cells, self.space)
 
     def redesign(
         self,
         outcomes: Mapping[Stratum, Tally] | None = None,
         *,
+        given: Mapping[str, tuple[int | float, ...]] | None = None,
         cases: Sequence[Case] = (),
         training: Mapping[str, float | str] | None = None,
         statistics: Mapping[Stratum, Drawn] | None = None,
+        journal: Journal | None = None,
+        keys: Keys | None = None,
     ) -> Decision:
-        """One round: forecast, rollback, evidence, proposal, guard, trial. Sets `design`.
+        """One round: rollback, forecast, evidence, proposal, guard, trial. Sets `design`.
 
         Args:
             outcomes: tallies of the held-out problems, as `Environment.tallies` gives them; by default the tallies of
-                the training groups. With the answers of every problem (`Outcomes`), validation of successive rounds is
-                compared, and a design that lowered it is given up.
+                the training groups. With the answers of every problem (`Outcomes`), the difficulty model is fitted to
+                them, too, validation of successive rounds is compared, and a design that lowered it is given up. Before
+                any group was observed, the first stage is redesigned from them.
             cases: held-out problems whose answers failed, for evidence as text.
-            training, statistics: further evidence: figures of the training, and what was really drawn.
+            given, training, statistics: further evidence: values of givens that problems have in turn, figures of the
+                training, and what was really drawn.
+            journal: is asked for each step; by default all are made.
+            keys: of all chance; by default of the engineer's seed and the round.
         """
-        design, valid = self.design, getattr(outcomes, "valid", "")
-        seen = add_groups(self._state.seen_cells, self._state.seen, self.space)
+        state, design, journal = self._state, self.design, journal or Journal()
+        seen = add_groups(state.seen_cells, state.seen, self.space)
         answered = ((part.cell, part.tally) for part in seen.tallies)
         found = tally_by_stratum(answered, self.space) if outcomes is None else outcomes
         check_tables(found, statistics or {}, self.space)
-        known = self._collect_evidence(found, seen)
-        known |= {
-            "training": convert(training or {}, dict[str, float | str], "redesign: training"),
+        convert(training or {}, dict[str, float | str], "redesign: training")
+        known = {
+            "given": dict(given or {}),
+            "training": dict(training or {}),
             "statistics": dict(statistics or {}),
             "cases": list(list_parts("redesign: cases", cases, Case)),
         }
-        observations = [*seen.observations, *grow_older(self._state.observations)]
-        tested = [*self._observe_answers(outcomes), *grow_older(self._state.tested)]
-        forecast = self.fit_forecast(observations, tested, self._state.forecast)
-        comparison = self._compare_answers(valid)
-        evidence = Evidence(**known, forecast=forecast)
+        observations = [*seen.observations, *grow_older(state.observations)]
+        tested = [*observe_answers(outcomes, design, self.space), *grow_older(state.tested)]
+        valid, how = getattr(outcomes, "valid", ""), self.settings.rollback
         teacher_state = self.teacher.state_dict()
         try:
-            following, attempts, trial = self._choose_next(evidence, forecast, comparison)
+            comparison = journal.keep("comparison", lambda: compare_rounds(state.standing_valid, valid, how))
+            forecast = journal.keep("forecast", lambda: self.fit_forecast(observations, tested, state.forecast))
+            evidence = journal.keep("evidence", lambda: self._make_evidence(found, seen, forecast, known))
+            keys = keys or derive_keys(self.seed, state.round)
+            following, attempts, trial = self._choose_next(evidence, forecast, comparison, journal, keys)
             line = describe_round(design, following, attempts, self.space)
         except BaseException:
             self.teacher.load_state_dict(teacher_state)  # the round may be tried again, as if it had not begun
             raise
-        changed = msgspec.structs.replace(following.design, version=design.version + (following.design != design))
-        following = msgspec.structs.replace(following, design=changed)
-        fell = self._fell(comparison)
+        fell = has_fallen(comparison, how)
         decision = Decision(following, design, evidence, forecast, attempts, trial, comparison, line, fell)
-        self._state.observations = [*observations, *(trial.observe() if trial else ())]
-        self._state.tested = tested
-        self._advance_round(decision, valid)
+        state.observations, state.tested = [*observations, *(trial.observe() if trial else ())], tested
+        advance_round(state, decision, find_delta(decision, self.space), valid, weights=how.weights)
         return decision
 
     def observe_start(self, outcomes: Outcomes) -> None:
@@ -234,39 +240,32 @@ class Engineer:
         check_tables(outcomes, {}, self.space)
         if self._state.round:
             raise InputError(f"observe_start: {self._state.round} rounds are over; give the outcomes to redesign")
-        self._state.tested, self._state.standing_valid = self._observe_answers(outcomes), outcomes.valid
+        self._state.tested = observe_answers(outcomes, self.design, self.space)
+        self._state.standing_valid = outcomes.valid
 
-    def _collect_evidence(self, found: Mapping[Stratum, Tally], seen: SeenCells) -> dict[str, Any]:
-        """The fields of the evidence that follow from the state and the outcomes."""
+    def _make_evidence(
+        self,
+        found: Mapping[Stratum, Tally],
+        seen: SeenCells,
+        forecast: Forecast,
+        known: Mapping[str, Any],
+    ) -> Evidence:
+        """All that is known of this round. known: fields that come from elsewhere."""
         state = self._state
-        return {
-            "design": self.design,
-            "outcomes": dict(found),
-            "by_trait": {stratum: dict(tally.traits) for stratum, tally in found.items()},
-            "guideline": self.space.words.guide(),
-            "history": list(state.history),
-            "summary": state.summary,
-            "round": state.round,
-            "rounds": self.rounds or state.round + 1,
-            "problems": seen.count or None,
-            "groups": seen.groups,
-        }
-
-    def _observe_answers(self, outcomes: Mapping[Stratum, Tally] | None) -> list[Observation]:
-        """Single answers to held-out problems by cell; none where the outcomes are tallies alone."""
-        answers = outcomes.answers.elements() if isinstance(outcomes, Outcomes) and outcomes.answers else ()
-        complete = self.space.complete_cell
-        return observe_held_out((complete(cell, self.design), valid) for cell, valid in answers)
-
-    def _compare_answers(self, valid: str) -> Comparison | None:
-        """The held-out answers beside those of the policy that this one was trained from; None where they lack."""
-        before = self._state.standing_valid
-        if not self.settings.rollback.enabled or not valid or len(before) != len(valid):
-            return None
-        return compare_answers(*([one == "1" for one in text] for text in (before, valid)))
-
-    def _fell(self, comparison: Comparison | None) -> bool:
-        return comparison is not None and comparison.p_value < self.settings.rollback.level
+        return Evidence(
+            design=self.design,
+            outcomes=dict(found),
+            by_trait={stratum: dict(tally.traits) for stratum, tally in found.items()},
+            guideline=self.space.words.guide(),
+            history=list(state.history),
+            summary=state.summary,
+            round=state.round,
+            rounds=self.rounds or state.round + 1,
+            problems=sum(part.problems for part in known["statistics"].values()) or seen.count or None,
+            groups=seen.groups,
+            forecast=forecast,
+            **known,
+        )
 
     def fit_forecast(
         self, observations: Sequence[Observation], tested: Sequence[Observation] = (), before: Forecast | None = None
@@ -284,8 +283,8 @@ class Engineer:
         check_observations(list_parts("fit_forecast: observations", observations), self.space, "fit_forecast")
         check_observations(list_parts("fit_forecast: tested", tested), self.space, "fit_forecast: tested")
         check_kind("fit_forecast: before", before, Forecast)
-        held_out, how = self._held_out_cells(), self.settings.difficulty
-        return make_forecast(self.design, observations, held_out, how, self.space, before, tested)
+        cells, how = count_held_out(self.held_out, self.design, self.environment), self.settings.difficulty
+        return make_forecast(self.design, observations, cells, how, self.space, before, tested)
 
     def propose(self, evidence: Evidence, forecast: Forecast | None, key: Key) -> list[Attempt]:
         """The teacher's proposals with the verdicts of `judge_delta`, by `negotiate`; the last one counts.
@@ -342,42 +341,48 @@ class Engineer:
         return widen_reach(self.settings.guard, self.space, forecast.certainty) if forecast else self.settings.guard
 
     def _choose_next(
-        self, evidence: Evidence, forecast: Forecast, comparison: Comparison | None
+        self, evidence: Evidence, forecast: Forecast, comparison: Comparison | None, journal: Journal, keys: Keys
     ) -> tuple[Next, list[Attempt], Trial | None]:
-        """The next design, whose version is not set, with the attempts and the trial that led to it."""
-        design, standing, reasons = self.design, self._state.standing, list[str]()
-        if comparison and self._fell(comparison):
-            lost = f"{comparison.lost} lost, {comparison.gained} gained, p {comparison.p_value:.2g}"
-            reasons = [f"validation fell: {lost}"]
-            if standing and standing != design:
-                return Next(standing, "rollback", reasons), [], None
-        attempts = self.propose(evidence, forecast, fold_key(make_key(self.seed), self._state.round))
-        last, trial = attempts[-1], None
-        if self.roll_out and self.settings.trial.enabled:
-            seed = int(numpy_rng(fold_key(make_key(self.seed), UNSEEN + self._state.round)).integers(2**31))
-            work = TrialWork(self.environment, self.roll_out, self.settings.trial, forecast.model.objective, seed)
-            trial = self.try_proposal(last.verdict, last.proposal.candidates, forecast, work)
-        following = decide_next(last.verdict, design, trial)
-        return msgspec.structs.replace(following, reasons=[*reasons, *following.reasons]), attempts, trial
+        """The next design, with the attempts and the trial that led to it."""
+        standing, fallen = self._state.standing, []
+        if comparison and has_fallen(comparison, self.settings.rollback):
+            fallen = [comparison.summary()]
+            if standing and standing != self.design:
+                return self._keep_next(journal, lambda: Next(standing, "rollback", fallen)), [], None
+        asked = journal.keep(
+            "proposal", lambda: Asked(self.propose(evidence, forecast, keys.teacher), self.teacher.state_dict())
+        )
+        attempts, state = asked
+        if state != self.teacher.state_dict():
+            self.teacher.load_state_dict(state)
+        again = journal.reconsider(attempts)
+        trial = journal.keep("trial", lambda: self._hold_trial(attempts[-1], forecast, again, keys.trial))
 
-    def _advance_round(self, decision: Decision, valid: str) -> None:
-        state, delta, note = self._state, find_delta(decision, self.space), "; ".join(decision.next.reasons)
-        state.summary = decision.attempts[-1].proposal.summary if decision.attempts else ""
-        state.history.append(Round(state.design, decision.evidence.outcomes, delta, note, decision.rolled_back))
-        state.seen, state.seen_cells, state.forecast = [], SeenCells(), decision.forecast
-        if not decision.rolled_back:
-            state.standing = state.design
-        if not (decision.rolled_back and self.settings.rollback.weights):
-            state.standing_valid = valid
-        state.design = decision.design
-        state.round += 1
+        def decide() -> Next:
+            following = decide_next(attempts[-1].verdict, self.design, trial)
+            if again and again.instead is not None and trial is None:
+                verdicts = (self.judge_delta(delta, forecast) for delta in again.instead)
+                following = decide_again(verdicts, self.design, following)
+            return msgspec.structs.replace(following, reasons=[*fallen, *following.reasons])
 
-    def _held_out_cells(self) -> list[HeldOutCell]:
-        if self.held_out is not None:
-            return count_held_out((problem.cell for problem in self.held_out), self.design)
-        grid = self.space.grid(self.design.strata)
-        cells = [cell for cell in grid if is_drawable(self.environment, cell, self.design)]
-        return [HeldOutCell(cell, 1 / len(cells)) for cell in cells]
+        return self._keep_next(journal, decide), attempts, trial
+
+    def _keep_next(self, journal: Journal, decide: Callable[[], Next]) -> Next:
+        """The next design, with a new version if it differs, also where records have no versions."""
+
+        def number_version(following: Next) -> Next:
+            version = self.design.version + (following.design != self.design)
+            return msgspec.structs.replace(following, design=msgspec.structs.replace(following.design, version=version))
+
+        return number_version(journal.keep("next", lambda: number_version(decide())))
+
+    def _hold_trial(self, last: Attempt, forecast: Forecast, again: Reconsidered | None, seed: int) -> Trial | None:
+        """The trial of the last proposal, where the policy can be rolled out. seed: of its problems."""
+        if not self.roll_out or not self.settings.trial.enabled:
+            return None
+        others = again.rivals if again else last.proposal.candidates
+        work = TrialWork(self.environment, self.roll_out, self.settings.trial, forecast.model.objective, seed)
+        return self.try_proposal(last.verdict, others, forecast, work)
 
     def state_dict(self) -> dict[str, Any]:
         """The state as JSON values, without the arguments of the engineer. Raises InputError if it is not JSON."""

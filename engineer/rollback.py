@@ -29,6 +29,22 @@ class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lost: int
     p_value: float
 
+    def summary(self) -> str:
+        """The line about a policy that fell."""
+        return f"validation fell: {self.lost} lost, {self.gained} gained, p {self.p_value:.2g}"
+
+
+def compare_rounds(before: str, after: str, settings: RollbackSettings) -> Comparison | None:
+    """The held-out answers of two policies, a digit for each problem; None if they are not of as many problems."""
+    if not settings.enabled or not after or len(before) != len(after):
+        return None
+    return compare_answers(*([one == "1" for one in text] for text in (before, after)))
+
+
+def has_fallen(comparison: Comparison | None, settings: RollbackSettings) -> bool:
+    """Return True if the later policy lost problems beyond what chance explains."""
+    return comparison is not None and comparison.p_value < settings.level
+
 
 def compare_answers(before: Sequence[bool], after: Sequence[bool]) -> Comparison:
     """The one-sided exact McNemar test (McNemar 1947) on the valid answers of two policies, problem by problem.

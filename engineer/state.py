@@ -10,16 +10,17 @@ from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError, one_line
 from lakewright.core_jax.support import convert
 from lakewright.engineer.bounds import MOST_REWARD, is_reward, is_spread, is_whole_number
-from lakewright.engineer.cells import is_finite
+from lakewright.engineer.cells import is_finite, list_parts
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.abilities import check_abilities
 from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.difficulty.model import Observation, count_features
-from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.environment import Environment, Group, Problem
 from lakewright.engineer.evidence.evidence import Round
 from lakewright.engineer.proposal import Teacher
 from lakewright.engineer.seen import Seen, SeenCells
 from lakewright.engineer.space import DesignSpace, check_cell_of, check_design
+from lakewright.engineer.steps import Decision
 from lakewright.engineer.tally import Drawn, Tally
 
 STATE = 1  # the form of a state
@@ -55,6 +56,26 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     standing_valid: str = ""
     teacher_type: str = ""
     directions: str = ""
+
+
+def advance_round(state: State, decision: Decision, delta: Delta | None, valid: str, *, weights: bool) -> None:
+    """Notes a decision in a state.
+
+    Args:
+        state: gets another design, and one more round.
+        decision: of this round.
+        delta: that was proposed, or preferred.
+        valid: a digit for each held-out problem.
+        weights: whether the trainer restores the weights from before, if validation fell.
+    """
+    note, fell = "; ".join(decision.next.reasons), decision.rolled_back
+    state.history.append(Round(state.design, decision.evidence.outcomes, delta, note, fell))
+    state.summary = decision.attempts[-1].proposal.summary if decision.attempts else ""
+    state.seen, state.seen_cells, state.forecast = [], SeenCells(), decision.forecast
+    state.standing = state.standing if fell else state.design
+    state.standing_valid = state.standing_valid if fell and weights else valid
+    state.design = decision.design
+    state.round += 1
 
 
 def write_state(state: State, teacher: Teacher, space: DesignSpace) -> dict[str, Any]:
@@ -166,6 +187,17 @@ def check_group(group: results.Group, version: int, last: int, space: DesignSpac
         found = f"{where} {group.board!r:.60}: version {version}, reward {group.reward!r:.20}"
         most = f"finite rewards of at most {MOST_REWARD:g}"
         raise InputError(f"{found}; give groups of designs up to version {last}, with {most}")
+
+
+def note_groups(groups: Iterable[Group], design: Design, space: DesignSpace) -> list[Seen]:
+    """Groups of a design or an earlier one as a state notes them. Raises InputError where one cannot be."""
+    noted = []
+    for group in list_parts("observe: groups", groups):
+        check_cell_of(group, Group, space, "group")
+        check_group(group, group.version, design.version, space)
+        plain = {name: getattr(group, name) for name in results.Group.__struct_fields__}
+        noted.append(Seen(space.complete_cell(group.cell, design), results.Group(**plain)))
+    return noted
 
 
 def restore_teacher(teacher: Teacher, restored: State) -> None:

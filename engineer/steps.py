@@ -2,7 +2,7 @@
 
 import functools
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -11,16 +11,17 @@ from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Count
 from lakewright.engineer.calls import describe_error, show
-from lakewright.engineer.cells import Cell, sort_cells
+from lakewright.engineer.cells import Cell, Stratum, sort_cells
 from lakewright.engineer.delta import derive_delta, describe_delta, list_changes
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
-from lakewright.engineer.difficulty.model import DifficultySettings, Observation
+from lakewright.engineer.difficulty.model import DifficultySettings, Observation, observe_held_out
 from lakewright.engineer.difficulty.worth import Worth, estimate_worth
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence.evidence import CellGroups, Evidence
 from lakewright.engineer.evidence.modules import EvidenceSettings
-from lakewright.engineer.guard import Bounds, GuardSettings, GuardVerdict, is_of_space, project_delta
+from lakewright.engineer.guard import Bounds, GuardSettings, GuardVerdict, is_drawable, is_of_space, project_delta
+from lakewright.engineer.outcomes import InCell, Outcomes
 from lakewright.engineer.proposal import Proposal, Teacher
 from lakewright.engineer.random_generators import Key, fold_key, split_key
 from lakewright.engineer.rollback import Comparison, RollbackSettings
@@ -205,6 +206,16 @@ class Decision(msgspec.Struct, frozen=True):
         return self.line
 
 
+def decide_again(verdicts: Iterable[GuardVerdict], design: Design, before: Next) -> Next:
+    """The first change that is not refused, of an engineer that was trained after what led to `before`; else that."""
+    verdict = next((verdict for verdict in verdicts if verdict.status != "refused"), None)
+    if verdict is None:
+        reasons = ["after its training no answer can be used", *before.reasons]
+        return msgspec.structs.replace(before, reasons=reasons)
+    reasons = [f"asked again after its training: {verdict.summary()}"]
+    return Next(verdict.design, "current" if verdict.design == design else "proposal", reasons)
+
+
 def describe_round(design: Design, following: Next, attempts: Sequence[Attempt], space: DesignSpace) -> str:
     """The proposal for a design, what followed and why, in a line.
 
@@ -217,7 +228,7 @@ def describe_round(design: Design, following: Next, attempts: Sequence[Attempt],
     delta = attempts[-1].proposal.delta if attempts else None
     proposed = describe_delta(delta, space) if delta else ""  # what is wrong with an answer is a reason
     # What an accepted proposal changes has been said; of all others it may differ from what was proposed.
-    accepted = following.source == "proposal" and attempts[-1].verdict.status == "accepted"
+    accepted = following.source == "proposal" and {one.verdict.status for one in attempts[-1:]} == {"accepted"}
     changes = "" if accepted else f"applied: {list_changes(design, following.design, space)}"
     return "; ".join(part for part in (proposed, *following.reasons, changes) if part)
 
@@ -260,15 +271,27 @@ def try_rivals(
     return try_beside_current(work, current, chosen, priors, chosen.index(made) if made in chosen else None)
 
 
-def count_held_out(cells: Iterable[Cell], design: Design) -> list[HeldOutCell]:
-    """The cells of held-out problems, of the strata that the design draws, with their shares."""
-    counts = Counter(Cell(cell.stratum, cell.values) for cell in cells if cell.stratum in design.strata)
-    return [HeldOutCell(cell, counts[cell] / counts.total()) for cell in sort_cells(counts)]
+def count_held_out(problems: Sequence[InCell] | None, design: Design, environment: Environment) -> list[HeldOutCell]:
+    """The cells of held-out problems, of the strata that the design draws, with their shares; by default all alike."""
+    if problems is None:
+        cells = environment.space.grid(design.strata)
+        counts = Counter(cell for cell in cells if is_drawable(environment, cell, design))
+    else:
+        cells = [problem.cell for problem in problems if problem.cell.stratum in design.strata]
+        counts = Counter(Cell(cell.stratum, cell.values) for cell in cells)
+    found = counts if problems is None else sort_cells(counts)
+    return [HeldOutCell(cell, counts[cell] / counts.total()) for cell in found]
 
 
 def grow_older(observations: Iterable[Observation]) -> list[Observation]:
     """Observations one round later."""
     return [msgspec.structs.replace(one, age=one.age + 1) for one in observations]
+
+
+def observe_answers(outcomes: Mapping[Stratum, Tally] | None, design: Design, space: DesignSpace) -> list[Observation]:
+    """Single answers to held-out problems by cell, with the givens of a design; none if only tallies are known."""
+    answers = outcomes.answers.elements() if isinstance(outcomes, Outcomes) and outcomes.answers else ()
+    return observe_held_out((space.complete_cell(cell, design), valid) for cell, valid in answers)
 
 
 def count_answers(group: results.Group, space: DesignSpace) -> Tally:

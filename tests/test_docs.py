@@ -19,6 +19,7 @@ import pytest
 from lakewright.engineer.samplers import SAMPLERS
 from lakewright.engineer.teachers import TEACHERS
 from lakewright.experiments.cli import main
+from lakewright.experiments.loop.redesign.run_engineer import FILES
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 
 HOUSE = Path(__file__).parents[1]
@@ -193,10 +194,13 @@ def test_the_walk_of_a_design_follows_the_steps_of_a_stage():
     loop = ast.parse((HOUSE / "experiments" / "loop" / "closed_loop.py").read_text())
     functions = {node.name: node for node in loop.body if isinstance(node, ast.FunctionDef)}
     walk = (HOUSE / "docs" / "architecture.md").read_text().split("## A design")[1].split("\n1. ")[1].split("\n## ")[0]
-    steps = re.findall(r"`lakewright\.experiments\.loop\.(?:training|redesign)\.\w+\.(\w+)`", walk)
-    assert len(steps) == 8
-    assert "trainee.validate_stage" in calls_of(functions, "_run_stage"), "the ninth, which is the trainee's"
-    assert [name for name in calls_of(functions, "_run_stage") if name in steps] == steps
+    steps = re.findall(r"`lakewright\.experiments\.loop\.training\.\w+\.(\w+)`", walk)
+    calls = calls_of(functions, "_run_stage")
+    assert len(steps) == 2
+    assert [name for name in calls if name in (*steps, "trainee.validate_stage")] == [*steps, "trainee.validate_stage"]
+    decided = (HOUSE / "engineer" / "redesign.py").read_text()
+    files = [FILES.get(step, step) for step in re.findall(r"journal\.keep\(\s*\"(\w+)\"", decided)]
+    assert re.findall(r"`(\w+)\.json`", walk[walk.index("RunEngineer") :]) == [*files, "done"]
 
 
 @each_page

@@ -18,25 +18,16 @@ from lakewright.core_jax.support import list_again
 from lakewright.engineer.environment import Problem
 from lakewright.experiments.loop.records.history import read_examination
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Decision, Done, read_record, write_record
+from lakewright.experiments.loop.records.stage_records import Done, write_record
 from lakewright.experiments.loop.records.token_budget import (
     count_remaining_tokens,
     count_run_tokens,
     count_stage_tokens,
     explain_spent,
 )
-from lakewright.experiments.loop.redesign.decision import (
-    compare_stages,
-    decide_next_stage,
-    find_return,
-    make_decision,
-)
-from lakewright.experiments.loop.redesign.engineer_training import TRAINED, train_engineer
-from lakewright.experiments.loop.redesign.evidence_gathering import gather_evidence
-from lakewright.experiments.loop.redesign.stage_engineer import fit_forecast
+from lakewright.experiments.loop.redesign.run_engineer import RunEngineer
 from lakewright.experiments.loop.redesign.story import describe_redesign, describe_stage
 from lakewright.experiments.loop.redesign.teacher_models import check_askable
-from lakewright.experiments.loop.redesign.trial import try_proposals
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.stage_problems import make_problems
 from lakewright.experiments.loop.training.stage_training import train_stage
@@ -60,8 +51,9 @@ def run(settings: RunSettings, folder: RunFolder, on_stage: Callable[[], object]
         read_recorded_evidence(trainee)  # what is missing is refused before a file is written
     folder.open(settings)
     held_out = prepare_run(trainee, folder)
+    engineer = RunEngineer(trainee, folder, held_out)
     if settings.engineer.asked_first:
-        _redesign_first_stage(trainee, folder)
+        _redesign_first_stage(trainee, folder, engineer)
     on_stage()
     for number in range(settings.stages):
         stage = folder.stage(number)
@@ -74,6 +66,7 @@ def run(settings: RunSettings, folder: RunFolder, on_stage: Callable[[], object]
             print_on_terminal(f"stage {number + 1} of {settings.stages}, teacher {settings.teacher}")
             begun = _read_clocks()
             _run_stage(trainee, folder, number, held_out)
+            engineer.redesign(number)
             _mark_done(folder, stage, begun)
             for line in describe_stage(folder, number, trainee.environment.space):
                 print_on_terminal(f"  {line}")
@@ -95,12 +88,12 @@ def prepare_run(trainee: Trainee, folder: RunFolder) -> list[Problem]:
     return held_out
 
 
-def _redesign_first_stage(trainee: Trainee, folder: RunFolder) -> None:
+def _redesign_first_stage(trainee: Trainee, folder: RunFolder, engineer: RunEngineer) -> None:
     """Decides what the first stage trains on, from the held-out answers after the warm-up; keeps it beside these."""
     warmup = folder.warmup
     if not warmup.next.exists():
         _write_once(warmup.env, lambda: trainee.start, trainee)
-        _plan_next_stage(trainee, folder, -1)
+        engineer.redesign(-1)
         for line in describe_redesign(warmup, trainee.environment.space):
             print_on_terminal(f"  {line}")
 
@@ -118,44 +111,12 @@ def _run_stage(trainee: Trainee, folder: RunFolder, number: int, held_out: list[
         train_stage(trainee, stage, policy, number, tokens)
     if not stage.validation.exists():
         trainee.validate_stage(stage, held_out)
-    if settings.rollback.enabled:
-        _write_once(stage.rollback, lambda: compare_stages(settings, folder, number), trainee)
-    _plan_next_stage(trainee, folder, number)
-
-
-def _plan_next_stage(trainee: Trainee, folder: RunFolder, number: int) -> None:
-    """Decides what stage `number + 1` trains on; -1 is the warm-up."""
-    settings, environment, stage = trainee.settings, trainee.environment, folder.stage(number)
-    _write_once(stage.difficulty, lambda: fit_forecast(settings, environment, folder, number), trainee)
-    _write_once(stage.evidence, lambda: gather_evidence(trainee, folder, number), trainee)
-    if not find_return(folder, number):
-        _redesign(trainee, folder, number)
-    _write_once(stage.next, lambda: decide_next_stage(trainee, folder, number), trainee)
-
-
-def _redesign(trainee: Trainee, folder: RunFolder, number: int) -> None:
-    settings, stage = trainee.settings, folder.stage(number)
-    _write_once(stage.proposal, lambda: make_decision(trainee, folder, number), trainee)
-    stands = folder.find_standing(number).folder == stage.folder  # else training it further would be lost
-    to_train = settings.teacher == TRAINED and stands and number >= 0 and not stage.engineer_checkpoint.exists()
-    if to_train and _has_next_stage(settings, folder, number) and read_record(stage.proposal, Decision).proposal.tokens:
-        train_engineer(trainee, folder, number)
-    if settings.trial.enabled and _has_next_stage(settings, folder, number):
-        _write_once(stage.trial, lambda: try_proposals(trainee, folder, number), trainee)
 
 
 def _write_once(path: Path, make: Callable[[], msgspec.Struct | None], trainee: Trainee) -> None:
     """Makes and writes a record that is not there yet, if there is something to record."""
     if not path.exists() and (record := make()) is not None:
         write_record(path, record, lake=trainee.lake)
-
-
-def _has_next_stage(settings: RunSettings, folder: RunFolder, number: int) -> bool:
-    """Whether another stage follows: otherwise no proposal needs to be tried."""
-    return (
-        number + 1 < settings.stages
-        and count_remaining_tokens(settings.budget, count_run_tokens(folder, number + 1)) > 0
-    )
 
 
 def _read_clocks() -> tuple[float, float]:

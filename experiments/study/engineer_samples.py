@@ -21,8 +21,8 @@ from lakewright.engineer.teachers import Asked, ask_about, parse_answer
 from lakewright.engineer.trial import measure_leads
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import read_record
-from lakewright.experiments.loop.redesign.stage_engineer import make_engineer, read_forecast
-from lakewright.experiments.loop.redesign.trial import start_trial
+from lakewright.experiments.loop.redesign.run_engineer import start_trial
+from lakewright.experiments.loop.redesign.teacher_models import make_engineer
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, load_engineer
 from lakewright.experiments.resumable.claims import Claim
@@ -101,7 +101,7 @@ def sample_engineers(
     settings, environment, stage = trainee.settings, trainee.environment, folder.stage(number)
     space, key = environment.space, make_key(derive_seed(settings.seed, f"stage {number} samples"))
     asked = ask_about(stage.read_evidence(), stage.design(), space, settings.evidence, key)
-    engineer, known = make_engineer(settings, environment, stage), read_forecast(stage)
+    engineer, known = make_engineer(settings, environment, stage.design()), stage.read_forecast()
     found: list[EngineerAnswers] = []
     proposed: list[list[Design]] = []
     work = Sampling(CLAIM.format, str(folder.folder), settings, number, list(places), answers)

@@ -37,7 +37,7 @@ from lakewright.experiments.loop.closed_loop import prepare_run
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import read_record, write_record
 from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_problems
-from lakewright.experiments.loop.redesign.trial import start_trial
+from lakewright.experiments.loop.redesign.run_engineer import start_trial
 from lakewright.experiments.loop.settings.preset_files import read_preset
 from lakewright.experiments.loop.settings.run_settings import RunSettings, ValidationSettings, merge_tables
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee

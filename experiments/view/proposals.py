@@ -20,8 +20,7 @@ from lakewright.engineer.trial import Trial
 from lakewright.experiments.environments.lake_form import to_lake
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, read_record
-from lakewright.experiments.loop.redesign.decision import load_teacher
-from lakewright.experiments.loop.redesign.stage_engineer import make_engineer, read_forecast
+from lakewright.experiments.loop.redesign.teacher_models import load_teacher, make_engineer
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.view.catalogue.run_space import RunSpace, describe_next
@@ -198,8 +197,8 @@ def _replay_stages(
         if only is not None and number != only and isinstance(teacher, Stateful) and not teacher.list_state():
             continue
         key = make_key(derive_seed(settings.seed, f"stage {number} teacher"))
-        attempts = make_engineer(alone, environment, stage, teacher).propose(
-            stage.read_evidence(), read_forecast(stage), key
+        attempts = make_engineer(alone, environment, stage.design(), teacher).propose(
+            stage.read_evidence(), stage.read_forecast(), key
         )
         state = teacher.state_dict()
         yield Replayed(str(folder.folder), number, settings.teacher, attempts)

@@ -1,4 +1,4 @@
-"""`Engineer.redesign` is its public steps, which the closed loop takes one at a time with a file after each."""
+"""`Engineer.redesign` is its public steps, for each of which a journal is asked first."""
 
 import pytest
 

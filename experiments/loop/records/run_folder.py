@@ -116,8 +116,12 @@ class Stage:
 
     def read_calibration(self) -> Calibration | None:
         """Calibration of the difficulty model's forecast of this stage; None for the first, which has no forecast."""
-        forecast = find_record(self.difficulty, Forecast)
+        forecast = self.read_forecast()
         return forecast.calibration if forecast else None
+
+    def read_forecast(self) -> Forecast | None:
+        """The forecast after the stage; None in folders of older versions."""
+        return find_record(self.difficulty, Forecast)
 
     def engineer_figures(self) -> list[dict[str, float]]:
         """The figures of each group that `self_trained` was trained on, and last of those after; empty without."""

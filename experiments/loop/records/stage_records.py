@@ -165,6 +165,10 @@ class EngineerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         tried = (self.groups[0], self.groups[-1])
         return [answer for group in tried for answer in zip(group.answers, group.read_deltas(space), strict=True)]
 
+    def list_deltas(self, space: DesignSpace) -> list[Delta]:
+        """The changes that are tried: what those answers mean that have a meaning."""
+        return [delta for _, delta in self.list_proposed(space) if isinstance(delta, Delta)]
+
     @property
     def tokens(self) -> int:
         """Number of tokens generated after the first group, which the proposal counts."""

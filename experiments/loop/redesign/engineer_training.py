@@ -22,7 +22,7 @@ from lakewright.experiments.loop.records.stage_records import (
     write_record,
 )
 from lakewright.experiments.loop.redesign.engineer_formats import EngineerFormat, make_format
-from lakewright.experiments.loop.redesign.stage_engineer import make_engineer, read_forecast
+from lakewright.experiments.loop.redesign.teacher_models import make_engineer
 from lakewright.experiments.loop.training.trainee import Trainee, load_policy
 from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.models import save_checkpoint
@@ -78,7 +78,7 @@ def _judge_group(
     """A group of answers with what they earn."""
     stage, space = folder.stage(number), trainee.environment.space
     group = EngineerGroup(answers, [], {}, form.decode_answers(answers))
-    engineer, known = make_engineer(trainee.settings, trainee.environment, stage), read_forecast(stage)
+    engineer, known = make_engineer(trainee.settings, trainee.environment, stage.design()), stage.read_forecast()
     verdicts = [_judge_answer(engineer, known, delta) for delta in group.read_deltas(space)]
     earned = reward_proposals(verdicts, _make_score(trainee, stage), trainee.settings.engineer.reward, space)
     return msgspec.structs.replace(group, earned=earned, figures=_average_figures(answers, earned))
@@ -86,7 +86,7 @@ def _judge_group(
 
 def _make_score(trainee: Trainee, stage: Stage) -> Score:
     """A function of a design: its forecast worth beyond that of the stage's design; 0 without a forecast."""
-    environment, known, power = trainee.environment, read_forecast(stage), trainee.settings.engineer.reward.power
+    environment, known, power = trainee.environment, stage.read_forecast(), trainee.settings.engineer.reward.power
     space, current = environment.space, environment.cells(stage.design())
     if known is None:
         return lambda design: 0.0
@@ -138,7 +138,7 @@ def _credit_answer(
     training = find_record(before.engineer, EngineerTraining)
     if training is None:
         return None
-    engineer, known = make_engineer(trainee.settings, trainee.environment, before), read_forecast(before)
+    engineer, known = make_engineer(trainee.settings, trainee.environment, before.design()), before.read_forecast()
     for answer, delta in training.list_proposed(engineer.space):
         verdict = _judge_answer(engineer, known, delta)
         if verdict.status != "refused" and verdict.design == after.design() != engineer.design:

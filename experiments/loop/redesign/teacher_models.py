@@ -1,13 +1,20 @@
-"""The models behind teachers: the current checkpoint, that of the warm-up, or one behind a server."""
+"""The engineer of a run, its teacher, and the model behind that: a checkpoint of the run, or one behind a server."""
 
 import functools
 import importlib.util
 import os
+from collections.abc import Sequence
 from typing import Any
 
+import msgspec
+
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.proposal import AnswerTokens
-from lakewright.engineer.teachers import MODELS, Allowed, Message, Reply, SampledAnswers, Tools
+from lakewright.engineer.design import Design
+from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.proposal import AnswerTokens, Teacher
+from lakewright.engineer.redesign import Engineer
+from lakewright.engineer.steps import EngineerSettings
+from lakewright.engineer.teachers import MODELS, Allowed, Message, Reply, SampledAnswers, Tools, make_teacher
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.redesign.engineer_formats import JsonFormat, TokenFormat, answers_in_tokens
 from lakewright.experiments.loop.settings.run_settings import RunSettings
@@ -41,6 +48,50 @@ def make_tools(settings: RunSettings, folder: RunFolder, stage: Stage, recorded:
     assert chosen.endpoint, "checked by the settings"
     ask = ask_server(chosen.endpoint, chosen.temperature, Spending(folder.spending), recorded=recorded)
     return Tools(settings.evidence, ask=ask, proposals=chosen.proposals, inline=True)
+
+
+def make_engineer(
+    settings: RunSettings,
+    environment: Environment,
+    design: Design,
+    teacher: str | Teacher = "fixed",
+    held_out: Sequence[Problem] | None = None,
+) -> Engineer:
+    """The engineer of a run.
+
+    Args:
+        settings, environment: of the run.
+        design: of a stage.
+        teacher: proposes; for steps without a proposal any will do.
+        held_out: what the policy is judged on.
+    """
+    how = EngineerSettings(
+        evidence=settings.evidence,
+        difficulty=msgspec.structs.replace(settings.difficulty, objective=settings.objective),
+        guard=settings.limits,
+        trial=settings.trial,
+        rollback=settings.rollback,
+        proposals=settings.engineer.proposals,
+    )
+    rounds = settings.stages + settings.engineer.asked_first
+    return Engineer(environment, teacher, design, held_out=held_out, settings=how, rounds=rounds)
+
+
+def load_teacher(
+    settings: RunSettings, folder: RunFolder, stage: Stage, state: dict[str, Any] | None, *, recorded: bool = False
+) -> Teacher:
+    """The teacher of a run after `stage`, in the given state; in its first state if that is empty.
+
+    Args:
+        settings, folder: the run.
+        stage: the last that ended.
+        state: of the teacher.
+        recorded: whether requests to a server are charged to the run.
+    """
+    teacher = make_teacher(settings.teacher, make_tools(settings, folder, stage, recorded), settings.teacher_options)
+    if state:
+        teacher.load_state_dict(state)
+    return teacher
 
 
 def check_askable(settings: RunSettings) -> None:

@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
+from lakewright.engineer import rollback
 from lakewright.engineer.evidence import evidence_tokens
 from lakewright.engineer.evidence.vocabulary import UNDONE
 from lakewright.engineer.guard import GuardVerdict
@@ -16,15 +17,14 @@ from lakewright.experiments.environments.lake import config_of, design_of, lake_
 from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig, RunFolder
 from lakewright.experiments.loop.records.stage_records import Rollback, read_record, write_record
 from lakewright.experiments.loop.records.token_budget import count_run_tokens, count_stage_tokens
-from lakewright.experiments.loop.redesign import decision as setbacks
-from lakewright.experiments.loop.redesign.decision import make_decision
+from lakewright.experiments.loop.redesign.run_engineer import start_trial
 from lakewright.experiments.loop.redesign.story import describe_stage
-from lakewright.experiments.loop.redesign.trial import start_trial
 from lakewright.experiments.loop.training.trainee import make_trainee
 from tests.support.models.tiny_policy import ENV, tiny_run
-from tests.support.samples.tiny_runs import decision, finished, run_loop, state, watch_loading
+from tests.support.samples.tiny_runs import decision, finished, redesign_again, run_loop, state, watch_loading
 
 FIRST = design_of(ENV)
+OTHER = design_of(EnvConfig({3: SizeConfig(0.4, 0.2, 0.5), 5: SizeConfig(0.6, 0.25, 0.5)}))
 FELL = Comparison(gained=1, lost=9, p_value=0.011)
 
 
@@ -67,7 +67,7 @@ def test_what_is_generated_is_counted_step_by_step():
 def test_a_stage_whose_policy_fell_is_rolled_back_with_weights_and_config(tmp_path, monkeypatch):
     loaded = watch_loading(monkeypatch)
     results = iter([Comparison(3, 0, 1.0), FELL])
-    monkeypatch.setattr(setbacks, "compare_answers", lambda before, after: next(results))
+    monkeypatch.setattr(rollback, "compare_answers", lambda before, after: next(results))
     run = RunFolder(tmp_path / "run")
     off = TrialSettings(enabled=False)
     run_loop(tiny_run(teacher="random", trial=off), run)
@@ -76,7 +76,7 @@ def test_a_stage_whose_policy_fell_is_rolled_back_with_weights_and_config(tmp_pa
     assert config_of(run.stage(1).design()) != ENV
     assert found.design == FIRST, "the design that served before"
     assert found.source == "rollback"
-    assert found.reasons == ["rolled back to stage_00: 9 lost, 1 gained, p 0.011"]
+    assert found.reasons == ["validation fell: 9 lost, 1 gained, p 0.011"]
     assert not run.stage(1).proposal.exists(), "nobody is asked after a fall"
     assert run.find_standing(1).folder.name == "stage_00"
     before = state(run.folder)
@@ -93,18 +93,18 @@ def test_a_stage_whose_policy_fell_is_rolled_back_with_weights_and_config(tmp_pa
     assert run.stage(2).design() == FIRST
     past = run.stage(2).read_evidence().history
     assert [old.undone for old in past] == [False, True]
-    assert "rolled back" in past[1].note
+    assert "validation fell" in past[1].note
     assert evidence_tokens(run.stage(2).read_evidence(), lake_space()).count(UNDONE) == 1
 
 
 def test_after_a_first_stage_that_was_rolled_back_the_teacher_is_asked_for_other_boards(tmp_path, monkeypatch):
     results = iter([FELL, Comparison(3, 0, 1.0)])
-    monkeypatch.setattr(setbacks, "compare_answers", lambda before, after: next(results))
+    monkeypatch.setattr(rollback, "compare_answers", lambda before, after: next(results))
     run = RunFolder(tmp_path / "run")
     run_loop(tiny_run(teacher="random", trial=TrialSettings(enabled=False)), run)
     following = run.stage(0).read_next()
     assert following.source == "proposal", "its own config again would do the same harm again"
-    assert following.reasons[0] == "rolled back to warmup: 9 lost, 1 gained, p 0.011"
+    assert following.reasons[0] == "validation fell: 9 lost, 1 gained, p 0.011"
     assert run.stage(1).design() == following.design == decision(run, 0).verdict.design != FIRST
     assert run.find_standing(0).folder.name == "warmup"
     told = [line.split()[0] for line in describe_stage(run, 0, lake_space())]
@@ -115,13 +115,13 @@ def test_after_a_first_stage_that_was_rolled_back_the_teacher_is_asked_for_other
 @pytest.mark.deep
 def test_a_teacher_with_a_state_is_asked_after_a_first_stage_that_was_rolled_back(tmp_path, monkeypatch):
     results = iter([FELL, Comparison(3, 0, 1.0)])
-    monkeypatch.setattr(setbacks, "compare_answers", lambda before, after: next(results))
+    monkeypatch.setattr(rollback, "compare_answers", lambda before, after: next(results))
     run = RunFolder(tmp_path / "run")
     run_loop(tiny_run(teacher="sfl", trial=TrialSettings(enabled=False)), run)
     assert any(decision(run, 1).teacher_state.values()), "it learned from the stage that stands"
     run.stage(0).proposal.unlink()  # earlier versions did not ask there, so they left no state
     for teacher in ("adarft", "sec", "thompson", "alp_gmm"):
-        found = make_decision(make_trainee(tiny_run(teacher=teacher, trial=TrialSettings(enabled=False))), run, 1)
+        found = redesign_again(tiny_run(teacher=teacher), run, 1)
         assert (found.teacher, any(found.teacher_state.values())) == (teacher, True), f"{teacher} did not learn"
 
 
@@ -130,8 +130,7 @@ def test_a_run_whose_teacher_has_no_state_from_an_older_version_resumes(tmp_path
     shutil.copytree(finished("random").folder, run.folder)
     old = decision(run, 0)
     write_record(run.stage(0).proposal, msgspec.structs.replace(old, teacher="sec", teacher_state={}))
-    run.stage(1).proposal.unlink()
-    assert any(make_decision(make_trainee(tiny_run(teacher="sec")), run, 1).teacher_state.values())
+    assert any(redesign_again(tiny_run(teacher="sec"), run, 1).teacher_state.values())
 
 
 def test_what_follows_a_stage_is_in_one_record_and_is_read_from_older_folders_too(tmp_path):
@@ -151,36 +150,44 @@ def test_what_follows_a_stage_is_in_one_record_and_is_read_from_older_folders_to
     assert run.stage(0).read_next() == Next(FIRST, "rollback", posed.reasons)
 
 
+def fall_again(run: RunFolder, number: int, **changes: object) -> Next:
+    """What follows a stage of other boards, of which the policy fell."""
+    write_record(run.stage(number).env, OTHER)
+    run.stage(number).rollback.unlink()
+    redesign_again(tiny_run(teacher="random", **changes), run, number)
+    return run.stage(number).read_next()
+
+
 def test_weights_stay_where_only_the_config_is_to_go_back(tmp_path, monkeypatch):
-    monkeypatch.setattr(setbacks, "compare_answers", lambda before, after: FELL)
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("random").folder, run.folder)
-    settings = tiny_run(teacher="random", rollback=RollbackSettings(weights=False))
-    found = setbacks.compare_stages(settings, run, 1)
-    assert found == Rollback("stage_00", FELL, True, "stage_01")
-    assert setbacks.find_design_before(run, 1, found) == FIRST
+    monkeypatch.setattr(rollback, "compare_answers", lambda before, after: FELL)
+    following = fall_again(run, 1, rollback=RollbackSettings(weights=False))
+    assert read_record(run.stage(1).rollback, Rollback) == Rollback("stage_00", FELL, True, "stage_01")
+    assert (following.source, following.design) == ("rollback", FIRST)
 
 
 @pytest.mark.deep
 def test_after_two_falls_the_config_is_that_of_before_the_first_though_the_weights_stay(tmp_path, monkeypatch):
-    monkeypatch.setattr(setbacks, "compare_answers", lambda before, after: FELL)
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("random").folder, run.folder)
-    settings = tiny_run(teacher="random", rollback=RollbackSettings(weights=False), stages=3)
-    write_record(run.stage(1).rollback, Rollback("stage_00", FELL, True, "stage_01"))
     shutil.copytree(run.stage(1).folder, run.stage(2).folder)
-    found = setbacks.compare_stages(settings, run, 2)
+    monkeypatch.setattr(rollback, "compare_answers", lambda before, after: FELL)
+    write_record(run.stage(1).env, OTHER)
+    write_record(run.stage(1).rollback, Rollback("stage_00", FELL, True, "stage_01"))
+    following = fall_again(run, 2, rollback=RollbackSettings(weights=False), stages=3)
+    found = read_record(run.stage(2).rollback, Rollback)
     assert found == Rollback("stage_01", FELL, True, "stage_02"), "it was trained from the weights that stayed"
-    write_record(run.stage(1).env, design_of(EnvConfig({3: SizeConfig(0.4, 0.2, 0.5), 5: SizeConfig(0.6, 0.25, 0.5)})))
-    assert setbacks.find_design_before(run, 2, found) == FIRST
+    assert (following.source, following.design) == ("rollback", FIRST)
 
 
-def test_the_first_config_has_none_before_it_and_stays(monkeypatch):
-    monkeypatch.setattr(setbacks, "compare_answers", lambda before, after: FELL)
-    run = finished("random")
-    found = setbacks.compare_stages(tiny_run(), run, 0)
-    assert found == Rollback("warmup", FELL, True, "warmup")
-    assert setbacks.find_design_before(run, 0, found) == run.stage(0).design()
+def test_the_first_config_has_none_before_it_and_the_teacher_is_asked(tmp_path, monkeypatch):
+    run = RunFolder(tmp_path / "run")
+    shutil.copytree(finished("random").folder, run.folder)
+    monkeypatch.setattr(rollback, "compare_answers", lambda before, after: FELL)
+    following = fall_again(run, 0)
+    assert read_record(run.stage(0).rollback, Rollback) == Rollback("warmup", FELL, True, "warmup")
+    assert (following.source, following.design) == ("proposal", decision(run, 0).verdict.design)
 
 
 def test_a_run_stops_at_the_step_that_spends_its_budget_and_says_no_more_when_run_again(tmp_path):

@@ -28,7 +28,6 @@ from lakewright.experiments.environments.lake import config_of, design_of
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import read_record
 from lakewright.experiments.loop.records.token_budget import count_stage_tokens
-from lakewright.experiments.loop.redesign.decision import make_decision
 from lakewright.experiments.loop.redesign.teacher_models import check_askable
 from lakewright.experiments.loop.settings.launch import LaunchSettings
 from lakewright.experiments.loop.settings.run_settings import EngineerSettings, load_settings
@@ -42,7 +41,7 @@ from tests.support.boards.generated_rows import SMALL
 from tests.support.models.byte_language_model import text_checkpoint
 from tests.support.models.tiny_policy import ENV, tiny_model, tiny_run, tokenizer
 from tests.support.samples.evidence import EDIT, GOOD, SPACE, everything, past
-from tests.support.samples.tiny_runs import before_the_first_decision, decision, run_loop
+from tests.support.samples.tiny_runs import before_the_first_decision, decision, redesign_again, run_loop
 from tests.support.servers.chat_server import saying, serving
 
 pytestmark = pytest.mark.usefixtures("quick_endpoint")
@@ -172,7 +171,7 @@ def let_speak(stage):
 def test_a_language_model_checkpoint_answers_under_the_schema(tmp_path, name, place):
     run = before_the_first_decision(RunFolder(tmp_path / "run"))
     let_speak(run.find_stage(place))
-    found = make_decision(make_trainee(tiny_run(teacher=name, engineer=ENGINEER)), run, 0)
+    found = redesign_again(tiny_run(teacher=name, engineer=ENGINEER), run, 0)
     assert found.proposal.prompt.startswith("[system]")
     assert "\nANSWER:\n{" in found.proposal.answer
     assert found.proposal.delta.edits.keys() == {3, 5}

@@ -11,14 +11,12 @@ from lakewright.engineer.teachers import answer_schema
 from lakewright.experiments.environments.lake import design_of
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.token_budget import count_stage_tokens
-from lakewright.experiments.loop.redesign.decision import make_decision
 from lakewright.experiments.loop.settings.run_settings import EngineerSettings
-from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.resumable.spending import Spending
 from lakewright.policy.inference import EndpointSettings
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.evidence import GOOD, SPACE
-from tests.support.samples.tiny_runs import before_the_first_decision, decision, run_loop
+from tests.support.samples.tiny_runs import before_the_first_decision, decision, redesign_again, run_loop
 from tests.support.servers.chat_server import KEY, closed, completion, dripping, failing, saying, send, serving, silent
 
 pytestmark = pytest.mark.usefixtures("quick_endpoint")
@@ -28,7 +26,7 @@ def asked(run: RunFolder, server, **changes):
     """The decision of an engineer behind a server."""
     given = {"url": server.url, "model": "m", "timeout": 0.4, "retries": 1, **changes}
     engineer = EngineerSettings(endpoint=EndpointSettings(**given), key=False)
-    return make_decision(make_trainee(tiny_run(teacher="endpoint", engineer=engineer)), run, 0)
+    return redesign_again(tiny_run(teacher="endpoint", engineer=engineer), run, 0)
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from lakewright.experiments.environments.lake import config_of, design_of, lake_
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.loop.records.stage_rollouts import read_rollouts
-from lakewright.experiments.loop.redesign.trial import start_trial
+from lakewright.experiments.loop.redesign.run_engineer import start_trial
 from lakewright.experiments.loop.settings.run_settings import RunSettings, load_settings
 from lakewright.experiments.loop.training import lake_trainee
 from lakewright.experiments.loop.training.trainee import make_trainee

@@ -7,22 +7,17 @@ import pytest
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.environments.lake import Lake, design_of
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.loop.records.stage_records import Decision, write_record
+from lakewright.experiments.loop.records.stage_records import Decision
 from lakewright.experiments.loop.redesign import teacher_models as asking
-from lakewright.experiments.loop.redesign.decision import make_decision
-from lakewright.experiments.loop.training.trainee import make_trainee
 from tests.support.models.tiny_policy import ENV, tiny_run
-from tests.support.samples.tiny_runs import FILES, decision, files, finished, run_loop, state
+from tests.support.samples.tiny_runs import FILES, decision, files, finished, forget, redesign_again, run_loop, state
 
 
 def before_the_first_decision(teacher: str, folder: RunFolder) -> RunFolder:
     """A copy of the finished run of a teacher, back where stage 0 had its evidence and no proposal."""
     shutil.copytree(finished(teacher).folder, folder.folder)
     shutil.rmtree(folder.stage(1).folder)
-    folder.stage(0).done.unlink()
-    folder.stage(0).proposal.unlink()
-    folder.stage(0).trial.unlink(missing_ok=True)
-    folder.stage(0).next.unlink(missing_ok=True)
+    forget(folder.stage(0))
     return folder
 
 
@@ -48,8 +43,7 @@ def test_an_answer_that_is_garbage_is_recorded_as_refused_and_the_config_kept(tm
     run = before_the_first_decision("self", RunFolder(tmp_path / "run"))
     for name in GARBAGE:
         monkeypatch.setattr(asking, "answer_under_grammar", lambda *_, name=name: GARBAGE[name])
-        write_record(run.stage(0).proposal, make_decision(make_trainee(tiny_run(teacher="self")), run, 0))
-        assert_refused(decision(run, 0), name)
+        assert_refused(redesign_again(tiny_run(teacher="self"), run, 0), name)
 
 
 def test_a_run_whose_answers_are_garbage_goes_on_to_its_end(tmp_path, monkeypatch):

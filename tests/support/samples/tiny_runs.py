@@ -5,15 +5,20 @@ import functools
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
 from lakewright.core_jax.support import LISTING
+from lakewright.engineer.trial import TrialSettings
 from lakewright.experiments.loop import closed_loop as loop
-from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.loop.records.stage_records import Decision, read_record
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import Decision, find_record, read_record
+from lakewright.experiments.loop.redesign.run_engineer import RunEngineer
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training import trainee, warmup
+from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.policy.models import load_checkpoint
 from lakewright.policy.training import board_stream
 from tests.support.boards.generated_rows import SMALL
@@ -64,8 +69,22 @@ def finished(teacher: str) -> RunFolder:
 def before_the_first_decision(folder: RunFolder) -> RunFolder:
     """A copy of a finished run, back where stage 0 had its evidence and no proposal."""
     shutil.copytree(finished("fixed").folder, folder.folder)
-    folder.stage(0).proposal.unlink()
+    forget(folder.stage(0))
     return folder
+
+
+def forget(stage: Stage, *, proposal: bool = True) -> None:
+    """Takes away what was decided after a stage. proposal: that, too."""
+    for path in (stage.trial, stage.next, stage.done, *([stage.proposal] if proposal else [])):
+        path.unlink(missing_ok=True)
+
+
+def redesign_again(settings: RunSettings, run: RunFolder, number: int, *, proposal: bool = True) -> Any:
+    """Decides once more after a stage, without a trial. proposal: whether the teacher is asked once more, too."""
+    forget(run.stage(number), proposal=proposal)
+    made = make_trainee(msgspec.structs.replace(settings, trial=TrialSettings(enabled=False)))
+    RunEngineer(made, run, made.hold_out(run)).redesign(number)
+    return find_record(run.stage(number).proposal, Decision)
 
 
 def watch_loading(patch: pytest.MonkeyPatch) -> list[str]:

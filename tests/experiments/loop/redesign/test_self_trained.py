@@ -11,19 +11,18 @@ from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.evidence import read_tokens
+from lakewright.engineer.steps import Next
 from lakewright.engineer.teachers import read_token_answers
 from lakewright.experiments.environments.lake import design_of, lake_space
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, read_record, write_record
 from lakewright.experiments.loop.records.token_budget import count_stage_tokens
 from lakewright.experiments.loop.redesign import engineer_training
-from lakewright.experiments.loop.redesign.decision import decide_next_stage
 from lakewright.experiments.loop.redesign.engineer_training import _make_score, train_engineer
-from lakewright.experiments.loop.redesign.trial import _list_candidates
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import make_trainee
 from tests.support.models.tiny_policy import tiny_run
-from tests.support.samples.tiny_runs import decision, finished, state
+from tests.support.samples.tiny_runs import decision, finished, redesign_again, state
 
 
 def with_reward(**changes: float) -> RunSettings:
@@ -57,9 +56,7 @@ def test_the_answers_of_the_trained_engineer_are_tried_too():
     training_record = read_record(stage.engineer, EngineerTraining)
     answers = [*training_record.groups[0].answers, *training_record.groups[-1].answers]
     assert [answer for answer, _ in training_record.list_proposed(lake_space())] == answers
-    found = _list_candidates(
-        make_trainee(tiny_run(teacher="self_trained")), stage, read_record(stage.proposal, Decision)
-    )
+    found = training_record.list_deltas(lake_space())
     assert found == [delta for delta in read_token_answers(answers, lake_space()) if isinstance(delta, Delta)]
     assert found, "no answer makes a delta"
 
@@ -122,18 +119,22 @@ def test_what_several_stages_gained_is_credited_to_the_proposal_that_they_began_
     assert dict(credited) == {3: pytest.approx(10 * 0.12), 2: pytest.approx(20 * (0.14 - 2 * 0.06))}
 
 
+def _decide_again(settings: RunSettings, run: RunFolder) -> Next:
+    redesign_again(settings, run, 0, proposal=False)
+    return run.stage(0).read_next()
+
+
 @pytest.mark.parametrize("usable", [True, False])
 def test_without_a_trial_the_next_stage_may_be_drawn_from_what_the_trained_engineer_answers(tmp_path, usable):
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("self_trained").folder, run.folder)
     stage, settings = run.stage(0), tiny_run(teacher="self_trained")
-    stage.trial.unlink(missing_ok=True)
     training = read_record(stage.engineer, EngineerTraining)
     answer = ["<size_3>", "<hole+1>", "<because_too_easy>", "<end>"] if usable else ["<unknown>"]
     last = msgspec.structs.replace(training.groups[-1], answers=[["<unknown>"], answer])
     write_record(stage.engineer, msgspec.structs.replace(training, groups=[*training.groups[:-1], last]))
     again = msgspec.structs.replace(settings, engineer=msgspec.structs.replace(settings.engineer, asked_again=True))
-    before, after = (decide_next_stage(make_trainee(chosen), run, 0) for chosen in (settings, again))
+    before, after = _decide_again(settings, run), _decide_again(again, run)
     assert before.design == read_record(stage.proposal, Decision).verdict.design
     if usable:
         assert after.design != before.design

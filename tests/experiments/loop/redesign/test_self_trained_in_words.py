@@ -14,9 +14,7 @@ from lakewright.experiments.environments.lake import lake_space
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import EngineerTraining, read_record
 from lakewright.experiments.loop.records.token_budget import count_stage_tokens
-from lakewright.experiments.loop.redesign.decision import decide_next_stage, make_decision
 from lakewright.experiments.loop.redesign.engineer_training import train_engineer
-from lakewright.experiments.loop.redesign.trial import _list_candidates
 from lakewright.experiments.loop.settings.run_settings import EngineerSettings, RunSettings
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.policy.codecs import TextSettings
@@ -26,7 +24,7 @@ from tests.support.boards.generated_rows import SMALL
 from tests.support.models.byte_language_model import text_checkpoint
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.processes.commands import elsewhere
-from tests.support.samples.tiny_runs import decision, run_loop, state
+from tests.support.samples.tiny_runs import decision, redesign_again, run_loop, state
 
 ENGINEER = EngineerSettings(answer=900, group=3, training=AnswerTraining(rate=1e-2, rounds=2))
 
@@ -76,7 +74,7 @@ def test_answers_before_and_after_the_training_are_tried():
     stage = finished().stage(0)
     groups = read_record(stage.engineer, EngineerTraining).groups
     expected = [delta for group in (groups[0], groups[-1]) for delta in group.read_deltas(lake_space())]
-    assert _list_candidates(make_trainee(in_words()), stage, decision(finished(), 0)) == expected
+    assert read_record(stage.engineer, EngineerTraining).list_deltas(lake_space()) == expected
     assert all(isinstance(delta, Delta) for delta in expected)
 
 
@@ -131,9 +129,8 @@ def test_with_an_adapter_the_engineer_is_trained_in_it_and_it_is_merged(tmp_path
 def test_without_a_trial_the_next_stage_may_be_drawn_from_what_it_answers_after_its_training(tmp_path):
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished().folder, run.folder)
-    stage, settings = run.stage(0), in_words(engineer=msgspec.structs.replace(ENGINEER, asked_again=True))
-    stage.trial.unlink(missing_ok=True)
-    assert decide_next_stage(make_trainee(settings), run, 0).reasons[0].startswith("asked again after its training: ")
+    redesign_again(in_words(engineer=msgspec.structs.replace(ENGINEER, asked_again=True)), run, 0, proposal=False)
+    assert run.stage(0).read_next().reasons[0].startswith("asked again after its training: ")
 
 
 @pytest.mark.deep
@@ -147,7 +144,9 @@ def test_an_answer_that_is_cut_off_is_refused_and_earns_the_least(tmp_path):
     assert run.stage(1).done.exists(), "the run goes on with the boards that it had"
 
 
-def test_changes_of_the_same_size_match_those_of_an_engineer_in_words():
+def test_changes_of_the_same_size_match_those_of_an_engineer_in_words(tmp_path):
+    run = RunFolder(tmp_path / "run")
+    shutil.copytree(finished().folder, run.folder)
     settings = in_words(teacher="matched_random", teacher_options={"match": "self_trained"})
-    found = make_decision(make_trainee(settings), finished(), 0)
+    found = redesign_again(settings, run, 0)
     assert found.proposal.delta.edits.keys() == SMALL.sizes.keys()

@@ -11,14 +11,14 @@ from lakewright.engineer.tally import pool_tallies
 from lakewright.experiments.environments.lake import design_of, lake_space
 from lakewright.experiments.loop.closed_loop import prepare_run
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.loop.records.stage_records import Rollback, Validation, read_record, write_record
-from lakewright.experiments.loop.redesign.decision import decide_next_stage
+from lakewright.experiments.loop.records.stage_records import Done, Rollback, Validation, read_record, write_record
+from lakewright.experiments.loop.redesign.run_engineer import RunEngineer
 from lakewright.experiments.loop.redesign.story import describe_stage
 from lakewright.experiments.loop.settings.run_settings import load_settings
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.view.run_table import as_json, as_table
 from tests.support.models.tiny_policy import ENV, tiny_run
-from tests.support.samples.tiny_runs import finished
+from tests.support.samples.tiny_runs import finished, forget
 
 
 def test_a_stage_is_shown_in_a_few_lines():
@@ -37,10 +37,12 @@ def test_a_stage_that_was_rolled_back_is_shown_as_such_and_the_policy_that_count
     shutil.copytree(finished("random").folder, run.folder)
     write_record(run.stage(1).env, design_of(EnvConfig({3: SizeConfig(0.4, 0.2, 0.5), 5: SizeConfig(0.6, 0.25, 0.5)})))
     write_record(run.stage(1).rollback, Rollback("stage_00", Comparison(1, 9, 0.011), True, "stage_00"))
-    run.stage(1).proposal.unlink()
-    write_record(run.stage(1).next, decide_next_stage(make_trainee(tiny_run()), run, 1))
+    forget(run.stage(1))
+    trainee = make_trainee(tiny_run(teacher="random"))
+    RunEngineer(trainee, run, trainee.hold_out(run)).redesign(1)
+    write_record(run.stage(1).done, Done(1.0, {}))
     assert run.stage(1).read_next().design == design_of(ENV)
-    assert "rolled back to stage_00: 9 lost" in describe_stage(run, 1, lake_space())[1]
+    assert "rolled back validation fell: 9 lost" in describe_stage(run, 1, lake_space())[1]
     *_, last = as_table(run).splitlines()
     assert str(run.stage(0).checkpoint) in last
     assert "stage 1 (rolled back)" in as_table(run)

@@ -1,0 +1,56 @@
+"""The journal of a redesign, in which its steps are noted, so that one that was interrupted continues with the same."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar
+
+from lakewright.engineer.design import Delta
+from lakewright.engineer.random_generators import Key, fold_key, make_key, numpy_rng
+from lakewright.engineer.steps import Attempt
+
+T = TypeVar("T")
+Step = Literal["comparison", "forecast", "evidence", "proposal", "trial", "next"]
+
+UNSEEN = 2**31  # added to the round for the key of its trial, so that the problems of trials are new
+
+
+class Keys(NamedTuple):
+    """The chance of a redesign: the teacher's, a typed key of JAX, and the seed of the problems of a trial."""
+
+    teacher: Key
+    trial: int
+
+
+def derive_keys(seed: int, round: int) -> Keys:
+    """The keys of a round of an engineer of that seed."""
+    key = make_key(seed)
+    return Keys(fold_key(key, round), int(numpy_rng(fold_key(key, UNSEEN + round)).integers(2**31)))
+
+
+class Asked(NamedTuple):
+    """The proposals of a teacher with the guard's verdicts, of which the last counts, and its state afterwards."""
+
+    attempts: list[Attempt]
+    state: dict[str, Any]
+
+
+class Reconsidered(NamedTuple):
+    """Proposals of a policy as its own engineer, once it was trained on earlier ones.
+
+    rivals: changes to be tried beside the first proposal. instead: without a trial, the first of these that is legal is
+    taken; None: the first proposal is.
+    """
+
+    rivals: list[Delta]
+    instead: list[Delta] | None
+
+
+class Journal:
+    """Notes nothing: in memory each step is made."""
+
+    def keep(self, step: Step, make: Callable[[], T]) -> T:
+        """The result of a step: noted before, or else made, and noted."""
+        return make()
+
+    def reconsider(self, attempts: Sequence[Attempt]) -> Reconsidered | None:
+        """Further proposals after these, where a policy is trained on its own; None elsewhere."""
+        return None

@@ -1,0 +1,215 @@
+"""The engineer of a run: what it knows is in the records of the stages, and each decision is noted in those of its own.
+
+engineer = RunEngineer(trainee, folder, held_out)
+engineer.redesign(3)      # what stage 4 trains on; the rounds before are recalled from their files
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
+
+import msgspec
+
+from lakewright.core_jax import results
+from lakewright.core_jax.support import derive_seed
+from lakewright.engineer.design import Delta
+from lakewright.engineer.environment import Group, Problem
+from lakewright.engineer.journal import Asked, Journal, Keys, Reconsidered, Step
+from lakewright.engineer.proposal import Proposal
+from lakewright.engineer.random_generators import make_key
+from lakewright.engineer.redesign import Engineer
+from lakewright.engineer.rollback import Comparison, has_fallen
+from lakewright.engineer.steps import Attempt
+from lakewright.engineer.steps import Decision as Redesign
+from lakewright.engineer.trial import RollOut, Trial, TrialWork
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import (
+    Decision,
+    EngineerTraining,
+    Rollback,
+    find_record,
+    write_record,
+)
+from lakewright.experiments.loop.records.stage_rollouts import read_rollouts
+from lakewright.experiments.loop.records.token_budget import count_remaining_tokens, count_run_tokens
+from lakewright.experiments.loop.redesign.engineer_training import TRAINED, train_engineer
+from lakewright.experiments.loop.redesign.stage_evidence import gather_evidence, read_outcomes
+from lakewright.experiments.loop.redesign.teacher_models import load_teacher, make_engineer
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.trainee import Trainee
+from lakewright.experiments.runtime.progress_bars import progress
+
+T = TypeVar("T")
+FILES: dict[Step, str] = {"comparison": "rollback", "forecast": "difficulty"}  # of steps that are not named alike
+
+
+def derive_keys(settings: RunSettings, number: int) -> Keys:
+    """The chance of the redesign after a stage."""
+    teacher, trial = (derive_seed(settings.seed, f"stage {number} {purpose}") for purpose in ("teacher", "trial"))
+    return Keys(make_key(teacher), trial)
+
+
+def make_rollouts(trainee: Trainee, find_policy: Callable[[], Stage], purpose: str) -> RollOut:
+    """Rolls out the policy of a stage. Chance comes from the run's seed and `purpose`."""
+
+    def roll_out(problems: Sequence[Problem], samples: int, turn: int) -> tuple[list[results.Group], int]:
+        with progress("trial", len(problems) * samples, trainee.answers) as bar:
+            seed = derive_seed(trainee.settings.seed, f"{purpose} round {turn}")
+            return trainee.roll_out(find_policy().onward, problems, samples, seed, bar.update)
+
+    return roll_out
+
+
+def start_trial(trainee: Trainee, policy: Stage, purpose: str) -> TrialWork:
+    """The rollouts of a trial with the policy of a stage."""
+    settings, seed = trainee.settings, derive_seed(trainee.settings.seed, purpose)
+    roll_out = make_rollouts(trainee, lambda: policy, purpose)
+    return TrialWork(trainee.environment, roll_out, settings.trial, settings.objective, seed)
+
+
+def has_next_stage(settings: RunSettings, folder: RunFolder, number: int) -> bool:
+    """Return True if another stage follows: otherwise no proposal needs to be tried."""
+    spent = count_run_tokens(folder, number + 1)
+    return number + 1 < settings.stages and count_remaining_tokens(settings.budget, spent) > 0
+
+
+class RunEngineer:
+    """The engineer of a run. Each decision is made once: one that was interrupted continues where its records end.
+
+    Args:
+        trainee, folder: of the run.
+        held_out: what the policy is judged on.
+    """
+
+    def __init__(self, trainee: Trainee, folder: RunFolder, held_out: Sequence[Problem]) -> None:
+        self.trainee, self.folder, self.held_out = trainee, folder, held_out
+        first = trainee.settings.engineer.asked_first
+        self.round = -1 if first else 0  # the stage after which the next decision is made
+        self.engineer: Engineer | None = None
+
+    def redesign(self, number: int) -> Redesign:
+        """The decision after stage `number`, of which the records are those of the stage; -1 is the warm-up."""
+        while self.round < number:
+            self._redesign_after(self.round)
+        return self._redesign_after(number)
+
+    def _begin(self) -> Engineer:
+        """The engineer before its first decision."""
+        trainee, warmup = self.trainee, self.folder.warmup
+        engineer = make_engineer(
+            trainee.settings, trainee.environment, trainee.start, _Unasked(), held_out=self.held_out
+        )
+        if not trainee.settings.engineer.asked_first and warmup.validation.exists():
+            engineer.observe_start(read_outcomes(warmup, self.held_out))
+        return engineer
+
+    def _redesign_after(self, number: int) -> Redesign:
+        trainee, stage = self.trainee, self.folder.stage(number)
+        self.engineer = engineer = self.engineer or self._begin()
+        if stage.env.exists() and stage.design() != engineer.design:
+            engineer.design = stage.design()
+        if number >= 0:
+            engineer.observe(_place_group(problem, group) for problem, group in read_rollouts(stage))
+        engineer.roll_out = make_rollouts(trainee, lambda: self.folder.find_standing(number), f"stage {number} trial")
+        decision = engineer.redesign(
+            read_outcomes(stage, self.held_out),
+            journal=StageJournal(trainee, self.folder, number, engineer),
+            keys=derive_keys(trainee.settings, number),
+            **({} if stage.evidence.exists() else gather_evidence(trainee, stage)),
+        )
+        engineer.teacher = _Unasked(engineer.teacher.state_dict())  # its model would take memory while others train
+        self.round = number + 1
+        return decision
+
+
+class StageJournal(Journal):
+    """The records of a stage. Those of a finished stage are read alone, also where earlier versions left some out.
+
+    Args:
+        trainee, folder, number: the run and its stage.
+        engineer: gets its teacher once it is asked.
+    """
+
+    def __init__(self, trainee: Trainee, folder: RunFolder, number: int, engineer: Engineer) -> None:
+        self.trainee, self.folder, self.number, self.engineer = trainee, folder, number, engineer
+        self.stage = folder.stage(number)
+        self.finished = self.stage.next.exists() or (number >= 0 and self.stage.done.exists())
+
+    def keep(self, step: Step, make: Callable[[], T]) -> T:
+        """As `Journal.keep`. No trial is held where no stage follows."""
+        path = getattr(self.stage, FILES.get(step, step))
+        if path.exists() or (self.finished and step not in ("forecast", "evidence")):
+            return self._read_step(step)
+        if self.finished:
+            return make()
+        if step == "trial" and not has_next_stage(self.trainee.settings, self.folder, self.number):
+            return None  # type: ignore[return-value]
+        if step == "proposal":
+            known = self.engineer.teacher.state_dict()
+            self.engineer.teacher = load_teacher(self.trainee.settings, self.folder, self.stage, known, recorded=True)
+        made = make()
+        if made is not None:
+            write_record(path, self._describe_step(made), lake=self.trainee.lake)
+        return made
+
+    def _read_step(self, step: Step) -> Any:
+        """The result of a step in the records; of one that was not made None."""
+        stage = self.stage
+        if step == "comparison":
+            found = find_record(stage.rollback, Rollback)
+            return found and found.comparison
+        if step == "proposal":
+            decision = find_record(stage.proposal, Decision)
+            if decision is None:
+                return Asked([], self.engineer.teacher.state_dict())
+            return Asked([*decision.refused, Attempt(decision.proposal, decision.verdict)], decision.teacher_state)
+        read = {"evidence": stage.read_evidence, "next": stage.read_next, "forecast": stage.read_forecast}
+        return read[step]() if step in read else find_record(stage.trial, Trial)
+
+    def _describe_step(self, made: Any) -> msgspec.Struct:
+        """The record of what was made."""
+        settings = self.trainee.settings
+        if isinstance(made, Asked):
+            *refused, last = made.attempts
+            return Decision(settings.teacher, last.proposal, last.verdict, made.state, refused)
+        if isinstance(made, Comparison):
+            back, before = has_fallen(made, settings.rollback), self.folder.find_standing(self.number - 1)
+            weights = before if back and settings.rollback.weights else self.stage
+            return Rollback(before.folder.name, made, back, weights.folder.name)
+        return made
+
+    def reconsider(self, attempts: Sequence[Attempt]) -> Reconsidered | None:
+        """As `Journal.reconsider`: the stage's policy is trained on its proposals, unless it is rolled back."""
+        stage, settings, space = self.stage, self.trainee.settings, self.engineer.space
+        if self.finished:
+            return None
+        stands = self.folder.find_standing(self.number).folder == stage.folder  # else training it would be lost
+        trains = settings.teacher == TRAINED and stands and self.number >= 0 and attempts[-1].proposal.tokens
+        if trains and not stage.engineer_checkpoint.exists() and has_next_stage(settings, self.folder, self.number):
+            train_engineer(self.trainee, self.folder, self.number)
+        if not (training := find_record(stage.engineer, EngineerTraining)):
+            return None
+        again = [delta for delta in training.groups[-1].read_deltas(space) if isinstance(delta, Delta)]
+        return Reconsidered(training.list_deltas(space), again if settings.engineer.asked_again else None)
+
+
+class _Unasked:
+    """The state of a teacher between two questions."""
+
+    def __init__(self, state: dict[str, Any] | None = None) -> None:
+        self.state = state or {}
+
+    def propose(self, *_: Any) -> Proposal:
+        """Not called: a journal either has a proposal or gets the teacher."""
+        raise AssertionError
+
+    def state_dict(self) -> dict[str, Any]:
+        """As given."""
+        return self.state
+
+    def load_state_dict(self, state: dict[str, Any]) -> None:
+        """As given."""
+        self.state = state
+
+
+def _place_group(problem: Problem, group: results.Group) -> Group:
+    return Group(**msgspec.structs.asdict(group), cell=problem.cell, version=problem.version)
