@@ -9,6 +9,7 @@ depend on its group.
 """
 
 import dataclasses
+from collections.abc import Iterator
 
 import chex
 import jax
@@ -40,6 +41,7 @@ from lakewright.core_jax.support.threads import in_threads
 from lakewright.core_jax.types import Board, Labels
 
 SPARE = 16  # a group's flood ends when 1 / SPARE of its boards are open
+DEEPER = 4  # how many times as deep the next flood of sums of costs looks
 LAST = 1 << 30  # a key above all others
 
 
@@ -133,10 +135,9 @@ def _find_makespans(
     """
     makespan, is_open, distance = known
     order, count = _order_by_distance(is_open, distance)
-    for spare in (SPARE, 0):
-        for rows, into, group in _split_rows(order, int(count), sizes):
-            found = flood_for_makespans(size, free, cells, rows, jnp.int32(group // spare if spare else 0))
-            makespan = _put_numbers(makespan, into, found)
+    for group, spare in ((sizes.flood, sizes.flood // SPARE), (sizes.tail, 0)):
+        for rows, into in _split_rows(order, int(count), group):
+            makespan = _put_numbers(makespan, into, flood_for_makespans(size, free, cells, rows, jnp.int32(spare)))
         order, count = _order_unknown(makespan)
     return makespan
 
@@ -157,26 +158,23 @@ def _find_costs(
     makespan, cost, is_live, distance = known
     wait = jnp.zeros_like(is_live)
     order, count = _order_by_bound(is_live, makespan, distance)
-    depth, spare = first_depth(size), SPARE
+    depth, group, spare = first_depth(size), sizes.flood, sizes.flood // SPARE
     while (left := int(count)) > 0:
         if len(moves) < depth:
             moves = jnp.pad(moves, ((0, depth - len(moves)), (0, 0)), constant_values=IDLE)
-        for rows, into, group in _split_rows(order, left, sizes):
-            found = flood_for_costs(size, depth, free, cells, rows, jnp.int32(group // spare if spare else 0))
+        for rows, into in _split_rows(order, left, group):
+            found = flood_for_costs(size, depth, free, cells, rows, jnp.int32(spare))
             cost, wait, moves = _put_costs((cost, wait, moves), into, found)
-        # A flood of twice the depth takes twice the memory, which the tail of a group leaves.
         order, count = _order_unknown(cost)
-        sizes, depth, spare = Sizes(sizes.block, sizes.tail, sizes.tail), 2 * depth, 0
+        # A deeper flood takes more memory, which the tail of a group leaves.
+        depth, group, spare = DEEPER * depth, sizes.tail, 0
     return cost, wait, moves
 
 
-def _split_rows(order: jax.Array, count: int, sizes: Sizes):
+def _split_rows(order: jax.Array, count: int, group: int) -> Iterator[tuple[jax.Array, jax.Array]]:
     """Groups of the first `count` rows of an order: which to read, and where to write."""
-    begin = 0
-    while begin < count:
-        group = sizes.flood if count - begin > sizes.flood // 2 else sizes.tail
-        yield *_take_rows(group, order, jnp.int32(begin), jnp.int32(count)), group
-        begin += group
+    for begin in range(0, count, group):
+        yield _take_rows(group, order, jnp.int32(begin), jnp.int32(count))
 
 
 def copy_back(sizes: Sizes, labels: DeviceLabels) -> PackedLabels:
@@ -186,8 +184,7 @@ def copy_back(sizes: Sizes, labels: DeviceLabels) -> PackedLabels:
     head.copy_to_host_async()
     order, count = _order_flagged(longer)
     horizon, long = round_horizon(max(labels.furthest, int(dearest))), int(count)
-    taken = [_take_rows(sizes.flood, order, jnp.int32(b), jnp.int32(long))[0] for b in range(0, long, sizes.flood)]
-    rest = [np.asarray(pack_rest(horizon, labels.moves, rows)) for rows in taken]
+    rest = [np.asarray(pack_rest(horizon, labels.moves, rows)) for rows, _ in _split_rows(order, long, sizes.flood)]
     none = np.zeros((0, 2, (horizon - HEAD) // 2), np.uint8)
     numbers = np.asarray(order)[:long] if long else np.zeros(0, np.int32)
     return PackedLabels(np.asarray(words), np.asarray(head), numbers, np.concatenate([none, *rest])[:long], horizon)

@@ -47,7 +47,7 @@ def unload_boards(size: int, boards: Board) -> tuple[CellSet, jax.Array]:
 def pack_labels(
     makespan: jax.Array, cost: jax.Array, wait: jax.Array, flooded: jax.Array, moves: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """A word for each label, uint32 [B]; the first HEAD moves; which plans are longer, bool [B]; the largest cost.
+    """A word for each label, uint32 [B]; the first HEAD moves; the longer plans, bool [B]; the largest cost that a flood found.
 
     Args: makespan, cost, int32 [B], -1 if unsolvable; wait, flooded, bool [B]; moves, uint8 [T, B].
     """
@@ -56,7 +56,7 @@ def pack_labels(
     for flag, bit in ((solvable, SOLVABLE), (wait & solvable, WAITS), (flooded, FLOODED)):
         words = words | jnp.where(flag, jnp.uint32(bit), jnp.uint32(0))
     longer = jnp.any(moves[HEAD:] != IDLE, axis=0)
-    return words, _pack_moves(moves[:HEAD]), longer, jnp.max(cost)
+    return words, _pack_moves(moves[:HEAD]), longer, jnp.max(jnp.where(flooded, cost, 0))
 
 
 @program(static_argnums=0)
