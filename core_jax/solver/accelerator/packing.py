@@ -47,7 +47,7 @@ def unload_boards(size: int, boards: Board) -> tuple[CellSet, jax.Array]:
 def pack_labels(
     makespan: jax.Array, cost: jax.Array, wait: jax.Array, flooded: jax.Array, moves: jax.Array
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
-    """A word for each label, uint32 [B]; the first HEAD moves; the longer plans, bool [B]; the largest cost that a flood found.
+    """Words of labels, uint32 [B]; the first HEAD moves; which plans are longer, bool [B]; the largest cost of a flood.
 
     Args: makespan, cost, int32 [B], -1 if unsolvable; wait, flooded, bool [B]; moves, uint8 [T, B].
     """
