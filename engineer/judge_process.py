@@ -15,7 +15,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from typing import IO, Protocol
+from typing import IO, Any, Protocol
 
 import msgspec
 
@@ -24,7 +24,7 @@ from lakewright.engineer.plugins import load_class
 
 GRACE = 10.0  # seconds for a process to end by itself after the limit, on a busy machine
 STARTING = 300.0  # seconds for the imports of an environment
-MOST = 16  # objects that a program keeps
+MOST = 128  # objects that a program keeps
 READY = b"ready\n"
 NO_MORE = 87  # the exit code of a copy once there are no more requests
 
@@ -113,7 +113,10 @@ class _Client:
     def _start(self, words: Sequence[str]) -> Process:
         command = [sys.executable, "-m", "lakewright.engineer.judge_process", self._maker, *words]
         # In a session of its own: an interrupt from the keyboard is for the program that asks.
-        process = Process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, start_new_session=True)
+        # Its hashes are always the same, so that the order of a set is.
+        environment = {**os.environ, "PYTHONHASHSEED": "0"}
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        process = Process(command, **pipes, env=environment, start_new_session=True)
         line = _read_line(process, STARTING)
         if line != READY:
             said = msgspec.json.decode(line, type=_Reply).error if line else "its process did not start; run check"

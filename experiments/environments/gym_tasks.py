@@ -18,10 +18,12 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.environments.plain_expressions import is_plain
+from lakewright.engineer.judge_process import ask_process
+from lakewright.experiments.environments.plain_expressions import has_huge_number, is_plain
 from lakewright.experiments.environments.time_limit import OutOfTime, run_within
 
 KEPT = 4096  # problems of a task that are cached for the judge
+SLACK = 1.1  # times the seconds of a problem or score, after which a loop in Python was stopped already
 PROBES = 3  # problems by which a setting is tried
 LONGEST_LABEL = 24
 EVALUATES = re.compile(r"\b(eval|exec|parse_expr|sympify)\(")
@@ -66,19 +68,24 @@ def load_gym() -> Any:
 
 
 class GymTask:
-    """A task of reasoning-gym.
+    """A task of reasoning-gym. Its problems are drawn and scored in a process of its own, which is ended if it hangs.
 
     A place on a ladder is a narrow setting: of a range attribute, lower and upper bound are both its value there, or
     where it needs an interval, that value and the next. A place does not contain the easier ones.
     """
 
-    def __init__(self, name: str, settings: Mapping[str, Any], seconds: float) -> None:
+    def __init__(self, name: str, settings: Mapping[str, Any], seconds: float, *, here: bool = False) -> None:
         """Raises InputError on an unknown task or setting, or a task without a curriculum.
 
-        name: of the task. settings: fields of its config that are on no ladder. seconds: that a problem or a score may
-        take.
+        Args:
+            name: of the task.
+            settings: fields of its config that are on no ladder.
+            seconds: that a problem or a score may take.
+            here: whether to draw and score in this process.
         """
-        self.name, self.settings, self.seconds = name, dict(settings), seconds
+        self.name, self.settings, self.seconds, self.here = name, dict(settings), seconds, here
+        words = msgspec.json.encode({"name": name, "settings": self.settings, "seconds": seconds})
+        self._maker = ("lakewright.experiments.environments.gym_tasks:make_task", words.decode())
         self._gym = load_gym()
         known = self._gym.factory.CURRICULA
         if name not in known:
@@ -123,6 +130,10 @@ class GymTask:
         """
         entry = self.draw(places, number)
         text = answer if answer == entry.answer else answer.strip()
+        if not self.here:
+            if text != entry.answer and has_huge_number(text):
+                return 0.0
+            return float(self._ask_process(places, number, text.encode(errors="replace").decode()) or 0.0)
         if self.evaluates and text != entry.answer and not is_plain(text):
             return 0.0
         try:
@@ -136,6 +147,12 @@ class GymTask:
         """The problem of places and a number: the first of a data set whose seed that is, as items of equal seed +
         index are the same. Raises NoProblemError where there is none.
         """
+        if not self.here:
+            if (found := self._ask_process(places, number)) is None:
+                raise NoProblemError(f"no problem in {self.seconds:g} s")
+            if found["why"]:
+                raise NoProblemError(found["why"])
+            return Entry(found["question"], found["answer"], {})
         try:
             with _seed_process(number):
                 return run_within(self.seconds, lambda: self._read_entry(places, number))
@@ -143,6 +160,25 @@ class GymTask:
             raise NoProblemError(f"no problem in {self.seconds:g} s") from error
         except Exception as error:  # of any kind: they come from about a hundred authors
             raise NoProblemError(f"{type(error).__name__}: {error}"[:200]) from error
+
+    def reply(self, request: bytes) -> bytes:
+        """The problem of places and a number, or the score of an answer to it, all in JSON: see `judge_process`."""
+        listed, number, answer = msgspec.json.decode(request, type=tuple[list[int], int, str | None])
+        places = tuple(listed)
+        if answer is not None:
+            return msgspec.json.encode(self.score(places, number, answer))
+        try:
+            entry = self.draw(places, number)
+        except NoProblemError as error:
+            return msgspec.json.encode({"why": str(error).encode(errors="replace").decode()})
+        question, right = (text.encode(errors="replace").decode() for text in entry[:2])
+        return msgspec.json.encode({"question": question, "answer": right, "why": ""})
+
+    def _ask_process(self, places: Places, number: int, answer: str | None = None) -> Any:
+        """The reply of the process; None if it was ended."""
+        request = msgspec.json.encode((places, number, answer))
+        found = ask_process(self._maker, request, SLACK * self.seconds)
+        return None if found is None else msgspec.json.decode(found)
 
     def _read_entry(self, places: Places, number: int) -> Entry:
         data_set = self._data_set(places)
@@ -171,6 +207,11 @@ class GymTask:
             if entry.answer and self.score(places, number, entry.answer) < 1:
                 return f"its own answer {entry.answer!r:.60} does not earn the full score"
         return ""
+
+
+def make_task(words: str) -> GymTask:
+    """The task of arguments in JSON, in the process that draws and scores."""
+    return GymTask(**msgspec.json.decode(words), here=True)
 
 
 def _read_ladder(attribute: Any) -> Ladder:

@@ -6,24 +6,18 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import msgspec
-
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell, Knob, Stratum
 from lakewright.engineer.design import Design, Row
 from lakewright.engineer.environment import Environment, Problem, Verdict
-from lakewright.engineer.judge_process import ask_process
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.words import Words
 from lakewright.experiments.environments.gym_tasks import GymTask, NoProblemError, Places
-from lakewright.experiments.environments.plain_expressions import has_huge_number
 
 FAILURES = ("no_answer", "wrong", "partial")
 WHOLE = "task"
 MOST_RUNGS = 16  # of the ladder that is the strata by default: each has a floor of the data
 LITTLE = 0.1  # scores up to here are given to nearly any text
-MAKER = "lakewright.experiments.environments.reasoning_gym:make_from_json"
-SLACK = 1.1  # times the seconds of a score, after which a loop in Python was stopped already
 TRIES = 16  # numbers for a problem, as now and then one gives none
 
 
@@ -79,9 +73,7 @@ class ReasoningGym(Environment):
             raise InputError(f"reasoning_gym: seconds is {seconds:g}; choose more than 0")
         if unknown := [name for name in settings if name not in names]:
             raise InputError(f"reasoning_gym: settings.{unknown[0]:.60} is none of the tasks; choose from {names}")
-        self.threshold, self.graded, self.seconds = threshold, graded, seconds
-        made = {"tasks": tasks, "by": by, "threshold": threshold, "graded": graded, "settings": settings}
-        self._made = msgspec.json.encode(made | {"seconds": seconds}).decode()
+        self.threshold, self.graded = threshold, graded
         self._tasks = {name: GymTask(name, settings.get(name, {}), seconds) for name in names}
         self._by = self._choose_ladder(by)
         self.left_out = self._find_left_out()
@@ -124,31 +116,11 @@ class ReasoningGym(Environment):
     def judge(self, problem: Problem, answer: str) -> Verdict:
         """The verdict by the task's own scorer. A text that earns LITTLE is wrong, one below the threshold partial.
 
-        Only the problem's own answer is scored here. Any other text is scored in a process of its own, which is ended
-        if it takes more than `seconds`; the text is wrong then. Raises InputError where the problem is none of these
-        tasks, or its task does not draw it again.
+        It is scored in a process of its own, which is ended if a text takes more than `seconds`; the text is wrong
+        then. Raises InputError where the problem is none of these tasks, or its task does not draw it again.
         """
         if not answer.strip():
             return Verdict(False, 0.0, "no_answer")
-        self._read_data(problem)
-        if answer == problem.answer:
-            return self._score(problem, answer)
-        if has_huge_number(answer):
-            return Verdict(False, 0.0, "wrong")
-        request = msgspec.json.encode((problem, answer.encode(errors="replace").decode()))
-        found = ask_process(self.maker(), request, SLACK * self.seconds)
-        return msgspec.json.decode(found, type=Verdict) if found else Verdict(False, 0.0, "wrong")
-
-    def maker(self) -> tuple[str, ...]:
-        """As of `Environment`: the arguments in JSON."""
-        return (MAKER, self._made)
-
-    def reply(self, request: bytes) -> bytes:
-        """As of `Environment`, in the process that scores."""
-        return msgspec.json.encode(self._score(*msgspec.json.decode(request, type=tuple[Problem, str])))
-
-    def _score(self, problem: Problem, answer: str) -> Verdict:
-        """The verdict by the scorer in this process."""
         task, places, number = self._read_data(problem)
         try:
             again = task.draw(places, number).question
@@ -263,11 +235,6 @@ class ReasoningGym(Environment):
                     f"reasoning_gym: data.places.{name} is {place!r:.20}; choose 0 to {len(ladder.rungs) - 1}"
                 )
         return found, tuple(places[name] for name in found.ladders), number
-
-
-def make_from_json(arguments: str) -> ReasoningGym:
-    """The environment of arguments in JSON, which another process is given."""
-    return ReasoningGym(**msgspec.json.decode(arguments))
 
 
 def _make_knob(name: str, meaning: str, top: int) -> Knob:

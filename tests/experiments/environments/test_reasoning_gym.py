@@ -1,6 +1,8 @@
 """reasoning-gym as an environment, with a package that stands for it; test_real_reasoning_gym.py has the real one."""
 
+import os
 import random
+import subprocess
 import sys
 import time
 
@@ -114,6 +116,20 @@ def test_a_scorer_that_evaluates_sees_only_plain_expressions(tmp_path):
     begun = time.process_time()
     assert environment.judge(problem, "9**9**9**9").failure == "wrong"
     assert time.process_time() - begun < 1
+
+
+def test_problems_depend_on_no_hashes_of_the_process():
+    program = """
+from lakewright.experiments.environments.reasoning_gym import ReasoningGym
+environment = ReasoningGym("hashed")
+problems = environment.draw(environment.start(), 3, seed=0)
+print([problem.prompt for problem in problems], environment.verdicts(problems, ["no"] * 3)[0].failure)
+"""
+    told = set()
+    for hashes in ("1", "2"):
+        env = {**os.environ, "PYTHONHASHSEED": hashes}
+        told.add(subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, check=True).stdout)
+    assert len(told) == 1
 
 
 @pytest.mark.parametrize(

@@ -120,6 +120,16 @@ class Fractions(DataSet):
         return float(Fraction(str(answer).removeprefix("is ").replace("huge", "1e999999999")) == int(entry["answer"]))
 
 
+class Hashed(DataSet):
+    """Draws in the order of a set, which depends on the hashes of the process."""
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        """A number."""
+        rng = random.Random(self.seed + index)
+        number = next(iter({str(rng.randrange(10**6)) for _ in range(30)}))
+        return {"question": number, "answer": number, "metadata": {}}
+
+
 class Shared(DataSet):
     """Draws from the generator of the whole process."""
 
@@ -169,6 +179,7 @@ TASKS = {
     "raises": (Raises, [LEVEL]),
     "evaluates": (Evaluates, [LEVEL]),
     "fractions": (Fractions, [LEVEL]),
+    "hashed": (Hashed, [LEVEL]),
     "shared": (Shared, [LEVEL]),
     "silent": (Silent, [LEVEL]),
     "wrong": (Wrong, [LEVEL]),
