@@ -25,6 +25,7 @@ from .decoding import Weight as Weight
 from .decoding import convert as convert
 from .decoding import find_repeated_key as find_repeated_key
 from .decoding import first_repeated as first_repeated
+from .decoding import make_whole as make_whole
 from .decoding import one_of as one_of
 from .decoding import read_config as read_config
 from .decoding import read_raw as read_raw

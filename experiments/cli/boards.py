@@ -135,22 +135,24 @@ def convert(
     out: Path,
     source_format: Annotated[str | None, Parameter(name="--from", choices=BOARD_FORMATS)] = None,
     out_format: Annotated[str | None, Parameter(name="--to", choices=BOARD_FORMATS)] = None,
+    agents: int | None = None,
     json: Json = False,
 ) -> None:
     """Convert boards, and plans where a format has them, from one format to another.
 
     Args:
-        source: Rows (.jsonl, .parquet), a scenario (.scen), a result file (.txt), maps (.yaml), or a folder of them.
+        source: Rows (.jsonl, .parquet), a scenario (.scen), results (.txt), maps (.yaml), a problem (.json), a folder.
         out: The file to write, by its ending, or a folder of one file for each board.
         source_format: The format of IN, where the ending does not say it.
         out_format: The format to write, where the ending does not say it.
+        agents: The first agents of each board, as benchmarks use a scenario; by default all.
     """
     from lakewright.experiments.interop.mapf_formats.conversion import convert as convert_file
     from lakewright.experiments.runtime.progress_bars import progress
 
     begun = time.monotonic()
     with progress("convert", None, "boards") as bar:
-        boards = convert_file(source, out, source_format, out_format, bar.update)
+        boards = convert_file(source, out, source_format, out_format, bar.update, agents)
     print_summary({"boards": boards, "seconds": round(time.monotonic() - begun, 3), "out": str(out)}, json)
 
 

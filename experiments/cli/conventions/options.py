@@ -38,7 +38,7 @@ Json: TypeAlias = Annotated[bool, Parameter(show_default=False, help="Print the 
 
 TEACHERS = tuple(REGISTERED)
 SOLVERS = ("optimal", "prioritized", "greedy", "offset", "random")
-BOARD_FORMATS = ("rows", "movingai", "lacam", "pogema", "published")
+BOARD_FORMATS = ("rows", "movingai", "lacam", "eecbs", "pogema", "multirobot", "lorr", "published")
 TRACKERS = ("tensorboard", "wandb", "trackio")
 DEVICES = ("auto", "cpu", "cuda")
 

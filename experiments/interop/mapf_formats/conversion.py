@@ -1,8 +1,10 @@
 """Files of boards from one format to another: `lakewright convert`."""
 
+import codecs
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import quote, unquote
 
 import msgspec
@@ -11,23 +13,27 @@ import yaml
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, board_of, decode, read_all, read_chunks, write_rows
 from lakewright.core_jax.support import first_repeated, refuse_pipe, replacing_folder, write_atomically
-from lakewright.experiments.interop.mapf_formats import lacam, movingai, pogema
+from lakewright.experiments.interop.mapf_formats import eecbs, lacam, lorr, movingai, multirobot, pogema
+from lakewright.experiments.interop.mapf_formats.cells import pad_to_square
 from lakewright.experiments.resumable.overwriting import refuse_overwriting
 from lakewright.policy.codecs import PublishedRow, encode_prompt, row_of
 
 LARGEST = 64 << 20  # bytes of one text file: a map of 8000 x 8000
 LONGEST_NAME = 255  # bytes, of a file
+HEAD = 1 << 16  # bytes that tell one format from another
+SCHEDULE = ".schedule.yaml"  # how the file of a schedule ends that lies beside its board
 Report = Callable[[int], object]
 
 
 class Format(NamedTuple):
     """read: the rows of a path, adding each file that is read to a set. write: rows to a path, telling how many are
-    written. endings: of its single files.
+    written. endings: of its single files. beside: endings of further files of the same name.
     """
 
     read: Callable[[Path, set[Path]], Iterable[Row]]
     write: Callable[[Sequence[Row], Path, Report], None]
     endings: tuple[str, ...]
+    beside: tuple[str, ...] = ()
 
 
 def convert(
@@ -36,6 +42,7 @@ def convert(
     given: str | None = None,
     wanted: str | None = None,
     on_progress: Report = lambda rows: None,
+    agents: int | None = None,
 ) -> int:
     """Writes the boards of `source` to `out` and returns how many there are.
 
@@ -43,6 +50,7 @@ def convert(
         source, out: the files, or folders where a format has them.
         given, wanted: names of FORMATS; without one it follows from the ending, of a folder from what lies in it.
         on_progress: gets how many more boards are done.
+        agents: how many of each board, its first; by default all. Labels are those of all, so they are left out.
 
     Raises InputError where a file, a board or a combination is not what the format takes; then nothing is written.
     """
@@ -51,14 +59,25 @@ def convert(
     reader = FORMATS[_check_format(given, "--from") if given else _format_of(source)]
     writer = FORMATS[_check_format(wanted, "--to") if wanted else _format_for(out)]
     read: set[Path] = set()
-    rows = list(reader.read(source, read))
-    refuse_overwriting([("--out", path) for path in _files_of(out)], [("an input", path) for path in sorted(read)])
+    rows = [row if agents is None else _take_agents(row, agents) for row in reader.read(source, read)]
+    made = [out, *(out.with_suffix(ending) for ending in writer.beside if out.suffix not in ("", ending))]
+    refuse_overwriting([("--out", path) for path in made], [("an input", path) for path in sorted(read)])
     if not rows:
         raise InputError(f"{source}: no board in it; name a file or folder that has some")
     if (twice := first_repeated(row.id for row in rows)) is not None:
         raise InputError(f"{source}: the id {twice!r:.60} comes twice; a file is named by it, so make them distinct")
     writer.write(rows, out, on_progress)
     return len(rows)
+
+
+def _take_agents(row: Row, agents: int) -> Row:
+    """The board with its first agents. Raises InputError where it has fewer."""
+    if not 1 <= agents <= row.agents:
+        raise InputError(f"{row.id!r:.60} has {row.agents} agents, and --agents is {agents}; give 1 to {row.agents}")
+    if agents == row.agents:
+        return row
+    plan = None if row.plan is None else row.plan[:agents]
+    return Row(row.id, row.size, agents, row.grid, row.starts[:agents], row.goals[:agents], plan=plan)
 
 
 def _check_format(name: str, option: str) -> str:
@@ -68,14 +87,26 @@ def _check_format(name: str, option: str) -> str:
 
 
 def _format_of(source: Path) -> str:
-    """The format of what is there, by its ending or by the endings of the files in a folder."""
+    """The format of what is there, by its ending or by the endings of the files in a folder, and by how it begins."""
     if not source.is_dir():
-        return _by_ending(source.suffix, source, "--from")
-    inside = {file.suffix for file in source.iterdir()}
-    for ending in (".txt", ".scen"):
+        return _by_beginning(_by_ending(source.suffix, source, "--from"), source)
+    inside = {file.suffix: file for file in sorted(source.iterdir(), reverse=True)}
+    for ending in (".txt", ".json", ".yaml", ".scen"):
         if ending in inside:
-            return _by_ending(ending, source, "--from")
-    raise InputError(f"{source}: the folder has no .scen or .txt file; name the format with --from")
+            return _by_beginning(_by_ending(ending, source, "--from"), inside[ending])
+    raise InputError(f"{source}: the folder has no .scen, .txt, .yaml or .json file; name the format with --from")
+
+
+def _by_beginning(form: str, path: Path) -> str:
+    """The format of a file, of several that share its ending."""
+    pattern = {"lacam": ("eecbs", rb"\s*Agent \d+:"), "pogema": ("multirobot", rb"(agents|map|schedule|statistics) *:")}
+    if form not in pattern or not path.is_file():
+        return form
+    other, begins = pattern[form]
+    refuse_pipe(path)
+    with path.open("rb") as file:
+        head = file.read(HEAD).removeprefix(codecs.BOM_UTF8)
+    return other if re.match(begins, re.sub(rb"^(\s*(#.*|---)?\n)*", b"", head)) else form
 
 
 def _format_for(out: Path) -> str:
@@ -87,11 +118,6 @@ def _by_ending(ending: str, path: Path, option: str) -> str:
         if ending in form.endings:
             return name
     raise InputError(f"{path}: no format ends with {ending!r:.20}; name it by {option}: {', '.join(FORMATS)}")
-
-
-def _files_of(out: Path) -> list[Path]:
-    """The files that are written for `out`: the file itself, and beside a scenario or a result its map."""
-    return [out, out.with_suffix(".map")] if out.suffix in (".scen", ".txt") else [out]
 
 
 def _text(path: Path, read: set[Path]) -> str:
@@ -124,6 +150,13 @@ def _beside(path: Path, name: str) -> Path:
     return path.with_name(last)
 
 
+def _within(path: Path, name: str) -> Path:
+    """The file that `path` names, in its folder or in one of those within it; else beside it, as `_beside`."""
+    there = (path.parent / name.replace("\\", "/")) if "\0" not in name else path.parent
+    inside = there.resolve().is_relative_to(path.parent.resolve())
+    return there if inside and there.is_file() else _beside(path, name)
+
+
 def _each(path: Path, ending: str) -> list[Path]:
     """The files of that ending in a folder, or the one of a file. Raises InputError where a name is not text."""
     files = sorted(path.glob(f"*{ending}")) if path.is_dir() else [path.with_suffix(ending)]
@@ -138,14 +171,45 @@ def _each(path: Path, ending: str) -> list[Path]:
 def _read_movingai(path: Path, read: set[Path]) -> Iterator[Row]:
     for file in _each(path, ".scen"):
         name, starts, goals, sides = movingai.read_scenario(_text(file, read), str(file))
-        map_file = _beside(file, name)
-        grid = movingai.read_map(_text(map_file, read), str(map_file))
-        if sides != (len(grid), len(grid)):
-            raise InputError(
-                f"{file}: its map is {sides[0]} by {sides[1]}, but {map_file.name} is {len(grid)} by {len(grid)}; "
-                "correct one of them"
-            )
+        grid = _read_grid(_beside(file, name), file, sides, read)
         yield movingai.make_board(grid, (starts, goals), unquote(file.stem), str(file))
+
+
+def _read_grid(map_file: Path, file: Path, sides: tuple[int, int], read: set[Path]) -> list[str]:
+    """The map of a scenario, as a square. Raises InputError where it has other sides, (width, height)."""
+    grid = movingai.read_rectangle(_text(map_file, read), str(map_file))
+    if sides != (len(grid[0]), len(grid)):
+        raise InputError(
+            f"{file}: its map is {sides[0]} by {sides[1]}, but {map_file.name} is {len(grid[0])} by {len(grid)}; "
+            "correct one of them"
+        )
+    return pad_to_square(grid)
+
+
+def _read_eecbs(path: Path, read: set[Path]) -> Iterator[Row]:
+    for file in _each(path, ".txt"):
+        paths = eecbs.read_paths(_text(file, read), str(file))
+        scenario = file.with_suffix(".scen")
+        name, starts, goals, sides = movingai.read_scenario(_text(scenario, read), str(scenario))
+        grid = _read_grid(_beside(file, name), scenario, sides, read)
+        yield eecbs.make_row(paths, grid, (starts, goals), unquote(file.stem), str(file))
+
+
+def _read_multirobot(path: Path, read: set[Path]) -> Iterator[Row]:
+    files = [file for file in _each(path, ".yaml") if not file.name.endswith(SCHEDULE)] if path.is_dir() else [path]
+    for file in files:
+        beside = file.with_name(f"{file.stem}{SCHEDULE}")
+        schedule = _read_yaml(beside, read) if beside.exists() else None
+        yield multirobot.read_board(_read_yaml(file, read), schedule, unquote(file.stem), str(file))
+
+
+def _read_lorr(path: Path, read: set[Path]) -> Iterator[Row]:
+    for file in _each(path, ".json"):
+        problem = lorr.read_problem(_text(file, read), str(file))
+        map_file, *ends = (_within(file, name) for name in problem.files)
+        grid = movingai.read_rectangle(_text(map_file, read), str(map_file), lorr.LETTERS)
+        starts, goals = (lorr.read_cells(_text(end, read), problem.robots, len(grid[0]), str(end)) for end in ends)
+        yield lorr.make_row(grid, starts, goals, unquote(file.stem), str(file))
 
 
 def _read_lacam(path: Path, read: set[Path]) -> Iterator[Row]:
@@ -157,15 +221,20 @@ def _read_lacam(path: Path, read: set[Path]) -> Iterator[Row]:
 
 
 def _read_pogema(path: Path, read: set[Path]) -> Iterator[Row]:
-    try:
-        maps = yaml.load(_text(path, read), _TextLoader)
-    except (yaml.YAMLError, RecursionError) as error:
-        said = str(error).splitlines()[0]
-        raise InputError(f"{path}: not YAML ({said:.100}); give `name: |-` and a map string") from error
+    maps = _read_yaml(path, read)
     if not isinstance(maps, dict) or not all(isinstance(text, str) for text in maps.values()):
         raise InputError(f"{path}: no map strings by name; give `name: |-` and the lines of a map")
     for name, text in maps.items():
         yield pogema.read_map_string(text, str(name), f"{path}: {str(name)!r:.60}")
+
+
+def _read_yaml(path: Path, read: set[Path]) -> Any:
+    """The plain data of a YAML file, all texts. Raises InputError where it is another."""
+    try:
+        return yaml.load(_text(path, read), _TextLoader)
+    except (yaml.YAMLError, RecursionError) as error:
+        said = str(error).splitlines()[0]
+        raise InputError(f"{path}: not YAML ({said:.100}); give `name: |-` and a map string") from error
 
 
 def _read_rows(path: Path, read: set[Path]) -> list[Row]:
@@ -190,40 +259,77 @@ def _write_rows(rows: Sequence[Row], out: Path, on_progress: Report) -> None:
 
 
 def _write_movingai(rows: Sequence[Row], out: Path, on_progress: Report) -> None:
-    _write_files(rows, out, ".scen", movingai.scenario_text, on_progress)
+    _write_files(rows, out, movingai_files, on_progress)
 
 
 def _write_lacam(rows: Sequence[Row], out: Path, on_progress: Report) -> None:
-    _write_files(rows, out, ".txt", lacam.result_text, on_progress)
+    _write_files(rows, out, lacam_files, on_progress)
+
+
+def _write_eecbs(rows: Sequence[Row], out: Path, on_progress: Report) -> None:
+    _write_files(rows, out, eecbs_files, on_progress)
+
+
+def _write_multirobot(rows: Sequence[Row], out: Path, on_progress: Report) -> None:
+    _write_files(rows, out, lambda row, name: {".yaml": multirobot.board_text(row)}, on_progress)
+
+
+def _write_lorr(rows: Sequence[Row], out: Path, on_progress: Report) -> None:
+    _write_files(rows, out, lorr.problem_files, on_progress, len(".agents"))
+
+
+def movingai_files(row: Row, name: str) -> dict[str, str]:
+    """The files of a board of that name, by their endings."""
+    return {".scen": movingai.scenario_text(row, f"{name}.map"), ".map": movingai.map_text(row)}
+
+
+def lacam_files(row: Row, name: str) -> dict[str, str]:
+    """As `movingai_files`."""
+    return {".txt": lacam.result_text(row, f"{name}.map"), ".map": movingai.map_text(row)}
+
+
+def eecbs_files(row: Row, name: str) -> dict[str, str]:
+    """As `movingai_files`."""
+    return {".txt": eecbs.paths_text(row)} | movingai_files(row, name)
 
 
 def _write_files(
-    rows: Sequence[Row], out: Path, ending: str, text: Callable[[Row, str], str], on_progress: Report
+    rows: Sequence[Row],
+    out: Path,
+    make: Callable[[Row, str], dict[str, str]],
+    on_progress: Report,
+    longest: int = len(".scen"),
 ) -> None:
-    """A map and a file of that ending for each board: in a new folder, or, for a single board, at `out`."""
+    """The files of each board: in a new folder, or, of a single board, at `out` and beside it.
+
+    Args:
+        rows: the boards.
+        out: a file, or a new folder.
+        make: the texts of a board's files by their endings, from the row and the name of the files.
+        on_progress: gets how many more boards are done.
+        longest: bytes of their longest ending.
+    """
     if out.suffix:
         if len(rows) > 1:
             raise InputError(f"{out}: {len(rows)} boards need a file each; name a folder, without an ending")
-        map_file = out.with_suffix(".map")
-        body = text(rows[0], map_file.name)
-        write_atomically(map_file, movingai.map_text(rows[0]).encode())
-        write_atomically(out.with_suffix(ending), body.encode())
+        for ending, text in reversed(make(rows[0], out.stem).items()):  # the one that names the others is the last
+            write_atomically(out.with_suffix(ending), text.encode())
         on_progress(1)
         return
     if out.exists():
         raise InputError(f"{out} is there already; name a folder that is not")
     with replacing_folder(out) as folder:
         for row in rows:
-            name = _file_name(row, ending)
-            (folder / f"{name}.map").write_text(movingai.map_text(row))
-            (folder / f"{name}{ending}").write_text(text(row, f"{name}.map"))
+            name = _file_name(row, longest)
+            for ending, text in make(row, name).items():
+                (folder / f"{name}{ending}").write_text(text)
             on_progress(1)
 
 
-def _file_name(row: Row, ending: str) -> str:
+def _file_name(row: Row, longest: int) -> str:
     """A board's id as the name of its files. Raises InputError where it can be none."""
     name = quote(row.id, safe=" ")
-    most = LONGEST_NAME - len(ending)
+    most = LONGEST_NAME - longest
     if not name or len(name) > most:
         raise InputError(f"the id {row.id!r:.60} cannot be the name of a file; give ids of 1 to {most} bytes")
     return name
@@ -273,8 +379,11 @@ _Dumper.add_representer(_Block, _as_block)
 
 FORMATS: dict[str, Format] = {
     "rows": Format(_read_rows, _write_rows, (".jsonl", ".parquet")),
-    "movingai": Format(_read_movingai, _write_movingai, (".scen", ".map")),
-    "lacam": Format(_read_lacam, _write_lacam, (".txt",)),
+    "movingai": Format(_read_movingai, _write_movingai, (".scen", ".map"), (".map", ".scen")),
+    "lacam": Format(_read_lacam, _write_lacam, (".txt",), (".map",)),
+    "eecbs": Format(_read_eecbs, _write_eecbs, (), (".scen", ".map")),
     "pogema": Format(_read_pogema, _write_pogema, (".yaml", ".yml")),
+    "multirobot": Format(_read_multirobot, _write_multirobot, ()),
+    "lorr": Format(_read_lorr, _write_lorr, (".json",), (".map", ".agents", ".tasks")),
     "published": Format(_read_published, _write_published, ()),
 }

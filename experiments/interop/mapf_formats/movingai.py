@@ -7,7 +7,7 @@ is the agent's shortest path on its own, never an optimum of the team.
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, find_distance
-from lakewright.experiments.interop.mapf_formats.cells import Cell, check_agents
+from lakewright.experiments.interop.mapf_formats.cells import Cell, check_agents, pad_to_square
 
 FREE, BLOCKED = ".G", "@OT"  # of the published letters; swamp and water are neither for a team on ice
 DIGITS = 6  # of a number: no map is larger
@@ -32,7 +32,15 @@ def scenario_text(row: Row, map_name: str) -> str:
 
 
 def read_map(text: str, place: str) -> list[str]:
-    """The grid of a map, in our letters. Raises InputError with the line, the value and the remedy."""
+    """The grid of a map, in our letters, padded with holes to a square. Raises InputError as `read_rectangle`."""
+    return pad_to_square(read_rectangle(text, place))
+
+
+def read_rectangle(text: str, place: str, free: str = FREE) -> list[str]:
+    """The grid of a map in its own sides, in our letters. Raises InputError with the line, the value and the remedy.
+
+    free: the letters of free cells.
+    """
     lines = [line.rstrip() for line in text.splitlines()]
     head = next((number for number, line in enumerate(lines) if line == "map"), None)
     if head is None:
@@ -44,11 +52,11 @@ def read_map(text: str, place: str) -> list[str]:
             sides[name] = _read_number(value, f"{place}:{number}: {name}")
     rows = [(number, line) for number, line in enumerate(lines[head + 1 :], head + 2) if line]
     height, width = sides.get("height", len(rows)), sides.get("width", len(rows[0][1]) if rows else 0)
-    if height != width:
-        raise InputError(f"{place}: the map is {height} rows by {width} columns; boards of the lake are square: pad it")
+    if not height or not width:
+        raise InputError(f"{place}: the map is {height} rows by {width} columns; give at least one of each")
     if len(rows) != height:
         raise InputError(f"{place}: {len(rows)} rows follow `map`, but height is {height}; correct one of them")
-    return [_grid_line(line, width, f"{place}:{number}") for number, line in rows]
+    return [_grid_line(line, width, free, f"{place}:{number}") for number, line in rows]
 
 
 def read_scenario(text: str, place: str) -> tuple[str, list[Cell], list[Cell], tuple[int, int]]:
@@ -88,13 +96,13 @@ def make_board(grid: list[str], scenario: tuple[list[Cell], list[Cell]], name: s
     return Row(name, len(grid), len(starts), grid, starts, goals)
 
 
-def _grid_line(line: str, width: int, place: str) -> str:
+def _grid_line(line: str, width: int, free: str, place: str) -> str:
     if len(line) != width:
         raise InputError(f"{place}: {len(line)} cells, but the map is {width} wide; correct the line")
-    if unknown := [letter for letter in line if letter not in FREE + BLOCKED]:
+    if unknown := [letter for letter in line if letter not in free + BLOCKED]:
         remedy = f"write {FREE[0]!r} for free and {BLOCKED[0]!r} for blocked"
         raise InputError(f"{place}: the letter {unknown[0]!r}; {remedy}")
-    return "".join("." if letter in FREE else "H" for letter in line)
+    return "".join("." if letter in free else "H" for letter in line)
 
 
 def _read_entry(line: str, place: str) -> tuple[str, tuple[int, int], Cell, Cell]:

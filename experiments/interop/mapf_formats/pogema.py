@@ -7,7 +7,7 @@ import string
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
-from lakewright.experiments.interop.mapf_formats.cells import Cell
+from lakewright.experiments.interop.mapf_formats.cells import Cell, pad_to_square
 
 STARTS, GOALS = string.ascii_lowercase, string.ascii_uppercase
 
@@ -33,11 +33,8 @@ def read_map_string(text: str, name: str, place: str) -> Row:
     lines = text.split()
     cells: dict[str, Cell] = {}
     for number, line in enumerate(lines, 1):
-        if len(line) != len(lines):
-            raise InputError(
-                f"{place}:{number}: {len(line)} cells in one of {len(lines)} lines; "
-                "boards of the lake are square: pad it"
-            )
+        if len(line) != len(lines[0]):
+            raise InputError(f"{place}:{number}: {len(line)} cells, but the first line has {len(lines[0])}; correct it")
         for column, letter in enumerate(line):
             if letter not in ".#" + STARTS + GOALS:
                 raise InputError(f"{place}:{number}: the letter {letter!r}; use . # a-z for starts and A-Z for goals")
@@ -54,6 +51,6 @@ def read_map_string(text: str, name: str, place: str) -> Row:
         for half in (letter, letter.upper()):
             if half not in cells:
                 raise InputError(f"{place}: no {half!r} for the agent {letter!r}; add it")
-    grid = ["".join("H" if letter == "#" else "." for letter in line) for line in lines]
+    grid = pad_to_square(["".join("H" if letter == "#" else "." for letter in line) for line in lines])
     starts, goals = ([cells[letter] for letter in letters[: len(named)]] for letters in (STARTS, GOALS))
     return Row(name, len(grid), len(named), grid, starts, goals)

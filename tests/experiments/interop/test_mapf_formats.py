@@ -103,7 +103,7 @@ def test_a_map_is_only_looked_for_beside_its_scenario(tmp_path):
 
 WRONG_MAPS = {
     "no map line": ("type octile\nheight 1\n", "no line `map`"),
-    "not square": ("height 1\nwidth 2\nmap\n..\n", "1 rows by 2 columns; boards of the lake are square"),
+    "no rows": ("height 0\nwidth 2\nmap\n", "0 rows by 2 columns; give at least one of each"),
     "an unknown letter": ("height 2\nwidth 2\nmap\n..\n.x\n", "here:5: the letter 'x'"),
     "a short line": ("height 2\nwidth 2\nmap\n..\n.\n", "here:5: 1 cells, but the map is 2 wide"),
     "missing rows": ("height 2\nwidth 2\nmap\n..\n", "1 rows follow `map`, but height is 2"),
@@ -117,7 +117,7 @@ WRONG_SCENARIOS = {
     "two maps": ("version 1\n0\tx\t2\t2\t0\t0\t1\t1\t2\n0\ty\t2\t2\t0\t1\t1\t0\t2\n", "on 2 maps"),
 }
 WRONG_STRINGS = {
-    "not square": ("a.A\n...", "boards of the lake are square"),
+    "unequal lines": ("a.A\n..", "here:2: 2 cells, but the first line has 3"),
     "no goal": ("a.\n..", "no 'A' for the agent 'a'"),
     "a gap in the letters": ("b.\n.B", "no agent 'a' before 'b'"),
     "a letter twice": ("aa\nA.", "a second 'a'"),

@@ -36,9 +36,9 @@ REFUSED = {
         {"a.map": MAP, "a.scen": scenario((0, 0, 3, 1))},
         r"a\.scen: the goal of agent 0 is x=3, y=1, off the 3x3 map; x is the column, from 0",
     ),
-    "a map that is not square": (
+    "a map of other sides": (
         {"a.map": "height 1\nwidth 2\nmap\n..\n", "a.scen": scenario((0, 0, 1, 0))},
-        r"a\.map: the map is 1 rows by 2 columns; boards of the lake are square: pad it",
+        r"a\.scen: its map is 3 by 3, but a\.map is 2 by 1; correct one of them",
     ),
     "water, of another dialect": (
         {"a.map": MAP.replace("@", "~"), "a.scen": scenario((0, 0, 1, 0))},
@@ -61,9 +61,9 @@ REFUSED = {
         {"a.map": MAP, "a.txt": "schedule:\n  agent0: [x, y]\n"},
         r"a\.txt: no line `map_file=`; name the map, which lies beside the result",
     ),
-    "map strings that are not square": (
-        {"a.yaml": "one: |-\n  a.A\n  ...\n"},
-        r"'one':1: 3 cells in one of 2 lines; boards of the lake are square: pad",
+    "map strings of unequal lines": (
+        {"a.yaml": "one: |-\n  a.A\n  ..\n"},
+        r"'one':2: 2 cells, but the first line has 3; correct it",
     ),
     "another letter for walls": ({"a.yaml": "one: |-\n  a@\n  .A\n"}, r"'one':1: the letter '@'; use \. # a-z"),
     "a map of no name": (
@@ -83,7 +83,7 @@ REFUSED = {
         r"a\.map:2: height is '9{38,40}.*; give a whole number of at most 6 digits",
     ),
     "a date for a map string": ({"a.yaml": "a: 2001-99-99\n"}, r"'a':1: the letter '2'|'a':1: 10 cells in one of 1"),
-    "a number for a map string": ({"a.yaml": f"a: {'9' * 5000}\n"}, r"'a':1: 5000 cells in one of 1 lines"),
+    "a number for a map string": ({"a.yaml": f"a: {'9' * 5000}\n"}, r"'a':1: the letter '9'; use"),
     "a tag for a map string": ({"a.yaml": 'a: !!int "x"\n'}, r"'a':1: no agent|'a':1: the letter|'a': no agent"),
     "YAML of ten thousand levels": ({"a.yaml": "[" * 10_000}, r"a\.yaml: not YAML \(.*\); give `name: \|-`"),
     "a name twice": ({"a.yaml": "b: a.A\nb: a.A\n"}, r"a\.yaml: not YAML \('b' appears twice\); give `name: \|-`"),

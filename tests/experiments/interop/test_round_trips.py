@@ -12,7 +12,16 @@ from lakewright.experiments.interop.mapf_formats.movingai import map_text
 from tests.support.boards.generated_rows import shown, small_rows
 
 BOARDS = 10_000
-FOLDERS_AND_FILES = {"movingai": "maps", "lacam": "results", "pogema": "maps.yaml", "published": "benchmark.jsonl"}
+FOLDERS_AND_FILES = {
+    "movingai": "maps",
+    "lacam": "results",
+    "eecbs": "paths",
+    "pogema": "maps.yaml",
+    "multirobot": "instances",
+    "lorr": "problems",
+    "published": "benchmark.jsonl",
+}
+WITH_PLANS = ("lacam", "eecbs", "multirobot")
 
 
 def random_board(rng: np.random.Generator, number: int) -> Row:
@@ -56,7 +65,7 @@ def test_ten_thousand_boards_come_back_from_every_format(tmp_path, form):
     assert convert(there, tmp_path / "back.jsonl", given=form) == BOARDS
     back = {row.id: row for row in read_all(tmp_path / "back.jsonl")}
     for row in rows:
-        kept = row.plan if form == "lacam" else None  # the only format with plans
+        kept = row.plan if form in WITH_PLANS else None
         expected = Row(row.id, row.size, row.agents, row.grid, row.starts, row.goals, plan=kept)
         assert back[row.id] == expected, shown(row)
 
