@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 HOUSE = Path(__file__).parents[1]
+UV = Path(sys.executable).with_name("uv")
 WINGS = ("core_jax", "policy", "engineer", "experiments")
-SOURCES = ("setup.py", "pyproject.toml", "README.md", "LICENSE")
+SOURCES = ("setup.py", "pyproject.toml", "MANIFEST.in", "README.md", "LICENSE")
 COMMAND = ("-m", "lakewright.experiments.cli")  # unlike the script `lakewright`, it looks for modules here first
 KIND = ("--size", "3", "--agents", "2", "--hole-ratio", "0.2", "--wait-ratio", "0.5")
 GENERATE = ("generate", "--count", "2", *KIND, "--out", "boards.jsonl")
@@ -71,19 +72,25 @@ def test_a_wheel_works_without_the_repository_beside_such_a_folder(users_folder,
 
 
 def install_wheel(folder: Path) -> Path:
-    """Builds the wheel from a copy of the sources; returns the Python of an environment with it and dependencies."""
-    source, uv = folder / "source", Path(sys.executable).with_name("uv")
+    """Builds the wheel; returns the Python of an environment with it and the dependencies of this one."""
+    wheel = build_package(folder)
+    subprocess.run([UV, "venv", "--quiet", "--python", sys.executable, folder / "venv"], check=True)
+    python = folder / "venv" / "bin" / "python"
+    subprocess.run([UV, "pip", "install", "--quiet", "--no-deps", "--python", python, wheel], check=True)
+    packages = next((folder / "venv" / "lib").glob("python3*")) / "site-packages"
+    (packages / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
+    return python
+
+
+def build_package(folder: Path, kind: str = "wheel") -> Path:
+    """A wheel, or with `sdist` the sources, built from a copy of what the package is made of."""
+    source = folder / "source"
     source.mkdir()
     for name in SOURCES:
         shutil.copy(HOUSE / name, source)
     for wing in WINGS:
         shutil.copytree(HOUSE / wing, source / wing, ignore=shutil.ignore_patterns("__pycache__"))
-    build = [uv, "build", "--quiet", "--wheel", "--no-build-isolation", "--python", sys.executable]
+    build = [UV, "build", "--quiet", f"--{kind}", "--no-build-isolation", "--python", sys.executable]
     subprocess.run([*build, "--out-dir", folder, source], check=True)
-    subprocess.run([uv, "venv", "--quiet", "--python", sys.executable, folder / "venv"], check=True)
-    python = folder / "venv" / "bin" / "python"
-    (wheel,) = folder.glob("*.whl")
-    subprocess.run([uv, "pip", "install", "--quiet", "--no-deps", "--python", python, wheel], check=True)
-    packages = next((folder / "venv" / "lib").glob("python3*")) / "site-packages"
-    (packages / "dependencies.pth").write_text(f"{sysconfig.get_path('purelib')}\n")
-    return python
+    (built,) = folder.glob("lakewright-*")
+    return built

@@ -1,7 +1,6 @@
 """Packages that come with an extra of this one: which extra brings a module that is missing."""
 
 import contextlib
-import importlib.metadata
 import re
 from collections.abc import Iterator
 
@@ -24,6 +23,8 @@ def naming_extra(who: str, extra: str) -> Iterator[None]:
 
 def describe_missing(error: ModuleNotFoundError, who: str) -> str | None:
     """A line for an import that failed, naming the first extra that brings the module; None where none does."""
+    import importlib.metadata  # which takes a while: most processes never ask
+
     module = (error.name or "").partition(".")[0]
     wanted = _normalize_name(NAMES.get(module, module))
     found = map(REQUIREMENT.match, importlib.metadata.requires(PACKAGE) or [])

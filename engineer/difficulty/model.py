@@ -15,7 +15,7 @@ import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
-from lakewright.core_jax.support import Share
+from lakewright.core_jax.support import Share, naming_extra
 from lakewright.engineer.cells import Cell, sort_cells
 from lakewright.engineer.difficulty.abilities import Abilities, draw_abilities, predict_logits, sample_logits
 from lakewright.engineer.plugins import Power
@@ -305,7 +305,8 @@ def fit_model(observations: Sequence[Observation], settings: DifficultySettings,
 
 def _fit_mode(points: np.ndarray, success: np.ndarray, groups: np.ndarray) -> np.ndarray:
     """The mode of the posterior: a cell is given twice, weighted by its valid groups and by the others."""
-    from sklearn.linear_model import LogisticRegression  # a second to load: only who fits waits
+    with naming_extra("the difficulty model", "sklearn"):
+        from sklearn.linear_model import LogisticRegression  # a second to load: only who fits waits
 
     known = np.concatenate([groups * success, groups * (1 - success)])
     valid = np.repeat([1, 0], len(points))

@@ -1,12 +1,16 @@
 """TRL's own generation serves the engineer: trials on the policy under training, and its answers as the teacher."""
 
 import copy
+import inspect
 import json
 import subprocess
 import sys
 
 import pytest
 import torch
+from transformers import Trainer, TrainerState
+from transformers.trainer import TRAINER_STATE_NAME
+from trl import GRPOTrainer
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import strip_thoughts
@@ -201,3 +205,37 @@ def test_marks_of_thoughts_that_are_special_tokens_are_read_from_the_tokens():
         read_completion([{"role": "assistant", "content": "46"}, {"role": "tool", "content": "1"}], ids, tokenizer)
         == "46"
     )
+
+
+# What the adapter uses of TRL and transformers though neither promises it, from TRL 1.0 and transformers 4.57 on: the
+# first parameters of each function as it is called, and where it is called.
+PRIVATE = {
+    "GRPOTrainer._generate": (GRPOTrainer._generate, ("self", "prompts"), "TrainedPolicy._generate_share"),
+    "Trainer._load_from_checkpoint": (
+        Trainer._load_from_checkpoint,
+        ("self", "resume_from_checkpoint"),
+        "resume_training",
+    ),
+    "TrainerState.load_from_json": (TrainerState.load_from_json, ("json_path",), "resume_training"),
+}
+
+
+@pytest.mark.parametrize("name", PRIVATE)
+def test_an_internal_of_the_trainer_takes_what_the_adapter_passes(name):
+    function, parameters, ours = PRIVATE[name]
+    taken = tuple(inspect.signature(function).parameters)
+    assert taken[: len(parameters)] == parameters, f"{name} has changed; see {ours} in experiments/trainers"
+
+
+def test_the_trainer_has_what_the_adapter_reads_and_sets(folder, tmp_path):
+    trainer = make_trainer(EngineerTasks(folder.path), tmp_path / "trl")
+    assert set(trainer._metrics) == {"train", "eval"}, "_leave_as_it_is restores them"
+    assert (trainer.use_vllm, trainer.num_generations) == (False, 4)
+    assert trainer.num_generations_eval == 4
+    assert trainer.generation_config.max_new_tokens == 2, "_limit_tokens sets it"
+    assert trainer.state.num_input_tokens_seen == 0
+    assert trainer.args.steps_per_generation >= 1
+    _, ids, _, completions, *_ = trainer._generate(["1+1="])
+    assert (len(ids), len(completions)) == (1, 1)
+    assert isinstance(completions[0], str)
+    assert TRAINER_STATE_NAME == "trainer_state.json"
