@@ -19,6 +19,7 @@ from .signals import sum_up_trial as sum_up_trial
 from .trial import RollOut as RollOut
 from .trial import Trial as Trial
 from .trial import TrialWork as TrialWork
+from .trial import check_rollouts as check_rollouts
 from .trial import measure_leads as measure_leads
 from .trial import try_beside_current as try_beside_current
 from .trial import try_designs as try_designs

@@ -101,7 +101,7 @@ class TrialWork:
         if not drawn:
             return
         problems_in_turn = list(itertools.chain(*drawn.values()))
-        groups, tokens = _check_rollouts(
+        groups, tokens = check_rollouts(
             self._roll_out(problems_in_turn, samples, self.turns), problems_in_turn, samples
         )
         self.turns += 1
@@ -117,7 +117,7 @@ class TrialWork:
         return [sum_up_trial(one, self.environment.mix(one), signals, self.objective) for one in designs]
 
 
-def _check_rollouts(found: Any, problems: Sequence[Problem], samples: int) -> tuple[Sequence[Group], int]:
+def check_rollouts(found: Any, problems: Sequence[Problem], samples: int) -> tuple[Sequence[Group], int]:
     """Groups and tokens of `roll_out`. Raises InputError on anything but a group of all answers to each problem."""
     groups, tokens = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
     listed = isinstance(groups, Sequence) and all(isinstance(group, Group) for group in groups)

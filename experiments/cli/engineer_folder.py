@@ -43,7 +43,7 @@ def begin(
         teacher: Who proposes changes: a name, module:Class or FILE.py:Class. endpoint asks a model behind a server.
         option: An option of the teacher; may be given more than once.
         design: A JSON file of the shares and knobs to begin with, by stratum.
-        held_out: How many held-out problems there are.
+        held_out: How many held-out problems there are; the first version is redesigned from answers to them.
         rounds: How many redesigns there will be, for teachers with a schedule.
         seed: Of the teacher's chance.
     """

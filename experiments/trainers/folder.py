@@ -20,19 +20,20 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert, locked
 from lakewright.engineer.delta import list_changes
 from lakewright.engineer.design import Design
-from lakewright.engineer.environment import Problem, check_design_draws
+from lakewright.engineer.environment import Problem, Verdict, check_design_draws
 from lakewright.engineer.guard import check_draws, check_floor, check_limits
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.space import check_design, normalize_design
 from lakewright.engineer.start import find_start
 from lakewright.engineer.steps import Decision
 from lakewright.engineer.teachers import Ask, Tools
-from lakewright.engineer.trial import RollOut
+from lakewright.engineer.trial import RollOut, check_rollouts
 from lakewright.experiments.environments.registry import load_environment, resolve_name
 from lakewright.experiments.resumable.spending import Spending
 from lakewright.experiments.trainers.asking import check_served_teacher, make_tools
 from lakewright.experiments.trainers.outcome_index import EMPTY, Prefix, read_index, write_index
 from lakewright.experiments.trainers.outcomes import Find, OutcomeReader, Read, Take
+from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.reports import Report, Status, count_spent
 from lakewright.experiments.trainers.served_policy import make_served_rollouts
 from lakewright.experiments.trainers.versions import (
@@ -45,6 +46,7 @@ from lakewright.experiments.trainers.versions import (
 )
 
 MOST_HELD_OUT = 100_000
+UNTRAINED = 999  # the turn of the answers before training, beyond those of a trial
 MOST_EDITS = 3  # of design.json, while one decision is made
 
 
@@ -134,8 +136,10 @@ class EngineerFolder:
         not afforded, nothing is decided either, and the outcomes are read again the next time.
 
         roll_out: rolls the present policy out, so that proposals are tried before one becomes a version; by default
-        at the server `rollouts` of the settings, if any. ask: asks the present policy, where the teacher is `self`.
-        step: the trainer's; at one that was decided at already, as after a trainer resumed, nothing happens.
+        at the server `rollouts` of the settings, if any. Before there are any outcomes, it answers the held-out
+        problems, and the first version is redesigned from that, just as from answers to them that were recorded.
+        ask: asks the present policy, where the teacher is `self`. step: the trainer's; at one that was decided at
+        already, as after a trainer resumed, nothing happens.
 
         Raises InputError where another process works here, where an edited design is not legal, where the teacher is
         `self` and there is no `ask`, or where the server `rollouts` does not answer.
@@ -158,6 +162,10 @@ class EngineerFolder:
         )
         complaint = read.complaint(self.files.outcomes_path)
         if not read.pending:
+            policy = roll_out or self._make_rollouts()
+            if policy and self.setup.held_out and current.by == "begin" and not current.decisions:
+                self._answer_held_out(policy)
+                return self._decide(roll_out, ask, step)
             line = f"no outcomes since version {current.version} was decided"
             return self._make_report(current, new=False, line=line, complaint=complaint)
         decision = engineer().redesign(read.tested.tally())
@@ -177,6 +185,19 @@ class EngineerFolder:
         report = self._make_report(following, new=new, line=decision.summary(), complaint=complaint)
         cost = count_spent(following.decisions[-1:])
         return msgspec.structs.replace(report, counts=following.counts, rolled_back=decision.rolled_back, spent=cost)
+
+    def _answer_held_out(self, roll_out: RollOut) -> None:
+        """Records an answer of the policy before its training to each held-out problem."""
+        problems = self.held_out()
+        groups, tokens = check_rollouts(roll_out(problems, 1, UNTRAINED), problems, 1)
+        recorder = OutcomeRecorder(self.path, self.environment)
+        for place, (problem, group) in enumerate(zip(problems, groups, strict=True)):
+            failure = "" if group.valid else max(group.failures, key=group.failures.__getitem__, default="")
+            verdict, count = Verdict(group.valid == 1, group.reward, failure), len(problems)
+            share = tokens * (place + 1) // count - tokens * place // count
+            recorder.record(
+                problem, [""], [verdict], split="held_out", tokens=[share], group="before training", first=place
+            )
 
     def undo(self) -> Report:
         """Goes back to the design of the version before, as a new version.

@@ -71,7 +71,8 @@ class EngineerTasks:
         """Has the engineer use the policy under training, by the trainer's own way to generate.
 
         Proposals are tried on it before one becomes a version, as the folder's settings of `trial` say; and where the
-        teacher is `self`, it is the policy that proposes. Training continues as if nothing had been generated.
+        teacher is `self`, it is the policy that proposes. Before its first step it answers the held-out problems of the
+        folder, if any, and the first version is redesigned. Training continues as if nothing had been generated.
 
         trainer: that of these tasks. answer_tokens: the most tokens of an answer as the engineer.
 
@@ -143,10 +144,18 @@ class EngineerTasks:
 
 
 class DecideEverySteps(TrainerCallback):
-    """Has the engineer decide in the first process, every few optimizer steps."""
+    """Has the engineer decide in the first process, before the first optimizer step and every few."""
 
     def __init__(self, tasks: EngineerTasks) -> None:
         self.tasks = tasks
+
+    def on_train_begin(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> TrainerControl:
+        """Decides what training begins with, where there are held-out problems for the policy to answer before."""
+        if state.global_step == 0 and self.tasks.held_out:
+            self.tasks.decide(0)
+        return control
 
     def on_step_end(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
