@@ -85,7 +85,7 @@ class Play(Protocol[T]):
 
     @property
     def batch(self) -> int:
-        """The number of answers decoded together."""
+        """The number of answers decoded together; 0: see `lakewright.policy.inference.device_limits.fit_answers`."""
         ...
 
     @property

@@ -32,6 +32,7 @@ LIBRARIES = 2 * GB  # of memory, that Python and the training libraries take in 
 PROMPT_ROWS = 64  # answers that the trainer reads together where they share prompts
 SCORES = 4  # copies of the scores of an engineer's answers, and their gradients
 TOKENS_BATCH = 512  # answers in tokens that are decoded together
+FEW = 16  # answers in text that a CPU decodes together
 
 
 class Phase(msgspec.Struct, frozen=True):
@@ -250,7 +251,7 @@ def _estimate_decoding(
     shape, number = trained.shape, trained.number
     if not shape.widths:
         return {}
-    batch = settings.text.batch if settings.codec == "text" else TOKENS_BATCH
+    batch = (settings.text.batch or FEW) if settings.codec == "text" else TOKENS_BATCH
     prompts = min(prompts, max(1, batch // copies))
     rows = prompts * copies
     by_generate = settings.codec == "text"  # transformers' own, which reads a prompt once for each answer

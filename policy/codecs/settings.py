@@ -4,7 +4,7 @@ from typing import Literal
 
 import msgspec
 
-from lakewright.core_jax.support import Count
+from lakewright.core_jax.support import Count, Natural
 
 CodecName = Literal["tokens", "text", "bytes"]
 PromptForm = Literal["full", "compact"]
@@ -17,8 +17,8 @@ class TextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Most tokens of an answer, its reasoning included."""
     thinking: bool = True
     """Whether models whose chat template has the choice think first."""
-    batch: Count = 16
-    """Answers that one process decodes together."""
+    batch: Natural = 0
+    """Answers that one process decodes together; 0: as many as the memory of a GPU takes, 16 on a CPU."""
     prompt: PromptForm = "full"
     """A prompt that explains the task, or one line for small models that are trained on it: see
     policy.codecs.text_prompt."""

@@ -2,8 +2,9 @@
 
 `TransformerDecoder` runs the layers of Qwen3 or Llama faster than the library's own loop. The prompt of a board is read
 once, by the model itself; its keys and values then serve all answers to the board, which attend to them together. The
-keys and values of answers are in buffers that grow, because a long answer is more often possible than sampled. Two
-attentions, to the prompt and to the answer, share one softmax.
+keys and values of answers are in buffers that grow, because a long answer is more often possible than sampled. Weights
+are converted once to the precision that the model computes in. On a GPU, which runs the thousand small kernels of a
+step faster than a processor core starts them, a step is recorded as a CUDA graph and replayed.
 """
 
 import functools
@@ -11,16 +12,17 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 import torch
-from torch import nn
 from torch.nn import functional
 from transformers import DynamicCache, LlamaForCausalLM, PreTrainedModel, Qwen3ForCausalLM
-from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention
 
+from lakewright.policy.inference.decoder_layers import DecoderLayer, Pair, apply_norm, computing_dtype
+from lakewright.policy.inference.step_graph import StepGraph, uses_graphs
 from lakewright.policy.networks.board_network import BoardDecoder, BoardNetwork
 
-Pair = tuple[torch.Tensor, torch.Tensor]  # keys and values
-SMALL = 2**22  # parameters of matrices that are copied next to each other
 FIRST = 64  # tokens of an answer that buffers hold at first
+DROPPED = 0.75  # finished boards are dropped once at most this share is unfinished;
+DROPPED_OF_GRAPH = 0.5  # where a step is recorded, at most this share, and only if so many tokens may follow,
+WORTH_RECORDING_AGAIN = 256  # because a step must then be recorded again
 
 
 class AnswerDecoder(Protocol):
@@ -36,6 +38,10 @@ class AnswerDecoder(Protocol):
 
     def select_boards(self, boards: torch.Tensor) -> None:
         """Continue with some boards only, int [B']."""
+        ...
+
+    def is_dropping_worth(self, share: float, left: int) -> bool:
+        """Return True if finished boards are to be dropped: `share` are unfinished, of at most `left` more tokens."""
         ...
 
 
@@ -68,14 +74,25 @@ class TransformerDecoder:
     """The state of B boards with G answers each: keys and values of prompts and of answers so far.
 
     Shapes: B boards, G copies, h heads of keys, each for r heads of queries, P prompt positions (padded on the left),
-    T answer positions, d a head's width.
+    N tokens read at once, T answer positions, d a head's width.
+
+    Args:
+        model: of Qwen3 or Llama, see `has_known_layers`; within `use_precision`, so that it computes in that precision.
+        copies: G.
+        length: tokens of the longest answer.
+        steady: whether every step works on the same memory, so that it can be recorded; by default on a GPU.
     """
 
-    def __init__(self, model: Any, copies: int, length: int) -> None:
+    def __init__(self, model: Any, copies: int, length: int, steady: bool | None = None) -> None:
         self._model: LlamaForCausalLM | Qwen3ForCausalLM = model
         self._copies, self._length = copies, length
-        self._layers = [_Layer(layer) for layer in model.model.layers]
+        self._steady = uses_graphs(model.device) if steady is None else steady
+        self._dtype = computing_dtype(model)
+        self._layers = [DecoderLayer(layer, self._dtype) for layer in model.model.layers]
+        self._head = model.lm_head.weight.to(self._dtype)
         self._length_so_far = 0
+        self._graph: StepGraph | None = None
+        self._is_tried = False  # whether a step ran with buffers of this shape, which a recording needs
 
     def read_prompts(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Read prompts int [B, P] (mask: 0 at padding): the logits of the first answer token, [B, G, V]."""
@@ -89,41 +106,86 @@ class TransformerDecoder:
             logits_to_keep=1,
         )
         layers: Any = cache.layers
-        self._prompts: list[Pair] = [(layer.keys, layer.values) for layer in layers]
+        self._prompts: list[Pair] = [(layer.keys.to(self._dtype), layer.values.to(self._dtype)) for layer in layers]
         # A long answer is rare: buffers begin small and are doubled on demand.
         room = min(FIRST, self._length)
         shape = (*self._prompts[0][0].shape[:2], self._copies, room, self._prompts[0][0].shape[-1])
-        self._answers: list[Pair] = [(keys.new_empty(shape), keys.new_empty(shape)) for keys, _ in self._prompts]
+        # What no token has filled yet has a weight of 0, which is only 0 if it is a number.
+        self._answers: list[Pair] = [(keys.new_zeros(shape), keys.new_zeros(shape)) for keys, _ in self._prompts]
         self._bias = torch.zeros_like(mask, dtype=self._prompts[0][0].dtype).masked_fill_(mask == 0, -torch.inf)
         self._read = mask.sum(1)
+        self._place = self._read.new_zeros(1)  # of the next token in its answer
         return output.logits.expand(-1, self._copies, -1)
 
     def add_tokens(self, tokens: torch.Tensor) -> torch.Tensor:
-        """Add one token to every answer, int [B, G]: the logits of the next, [B, G, V]."""
-        base = self._model.model
-        x = base.embed_tokens(tokens)
-        # Padding is on the left, so positions count the tokens read of each prompt, not columns.
-        places = (self._read + self._length_so_far)[:, None].expand(tokens.shape)
-        cos, sin = base.rotary_emb(x, places)
-        self._length_so_far += 1
-        self._make_room()
-        for layer, prompt, answer in zip(self._layers, self._prompts, self._answers, strict=True):
-            x = layer.forward(x, cos, sin, prompt, answer, self._length_so_far, self._bias)
-        return self._model.lm_head(base.norm(x))
+        """Add one token to every answer, int [B, G]: the logits of the next, [B, G, V], until the next call."""
+        return self.add_runs(tokens[..., None])
 
-    def _make_room(self) -> None:
-        """Double the buffers of answers if the next token needs it: one layer after another, as all are large."""
+    def add_runs(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Add N tokens to every answer, int [B, G, N]: the logits of the next, [B, G, V], until the next call."""
+        self._make_room(self._length_so_far + tokens.shape[-1])
+        self._length_so_far += tokens.shape[-1]
+        if not self._steady or tokens.shape[-1] > 1:
+            return self._step(tokens)
+        if self._graph is None and not self._is_tried:
+            self._is_tried = True
+            return self._step(tokens)
+        if self._graph is None:
+            self._tokens = tokens.clone()
+            self._graph = StepGraph(lambda: self._step(self._tokens), tokens.device)
+        self._tokens.copy_(tokens)
+        return self._graph.replay()
+
+    def _step(self, tokens: torch.Tensor) -> torch.Tensor:
+        """Run the model on tokens [B, G, N]; nothing here depends on where in its answer a token is, but tensors."""
+        base, count = self._model.model, tokens.shape[-1]
+        room = self._answers[0][0].shape[3] if self._steady else self._length_so_far
+        with torch.autocast(tokens.device.type, enabled=False):
+            x = base.embed_tokens(tokens)
+            rows = self._place + torch.arange(count, device=tokens.device)
+            # Padding is on the left, so positions count the tokens read of each prompt, not columns.
+            places = (self._read[:, None] + rows).repeat_interleave(self._copies, 0)
+            cos, sin = (part.view(*tokens.shape, 1, -1) for part in base.rotary_emb(x, places))
+            half = sin.shape[-1] // 2
+            sin = torch.cat([-sin[..., :half], sin[..., half:]], -1)
+            later = torch.arange(room, device=tokens.device) > rows[:, None]
+            since = torch.zeros(later.shape, dtype=self._bias.dtype, device=later.device)
+            since = since.masked_fill_(later, -torch.inf).expand(len(self._bias), -1, -1)
+            bias = torch.cat([self._bias[:, None].expand(-1, count, -1), since], -1)
+            for layer, prompt, (keys, values) in zip(self._layers, self._prompts, self._answers, strict=True):
+                answer = keys[:, :, :, :room], values[:, :, :, :room]
+                x = layer.forward(x, cos, sin, prompt, answer, rows, bias)
+            self._place += count
+            last = apply_norm(base.norm, x[:, :, -1])
+            return functional.linear(last.to(self._head.dtype), self._head)
+
+    def _make_room(self, wanted: int) -> None:
+        """Double the buffers of answers if the next tokens need it: one layer after another, as all are large."""
         room = self._answers[0][0].shape[3]
-        if self._length_so_far > room:
-            more = (0, 0, 0, min(room, self._length - room))
+        if wanted > room:
+            more = (0, 0, 0, max(min(room, self._length - room), wanted - room))
             for place, (keys, values) in enumerate(self._answers):
                 self._answers[place] = functional.pad(keys, more), functional.pad(values, more)
+            self._forget_recording()
 
     def select_boards(self, boards: torch.Tensor) -> None:
         """Continue with some boards only, int [B']."""
         self._prompts = [(keys[boards], values[boards]) for keys, values in self._prompts]
         self._answers = [(keys[boards], values[boards]) for keys, values in self._answers]
         self._bias, self._read = self._bias[boards], self._read[boards]
+        self._forget_recording()
+
+    def is_dropping_worth(self, share: float, left: int) -> bool:
+        """As `AnswerDecoder`: dropping copies all keys and values, so it pays once many boards are finished."""
+        return share <= DROPPED_OF_GRAPH and left >= WORTH_RECORDING_AGAIN if self._steady else share <= DROPPED
+
+    def rewind(self, length: int) -> None:
+        """Forget all but the first `length` tokens of answers."""
+        self._length_so_far = length
+        self._place.fill_(length)
+
+    def _forget_recording(self) -> None:
+        self._graph, self._is_tried = None, False
 
 
 def cache_rows(cache: DynamicCache, rows: torch.Tensor) -> DynamicCache:
@@ -143,96 +205,3 @@ def common_prefix(prompts: Sequence[list[int]]) -> int:
     first, last = min(prompts), max(prompts)  # all others lie between these
     shorter = min(len(prompt) for prompt in prompts) - 1
     return next((place for place in range(shorter) if first[place] != last[place]), shorter)
-
-
-class _Matrices:
-    """Matrices of the same input, joined into one if they are small: then a call costs more than the copy."""
-
-    def __init__(self, *linears: nn.Linear) -> None:
-        self._weights = [linear.weight for linear in linears]
-        small = sum(weight.numel() for weight in self._weights) <= SMALL
-        self._whole = _cast_for_autocast(torch.cat(self._weights)) if small else None
-
-    def __call__(self, x: torch.Tensor) -> Sequence[torch.Tensor]:
-        if self._whole is None:
-            return [functional.linear(x, weight) for weight in self._weights]
-        return functional.linear(x, self._whole).split([len(weight) for weight in self._weights], -1)
-
-
-class _Layer:
-    """One layer of Qwen3 or Llama."""
-
-    def __init__(self, layer: Any) -> None:
-        self._layer, self._attention, self._mlp = layer, layer.self_attn, layer.mlp
-        self._into = _Matrices(self._attention.q_proj, self._attention.k_proj, self._attention.v_proj)
-        self._gate_up = _Matrices(self._mlp.gate_proj, self._mlp.up_proj)
-
-    def forward(
-        self,
-        x: torch.Tensor,
-        cos: torch.Tensor,
-        sin: torch.Tensor,
-        prompt: Pair,
-        answer: Pair,
-        length: int,
-        bias: torch.Tensor,
-    ) -> torch.Tensor:
-        """Return the states [B, G, hidden] after the layer, and add the keys and values of this token to `answer`.
-
-        Args:
-            x: [B, G, hidden], the states before it.
-            cos, sin: [B, G, d], the rotary angles of this token's position.
-            prompt: keys and values of prompts, [B, h, P, d].
-            answer: buffers of the keys and values of answers, [B, h, G, room, d].
-            length: T, the tokens of answers with this one.
-            bias: [B, P], minus infinity at padding.
-        """
-        attention = self._attention
-        parts = self._into(_apply_norm(self._layer.input_layernorm, x))
-        query, key, value = (part.unflatten(-1, (-1, attention.head_dim)) for part in parts)  # [B, G, h or h * r, d]
-        if isinstance(attention, Qwen3Attention):
-            query, key = _apply_norm(attention.q_norm, query), _apply_norm(attention.k_norm, key)
-        query = _apply_rotary(query, cos, sin).unflatten(2, (-1, attention.num_key_value_groups)).transpose(1, 2)
-        keys, values = (buffer[:, :, :, :length] for buffer in answer)
-        keys[:, :, :, -1] = _apply_rotary(key, cos, sin).transpose(1, 2)
-        values[:, :, :, -1] = value.transpose(1, 2)
-        attended = _attend_to_both(query * attention.scaling, prompt, (keys, values), bias)
-        x = x + attention.o_proj(attended.transpose(1, 2).flatten(2))
-        gate, up = self._gate_up(_apply_norm(self._layer.post_attention_layernorm, x))
-        return x + self._mlp.down_proj(self._mlp.act_fn(gate) * up)
-
-
-def _cast_for_autocast(weight: torch.Tensor) -> torch.Tensor:
-    """Return the weight in the type of autocast, which would otherwise convert a copy at every step."""
-    kind = weight.device.type
-    return weight.to(torch.get_autocast_dtype(kind)) if torch.is_autocast_enabled(kind) else weight
-
-
-def _attend_to_both(query: torch.Tensor, prompt: Pair, answer: Pair, bias: torch.Tensor) -> torch.Tensor:
-    """Return the attention to a board's prompt and to the answer itself, [B, h, G, r, d].
-
-    Args:
-        query: [B, h, G, r, d].
-        prompt: keys and values [B, h, P, d].
-        answer: keys and values [B, h, G, T, d].
-        bias: [B, P], minus infinity at padding.
-    """
-    copies = query.shape[2:4]
-    # The prompt of a board is shared by its G answers, so their queries are rows of one matrix product. One softmax
-    # over both parts gives the same weights as attention to prompt and answer joined, which are never copied together.
-    before = (query.flatten(2, 3) @ prompt[0].mT + bias[:, None, None]).unflatten(2, copies)
-    since = query @ answer[0].mT
-    weights = torch.cat([before, since], -1).softmax(-1, dtype=torch.float32).to(query.dtype)
-    of_prompt, of_answer = weights.split([before.shape[-1], since.shape[-1]], -1)
-    return (of_prompt.flatten(2, 3) @ prompt[1]).unflatten(2, copies) + of_answer @ answer[1]
-
-
-def _apply_norm(norm: Any, x: torch.Tensor) -> torch.Tensor:
-    """Return the RMS norm of x, in one fused operation."""
-    return functional.rms_norm(x, (x.shape[-1],), norm.weight, norm.variance_epsilon)
-
-
-def _apply_rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torch.Tensor:
-    """Return the rotary embedding of [B, G, h, d] by angles [B, G, d]."""
-    one, other = x.chunk(2, -1)
-    return x * cos[:, :, None] + torch.cat((-other, one), -1) * sin[:, :, None]

@@ -7,23 +7,17 @@ from typing import Any, cast
 import msgspec
 import numpy as np
 import torch
-from transformers import (
-    DynamicCache,
-    LogitsProcessor,
-    LogitsProcessorList,
-    PreTrainedModel,
-    PreTrainedTokenizerFast,
-)
+from transformers import LogitsProcessor, PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
 from lakewright.policy.inference.grammar import Grammar
-from lakewright.policy.inference.sampling import end_tokens, sample
-from lakewright.policy.models.building import set_mode, use_precision
+from lakewright.policy.inference.sampling import choose_tokens, end_tokens, sample
+from lakewright.policy.inference.token_readers import make_reader, write_tokens
 
 Message = dict[str, str]  # role and content, as chat templates and servers take them
 ANSWER = "\nANSWER:\n"  # between reasoning and JSON
 MISSING = "llguidance is missing; install lakewright[structured]"
-THOUGHT = "</think>"  # where the reasoning of models that reason ends
+THOUGHT = "</think>"  # where the reasoning of models that reason ends: within its last so many tokens, one a letter
 
 
 class SchemaSettings(msgspec.Struct, frozen=True):
@@ -61,17 +55,27 @@ def answer_in_json(
 
     Raises InputError if llguidance is missing or does not know the schema.
     """
-    prompt = _encode_prompt(tokenizer, messages)
-    cache = DynamicCache(config=model.config)
-    with torch.random.fork_rng(), use_precision(model):
+    prompt, ends = _encode_prompt(tokenizer, messages), end_tokens(model, tokenizer)
+    reader = make_reader(model, settings.reasoning + settings.answer)
+
+    def choose(logits: torch.Tensor) -> int:
+        return int(choose_tokens(logits[None], settings.temperature)[0])
+
+    with torch.random.fork_rng():
         torch.manual_seed(seed)
-        thought = _generate_ids(model, tokenizer, prompt, cache, settings.reasoning, settings.temperature)
-        _crop_cache(cache, len(prompt) - 1)  # the thought, but not the prompt
+        thought: list[int] = []
+        while len(thought) < settings.reasoning and not _has_thought(tokenizer, thought):
+            token = choose(reader.read([*prompt, *thought]))
+            if token in ends:
+                break
+            thought.append(token)
         reasoning = _decode_text(tokenizer, thought).split(THOUGHT)[0]
         bridge = _build_bridge(tokenizer, [*prompt, *thought])
         begun = [*prompt, *_encode_text(tokenizer, reasoning + bridge)]
-        mask = SchemaMask(tokenizer, schema, len(begun))
-        answer = _generate_ids(model, tokenizer, begun, cache, settings.answer, settings.temperature, mask)
+        matcher = Matcher(read_words(tokenizer), compile_schema(schema))
+        answer = write_tokens(
+            reader, begun, matcher, lambda logits: choose(matcher.mask(logits)), ends, settings.answer
+        )
     text = reasoning + bridge + _decode_text(tokenizer, answer)
     return text, len(thought) + len(answer)
 
@@ -205,6 +209,11 @@ class Matcher:
         self._check_error()
         return bits.astype(bool)
 
+    def mask(self, logits: torch.Tensor) -> torch.Tensor:
+        """Return the logits [V] of the next token, minus infinity for tokens that may not follow."""
+        allowed = torch.from_numpy(self.allowed_tokens()[: len(logits)])
+        return logits.masked_fill(~allowed, -torch.inf)
+
     def _check_error(self) -> None:
         if self._matcher.is_error():
             raise InputError(f"schema: {self._matcher.get_error().splitlines()[0]:.200}; simplify it")
@@ -233,10 +242,9 @@ def _build_bridge(tokenizer: PreTrainedTokenizerFast, before: list[int]) -> str:
     return (THOUGHT if "<think>" in tokenizer.decode(before) else "") + ANSWER
 
 
-def _crop_cache(cache: DynamicCache, after: int) -> None:
-    """Drop all keys and values after the first `after` tokens."""
-    if (more := int(cache.get_seq_length()) - after) > 0:
-        cache.crop(-more)
+def _has_thought(tokenizer: PreTrainedTokenizerFast, ids: list[int]) -> bool:
+    """Return True if the last tokens end a thought."""
+    return THOUGHT in _decode_text(tokenizer, ids[-len(THOUGHT) :])
 
 
 def _encode_prompt(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message]) -> list[int]:
@@ -258,45 +266,3 @@ def _decode_text(tokenizer: PreTrainedTokenizerFast, ids: list[int]) -> str:
 
 def _encode_text(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
     return tokenizer(text, add_special_tokens=False)["input_ids"]
-
-
-@torch.inference_mode()
-def _generate_ids(
-    model: PreTrainedModel,
-    tokenizer: PreTrainedTokenizerFast,
-    prompt: list[int],
-    cache: DynamicCache,
-    max_new_tokens: int,
-    temperature: float,
-    mask: SchemaMask | None = None,
-) -> list[int]:
-    """Return tokens after `prompt`, without the end token; free text ends with its thought.
-
-    Args:
-        model, tokenizer: the policy.
-        prompt: token ids.
-        cache: keys and values of the prompt read so far; those of the rest and of the answer are added.
-        max_new_tokens: most tokens.
-        temperature: of the sampling; 0 is greedy.
-        mask: of JSON; None for free text.
-    """
-    if not max_new_tokens:
-        return []
-    how: dict[str, Any] = {"do_sample": False}
-    if temperature:
-        how = {"do_sample": True, "temperature": temperature, "top_k": 0, "top_p": 1.0}
-    if mask:
-        how["logits_processor"] = LogitsProcessorList([mask])
-    else:
-        how |= {"stop_strings": [THOUGHT], "tokenizer": tokenizer}
-    ids = torch.tensor([prompt], device=model.device)
-    with set_mode(model):
-        output: torch.Tensor = model.generate(
-            input_ids=ids,
-            attention_mask=torch.ones_like(ids),
-            max_new_tokens=max_new_tokens,
-            past_key_values=cache,
-            **how,
-        )
-    answer = output[0, len(prompt) :].tolist()
-    return answer[:-1] if answer[-1:] == [tokenizer.eos_token_id] else answer

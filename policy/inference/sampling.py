@@ -9,11 +9,11 @@ import torch
 from transformers import DynamicCache, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.policy.inference.decoders import cache_rows, decoder_of, ends_answers_singly
+from lakewright.policy.inference.device_limits import fit_answers
 from lakewright.policy.models.building import set_mode, use_precision, use_torch_defaults
 from lakewright.policy.play import Play
 
 ROWS = 512  # answers decoded together
-DROPPED = 0.75  # finished boards are dropped once at most this share is unfinished
 
 T = TypeVar("T")
 AnswerMask = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -87,7 +87,7 @@ def sample(
         copies: answers to each prompt.
         max_new_tokens: most tokens of an answer.
         temperature: of the sampling; 0 is greedy.
-        batch: most answers that are decoded together.
+        batch: most answers that are decoded together; 0: see `fit_answers`.
         scored: return log-probabilities too.
         mask: the tokens that may follow in answers to a single prompt.
         on_progress: gets how many more prompts are answered.
@@ -99,7 +99,8 @@ def sample(
     order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
     answers: list[list[int]] = [[] for _ in range(len(prompts) * copies)]
     log_probs: list[list[float]] = [[] for _ in answers]
-    at_once = max(1, batch // copies)
+    longest = max(map(len, prompts), default=0)
+    at_once = max(1, (batch or fit_answers(model, longest, max_new_tokens, copies)) // copies)
     for begin in range(0, len(order), at_once):
         chosen = order[begin : begin + at_once]
         with set_mode(model), use_precision(model):
@@ -154,15 +155,15 @@ def _decode_answers(
     for step in range(max_new_tokens):
         if mask:
             logits = mask(tokens[0, :, :step], logits[0])[None]
-        chosen, score = _choose_tokens(logits, temperature)
+        chosen, score = choose_tokens(logits, temperature)
         tokens[open_, :, step], scores[open_, :, step] = chosen, score
         # An answer that has ended is decoded further with its group; `sample` cuts it off at its end.
         ended[open_] |= torch.isin(chosen, ends)
         unfinished = ~ended[open_].all(-1)
-        if step + 1 == max_new_tokens or not unfinished.any():
+        count = int(unfinished.sum())
+        if step + 1 == max_new_tokens or not count:
             break
-        # Dropping copies all keys and values, so it pays only once many prompts have no open answer left.
-        if unfinished.sum() <= DROPPED * len(open_):
+        if decoder.is_dropping_worth(count / len(open_), max_new_tokens - step - 1):
             left = unfinished.nonzero().squeeze(-1)
             decoder.select_boards(left)
             open_, chosen = open_[left], chosen[left]
@@ -170,7 +171,7 @@ def _decode_answers(
     return tokens[:, :, : step + 1].flatten(0, 1), scores[:, :, : step + 1].flatten(0, 1)
 
 
-def _choose_tokens(logits: torch.Tensor, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
+def choose_tokens(logits: torch.Tensor, temperature: float) -> tuple[torch.Tensor, torch.Tensor]:
     """Return a token for each row of [..., V], and its log-probability."""
     log_probs = (logits.float() / (temperature or 1.0)).log_softmax(-1)
     if temperature:

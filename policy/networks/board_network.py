@@ -16,6 +16,8 @@ from lakewright.policy.networks.agent_maps import AgentMaps
 from lakewright.policy.networks.joint_step import LOW, JointStep
 from lakewright.policy.networks.prompt_parsing import NOWHERE, Boards, parse_answers, parse_boards
 
+DROPPED = 0.75  # finished boards are dropped once at most this share is unfinished
+
 
 class BoardConfig(PretrainedConfig):
     """Widths and depths of a `BoardNetwork`, as its checkpoints store them in config.json.
@@ -150,6 +152,10 @@ class BoardDecoder:
         self._boards, self._which, self._turn = self._boards[rows], self._which[rows], self._turn[rows]
         self._cells, self._before, self._past = self._cells[rows], self._before[rows], self._past[rows]
         self._following, self._known = self._following[rows], self._known[rows]
+
+    def is_dropping_worth(self, share: float, left: int) -> bool:
+        """Return True if few boards are unfinished: `share` of those that are held."""
+        return share <= DROPPED
 
     def _begin_next_step(self, rows: torch.Tensor) -> None:
         """Begin the next step of answers whose agents have all moved."""

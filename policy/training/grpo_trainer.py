@@ -15,13 +15,15 @@ from transformers import DynamicCache, LlamaForCausalLM, PreTrainedModel, Qwen3F
 from trl import GRPOTrainer
 
 from lakewright.policy.inference.decoders import cache_rows
+from lakewright.policy.inference.device_limits import fit_rows, is_sharing_worth
 from lakewright.policy.models.building import use_torch_defaults
 from lakewright.policy.networks.board_network import BoardNetwork
 from lakewright.policy.training.optimizers import build_muon_and_adamw, rate_scale
 from lakewright.policy.training.settings import SHARED_SCORES, HostSettings
 
-TOGETHER = 64  # answers read at a time
-SCORES = 1 << 26  # of tokens that are held at a time
+TOGETHER = 64  # answers that a CPU reads at a time, and
+SCORES = 1 << 26  # scores of tokens that it holds for them
+ARRAYS = 3  # of float32, as large as the scores: these, their logarithms, and their gradients
 
 
 class Clock:
@@ -125,13 +127,19 @@ class PlanTrainer(GRPOTrainer):
 
         Overrides TRL's method.
         """
-        if not (self._shares or isinstance(model, BoardNetwork)):
+        if not (isinstance(model, BoardNetwork) or self._is_sharing_worth(model, input_ids.shape, logits_to_keep)):
             return super()._get_per_token_logps_and_entropies(
                 model, input_ids, attention_mask, logits_to_keep, *args, compute_entropy=compute_entropy, **given
             )
         with self.accelerator.autocast():
             log_probs, entropies = answer_log_probs(model, input_ids, attention_mask, logits_to_keep, self.temperature)
         return log_probs, entropies if compute_entropy else None, None
+
+    def _is_sharing_worth(self, model: Any, shape: torch.Size, answer: int) -> bool:
+        """Return True if prompts are read once: they may be, and it pays for [B, L] tokens with answers of `answer`."""
+        prompt = shape[1] - answer
+        saved = prompt * (shape[0] - shape[0] // self.num_generations)
+        return self._shares and is_sharing_worth(model, prompt, saved)
 
 
 def may_share_prompts(model: PreTrainedModel, host: HostSettings, answer: int) -> bool:
@@ -180,7 +188,8 @@ def _score_shared_prompts(
     entropies: list[torch.Tensor] = []
     # Answers of similar length are read together, so that little of a batch is padding.
     order = lengths.argsort()
-    at_once = max(1, min(TOGETHER, SCORES // (answer * model.config.vocab_size)))
+    scores = answer * model.config.vocab_size
+    at_once = fit_rows(ids.device, ARRAYS * 4 * scores, max(1, min(TOGETHER, SCORES // scores)), len(ids))
     for rows in order.split(at_once):
         longest = max(int(lengths[rows].max()), 1)
         tokens = ids[rows, -answer:][:, :longest]

@@ -15,10 +15,12 @@ import torch
 from transformers import PreTrainedModel
 
 from lakewright.policy.inference.decoders import cache_rows, common_prefix
+from lakewright.policy.inference.device_limits import is_sharing_worth
 from lakewright.policy.models.building import set_mode, use_precision, use_torch_defaults
 from lakewright.policy.networks.board_network import BoardNetwork
 from lakewright.policy.play import Play, Tasks, TaskStream
 from lakewright.policy.training.optimizers import build_adamw, build_average, build_muon_and_adamw, rate_scale
+from lakewright.policy.training.recorded_loss import WIDTH, RecordedLoss, is_recordable
 from lakewright.policy.training.settings import WarmupSettings
 from lakewright.policy.training.training_state import Place, TrainingState
 
@@ -26,7 +28,6 @@ POOL = 8  # batches drawn together, then sorted by length
 SECONDS = 60.0  # of training, at least, between two saved states
 RARELY = 30  # saving takes at most 1 / 30 of the time,
 LONGEST = 300.0  # unless that would take more seconds than this between two saved states
-WORTH_SHARING = 4  # tokens that all prompts of a batch begin with, as those of chat templates do
 IGNORED = -100  # the label of tokens without a loss: prompt and padding
 
 Example: TypeAlias = tuple[list[int], list[int]]  # prompt and answer, token ids
@@ -72,6 +73,7 @@ def warm_up(
     optimizer = build(model, settings.matrix_rate, settings.other_rate)
     averaged = build_average(model, settings.decay)
     state = TrainingState(model, averaged, optimizer)
+    recorded = RecordedLoss(model, _token_loss) if loss_of is None and is_recordable(model) else None
     place = _load_state(state, state_file, rng, on_step)
     model.train()
     boards = place.boards
@@ -92,7 +94,8 @@ def warm_up(
             batches = _draw_batches(play, tasks, mixed, settings, rng)
             boards += POOL * _count_boards(settings, mixed)
         optimizer.scale_rates(rate_scale(step, done))
-        loss = _update_weights(model, optimizer, batches[step % POOL], play.tokenizer.pad_token_id, loss_of)
+        batch, pad = batches[step % POOL], play.tokenizer.pad_token_id
+        loss = _update_weights(model, optimizer, batch, pad, loss_of or plan_loss, recorded)
         averaged.update_parameters(model)
         state.losses.append(loss)
         on_step(step, loss)
@@ -121,7 +124,12 @@ def _load_state(
 
 @use_torch_defaults()
 def _update_weights(
-    model: PreTrainedModel, optimizer: torch.optim.Optimizer, batch: list[Example], pad: int, loss_of: Loss | None
+    model: PreTrainedModel,
+    optimizer: torch.optim.Optimizer,
+    batch: list[Example],
+    pad: int,
+    loss_of: Loss,
+    recorded: RecordedLoss | None,
 ) -> float:
     """Make one update on a batch and return its loss.
 
@@ -130,13 +138,18 @@ def _update_weights(
         optimizer: of its weights.
         batch: examples.
         pad: the id of padding.
-        loss_of: the loss of a batch; without it `plan_loss`.
+        loss_of: the loss of a batch.
+        recorded: computes it instead, if given.
     """
-    loss = (loss_of or plan_loss)(model, batch, pad)
-    loss.backward()
+    if recorded:
+        loss = recorded.backward(*_collate(batch, pad, WIDTH))
+    else:
+        loss = loss_of(model, batch, pad)
+        loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
-    optimizer.zero_grad(set_to_none=True)
+    if not recorded:
+        optimizer.zero_grad(set_to_none=True)
     return loss.item()
 
 
@@ -244,19 +257,38 @@ def reference_log_probs(model: PreTrainedModel, play: Play[T], tasks: Sequence[T
 
 def _score_answers(model: PreTrainedModel, examples: list[Example], pad: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the scores of words float32 [B, T, V] and the words that follow int [B, T], IGNORED outside of answers."""
+    ids, labels, known = _collate(examples, pad)
+    with use_precision(model):
+        logits = _compute_logits(model, ids.to(model.device), common_prefix([prompt for prompt, _ in examples]), known)
+    return logits, labels[:, known:].to(model.device)
+
+
+def _collate(examples: list[Example], pad: int, multiple: int = 1) -> tuple[torch.Tensor, torch.Tensor, int]:
+    """Return ids and labels int [B, L], and the first tokens that no prompt is shorter than.
+
+    Args:
+        examples: prompts and answers.
+        pad: the id of padding.
+        multiple: what L and the number of first tokens are multiples of.
+    """
     width = max(len(prompt) + len(answer) for prompt, answer in examples)
-    ids = torch.full((len(examples), width), pad)
-    labels = torch.full((len(examples), width), IGNORED)
+    # Padding is on the right, where a causal model does not see it: no mask is needed.
+    ids = torch.full((len(examples), -(-width // multiple) * multiple), pad)
+    labels = torch.full(ids.shape, IGNORED)
     for row, (prompt, answer) in enumerate(examples):
         end = len(prompt) + len(answer)
         ids[row, :end] = torch.tensor(prompt + answer)
         labels[row, len(prompt) : end] = torch.tensor(answer)
-    # Padding is on the right, where a causal model does not see it: no mask is needed.
     # Scores for every word of a vocabulary are computed only from the last token of the shortest prompt on.
     known = min(len(prompt) for prompt, _ in examples)
+    return ids, labels, max(1, known // multiple * multiple)
+
+
+def _token_loss(model: PreTrainedModel, ids: torch.Tensor, labels: torch.Tensor, known: int) -> torch.Tensor:
+    """Return the loss of `plan_loss` for a batch of `_collate`."""
     with use_precision(model):
-        logits = _compute_logits(model, ids.to(model.device), common_prefix([prompt for prompt, _ in examples]), known)
-    return logits, labels[:, known:].to(model.device)
+        logits = _compute_logits(model, ids, 0, known)
+    return torch.nn.functional.cross_entropy(logits.flatten(0, 1), labels[:, known:].flatten(), ignore_index=IGNORED)
 
 
 def _compute_logits(model: PreTrainedModel, ids: torch.Tensor, shared: int, known: int) -> torch.Tensor:
@@ -265,11 +297,11 @@ def _compute_logits(model: PreTrainedModel, ids: torch.Tensor, shared: int, know
     Args:
         model: the policy.
         ids: int [B, L], prompts and answers.
-        shared: the number of first tokens that are the same in all rows; they are read once.
+        shared: the number of first tokens that are the same in all rows; they are read once where that pays.
         known: the length of the shortest prompt.
     """
     given: dict[str, Any] = {"logits_to_keep": ids.shape[1] - known + 1}
-    if shared >= WORTH_SHARING and not isinstance(model, BoardNetwork):
+    if not isinstance(model, BoardNetwork) and is_sharing_worth(model, shared, shared * len(ids)):
         read = model(input_ids=ids[:1, :shared], use_cache=True, logits_to_keep=1).past_key_values
         given["past_key_values"] = cache_rows(read, ids.new_zeros(len(ids)))
         ids = ids[:, shared:]

@@ -24,7 +24,7 @@ from lakewright.experiments.loop.settings.run_settings import load_settings
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec
 from lakewright.policy.inference.decoders import TransformerDecoder
-from lakewright.policy.inference.sampling import Samples, _choose_tokens, _pad_prompts
+from lakewright.policy.inference.sampling import Samples, _pad_prompts, choose_tokens
 from lakewright.policy.models.building import set_mode
 from lakewright.policy.training import rollouts, tasks_of, train_grpo
 
@@ -49,20 +49,18 @@ def decode(model: Any, prompts: list[list[int]], pad: int, longest: int) -> None
     begun = time.perf_counter()
     with set_mode(model):
         logits = decoder.read_prompts(*_pad_prompts(prompts, pad, model.device))
-        for buffer in (one for pair in decoder._answers for one in pair):
-            buffer.zero_()  # what no token has been written to
         say(reading=len(prompts), tokens=max(map(len, prompts)), seconds=round(time.perf_counter() - begun, 3))
         for length in [one for one in LENGTHS if one <= longest]:
             while (room := decoder._answers[0][0].shape[3]) < length:
-                decoder._length_so_far = room + 1
-                decoder._make_room()
-            decoder._length_so_far = length - TIMED - 1
-            tokens = _choose_tokens(logits, 1.0)[0]
-            decoder.add_tokens(tokens)
+                decoder._make_room(room + 1)
+            decoder.rewind(length - TIMED - 3)
+            tokens = choose_tokens(logits, 1.0)[0]
+            for _ in range(2):  # the second of them is recorded
+                decoder.add_tokens(tokens)
             torch.cuda.synchronize()
             begun = time.perf_counter()
             for _ in range(TIMED):
-                tokens = _choose_tokens(decoder.add_tokens(tokens), 1.0)[0]
+                tokens = choose_tokens(decoder.add_tokens(tokens), 1.0)[0]
             torch.cuda.synchronize()
             step = (time.perf_counter() - begun) / TIMED
             rows = len(prompts) * GROUP

@@ -17,8 +17,7 @@ def test_buffers_that_grow_are_never_all_there_twice():
     ids = torch.ones(BOARDS, 4, dtype=torch.long)
     with peak_of_tensors() as peak:
         decoder.read_prompts(ids, ids)
-        decoder._length_so_far = FIRST + 1
-        decoder._make_room()
+        decoder._make_room(FIRST + 1)
     assert decoder._answers[0][0].shape[3] == 2 * FIRST
     layer = 2 * BOARDS * COPIES * FIRST * 16 * 4  # bytes of keys and values before they grow
     assert 2 * LAYERS <= peak.bytes / layer <= 2 * LAYERS + 2.5, "one layer at a time is there before and after"

@@ -1,0 +1,78 @@
+"""How much a device takes on at once, by its memory and speed: answers that are decoded or read together, and whether
+what prompts have in common is read in a pass of its own.
+"""
+
+from typing import Any
+
+import torch
+from transformers import PreTrainedModel
+
+SHARE = 0.5  # of the free memory of a GPU that one batch may take
+SCORES = (
+    4  # arrays of float32 as large as the scores of the next token: scores, probabilities, and what draws from them
+)
+FEW = 16  # answers that a CPU decodes together, whose speed hardly depends on it
+MOST = 4096  # answers that a GPU decodes together: with more no step is faster for each of them
+FEWEST_SHARED = 4  # tokens that a CPU reads once rather than for each row; it waits for no kernel to start
+OPERATIONS = 160  # of a layer in a forward and a backward pass, and their
+START = 3e-5  # seconds until an operation has started, as measured beside an H200, and
+SPEED = 2e14  # operations of bfloat16 in a second: half of what an H100 does at best
+
+
+def count_free_bytes(device: torch.device) -> int:
+    """Return the memory of a GPU that nothing holds, with what torch has freed."""
+    free, _ = torch.cuda.mem_get_info(device)
+    return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+
+
+def fit_rows(device: torch.device, bytes_each: int, on_cpu: int, most: int = MOST) -> int:
+    """Return how many rows are worked on together: those that fit into half of a GPU's free memory.
+
+    Args:
+        device: of the model.
+        bytes_each: of a row.
+        on_cpu: the answer for a CPU.
+        most: that a GPU takes.
+    """
+    if device.type != "cuda":
+        return on_cpu
+    return max(1, min(most, int(SHARE * count_free_bytes(device)) // bytes_each))
+
+
+def fit_answers(model: PreTrainedModel, prompt: int, answer: int, copies: int) -> int:
+    """Return how many answers are decoded together.
+
+    Args:
+        model: the policy.
+        prompt, answer: tokens of the longest.
+        copies: answers to each prompt, which share its keys and values.
+    """
+    if model.device.type != "cuda":
+        return FEW
+    return fit_rows(model.device, answer_bytes(model, prompt, answer, copies), FEW)
+
+
+def answer_bytes(model: PreTrainedModel, prompt: int, answer: int, copies: int) -> int:
+    """Return the memory of one of the answers that are decoded together. Args: as for `fit_answers`."""
+    config: Any = model.config
+    heads: int = getattr(config, "num_key_value_heads", 0) or getattr(config, "num_attention_heads", 1)
+    width: int = getattr(config, "head_dim", 0) or getattr(config, "hidden_size", 1) // heads
+    token = 2 * getattr(config, "num_hidden_layers", 1) * heads * width * model.dtype.itemsize
+    # Buffers of answers double, so that one layer at a time is there twice.
+    return token * (answer + prompt // copies) + SCORES * 4 * config.vocab_size
+
+
+def is_sharing_worth(model: PreTrainedModel, shared: int, saved: int) -> bool:
+    """Return True if what prompts have in common is to be read in a pass of its own.
+
+    On a GPU the pass costs the time of starting its kernels, and saves the operations of the tokens.
+
+    Args:
+        model: that is trained.
+        shared: tokens that they have in common.
+        saved: tokens that are not read again.
+    """
+    if model.device.type != "cuda":
+        return shared >= FEWEST_SHARED
+    starting = OPERATIONS * getattr(model.config, "num_hidden_layers", 1) * START
+    return saved * 6 * model.num_parameters() / SPEED > starting
