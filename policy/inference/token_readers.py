@@ -51,7 +51,7 @@ class CacheReader:
     @torch.inference_mode()
     def read(self, ids: Sequence[int]) -> torch.Tensor:
         """As `TokenReader`."""
-        known = common_prefix([self._ids, list(ids)]) if self._ids else 0
+        known = _count_known(self._ids, ids)
         if (more := self._cache.get_seq_length() - known) > 0:
             self._cache.crop(-more)
         with set_mode(self._model), use_precision(self._model):
@@ -78,7 +78,7 @@ class DecoderReader:
     @torch.inference_mode()
     def read(self, ids: Sequence[int]) -> torch.Tensor:
         """As `TokenReader`."""
-        known = common_prefix([self._ids, list(ids)]) if self._ids else 0
+        known = _count_known(self._ids, ids)
         with set_mode(self._model), use_precision(self._model):
             logits = self._begin(ids) if known < self._prompt or not self._decoder else self._continue(ids, known)
         self._ids = list(ids)
@@ -95,6 +95,11 @@ class DecoderReader:
         for part in rest.split(AT_ONCE, -1):
             logits = self._decoder.add_runs(part)
         return logits
+
+
+def _count_known(before: Sequence[int], ids: Sequence[int]) -> int:
+    """Return how many tokens need not be read again: those in common, but not the last, whose scores are wanted."""
+    return common_prefix([[*before, -1], list(ids)])
 
 
 def make_reader(model: PreTrainedModel, length: int) -> TokenReader:

@@ -10,11 +10,13 @@ import torch
 from lakewright.core_jax.errors import InputError
 from lakewright.policy.inference import (
     SchemaSettings,
+    answer_in_json,
     json_prompt,
     log_probs_under_grammar,
     sample_json_ids,
     schema_grammar,
 )
+from lakewright.policy.inference.decoders import TransformerDecoder
 from lakewright.policy.models import load_model
 from lakewright.policy.training import AnswerGroup, AnswerTraining, train_on_answers
 from tests.support.models.byte_language_model import text_checkpoint
@@ -89,3 +91,21 @@ def test_a_schema_that_no_mask_can_be_made_of_is_refused(speaker):
     _, tokenizer = speaker
     with pytest.raises(InputError, match=r"schema: .*; simplify it"):
         list(schema_grammar(tokenizer, {"type": "no such type"})([0]))
+
+
+def test_no_token_of_a_question_is_read_twice(speaker, monkeypatch):
+    model, tokenizer = speaker
+    read: list[int] = []
+    for name in ("read_prompts", "add_runs"):
+        plain = getattr(TransformerDecoder, name)
+
+        def counted(decoder, tokens, *given, plain=plain):
+            read.append(tokens.numel())
+            return plain(decoder, tokens, *given)
+
+        monkeypatch.setattr(TransformerDecoder, name, counted)
+    how = SchemaSettings(reasoning=5, answer=60, temperature=0.0)
+    text, _ = answer_in_json(model, tokenizer, [{"role": "user", "content": "Which?"}], SCHEMA, how, 0)
+    assert json.loads(text.split("ANSWER:\n")[1])["name"] in NAMES
+    assert sum(read) < 2 * read[0] + len(text.encode()), "the prompt once, the answer once, a thought perhaps again"
+    assert len(read) <= 1 + 5 + 2, "a pass for each token of the thought, and for each choice under the schema"
