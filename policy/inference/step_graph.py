@@ -25,13 +25,18 @@ class StepGraph:
         device: the GPU.
         beside: another recording, whose memory this one may use: what one of them makes must be used before the other
             is replayed.
+        whole: whether the step may take most of the memory.
     """
 
     def __init__(
-        self, step: Callable[[], torch.Tensor], device: torch.device, beside: "StepGraph | None" = None
+        self,
+        step: Callable[[], torch.Tensor],
+        device: torch.device,
+        beside: "StepGraph | None" = None,
+        whole: bool = False,
     ) -> None:
         # A recording has memory of its own, for which torch gives up nothing that it has freed but still holds.
-        if torch.cuda.mem_get_info(device)[0] < ROOM:
+        if whole or torch.cuda.mem_get_info(device)[0] < ROOM:
             torch.cuda.empty_cache()
         self._graph = torch.cuda.CUDAGraph()
         pool = beside._graph.pool() if beside else None

@@ -7,7 +7,7 @@ gradients included. Answers of similar length are read together, so that an endl
 
 import os
 import time
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import torch
 from torch.optim.lr_scheduler import LambdaLR
@@ -15,10 +15,12 @@ from transformers import DynamicCache, LlamaForCausalLM, PreTrainedModel, Qwen3F
 from trl import GRPOTrainer
 
 from lakewright.policy.inference.decoders import cache_rows
-from lakewright.policy.inference.device_limits import fit_rows, is_sharing_worth
+from lakewright.policy.inference.device_limits import fit_rows
 from lakewright.policy.models.building import use_torch_defaults
 from lakewright.policy.networks.board_network import BoardNetwork
 from lakewright.policy.training.optimizers import build_muon_and_adamw, rate_scale
+from lakewright.policy.training.recorded_loss import is_recordable
+from lakewright.policy.training.recorded_scores import RecordedScores
 from lakewright.policy.training.settings import SHARED_SCORES, HostSettings
 
 TOGETHER = 64  # answers that a CPU reads at a time, and
@@ -60,7 +62,7 @@ class PlanTrainer(GRPOTrainer):
         **given: Any,
     ) -> None:
         self._kind, self._schedule, self._minutes, self._shares = optimizer, schedule, minutes, share_prompts
-        self._clock = clock
+        self._clock, self._scores = clock, cast(RecordedScores | None, None)
         super().__init__(*args, **given)
 
     @use_torch_defaults()
@@ -127,19 +129,22 @@ class PlanTrainer(GRPOTrainer):
 
         Overrides TRL's method.
         """
-        if not (isinstance(model, BoardNetwork) or self._is_sharing_worth(model, input_ids.shape, logits_to_keep)):
+        if not (self._shares or isinstance(model, BoardNetwork)):
             return super()._get_per_token_logps_and_entropies(
                 model, input_ids, attention_mask, logits_to_keep, *args, compute_entropy=compute_entropy, **given
             )
+        if self._shares and is_recordable(model):
+            scores = self._scores or RecordedScores(model, self.temperature, self._precision)
+            self._scores = scores
+            log_probs, entropies = scores.score(input_ids, attention_mask, logits_to_keep)
+            return log_probs, entropies if compute_entropy else None, None
         with self.accelerator.autocast():
             log_probs, entropies = answer_log_probs(model, input_ids, attention_mask, logits_to_keep, self.temperature)
         return log_probs, entropies if compute_entropy else None, None
 
-    def _is_sharing_worth(self, model: Any, shape: torch.Size, answer: int) -> bool:
-        """Return True if prompts are read once: they may be, and it pays for [B, L] tokens with answers of `answer`."""
-        prompt = shape[1] - answer
-        saved = prompt * (shape[0] - shape[0] // self.num_generations)
-        return self._shares and is_sharing_worth(model, prompt, saved)
+    @property
+    def _precision(self) -> torch.dtype | None:
+        return torch.bfloat16 if self.accelerator.mixed_precision == "bf16" else None
 
 
 def may_share_prompts(model: PreTrainedModel, host: HostSettings, answer: int) -> bool:

@@ -4,6 +4,7 @@ A step of a small language model is thousands of small kernels, which a processo
 runs them. Batches are padded to few shapes; gradients stay in the same memory and are set to zero by the recording.
 """
 
+import functools
 from collections.abc import Callable
 
 import torch
@@ -50,7 +51,8 @@ class RecordedLoss:
         answers.copy_(labels)
         if shape not in self._graphs:
             beside = next(iter(self._graphs.values()), None)
-            self._graphs[shape] = StepGraph(lambda: self._compute(mine, answers, known), mine.device, beside)
+            step = functools.partial(self._compute, mine, answers, known)
+            self._graphs[shape] = StepGraph(step, mine.device, beside, whole=True)
         return self._graphs[shape].replay()
 
     def _compute(self, ids: torch.Tensor, labels: torch.Tensor, known: int) -> torch.Tensor:

@@ -32,7 +32,7 @@ class RecordedOperations:
 
     recorded = 0
 
-    def __init__(self, step: Callable[[], torch.Tensor], device: torch.device, beside: object = None) -> None:
+    def __init__(self, step: Callable[[], torch.Tensor], *others: object, whole: bool = False) -> None:
         RecordedOperations.recorded += 1
         self._first: list[torch.Tensor] = []
 
