@@ -1,5 +1,5 @@
-"""How much a device takes on at once, by its memory and speed: answers that are decoded or read together, and whether
-what prompts have in common is read in a pass of its own.
+"""The limits of a device by its memory and speed: answers that are decoded or read together, and whether what prompts
+have in common is read in a pass of its own.
 """
 
 from typing import Any
@@ -53,7 +53,10 @@ def fit_answers(model: PreTrainedModel, prompt: int, answer: int, copies: int) -
 
 
 def answer_bytes(model: PreTrainedModel, prompt: int, answer: int, copies: int) -> int:
-    """Return the memory of one of the answers that are decoded together. Args: as for `fit_answers`."""
+    """Return the memory of one of the answers that are decoded together.
+
+    Args: model, prompt, answer, copies, as for `fit_answers`.
+    """
     config: Any = model.config
     heads: int = getattr(config, "num_key_value_heads", 0) or getattr(config, "num_attention_heads", 1)
     width: int = getattr(config, "head_dim", 0) or getattr(config, "hidden_size", 1) // heads

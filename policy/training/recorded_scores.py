@@ -1,7 +1,7 @@
 """Log-probabilities of answers and their gradients, recorded once for each shape of a batch on a GPU and then replayed.
 
-The loss is TRL's, so that two recordings are needed: one of the pass up to the log-probabilities, one from the loss's
-gradient of these to the gradients of the weights, which it adds to what is there, as the next part of a batch does.
+The loss is that of TRL, so there are two recordings: the pass up to the log-probabilities, and the pass back from the
+gradient of the loss by these. The second adds to the gradients of the weights, as the next part of a batch does too.
 """
 
 import functools

@@ -73,11 +73,10 @@ def warm_up(
     optimizer = build(model, settings.matrix_rate, settings.other_rate)
     averaged = build_average(model, settings.decay)
     state = TrainingState(model, averaged, optimizer)
-    recorded = RecordedLoss(model, _token_loss) if loss_of is None and is_recordable(model) else None
+    minimised = loss_of or _choose_loss(model)
     place = _load_state(state, state_file, rng, on_step)
     model.train()
-    boards = place.boards
-    batches: list[list[Example]] = []
+    boards, batches = place.boards, list[list[Example]]()
     begun, saver = clock(), _Saver(state_file, clock)
     for step in range(place.step, settings.steps):
         seconds = place.seconds + clock() - begun
@@ -94,8 +93,7 @@ def warm_up(
             batches = _draw_batches(play, tasks, mixed, settings, rng)
             boards += POOL * _count_boards(settings, mixed)
         optimizer.scale_rates(rate_scale(step, done))
-        batch, pad = batches[step % POOL], play.tokenizer.pad_token_id
-        loss = _update_weights(model, optimizer, batch, pad, loss_of or plan_loss, recorded)
+        loss = _update_weights(model, optimizer, batches[step % POOL], play.tokenizer.pad_token_id, minimised)
         averaged.update_parameters(model)
         state.losses.append(loss)
         on_step(step, loss)
@@ -122,14 +120,18 @@ def _load_state(
     return place
 
 
+def _choose_loss(model: PreTrainedModel) -> Loss | RecordedLoss:
+    """Return `plan_loss`, recorded where a GPU waits for its operations."""
+    return RecordedLoss(model, _token_loss) if is_recordable(model) else plan_loss
+
+
 @use_torch_defaults()
 def _update_weights(
     model: PreTrainedModel,
     optimizer: torch.optim.Optimizer,
     batch: list[Example],
     pad: int,
-    loss_of: Loss,
-    recorded: RecordedLoss | None,
+    minimised: Loss | RecordedLoss,
 ) -> float:
     """Make one update on a batch and return its loss.
 
@@ -138,13 +140,12 @@ def _update_weights(
         optimizer: of its weights.
         batch: examples.
         pad: the id of padding.
-        loss_of: the loss of a batch.
-        recorded: computes it instead, if given.
+        minimised: the loss of a batch.
     """
-    if recorded:
-        loss = recorded.backward(*_collate(batch, pad, WIDTH))
+    if recorded := isinstance(minimised, RecordedLoss):  # which keeps the gradients and sets them to zero
+        loss = minimised.backward(*_collate(batch, pad, WIDTH))
     else:
-        loss = loss_of(model, batch, pad)
+        loss = minimised(model, batch, pad)
         loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
