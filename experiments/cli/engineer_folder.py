@@ -129,6 +129,7 @@ def status_text(status: "Status") -> str:
     """The status as a table."""
     lines = [f"version {status.version} by {status.by}, {status.environment}, teacher {status.teacher}"]
     lines += [f"  {stratum}: {_row_text(row)}" for stratum, row in status.design["strata"].items()]
+    lines += _list_signal(status)
     for version, strata in status.outcomes.items():
         parts = [f"{stratum} {valid} of {total} valid" for stratum, (total, valid) in strata.items()]
         lines.append(f"outcomes of version {version}: {', '.join(parts)}")
@@ -137,7 +138,24 @@ def status_text(status: "Status") -> str:
         lines.append(f"decisions took {cost[0]} tokens of the engineer and {cost[1]} of trials")
     if status.edited:
         lines.append("design.json was edited; lakewright engineer next makes it a version")
-    return "\n".join([*lines, *filter(None, [status.complaint])])
+    return "\n".join([*lines, *status.suspects, *filter(None, [status.complaint])])
+
+
+def _list_signal(status: "Status") -> list[str]:
+    """Lines with the share of groups that teach something, of the newest version that has groups."""
+    versions = {
+        version: {stratum: one for stratum, one in strata.items() if one.groups}
+        for version, strata in status.strata.items()
+    }
+    newest = next((version for version, strata in reversed(versions.items()) if strata), None)
+    if newest is None:
+        return []
+    lines = [
+        f"  {stratum}: {one.signal:.0%} of {one.groups} groups; {one.solved:.0%} solved, {one.out_of_reach:.0%} out of "
+        f"reach; {one.wasted:.0%} of the tokens without signal"
+        for stratum, one in versions[newest].items()
+    ]
+    return [f"groups of version {newest} whose rewards differ:", *lines]
 
 
 def _row_text(row: dict[str, Any]) -> str:

@@ -23,6 +23,7 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem, Verdict, check_design_draws
 from lakewright.engineer.guard import check_draws, check_floor, check_limits
 from lakewright.engineer.redesign import Engineer
+from lakewright.engineer.signal import measure_signal
 from lakewright.engineer.space import check_design, normalize_design
 from lakewright.engineer.start import find_start
 from lakewright.engineer.steps import Decision
@@ -36,6 +37,7 @@ from lakewright.experiments.trainers.outcomes import Find, OutcomeReader, Read, 
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.reports import Report, Status, count_spent
 from lakewright.experiments.trainers.served_policy import make_served_rollouts
+from lakewright.experiments.trainers.stratum_counts import list_suspects, sort_counts
 from lakewright.experiments.trainers.versions import (
     Author,
     EditedError,
@@ -221,17 +223,22 @@ class EngineerFolder:
         """The present state of the folder; nothing is written."""
         current = self.files.read_version(self.files.newest())
         read, _ = self._read_outcomes(current)
-        outcomes = {
-            str(version): {name: strata[name] for name in map(str, self.space.strata) if name in strata}
-            for version, strata in sorted(read.counts().items())
-        }
+        counts = sort_counts(read.strata.count_all(), self.space)
         return Status(
             version=current.version,
             by=current.by,
             environment=self.setup.environment,
             teacher=self.setup.teacher,
             design=msgspec.to_builtins(current.design, str_keys=True),
-            outcomes=outcomes,
+            outcomes={
+                version: {name: (count.answers, count.valid) for name, count in strata.items()}
+                for version, strata in counts.items()
+            },
+            strata={
+                version: {name: measure_signal(count) for name, count in strata.items()}
+                for version, strata in counts.items()
+            },
+            suspects=list_suspects(counts, self.space),
             held_out=read.held_out(),
             pending=read.pending,
             complaint=read.complaint(self.files.outcomes_path),

@@ -15,29 +15,29 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.support import write_atomically
+from lakewright.engineer.signal import OpenGroup, StratumCount
 
 NAME = 16  # bytes of the digest that an answer is known by: among 10 billion, two alike have a chance of 1 in 10^18
 CHUNK = 1 << 20  # bytes that are read at a time
 MOST_NEW = 1 << 16  # names that are not sorted yet
 NOTHING = hashlib.sha256().hexdigest()
 
-Strata = dict[str, tuple[int, int]]
-
 
 class Index(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A summary of the first lines of the outcomes.
 
     format: changes with the meaning of a field, and with which lines count. offset, lines: how many bytes and how many
-    lines there were. digest: the SHA-256 of these bytes. counts: by version and stratum, answers and valid ones.
-    held_out: answers to held-out problems. group, together: the group of the last line, and how often each line without
-    a number stood in it. names: the sorted digests of all answers that count.
+    lines there were. digest: the SHA-256 of these bytes. counts, open_groups: by version and stratum, and the groups
+    that may get more answers, by name. held_out: answers to held-out problems. group, together: the group of the last
+    line, and how often each line without a number stood in it. names: the sorted digests of all answers that count.
     """
 
-    format: int = 1
+    format: int = 2
     offset: int = 0
     lines: int = 0
     digest: str = NOTHING
-    counts: dict[int, Strata] = {}
+    counts: dict[int, dict[str, StratumCount]] = {}
+    open_groups: dict[bytes, OpenGroup] = {}
     held_out: int = 0
     group: str = ""
     together: dict[bytes, int] = {}

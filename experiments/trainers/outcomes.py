@@ -21,8 +21,9 @@ from lakewright.engineer.environment import Group, Problem, Verdict
 from lakewright.engineer.outcomes import Outcomes
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally, pool_tallies
-from lakewright.experiments.trainers.outcome_index import EMPTY, Index, Names, Strata, digest_name
+from lakewright.experiments.trainers.outcome_index import EMPTY, Index, Names, digest_name
 from lakewright.experiments.trainers.outcome_lines import Line, LineChecker, RefusedError, read_lines, split_torn
+from lakewright.experiments.trainers.stratum_counts import StratumBook
 from lakewright.experiments.trainers.versions import Counts
 
 MOST_OPEN = 1 << 14  # groups that may still get answers; those that began first are closed before
@@ -34,10 +35,15 @@ Take = Callable[[list[Group]], None]
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """A line that counts. end: the bytes up to its end. fresh: whether the engineer has not read it yet."""
+    """A line that counts.
+
+    group: the name of its group, of one version and one problem. end: the bytes up to its end. fresh: whether the
+    engineer has not read it yet.
+    """
 
     line: Line
     cell: Cell
+    group: bytes
     end: int
     fresh: bool
 
@@ -101,7 +107,8 @@ class OutcomeReader:
                     yield Fault(self.lines, error.reason, error.detail, fresh)
                     continue
                 if self.repeats.add_line(line):
-                    yield Answer(line, cell, end, fresh)
+                    group = digest_name(msgspec.json.encode((line.group, line.version, line.key, cell)))
+                    yield Answer(line, cell, group, end, fresh)
                 else:
                     yield Repeated(self.lines, line.group, fresh)
 
@@ -128,13 +135,13 @@ class OutcomeReader:
 class Read:
     """The results of some lines, counted.
 
-    groups: of fresh answers of training. repeated: fresh lines whose answers were there before. left_out: fresh lines
-    that do not count, by reason.
+    strata: counts of all lines of training. groups: of fresh answers of training. repeated: fresh lines whose answers
+    were there before. left_out: fresh lines that do not count, by reason.
     """
 
     def __init__(self, reader: OutcomeReader, held_out: Find = tuple) -> None:
         self._reader = reader
-        self._counts = {version: dict(strata) for version, strata in reader.index.counts.items()}
+        self.strata = StratumBook(reader.index.counts, reader.index.open_groups)
         self._held_out = reader.index.held_out
         self._first: dict[str, Fault] = {}
         self._repeated: Repeated | None = None
@@ -158,9 +165,7 @@ class Read:
     def _add_answer(self, answer: Answer) -> None:
         line = answer.line
         if line.split == "train":
-            strata = self._counts.setdefault(line.version, {})
-            total, valid = strata.get(name := str(answer.cell.stratum), (0, 0))
-            strata[name] = (total + 1, valid + line.valid)
+            self.strata.add_answer(line, str(answer.cell.stratum), answer.group)
             self.answers += answer.fresh
         else:
             self._held_out += 1
@@ -179,10 +184,6 @@ class Read:
         """The number of answers that the engineer has not read."""
         return self.answers + self.tested.count
 
-    def counts(self) -> dict[int, Strata]:
-        """By version and stratum, the answers of training and the valid ones among them, of all lines."""
-        return self._counts
-
     def held_out(self) -> int:
         """The number of answers to held-out problems in all lines."""
         return self._held_out
@@ -198,7 +199,8 @@ class Read:
             offset=self._reader.offset,
             lines=self._reader.lines,
             digest=digest,
-            counts=self._counts,
+            counts=self.strata.counts,
+            open_groups=self.strata.open_groups,
             held_out=self._held_out,
             group=repeats.group,
             together=dict(repeats.together),
@@ -257,10 +259,9 @@ class GroupBook:
     def add_answer(self, answer: Answer) -> bool:
         """Adds an answer; whether it is the first of its group."""
         line = answer.line
-        name = digest_name(msgspec.json.encode((line.group, line.version, line.key, answer.cell)))
-        if new := name not in self._open:
-            self._open[name] = (answer.problem, array("H"), array("d"))
-        _, codes, rewards = self._open[name]
+        if new := answer.group not in self._open:
+            self._open[answer.group] = (answer.problem, array("H"), array("d"))
+        _, codes, rewards = self._open[answer.group]
         codes.append(self._codes[line.failure])
         rewards.append(line.reward)
         return new

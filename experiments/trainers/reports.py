@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from lakewright.engineer.signal import StratumSignal
 from lakewright.experiments.trainers.versions import Author, Counts
 
 
@@ -36,8 +37,8 @@ class Report(msgspec.Struct, frozen=True):
 class Status(msgspec.Struct, frozen=True):
     """The present state of a folder.
 
-    outcomes: by version and stratum, answers and valid ones. pending: answers not read yet. spent: tokens that all
-    decisions cost.
+    outcomes: by version and stratum, answers and valid ones. strata: likewise, how much they teach. suspects: a line
+    for each stratum whose grader may be broken. pending: answers not read yet. spent: tokens of all decisions.
     """
 
     version: int
@@ -46,6 +47,8 @@ class Status(msgspec.Struct, frozen=True):
     teacher: str
     design: dict[str, Any]
     outcomes: dict[str, dict[str, tuple[int, int]]]
+    strata: dict[str, dict[str, StratumSignal]]
+    suspects: list[str]
     held_out: int
     pending: int
     complaint: str

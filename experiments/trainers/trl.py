@@ -21,6 +21,7 @@ from trl import GRPOTrainer
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Problem
+from lakewright.engineer.signal import list_metrics
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.reports import Report
@@ -107,6 +108,7 @@ class EngineerTasks:
         place: list[int],
         split: list[str],
         trainer_state: TrainerState,
+        log_metric: Callable[[str, float], None] | None = None,
         **_: Any,
     ) -> list[float]:
         """The reward of each completion, which is recorded.
@@ -115,6 +117,7 @@ class EngineerTasks:
             completions, completion_ids: of this process.
             place, split: columns of the data set.
             trainer_state: of TRL.
+            log_metric: of TRL, gets what `list_metrics` says of the groups, for the trainer's own tracker.
 
         A step that is done again, as a trainer resumed from a checkpoint does, gives its groups the same names.
         """
@@ -122,17 +125,24 @@ class EngineerTasks:
         pairs = zip(completions, completion_ids, strict=True)
         texts = [read_completion(completion, ids, processor) for completion, ids in pairs]
         before, rewards = _find_rank() * len(texts), []
+        groups = []
         for (row, which), members in groupby(range(len(texts)), key=lambda at: (place[at], split[at])):
             mine = list(members)
+            problem = self.held_out[row] if which == "held_out" else self.source[row]
+            lengths = [len(completion_ids[at]) for at in mine]
             verdicts = self.recorder.record(
-                self.held_out[row] if which == "held_out" else self.source[row],
+                problem,
                 [texts[at] for at in mine],
                 split="held_out" if which == "held_out" else "train",
-                tokens=[len(completion_ids[at]) for at in mine],
+                tokens=lengths,
                 group=f"{which} {self.seed} {row} step {trainer_state.global_step}",
                 first=before + mine[0],
             )
             rewards += [float(verdict.reward) for verdict in verdicts]
+            groups.append((problem.cell.stratum, verdicts, lengths))
+        if log_metric:
+            for name, value in list_metrics(groups).items():
+                log_metric(name, value)
         return rewards
 
     def _make_rows(self, rows: dict[str, list[int]]) -> dict[str, list[Any]]:

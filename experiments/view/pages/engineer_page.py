@@ -51,6 +51,7 @@ def engineer_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str
         "design": _tabulate_design(newest),
         "chart": _draw_outcomes(status, about) if status and about else None,
         "outcomes": _tabulate_outcomes(status) if status else None,
+        "suspects": status.suspects if status else [],
         "versions": _tabulate_versions(versions, status, about),
         "decisions": _list_decisions(versions, about),
         **_show_forecast(versions, about),
@@ -95,13 +96,27 @@ def _draw_outcomes(status: Status, about: RunSpace) -> Any:
 
 
 def _tabulate_outcomes(status: Status) -> Table:
-    """Answers of training by version and stratum, the newest version first."""
+    """Answers of training by version and stratum, the newest version first, and the pools of their groups."""
     rows = [
-        (version, stratum, str(total), str(valid), format_percent(valid / total))
+        (
+            version,
+            stratum,
+            str(total),
+            str(valid),
+            format_percent(valid / total),
+            *_list_pools(status, version, stratum),
+        )
         for version, strata in reversed(status.outcomes.items())
         for stratum, (total, valid) in strata.items()
     ]
-    return Table(("version", "stratum", "answers", "valid", "%"), rows)
+    pools = ("groups", "% learnable", "% solved", "% out of reach", "% tokens without signal")
+    return Table(("version", "stratum", "answers", "valid", "%", *pools), rows)
+
+
+def _list_pools(status: Status, version: str, stratum: str) -> tuple[str, ...]:
+    one = status.strata[version][stratum]
+    shares = (one.learnable, one.solved, one.out_of_reach, one.wasted)
+    return str(one.groups), *(format_percent(share) if one.groups else "" for share in shares)
 
 
 def _tabulate_versions(versions: Sequence[Version], status: Status | None, about: RunSpace | None) -> Table:

@@ -47,6 +47,12 @@ def test_a_folder_from_its_beginning_to_an_undo(folder, capsys):
     ]
     status = json.loads(outputs(capsys, "status", folder.path, "--json")[0])
     assert sum(total for total, _ in status["outcomes"]["0"].values()) == 128
+    for stratum, (total, valid) in status["outcomes"]["0"].items():
+        found = status["strata"]["0"][stratum]
+        assert (found["answers"], found["valid"]) == (total, valid / total)
+        assert found["solved"] + found["learnable"] + found["out_of_reach"] == pytest.approx(1)
+        shown = f"  {stratum}: {found['signal']:.0%} of {total // 4} groups; "
+        assert shown in outputs(capsys, "status", folder.path)[0]
     assert outputs(capsys, "status", folder.path)[0].splitlines()[-2].startswith("outcomes of version 0: 1 ")
 
 

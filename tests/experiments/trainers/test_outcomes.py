@@ -8,6 +8,7 @@ import time
 import tracemalloc
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 
 from docs.examples.addition import Addition
@@ -135,6 +136,48 @@ def test_a_hundred_megabytes_of_outcomes_take_little_memory(tmp_path):
     pending, megabytes = map(int, found.stdout.split())
     assert pending > 400_000
     assert megabytes < 100
+
+
+def make_answers(group, rewards, tokens=10, **fields):
+    """The lines of a group."""
+    told = [{"valid": reward == 1, "failure": "" if reward == 1 else "wrong", "reward": reward} for reward in rewards]
+    return [{**GOOD, **fields, "group": group, "answer": at, "tokens": tokens, **one} for at, one in enumerate(told)]
+
+
+def test_the_status_says_how_much_the_answers_to_each_stratum_teach(folder):
+    append(folder, *make_answers("a", [1, 1]), *make_answers("b", [1, 0]), *make_answers("c", [0, 0], tokens=40))
+    append(folder, *make_answers("d", [0, 0.5], stratum="3"), *make_answers("e", [1], stratum="3"))
+    append(folder, *make_answers("f", [1, 0], split="held_out"), make_answers("late", [0])[0])
+    expected = folder.status().strata
+    assert list(expected) == ["0"]
+    assert msgspec.to_builtins(expected["0"]["2"]) == {
+        "answers": 7,
+        "groups": 3,
+        "valid": 3 / 7,
+        **dict.fromkeys(("signal", "solved", "learnable", "out_of_reach"), 1 / 3),
+        "wasted": 100 / 120,
+    }
+    assert (expected["0"]["3"].groups, expected["0"]["3"].signal) == (1, 1.0)
+    folder.next()
+    assert folder.status().strata == expected, "now from the index"
+    append(folder, make_answers("late", [0, 1])[1])
+    found = folder.status().strata["0"]["2"]
+    assert (found.groups, found.signal) == (4, 0.5), "a group goes on after it was indexed"
+
+
+def test_a_grader_that_refuses_a_format_is_told_from_a_hard_task(folder):
+    append(folder, *(line for n in range(20) for line in make_answers(f"easy {n}", [1, 0], stratum="1")))
+    append(folder, *(line for n in range(20) for line in make_answers(f"good {n}", [0, 1], stratum="3")))
+    assert folder.status().suspects == []
+    refused = [{**line, "failure": "no_number"} for n in range(20) for line in make_answers(f"two {n}", [0, 0])]
+    append(folder, *refused)
+    (line,) = folder.status().suspects
+    assert line.startswith("stratum 2: all 40 answers fail as no_number; a broken grader looks like a hard task: look")
+    append(folder, *(line for n in range(20) for line in make_answers(f"mixed {n}", [0, 0])))
+    (line,) = folder.status().suspects
+    assert "stratum 2: none of 80 answers is valid, while harder ones succeed: 3 50%" in line
+    append(folder, *make_answers("good", [0, 1]))
+    assert folder.status().suspects == []
 
 
 def test_a_torn_line_waits_for_its_end_and_harms_no_other(folder):

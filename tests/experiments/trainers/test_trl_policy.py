@@ -60,6 +60,11 @@ def test_proposals_are_tried_on_the_policy_before_one_is_a_version(folder, tmp_p
     assert spent == [Spent(0, trial["tokens"]) for trial in trials]
     assert folder.status().spent == Spent(0, sum(trial["tokens"] for trial in trials))
     assert len(read_groups(folder.path)) == 8, "answers of trials are no outcomes of training"
+    logged = [name for line in trainer.state.log_history for name in line]
+    assert {"engineer/signal", "engineer/tokens_without_signal"} <= set(logged), "where a tracker gets them"
+    assert {name for name in logged if name.endswith("/out_of_reach")} <= {
+        f"engineer/{n}/out_of_reach" for n in range(6)
+    }
 
 
 def test_a_trial_counts_the_policys_own_answers(tmp_path):

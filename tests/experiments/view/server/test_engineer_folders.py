@@ -8,6 +8,7 @@ import pytest
 from lakewright.core_jax.support import listed, write_json
 from lakewright.engineer.teachers import Reply
 from lakewright.engineer.trial import TrialSettings
+from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
 from lakewright.experiments.trainers.versions import FolderSettings
 from tests.support.samples.engineer_folders import begin_engineer, guess, record_some
@@ -57,6 +58,7 @@ def test_the_page_follows_a_folder_from_its_beginning(folder):
     found = read_page(folder)
     assert f"Version {folder.files.newest()} by" in found
     assert found.count("<polyline") == 4, "a curve of valid answers for each stratum"
+    assert '<th scope="col">% out of reach</th><th scope="col">% tokens without signal</th>' in found
     assert "no idea" in found
     assert "answer: not JSON" in found
     assert "You are" in found or "[system]" in found, "the prompts"
@@ -91,3 +93,11 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_shown(folder):
     reply = client(folder.path.parent).get("/engineer/shown/e")
     assert reply.status_code >= 400
     assert "0000.json" in reply.text
+
+
+def test_a_grader_that_may_be_broken_is_named_on_the_page(folder):
+    recorder = OutcomeRecorder(folder.path, folder.environment)
+    for problem in ProblemSource(folder.path).take(64):
+        answers = ["?"] * 4 if problem.cell.stratum == 2 else guess(problem)
+        recorder.record(problem, answers)
+    assert "stratum 2: all 64 answers fail as no_number; a broken grader looks like a hard task" in read_page(folder)

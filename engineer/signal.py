@@ -1,0 +1,163 @@
+"""Signal: how much of the answers to each stratum teaches something, and graders that may be broken.
+
+A group whose answers all earn the same has no advantage, so GRPO learns nothing from its tokens. Groups are
+in one of three pools: solved (all answers valid, no signal), learnable (with signal), and out of reach (the others). A
+stratum that is out of reach may be too hard, or its grader, reference or prompt may be wrong: `find_suspect_graders`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import msgspec
+
+from lakewright.core_jax.results import EQUAL
+from lakewright.engineer.cells import Stratum
+from lakewright.engineer.environment import Verdict
+from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.tally import Tally
+
+FEWEST = 32  # answers of a stratum without which nothing is said
+SUCCEEDS = 0.2  # the share of valid answers from which on a neighbour succeeds
+
+
+class StratumCount(msgspec.Struct, array_like=True):
+    """Counts of the answers to one stratum.
+
+    answers, valid, tokens: of all answers. failures: of the others by name. groups: of at least two answers that are
+    complete. learnable, solved: of the groups. grouped, wasted: tokens of the groups, and of those without signal.
+    """
+
+    answers: int = 0
+    valid: int = 0
+    tokens: int = 0
+    failures: dict[str, int] = {}
+    groups: int = 0
+    learnable: int = 0
+    solved: int = 0
+    grouped: int = 0
+    wasted: int = 0
+
+
+class OpenGroup(msgspec.Struct, array_like=True):
+    """A group as its answers come. low, high: its rewards."""
+
+    version: int
+    stratum: str
+    low: float
+    high: float
+    answers: int = 0
+    valid: int = 0
+    tokens: int = 0
+
+    def add_answer(self, valid: bool, reward: float, tokens: int) -> None:
+        """Adds an answer."""
+        self.answers, self.valid, self.tokens = self.answers + 1, self.valid + valid, self.tokens + tokens
+        self.low, self.high = min(self.low, reward), max(self.high, reward)
+
+
+class StratumSignal(msgspec.Struct, frozen=True):
+    """The answers to one stratum: counts, and shares from 0 to 1, which are 0 without groups.
+
+    valid: of the answers. signal: of the groups, whose rewards differ; the same as `learnable`. solved, learnable,
+    out_of_reach: the three pools of groups. wasted: of the tokens of groups, without signal.
+    """
+
+    answers: int
+    groups: int
+    valid: float
+    signal: float
+    solved: float
+    learnable: float
+    out_of_reach: float
+    wasted: float
+
+
+def add_group(count: StratumCount, group: OpenGroup) -> None:
+    """Adds a complete group to the counts of its stratum; a single answer is none."""
+    if group.answers < 2:
+        return
+    signal = group.high - group.low > EQUAL
+    count.groups += 1
+    count.grouped += group.tokens
+    count.learnable += signal
+    count.solved += not signal and group.valid == group.answers
+    count.wasted += 0 if signal else group.tokens
+
+
+def measure_signal(count: StratumCount) -> StratumSignal:
+    """The shares of some counts."""
+    groups, signal = max(1, count.groups), count.learnable
+    return StratumSignal(
+        answers=count.answers,
+        groups=count.groups,
+        valid=count.valid / max(1, count.answers),
+        signal=signal / groups,
+        solved=count.solved / groups,
+        learnable=signal / groups,
+        out_of_reach=(count.groups - signal - count.solved) / groups,
+        wasted=count.wasted / max(1, count.grouped),
+    )
+
+
+def list_metrics(groups: Iterable[tuple[Stratum, Sequence[Verdict], Sequence[int]]]) -> dict[str, float]:
+    """Metrics of some groups for the tracker of a trainer, by name.
+
+    groups: of each the stratum, the verdicts and the lengths of its answers. The metrics are `engineer/STRATUM/valid`,
+    `signal`, `solved` and `out_of_reach`, and of all groups `engineer/signal` and `engineer/tokens_without_signal`.
+    """
+    strata: dict[Stratum, StratumCount] = {}
+    whole = StratumCount()
+    for stratum, verdicts, lengths in groups:
+        rewards = [verdict.reward for verdict in verdicts]
+        valid = sum(verdict.valid for verdict in verdicts)
+        group = OpenGroup(0, "", min(rewards), max(rewards), len(rewards), valid, sum(lengths))
+        for count in (strata.setdefault(stratum, StratumCount()), whole):
+            count.answers, count.valid = count.answers + len(rewards), count.valid + valid
+            add_group(count, group)
+    found: dict[str, float] = {}
+    for stratum, count in strata.items():
+        measured = measure_signal(count)
+        names = ("valid", *(("signal", "solved", "out_of_reach") if count.groups else ()))
+        found |= {f"engineer/{stratum}/{name}": getattr(measured, name) for name in names}
+    if whole.groups:
+        measured = measure_signal(whole)
+        found |= {"engineer/signal": measured.signal, "engineer/tokens_without_signal": measured.wasted}
+    return found
+
+
+def find_suspect_graders(tallies: Mapping[Stratum, Tally], space: DesignSpace) -> dict[Stratum, str]:
+    """The strata whose grader, reference or prompt may be broken, which would look like a task too hard, and why.
+
+    A stratum with at least FEWEST answers, none of them valid, is suspect if all fail in one and the same way of
+    several, or if its neighbours succeed: of ranked strata a harder one, of others at least half of the rest.
+
+    tallies: of answers, each counting as a problem; of held-out problems or of training.
+    """
+    counted = {stratum: tally for stratum, tally in tallies.items() if tally.problems >= FEWEST}
+    found = {}
+    for stratum in space.sort_strata(counted):
+        tally = counted[stratum]
+        if tally.valid:
+            continue
+        ways = [name for name, count in tally.failures.items() if count]
+        if len(ways) == 1 and tally.failures[ways[0]] == tally.problems and len(space.failures) > 1:
+            found[stratum] = f"all {tally.problems} answers fail as {ways[0]}"
+        elif neighbours := _find_successful(stratum, counted, space):
+            shown = ", ".join(f"{name} {counted[name].valid_rate:.0%}" for name in neighbours[:3])
+            what = "harder ones succeed" if space.ranked else "others succeed"
+            found[stratum] = f"none of {tally.problems} answers is valid, while {what}: {shown}"
+    return found
+
+
+def _find_successful(stratum: Stratum, counted: Mapping[Stratum, Tally], space: DesignSpace) -> list[Stratum]:
+    """The neighbours of a stratum that succeed, where they should not if it were only hard."""
+    others = [other for other in space.sort_strata(counted) if other != stratum]
+    if space.ranked:
+        others = [other for other in others if space.ranks[other] > space.ranks[stratum]]
+    good = [other for other in others if counted[other].valid_rate >= SUCCEEDS]
+    return good if space.ranked or 2 * len(good) >= len(others) else []
+
+
+def describe_suspect(word: str, stratum: Stratum, reason: str) -> str:
+    """The line that says so. word: for a stratum, of the space's words."""
+    remedy = "look at its grader, its references and where its prompts and answers are cut off"
+    return f"{word} {stratum}: {reason}; a broken grader looks like a hard task: {remedy}"
