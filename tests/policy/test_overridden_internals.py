@@ -37,6 +37,16 @@ CALLED = {
         ("self", "num_training_steps", "optimizer"),
         f"PlanTrainer.create_scheduler in {TRAINER} overrides it to let rates fall with the clock",
     ),
+    "trl GRPOTrainer.training_step": (
+        GRPOTrainer.training_step,
+        ("self", "model", "inputs", "num_items_in_batch"),
+        f"PlanTrainer overrides it in {TRAINER} to state torch's dtype and gradients",
+    ),
+    "trl GRPOTrainer._prepare_inputs": (
+        GRPOTrainer._prepare_inputs,
+        ("self", "generation_batch"),
+        f"PlanTrainer overrides it in {TRAINER}: it judges, after which torch's state is restored",
+    ),
     "trl GRPOTrainer._get_per_token_logps_and_entropies": (
         GRPOTrainer._get_per_token_logps_and_entropies,
         ("self", "model", "input_ids", "attention_mask", "logits_to_keep", "batch_size", "compute_entropy"),
