@@ -226,7 +226,7 @@ def _draw_boards(
     open_ = np.arange(len(index))
     pieces: list[tuple[np.ndarray, Board, Labels]] = []
     while len(open_):
-        places, numbers = _plan_round(block_of(source.agents), open_, wait, tried, tally)
+        places, numbers = _plan_round(block_of(source.agents, len(index)), open_, wait, tried, tally)
         lanes = Lanes(wait[places], index[places], numbers)
         made = source.make_attempts(lanes)
         # The lowest attempt wins, so that the board does not depend on how many were made at once.
@@ -267,7 +267,7 @@ def _plan_round(
     tries = np.maximum(1, tally.drawn // (SPECULATION * (tally.met + 1)))[wait[open_].astype(int)]
     needed = ((tally.drawn + 1) / (tally.met + 1))[wait[open_].astype(int)].sum()
     blocks = max(-(-tries.sum() // block), min(LEAST, -(-int(needed) // (2 * block))))
-    size = min(blocks, ROUND // block * workers()) * block
+    size = min(blocks, max(ROUND // block, 1) * workers()) * block
     enough = np.searchsorted(np.cumsum(tries), size) + 1
     places = np.repeat(open_[:enough], tries[:enough])[:size]
     places = np.sort(np.concatenate([places, np.resize(open_, size - len(places))]))
@@ -280,7 +280,7 @@ def _check_found(source: _Source, wait: bool) -> None:
         begin = int(tally.drawn[int(wait)])
         if begin >= REACH_ATTEMPTS:
             raise _make_error(source, wait, tally, f"only {tally.met[int(wait)]} of {begin}")
-        block = block_of(source.agents)
+        block = block_of(source.agents, 0)
         lanes = Lanes(np.full(block, wait), np.zeros(block, int), np.arange(begin, begin + block))
         tally.add(lanes, source.make_attempts(lanes), np.ones(block, bool))
 

@@ -4,17 +4,18 @@ Seed, size, agents, holes and index determine a board, so a set can be drawn in 
 """
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from lakewright.core_jax.generator.placements import make_lots, scatter_cells
 from lakewright.core_jax.support.jax_settings import stated_settings
-from lakewright.core_jax.support.parallel import in_blocks
+from lakewright.core_jax.support.parallel import in_blocks, on_gpu
 from lakewright.core_jax.support.programs import program
 from lakewright.core_jax.support.random_keys import make_streams
 from lakewright.core_jax.types import Board
 
 FREE = 2  # after the streams of the generator: 0 and 1, its strata
-BLOCK = 4096  # boards drawn at a time
+BLOCK, LARGE = 4096, 1 << 16  # boards drawn at a time, and on a GPU
 
 
 @stated_settings()
@@ -31,15 +32,39 @@ def draw_free(size: int, agents: int, holes: int, seed: int, first: int, count: 
         first: the index of the first board.
         count: boards to draw.
     """
-    key = make_streams([(seed, agents, size, holes, FREE)])[0]
+    key = make_stream(size, agents, holes, seed)
+    index = np.arange(count, dtype=np.uint32) + np.uint32(first)
 
     def of_block(index: np.ndarray) -> Board:
         drawn = _draw_lots(size, key, index)
         # Sorted by numpy: XLA takes 7 to 25 times as long on a CPU, a third of the time to solve a board.
         return _place_boards(agents, drawn, np.sort(drawn, axis=1), holes)
 
-    parts = in_blocks(of_block, np.arange(count, dtype=np.uint32) + np.uint32(first), BLOCK)
+    def of_large_block(index: np.ndarray) -> Board:
+        return draw_there(size, agents, key, index, holes)
+
+    parts = in_blocks(of_large_block, index, LARGE) if on_gpu() else in_blocks(of_block, index, BLOCK)
     return jax.tree.map(lambda *fields: np.concatenate(fields), *parts)
+
+
+def make_stream(size: int, agents: int, holes: int, seed: int) -> jax.Array:
+    """The key of a set of boards. Args: size, cells on a side; agents, holes, on a board; seed, of the set."""
+    return make_streams([(seed, agents, size, holes, FREE)])[0]
+
+
+@program(static_argnums=(0, 1))
+def draw_there(size: int, agents: int, key: jax.Array, index: jax.Array, holes: jax.Array) -> Board:
+    """As `draw_free`, the boards of a set with these numbers, without leaving the device.
+
+    Args: size n; agents, on a board; key, of `make_stream`; index, uint32 [B]; holes, int32 [], on a board.
+    """
+
+    def draw_lots(place: jax.Array) -> jax.Array:
+        return make_lots(jax.random.bits(jax.random.fold_in(key, place), (size * size,)))
+
+    drawn = jax.vmap(draw_lots)(index)
+    free, cells = jax.vmap(scatter_cells, (0, 0, None, None))(drawn, jnp.sort(drawn, axis=1), 2 * agents, holes)
+    return Board(~free, cells[:, :agents], cells[:, agents:])
 
 
 @program(static_argnums=0)

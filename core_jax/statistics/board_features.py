@@ -18,11 +18,11 @@ from lakewright.core_jax.lake.label_batches import take_rows
 from lakewright.core_jax.statistics.map_features import count_components, count_terrain
 from lakewright.core_jax.statistics.path_features import conflicts_on_shortest_paths
 from lakewright.core_jax.support.jax_settings import stated_settings
-from lakewright.core_jax.support.parallel import in_blocks
+from lakewright.core_jax.support.parallel import in_blocks, on_gpu
 from lakewright.core_jax.support.programs import program
-from lakewright.core_jax.types import CERTIFICATE_NAMES, PAD, STATUS_NAMES, WAIT, Board, Labels
+from lakewright.core_jax.types import CERTIFICATE_NAMES, PAD, STATUS_NAMES, WAIT, Board, Labels, Status
 
-BLOCK = 1024  # boards measured at a time
+BLOCK, LARGE = 1024, 1 << 16  # boards measured at a time, and on a GPU
 NONE = -1  # for a number that a board does not have
 
 # Every column: its type and its meaning. A number that does not exist is null in a table.
@@ -60,6 +60,7 @@ COLUMNS: dict[str, tuple[pa.DataType, str]] = {
 }
 SCHEMA = pa.schema([pa.field(name, kind, metadata={"about": about}) for name, (kind, about) in COLUMNS.items()])
 
+LABELS = ("status", "certificate", "makespan", "sum_of_costs", "wait_required")
 # Counted on the device.
 MEASURED = (
     *("makespan_bound", "cost_bound", "vertex_conflicts", "target_conflicts", "swap_conflicts", "cardinal_conflicts"),
@@ -76,22 +77,33 @@ def features(boards: Board, labels: Labels, columns: Collection[str] = tuple(COL
     """
     found = _read_labels(labels)
     if not found.keys() >= set(columns):
-        found |= _measure_boards(boards, found)
+        # Sorted by distance, because each block walks as far as its longest.
+        order = np.argsort(found["makespan"], kind="stable")
+        block = LARGE if on_gpu() else BLOCK
+        numbers = np.concatenate(in_blocks(measure_block, take_rows(boards, order), block))[np.argsort(order)]
+        ends = np.abs(np.asarray(boards.starts) - np.asarray(boards.goals)).sum(axis=(1, 2))
+        found |= join_measured(numbers, ends, boards.starts.shape[1], found)
     return {name: found[name] for name in columns}
 
 
-def _measure_boards(boards: Board, labels: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The statistics that are measured on the boards, and those computed from these and the labels."""
-    # Sorted by distance, as each block walks as far as its longest.
-    order = np.argsort(labels["makespan"], kind="stable")
-    numbers = np.concatenate(in_blocks(_measure_block, take_rows(boards, order), BLOCK))[np.argsort(order)]
+def join_measured(
+    numbers: np.ndarray, manhattan: np.ndarray, agents: int, labels: dict[str, np.ndarray]
+) -> dict[str, np.ndarray]:
+    """The statistics that are measured on boards, and those computed from these and the labels.
+
+    Args:
+        numbers: int16 [B, M], from `measure_block`.
+        manhattan: int [B].
+        agents: on a board.
+        labels: the columns that tell of labels.
+    """
     measured = dict(zip(MEASURED, np.ascontiguousarray(numbers.T), strict=True))
     links = measured.pop("links")
-    agents, free = boards.starts.shape[1], np.maximum(measured["free_cells"], 1)
+    free = np.maximum(measured["free_cells"], 1)
     return measured | {
         "makespan_gap": _subtract_bound(labels["makespan"], measured["makespan_bound"]),
         "cost_gap": _subtract_bound(labels["sum_of_costs"], measured["cost_bound"]),
-        "manhattan": np.abs(np.asarray(boards.starts) - np.asarray(boards.goals)).sum(axis=(1, 2)),
+        "manhattan": manhattan,
         "density": (agents / free).astype(np.float32),
         "branching": (2 * links / free).astype(np.float32),
     }
@@ -104,7 +116,7 @@ def table(statistics: dict[str, np.ndarray]) -> pa.Table:
 
 
 @program
-def _measure_block(boards: Board) -> jax.Array:
+def measure_block(boards: Board) -> jax.Array:
     """MEASURED of B boards, B a multiple of 32: int16 [B, M]."""
     size = boards.holes.shape[-1]
     free = jnp.moveaxis(jax.vmap(pack_cells)(by_word(~boards.holes)), 0, -1)
@@ -124,20 +136,31 @@ def _make_cell_sets(size: int, cells: jax.Array) -> jax.Array:
 
 
 def _read_labels(labels: Labels) -> dict[str, np.ndarray]:
-    moves, solvable = np.asarray(labels.moves), np.asarray(labels.solvable)
+    moves = np.asarray(labels.moves)
+    numbers = {name: np.asarray(getattr(labels, name)) for name in LABELS}
+    return name_labels(
+        numbers
+        | {
+            "plan_length": (moves != PAD).any(axis=1).sum(axis=1, dtype=np.int16),
+            "plan_waits": (moves == WAIT).sum(axis=(1, 2), dtype=np.int16),
+        }
+    )
+
+
+def name_labels(numbers: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The columns that tell of labels, from LABELS as numbers, and the plan's length and waits."""
+    solvable = numbers["status"] == Status.SOLVABLE
 
     def blank_unknown(values: np.ndarray) -> np.ndarray:
         return np.where(solvable, values, NONE)
 
     return {
         # As objects: strings of fixed width take Arrow five times as long.
-        "status": np.array(STATUS_NAMES, object)[np.asarray(labels.status)],
-        "certificate": np.array(CERTIFICATE_NAMES, object)[np.asarray(labels.certificate)],
-        "makespan": np.asarray(labels.makespan),
-        "sum_of_costs": np.asarray(labels.sum_of_costs),
-        "wait_required": blank_unknown(np.asarray(labels.wait_required)),
-        "plan_length": blank_unknown((moves != PAD).any(axis=1).sum(axis=1, dtype=np.int16)),
-        "plan_waits": blank_unknown((moves == WAIT).sum(axis=(1, 2), dtype=np.int16)),
+        "status": np.array(STATUS_NAMES, object)[numbers["status"]],
+        "certificate": np.array(CERTIFICATE_NAMES, object)[numbers["certificate"]],
+        "makespan": numbers["makespan"],
+        "sum_of_costs": numbers["sum_of_costs"],
+        **{name: blank_unknown(numbers[name]) for name in ("wait_required", "plan_length", "plan_waits")},
     }
 
 

@@ -46,6 +46,7 @@ from .extras import naming_extra as naming_extra
 from .jax_settings import check_process as check_process
 from .jax_settings import stated_settings as stated_settings
 from .parallel import on_all_cores as on_all_cores
+from .parallel import on_gpu as on_gpu
 from .profiling import REST as REST
 from .profiling import in_phase as in_phase
 from .profiling import seconds_by_phase as seconds_by_phase

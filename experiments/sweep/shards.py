@@ -13,8 +13,8 @@ import pyarrow.parquet as pq
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import Acceptance, check_reachable, content_hash, draw_free, generate
 from lakewright.core_jax.solver import solve
-from lakewright.core_jax.statistics import COLUMNS, features, table
-from lakewright.core_jax.support import digest_of, replacing, write_atomically
+from lakewright.core_jax.statistics import COLUMNS, features, measure_draws, table
+from lakewright.core_jax.support import digest_of, on_gpu, replacing, write_atomically
 from lakewright.core_jax.types import Board, Labels
 from lakewright.experiments.resumable.claims import writer_name
 from lakewright.experiments.sweep.spec import Shard, SweepCell, SweepSpec, shard_name
@@ -57,8 +57,8 @@ def seal_record(record: Record, spec_hash: str) -> Record:
 def make_shard(folder: Path, spec: SweepSpec, shard: Shard) -> Record:
     """Makes a shard's file and its record in `folder`; the data depend on the shard alone."""
     begun = time.monotonic()
-    boards, labels, acceptance = draw(shard)
-    table = table_of(shard, features(boards, labels, spec.columns or tuple(COLUMNS)))
+    measured, acceptance = measure(shard, spec.columns or tuple(COLUMNS))
+    table = table_of(shard, measured)
     path = folder / f"{shard.name}.parquet"
     written = _write_table(path, table)
     seconds = time.monotonic() - begun
@@ -77,6 +77,15 @@ def check_file(path: Path, record: Record) -> Path:
             f"{path}: was changed after it was written: its SHA-256 is not that in {path.stem}.json; {REMEDY}"
         )
     return path
+
+
+def measure(shard: Shard, columns: tuple[str, ...]) -> tuple[dict[str, np.ndarray], list[Acceptance]]:
+    """The statistics of the boards of a shard, and the acceptance of strata."""
+    cell = shard.cell
+    if cell.wait_ratio is None and cell.agents == 2 and on_gpu():
+        return measure_draws(cell.size, cell.holes, cell.seed, shard.first, shard.count, columns), []
+    boards, labels, acceptance = draw(shard)
+    return features(boards, labels, columns), acceptance
 
 
 def draw(shard: Shard) -> tuple[Board, Labels, list[Acceptance]]:

@@ -101,7 +101,7 @@ PROGRAMS = {
     "lots of free draws": lambda: (uniform_boards._draw_lots, SIZE, make_streams([(0, 0)])[0], np.arange(COUNT)),
     "free draws": lambda: (uniform_boards._place_boards, 2, *[np.zeros((COUNT, SIZE**2), np.uint32)] * 2, np.int32(2)),
     "verdicts": lambda: (verification._judge_plans, boards(), plans()),
-    "statistics": lambda: (board_features._measure_block, boards()),
+    "statistics": lambda: (board_features.measure_block, boards()),
     "single paths on accelerators": lambda: (shortest_paths.measure_paths, SIZE, *free_cells()),
     "makespans on accelerators": lambda: (flood_for_makespans, SIZE, *flooded()),
     "sums of costs on accelerators": lambda: (plan_walks.flood_for_costs, SIZE, 16, *flooded()),

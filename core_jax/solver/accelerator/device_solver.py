@@ -108,14 +108,25 @@ def solve_block(sizes: Sizes, boards: Board) -> PackedLabels:
     return copy_back(sizes, label_cells(size, sizes, free, cells))
 
 
-def label_cells(size: int, sizes: Sizes, free: CellSet, cells: jax.Array) -> DeviceLabels:
+def label_cells(
+    size: int, sizes: Sizes, free: CellSet, cells: jax.Array, wanted: jax.Array | None = None
+) -> DeviceLabels:
     """The labels of boards on the default device.
 
-    Args: size n; sizes; free, V words uint32 [B]; cells, int32 [4, B].
+    Args:
+        size: n, the cells on a side of the boards.
+        sizes: of the boards.
+        free: V words uint32 [B].
+        cells: int32 [4, B], both starts, then both goals.
+        wanted: bool [B], or None. Boards that are wanted get labels from floods alone, others no labels.
     """
     paths = in_phase("distances", measure_paths, size, free, cells)
-    furthest = int(paths.furthest)
-    found, moves = in_phase("certificates", find_disjoint_paths, size, round_horizon(furthest), cells, paths)
+    if wanted is None:
+        furthest = int(paths.furthest)
+        found, moves = in_phase("certificates", find_disjoint_paths, size, round_horizon(furthest), cells, paths)
+    else:
+        furthest, found = 0, ~wanted
+        moves = jnp.full((round_horizon(0), cells.shape[1]), IDLE, jnp.uint8)
     makespan, cost, is_open = _begin_labels(paths.distance, found)
     unknown = (makespan, is_open, paths.distance)
     makespan = in_phase("floods of makespans", _find_makespans, size, sizes, free, cells, unknown)

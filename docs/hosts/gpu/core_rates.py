@@ -31,7 +31,7 @@ from lakewright.core_jax.generator import draw_free, generate
 from lakewright.core_jax.lake import verify
 from lakewright.core_jax.solver import solve
 from lakewright.core_jax.solver.accelerator import device_solver, packing, sizes
-from lakewright.core_jax.statistics import features
+from lakewright.core_jax.statistics import features, measure_draws
 from lakewright.core_jax.support import on_all_cores, seconds_by_phase
 from lakewright.core_jax.types import Board, Failure
 
@@ -197,6 +197,12 @@ def measure_statistics(report: Report) -> None:
             return
         count = report.count(1 << 18)
         name = f"{size}x{size}"
+        holes = holes_of(size, 2, RATIO)
+        report.say(
+            "statistics",
+            f"{name} a sweep's boards",
+            rate(partial(measure_draws, size, holes, 1, 0, 4 * count), 4 * count, 2),
+        )
         report.say("statistics", f"{name} draw", rate(partial(draw, size, 2, count), count, 1))
         boards = draw(size, 2, count)
         labels = solve(boards)
