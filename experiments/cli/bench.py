@@ -28,6 +28,10 @@ def bench(
     environments: Annotated[bool, INSTEAD] = False,
     trainers: Annotated[bool, INSTEAD] = False,
     digests: Annotated[bool, INSTEAD] = False,
+    worlds: Annotated[bool, INSTEAD] = False,
+    kinds: str = "",
+    teachers: str = "",
+    seeds: int | None = None,
     pogema: Path | None = None,
     campaign: Annotated[int | None, INSTEAD] = None,
     corruption: Annotated[int | None, INSTEAD] = None,
@@ -48,6 +52,10 @@ def bench(
         environments: Measure the Gymnasium environments instead: joint moves of random play.
         trainers: Measure what an engineer's folder costs a step of a trainer instead.
         digests: Measure what share of commands lists and checks the SHA-256 of files instead.
+        worlds: Score teachers in simulated worlds of known truth instead, from no redesign (0) to an oracle (1).
+        kinds: Only these kinds of worlds, with commas between them.
+        teachers: These teachers, with commas between them.
+        seeds: Worlds of each kind; 5 by default.
         pogema: A Python that has POGEMA, which is measured with them.
         campaign: Check the labels of this many fresh boards of teams against another solver instead.
         corruption: Damage so many files that commands read, one at a time, and judge what the commands do instead.
@@ -56,6 +64,10 @@ def bench(
         seed: The same seed gives the same boards or damages of a campaign.
         journal: Keep what a campaign has finished in this file, and resume from there.
     """
+    if worlds:
+        return _score_worlds(kinds, teachers, seeds, json)
+    if kinds or teachers or seeds is not None:
+        raise InputError("--kinds, --teachers and --seeds are for --worlds; add it, or leave them out")
     if sweeps or sampling or files or trainers or digests:
         return _measure_other(sweeps, sampling, files, trainers, json)
     if campaign is not None:
@@ -93,6 +105,21 @@ def _measure_other(sweeps: bool, sampling: bool, files: bool, trainers: bool, js
     from lakewright.experiments.cli.app import main
 
     print_found(of_digests.measure_rates(main), json, of_digests.format_table)
+    return 0
+
+
+def _score_worlds(kinds: str, teachers: str, seeds: int | None, json: bool) -> int:
+    """The arguments are the options of the command."""
+    from lakewright.experiments.bench import world_scores
+
+    count = world_scores.SEEDS if seeds is None else seeds
+    if not 1 <= count <= 1000:
+        raise InputError(f"--seeds is {count}; give 1 to 1000")
+    chosen = kinds.split(",") if kinds else list(world_scores.KINDS)
+    asked = teachers.split(",") if teachers else list(world_scores.USUAL)
+    with progress("worlds", len(chosen) * (len(asked) + 2) * count, "runs") as bar:
+        found = world_scores.score_teachers(chosen, asked, count, bar.update)
+    print_found(found, json, world_scores.format_table)
     return 0
 
 
