@@ -268,6 +268,9 @@ def try_rivals(
         made: the original proposal.
     """
     chosen, priors = _choose_rivals(rivals, current, work.environment, known, work.settings)
+    if known:
+        space = work.environment.space
+        work.leverage = {stratum: known.model.find_leverage(stratum, space) for stratum in current.strata}
     return try_beside_current(work, current, chosen, priors, chosen.index(made) if made in chosen else None)
 
 

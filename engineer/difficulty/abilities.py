@@ -30,12 +30,15 @@ class Abilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     mean: float [S, D]. covariance: float [S, D, D]. unit: the signal that a stratum receives in a usual round, which
     rates are per. step: the standard deviation, in logits, by which an ability moves in a round beside what is learned.
+    leverage: float [S], the gain on the held-out problems by the signal of one problem, 1 in the mean over the strata;
+    empty if no problems are held out.
     """
 
     mean: list[list[float]]
     covariance: list[list[list[float]]]
     unit: float
     step: float
+    leverage: list[float] = []
 
 
 class Effects(NamedTuple):
@@ -65,6 +68,7 @@ class Rates(NamedTuple):
 
 
 OWN, OTHERS = 0, 1  # the first rates
+LEAST_RATE = 0.02  # in logits for a usual round: a stratum that has not moved yet is not given up
 
 
 def compute_effects(cells: Sequence[Cell], space: DesignSpace) -> np.ndarray:
@@ -144,6 +148,20 @@ def check_abilities(known: Abilities, space: DesignSpace) -> None:
     if [len(row) for row in known.mean] != rows or len(square) != strata or not all(square) or known.unit <= 0:
         said = f"state: forecast: its model is not of {size} numbers for each of {strata} {space.words.path}"
         raise InputError(f"{said}; load the state of this environment")
+
+
+def measure_reach(success: np.ndarray, weights: np.ndarray, rates: np.ndarray, near: np.ndarray) -> np.ndarray:
+    """The gain in held-out P(valid) by a unit of signal in each stratum, float [..., S].
+
+    Args:
+        success: P(valid) of the held-out cells, float [..., H].
+        weights: the share of each held-out cell in the column of its stratum, float [H, S].
+        rates: float [..., S, R], not negative.
+        near: of `share_signals`.
+    """
+    mass = (success * (1 - success)) @ weights
+    own = np.maximum(rates[..., OWN], LEAST_RATE)
+    return own * mass + (np.maximum(rates[..., OTHERS], 0) * mass) @ near
 
 
 def predict_logits(known: Abilities, cells: Sequence[Cell], space: DesignSpace) -> tuple[np.ndarray, np.ndarray]:

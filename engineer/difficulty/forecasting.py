@@ -8,6 +8,7 @@ import numpy as np
 
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design
+from lakewright.engineer.difficulty.abilities import describe_effects, measure_reach, share_signals
 from lakewright.engineer.difficulty.abilities_fit import fit_abilities
 from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings, Objective, Observation, fit_model
 from lakewright.engineer.space import DesignSpace
@@ -91,13 +92,17 @@ class HeldOutCell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class CellForecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """P(valid) of a cell with its standard deviation, the expected p (1 - p) of its problems; groups: seen so far."""
+    """P(valid) of a cell with its standard deviation, the expected p (1 - p) of its problems; groups: seen so far.
+
+    worth: the signal of a problem times the leverage of its stratum, if problems are held out and rates are known.
+    """
 
     cell: Cell
     p: float
     deviation: float
     learnability: float
     groups: int
+    worth: float | msgspec.UnsetType = msgspec.UNSET
 
 
 class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -137,6 +142,7 @@ def make_forecast(
     """
     model = _fit(observations, tested, settings, space)
     held_out = _weigh_strata(held_out) if settings.weigh == "strata" else held_out
+    model = _add_leverage(model, held_out, design, space)
     weights = [(settings.decay**seen.age * seen.groups, seen.success / seen.groups) for seen in observations]
     total = sum(weight for weight, _ in weights)
     drawn = [seen for seen in observations if not seen.age]
@@ -162,6 +168,23 @@ def _fit(
     fitted = fit_abilities(observations, tested, space, objective)
     known = {"objective": objective, "reach": settings.reach, "abilities": fitted.abilities}
     return DifficultyModel([], [], fitted.groups, fitted.evenness, **known)  # type: ignore[arg-type]
+
+
+def _add_leverage(
+    model: DifficultyModel, held_out: Sequence[HeldOutCell], design: Design, space: DesignSpace
+) -> DifficultyModel:
+    """The model with the leverage of strata, by the means of its posterior; as it is if it has no abilities."""
+    if not model.abilities or not held_out:
+        return model
+    cells = [space.complete_cell(part.cell, design) for part in held_out]
+    weights = np.zeros((len(cells), len(space.strata)))
+    weights[range(len(cells)), [space.ranks[cell.stratum] for cell in cells]] = [part.share for part in held_out]
+    effects, _ = describe_effects(space)
+    rates = np.array(model.abilities.mean)[:, len(effects.spread) :]
+    reach = measure_reach(model.predict(cells, space).mean, weights, rates, share_signals(space))
+    leverage = reach / max(1e-12, reach[weights.any(axis=0)].mean())
+    known = msgspec.structs.replace(model.abilities, leverage=leverage.tolist())
+    return msgspec.structs.replace(model, abilities=known)
 
 
 def _weigh_strata(held_out: Sequence[HeldOutCell]) -> list[HeldOutCell]:
@@ -190,7 +213,12 @@ def predict_grid(
             seen[cell] += found.groups
     predicted = model.predict([space.complete_cell(cell, design) for cell in cells], space)
     columns = (part.tolist() for part in (predicted.mean, predicted.deviation, model.learnability(predicted.mean)))
-    return [CellForecast(*row) for row in zip(cells, *columns, seen.values(), strict=True)]
+    rows = [CellForecast(*row) for row in zip(cells, *columns, seen.values(), strict=True)]
+    if not model.abilities or not model.abilities.leverage:
+        return rows
+    leverage = np.array([model.find_leverage(cell.stratum, space) for cell in cells])
+    worth = (model.expect_signal(predicted.mean) * leverage).tolist()
+    return [msgspec.structs.replace(row, worth=one) for row, one in zip(rows, worth, strict=True)]
 
 
 def _find_nearest_cell(cell: Cell, space: DesignSpace) -> Cell:

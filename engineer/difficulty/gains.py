@@ -16,27 +16,17 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.abilities import (
+    LEAST_RATE,
     OTHERS,
     OWN,
     compute_effects,
     describe_effects,
     draw_abilities,
+    measure_reach,
     share_signals,
 )
 from lakewright.engineer.difficulty.forecasting import Forecast
-from lakewright.engineer.difficulty.model import DifficultyModel
 from lakewright.engineer.space import DesignSpace
-
-LEAST_RATE = 0.02  # in logits for a usual round: a stratum that has not moved yet is not given up
-
-
-def expect_signal(success: np.ndarray, model: DifficultyModel) -> np.ndarray:
-    """The signal that a group of answers to a problem of cells is expected to give; `receive_signals` says what it is.
-
-    success: P(valid) of the cells, of any shape.
-    """
-    differ = model.evenness * success * (1 - success)
-    return 2 * differ + (1 - success) / 2 if model.objective == "regret" else 4 * differ
 
 
 class Learners:
@@ -99,16 +89,14 @@ class Learners:
 
     def expect_signals(self, cells: Sequence[Cell]) -> np.ndarray:
         """The signal of one problem of each cell, float [M, N], 1 being the most."""
-        return expect_signal(self.predict(cells), self.model)
+        return self.model.expect_signal(self.predict(cells))
 
     def measure_leverage(self, cells: Sequence[Cell]) -> np.ndarray:
         """The gain in held-out P(valid) for the signal of one problem of each cell, float [M, N]."""
         success = self._predict(self._held_out, self._held_out_places)
         slopes = success * (1 - success)
-        mass = slopes @ self._weights  # of all held-out problems of a stratum, float [M, S]
-        reached = self.rates[:, :, OWN] * mass + (self.rates[:, :, OTHERS] * mass) @ self._near
         _, places = self._place(cells)
-        found = reached[:, places]
+        found = measure_reach(success, self._weights, self.rates, self._near)[:, places]
         for number, place in enumerate(self.space.traits):
             having = (slopes * (self._traits[:, number] - 0.5)) @ self._weights
             extra = self.rates[:, :, 2 + number] * having
@@ -121,7 +109,7 @@ class Learners:
         turns = np.arange(len(cells))
         logits = np.einsum("mk,mk->m", points, self.effects[turns, places])
         success = 1 / (1 + np.exp(-np.clip(logits, -30, 30)))
-        signal = expect_signal(success, self.model) * problems / self.unit
+        signal = self.model.expect_signal(success) * problems / self.unit
         self.effects[turns, places, 0] += signal * self.rates[turns, places, OWN]
         self.effects[:, :, 0] += signal[:, None] * self._near[:, places].T * self.rates[:, :, OTHERS]
         for number, place in enumerate(self.space.traits):

@@ -16,7 +16,7 @@ import numpy as np
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
 from lakewright.core_jax.support import Share, naming_extra
-from lakewright.engineer.cells import Cell, sort_cells
+from lakewright.engineer.cells import Cell, Stratum, sort_cells
 from lakewright.engineer.difficulty.abilities import Abilities, draw_abilities, predict_logits, sample_logits
 from lakewright.engineer.plugins import Power
 from lakewright.engineer.random_generators import draw_normal
@@ -146,10 +146,11 @@ class Prediction(msgspec.Struct, frozen=True):
 
 class Sample(NamedTuple):
     """P(valid) of N cells under each of M weights, float [M, N] each: `success`, and `best`, the largest of it and that
-    of the cells that differ in their traits alone."""
+    of the cells that differ in their traits alone. leverage: float [N], what their signal is worth."""
 
     success: np.ndarray
     best: np.ndarray
+    leverage: np.ndarray
 
 
 class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -195,7 +196,12 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for turn in range(max(map(len, siblings), default=0)):
             others = [mine[turn] if turn < len(mine) else cell for mine, cell in zip(siblings, cells, strict=True)]
             best = np.maximum(best, self.predict_drawn(drawn, others, space))
-        return Sample(success, best)
+        return Sample(success, best, np.array([self.find_leverage(cell.stratum, space) for cell in cells]))
+
+    def find_leverage(self, stratum: Stratum, space: DesignSpace) -> float:
+        """The gain on the held-out problems by the signal of a problem of a stratum; 1 if the model knows of none."""
+        known = self.abilities.leverage if self.abilities else []
+        return known[space.ranks[stratum]] if known else 1.0
 
     def _draw_weights(self, rng: np.random.Generator, count: int) -> np.ndarray:
         if self.abilities:
@@ -209,13 +215,22 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return _apply_logistic(drawn @ compute_features(cells, space, self.by_size).T)
 
     def value(self, drawn: Sample) -> np.ndarray:
-        """The worth of problems of cells: their expected learnability, or their regret, times best^reach.
+        """The worth of problems of cells: their expected learnability, or their regret, times best^reach and leverage.
 
         So little is expected where the policy can do nothing yet. With the regret and reach 1 that is p (1 - p) for the
         easier kind of problems of a stratum and its levels, and more for the other.
         """
         regret = self.objective == "regret"
-        return (1 - drawn.success if regret else self.learnability(drawn.success)) * drawn.best**self.reach
+        signal = 1 - drawn.success if regret else self.learnability(drawn.success)
+        return signal * drawn.best**self.reach * drawn.leverage
+
+    def expect_signal(self, success: np.ndarray) -> np.ndarray:
+        """The signal, at most 1, that groups of answers to problems of cells are expected to give.
+
+        success: P(valid) of the cells, of any shape. `receive_signals` says what a signal is.
+        """
+        differ = self.learnability(success)
+        return 2 * differ + (1 - success) / 2 if self.objective == "regret" else 4 * differ
 
     def learnability(self, success: np.ndarray) -> np.ndarray:
         """The expected p (1 - p) of problems of cells whose P(valid) is `success`."""

@@ -3,6 +3,8 @@
 import itertools
 from collections.abc import Iterator, Mapping
 
+import msgspec
+
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.delta import make_printable, summarize_delta
 from lakewright.engineer.design import Design
@@ -52,6 +54,8 @@ def _write_sections(evidence: Evidence, space: DesignSpace) -> Iterator[list[str
         yield ["## What was really sampled", *(words.drawn(one, evidence.statistics[one]) for one in strata)]
     if evidence.forecast:
         title = f"## What a model of all rollouts expects, of {words.problems} drawn or not"
+        if any(found.worth is not msgspec.UNSET for found in evidence.forecast.grid):
+            title += "; worth: what training on one gains"
         yield [title, *_write_forecast(evidence.forecast, space)]
     if evidence.cases:
         yield [f"## {words.answers.capitalize()} that failed", *itertools.chain(*map(words.case, evidence.cases))]
@@ -125,7 +129,8 @@ def _write_forecast(forecast: Forecast, space: DesignSpace) -> Iterator[str]:
         cell = found.cell
         levels = ", ".join(f"{space.knobs[place].name} {_write_number(cell.values[place])}" for place in space.levels)
         kind = cell.stratum, tuple(bool(cell.values[place]) for place in space.traits)
-        rate = f"{found.p:.2f} +- {found.deviation:.2f}" + (f" at {levels}" if levels else "")
+        worth = "" if found.worth is msgspec.UNSET else f", worth {found.worth:.2f}"
+        rate = f"{found.p:.2f} +- {found.deviation:.2f}{worth}" + (f" at {levels}" if levels else "")
         lines.setdefault(kind, []).append(rate)
     for (stratum, has), rates in lines.items():
         traits = [space.words.trait(space.knobs[place], one) for place, one in zip(space.traits, has, strict=True)]

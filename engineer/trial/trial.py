@@ -9,7 +9,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
 from lakewright.engineer.calls import show
-from lakewright.engineer.cells import Cell
+from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.model import Objective, Observation
 from lakewright.engineer.difficulty.worth import Mix, Worth
@@ -71,6 +71,8 @@ class TrialWork:
         settings: how many problems and answers.
         objective: what problems are worth.
         seed: of the problems.
+
+    leverage: what the signal of problems is worth by stratum, set before the trial; without it all are worth the same.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class TrialWork:
         self.environment, self.settings, self.objective, self.seed = environment, settings, objective, seed
         self._roll_out = roll_out
         self.cells: dict[Cell, CellTrial] = {}
+        self.leverage: Mapping[Stratum, float] = {}
         self.tokens = self.turns = 0
 
     @property
@@ -89,7 +92,10 @@ class TrialWork:
     @property
     def values(self) -> Mapping[Cell, Sequence[float]]:
         """The worth of the problems of each cell."""
-        return {cell: part.values(self.objective) for cell, part in self.cells.items()}
+        worth = {cell: self.leverage.get(cell.stratum, 1.0) for cell in self.cells}
+        return {
+            cell: [worth[cell] * value for value in part.values(self.objective)] for cell, part in self.cells.items()
+        }
 
     def roll_out_on(self, mixes: Sequence[Mix], problems: int) -> None:
         """Rolls out on what these mixes lack of `problems` problems each."""

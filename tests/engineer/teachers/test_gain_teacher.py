@@ -6,8 +6,16 @@ import pytest
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer import DesignSpace, Knob
 from lakewright.engineer.cells import Cell
-from lakewright.engineer.difficulty import DifficultySettings, HeldOutCell, Learners, Observation, make_forecast
+from lakewright.engineer.difficulty import (
+    DifficultySettings,
+    HeldOutCell,
+    Learners,
+    Observation,
+    estimate_worth,
+    make_forecast,
+)
 from lakewright.engineer.evidence.evidence import Evidence
+from lakewright.engineer.evidence.text_form import evidence_text
 from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.teachers.gain import GainTeacher, list_candidates
 
@@ -96,3 +104,18 @@ def test_candidates_are_all_levels_with_and_without_traits_or_one_knob_at_a_time
     wide = DesignSpace(("a",), (*knobs, Knob(name="t", trait=True)))
     found = list_candidates("a", wide.uniform(), wide)
     assert len(found) == len(set(found)) <= 1 + 4 * 9 + 1
+
+
+def test_the_worth_of_a_problem_is_its_signal_by_what_the_signal_moves():
+    """Designs, trials and evidence share it: a stratum with more held-out problems has the larger leverage."""
+    heavy = [HeldOutCell(Cell(task, (4,)), share) for task, share in zip(SPACE.strata, (0.6, 0.3, 0.1), strict=True)]
+    known = answer({"add": 4.0, "sort": 4.0, "spell": 4.0}, heavy)
+    leverage = [known.model.find_leverage(task, SPACE) for task in SPACE.strata]
+    assert leverage[0] > leverage[1] > leverage[2]
+    assert np.mean(leverage) == pytest.approx(1)
+    worth = {task: estimate_worth(known.model, {Cell(task, (4,)): 1.0}, SPACE).mean for task in SPACE.strata}
+    assert worth["add"] / worth["spell"] == pytest.approx(leverage[0] / leverage[2], rel=0.1)
+    told = {found.cell.stratum: found.worth for found in known.grid if found.cell.values == (4,)}
+    assert told["add"] > told["sort"] > told["spell"]
+    evidence = Evidence(design=DESIGN, outcomes={}, round=1, rounds=4, forecast=known)
+    assert f"worth {told['add']:.2f}" in evidence_text(evidence, SPACE)
