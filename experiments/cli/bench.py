@@ -1,5 +1,6 @@
 """`lakewright bench`: how fast this machine does the work."""
 
+import dataclasses
 import importlib.util
 from pathlib import Path
 from typing import Annotated, Literal
@@ -18,6 +19,18 @@ INSTEAD = Parameter(group=at_most_one(), show_default=False)
 app = App()
 
 
+@dataclasses.dataclass(frozen=True)
+class WorldOptions:
+    """Options of `--worlds`."""
+
+    kinds: str = ""
+    """Only these kinds of worlds, with commas between them."""
+    teachers: str = ""
+    """These teachers, with commas between them."""
+    seeds: int | None = None
+    """Worlds of each kind; 5 by default."""
+
+
 @app.command(help_epilogue="example: lakewright bench --json")
 def bench(
     *,
@@ -29,9 +42,7 @@ def bench(
     trainers: Annotated[bool, INSTEAD] = False,
     digests: Annotated[bool, INSTEAD] = False,
     worlds: Annotated[bool, INSTEAD] = False,
-    kinds: str = "",
-    teachers: str = "",
-    seeds: int | None = None,
+    scored: Annotated[WorldOptions, Parameter(name="*")] = WorldOptions(),
     pogema: Path | None = None,
     campaign: Annotated[int | None, INSTEAD] = None,
     corruption: Annotated[int | None, INSTEAD] = None,
@@ -53,9 +64,6 @@ def bench(
         trainers: Measure what an engineer's folder costs a step of a trainer instead.
         digests: Measure what share of commands lists and checks the SHA-256 of files instead.
         worlds: Score teachers in simulated worlds of known truth instead, from no redesign (0) to an oracle (1).
-        kinds: Only these kinds of worlds, with commas between them.
-        teachers: These teachers, with commas between them.
-        seeds: Worlds of each kind; 5 by default.
         pogema: A Python that has POGEMA, which is measured with them.
         campaign: Check the labels of this many fresh boards of teams against another solver instead.
         corruption: Damage so many files that commands read, one at a time, and judge what the commands do instead.
@@ -65,8 +73,8 @@ def bench(
         journal: Keep what a campaign has finished in this file, and resume from there.
     """
     if worlds:
-        return _score_worlds(kinds, teachers, seeds, json)
-    if kinds or teachers or seeds is not None:
+        return _score_worlds(scored, json)
+    if scored != WorldOptions():
         raise InputError("--kinds, --teachers and --seeds are for --worlds; add it, or leave them out")
     if sweeps or sampling or files or trainers or digests:
         return _measure_other(sweeps, sampling, files, trainers, json)
@@ -108,15 +116,14 @@ def _measure_other(sweeps: bool, sampling: bool, files: bool, trainers: bool, js
     return 0
 
 
-def _score_worlds(kinds: str, teachers: str, seeds: int | None, json: bool) -> int:
-    """The arguments are the options of the command."""
+def _score_worlds(options: WorldOptions, json: bool) -> int:
     from lakewright.experiments.bench import world_scores
 
-    count = world_scores.SEEDS if seeds is None else seeds
+    count = world_scores.SEEDS if options.seeds is None else options.seeds
     if not 1 <= count <= 1000:
         raise InputError(f"--seeds is {count}; give 1 to 1000")
-    chosen = kinds.split(",") if kinds else list(world_scores.KINDS)
-    asked = teachers.split(",") if teachers else list(world_scores.USUAL)
+    chosen = options.kinds.split(",") if options.kinds else list(world_scores.KINDS)
+    asked = options.teachers.split(",") if options.teachers else list(world_scores.USUAL)
     with progress("worlds", len(chosen) * (len(asked) + 2) * count, "runs") as bar:
         found = world_scores.score_teachers(chosen, asked, count, bar.update)
     print_found(found, json, world_scores.format_table)
