@@ -72,10 +72,8 @@ def bench(
         seed: The same seed gives the same boards or damages of a campaign.
         journal: Keep what a campaign has finished in this file, and resume from there.
     """
-    if worlds:
-        return _score_worlds(scored, json)
-    if scored != WorldOptions():
-        raise InputError("--kinds, --teachers and --seeds are for --worlds; add it, or leave them out")
+    if worlds or scored != WorldOptions():
+        return _score_worlds(scored, json, chosen=worlds)
     if sweeps or sampling or files or trainers or digests:
         return _measure_other(sweeps, sampling, files, trainers, json)
     if campaign is not None:
@@ -84,17 +82,24 @@ def bench(
         raise InputError("--executor and --workers are for --campaign; rates are measured in this process")
     if corruption is not None:
         return _corrupt_files(corruption, case, commands, seed, journal, json)
+    return _measure_environments(pogema, json) if environments else _measure_core(agents, json)
+
+
+def _measure_core(agents: int | None, json: bool) -> int:
     from lakewright.experiments.bench import lake
     from lakewright.experiments.bench.measurement import format_table
 
-    if environments:
-        from lakewright.experiments.bench import environments as of_environments  # which needs an extra
-
-        print_found(of_environments.measure_rates(pogema), json, format_table)
-        return 0
     with progress("bench", None, "cases") as bar:
         results = lake.measure_rates(agents, bar.update)
     print_found(results, json, format_table)
+    return 0
+
+
+def _measure_environments(pogema: Path | None, json: bool) -> int:
+    from lakewright.experiments.bench import environments  # which needs an extra
+    from lakewright.experiments.bench.measurement import format_table
+
+    print_found(environments.measure_rates(pogema), json, format_table)
     return 0
 
 
@@ -116,16 +121,18 @@ def _measure_other(sweeps: bool, sampling: bool, files: bool, trainers: bool, js
     return 0
 
 
-def _score_worlds(options: WorldOptions, json: bool) -> int:
+def _score_worlds(options: WorldOptions, json: bool, *, chosen: bool) -> int:
+    if not chosen:
+        raise InputError("--kinds, --teachers and --seeds are for --worlds; add it, or leave them out")
     from lakewright.experiments.bench import world_scores
 
     count = world_scores.SEEDS if options.seeds is None else options.seeds
     if not 1 <= count <= 1000:
         raise InputError(f"--seeds is {count}; give 1 to 1000")
-    chosen = options.kinds.split(",") if options.kinds else list(world_scores.KINDS)
+    kinds = options.kinds.split(",") if options.kinds else list(world_scores.KINDS)
     asked = options.teachers.split(",") if options.teachers else list(world_scores.USUAL)
-    with progress("worlds", len(chosen) * (len(asked) + 2) * count, "runs") as bar:
-        found = world_scores.score_teachers(chosen, asked, count, bar.update)
+    with progress("worlds", len(kinds) * (len(asked) + 2) * count, "runs") as bar:
+        found = world_scores.score_teachers(kinds, asked, count, bar.update)
     print_found(found, json, world_scores.format_table)
     return 0
 
