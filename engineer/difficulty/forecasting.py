@@ -173,7 +173,7 @@ def _fit(
 def _add_leverage(
     model: DifficultyModel, held_out: Sequence[HeldOutCell], design: Design, space: DesignSpace
 ) -> DifficultyModel:
-    """The model with the leverage of strata, by the means of its posterior; as it is if it has no abilities."""
+    """The model with the leverage of strata, by the means of its posterior; unchanged if it has no abilities."""
     if not model.abilities or not held_out:
         return model
     cells = [space.complete_cell(part.cell, design) for part in held_out]
