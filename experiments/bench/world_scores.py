@@ -1,4 +1,4 @@
-"""What teachers are worth in worlds of known truth, from no redesign, 0, to an oracle, 1.
+"""Scores of teachers in worlds of known truth, from no redesign, 0, to an oracle, 1.
 
 lakewright bench --worlds
 

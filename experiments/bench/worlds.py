@@ -29,12 +29,12 @@ SIGNALS: dict[str, Callable[[float], float]] = {
     "normed": lambda m: 2 * math.sqrt(m * (1 - m)),
     "guided": lambda m: (1 - m) * min(1.0, 4 * m + 0.2),
 }
-"""What a group of answers adds to an ability: by advantages as they are, by advantages divided by their deviation, and
+"""The signal of a group of answers, which is added to an ability: by advantages as they are, by advantages divided by their deviation, and
 in groups that hold a right answer."""
 
 
 class Truth(NamedTuple):
-    """What an engineer does not know. By stratum, float [S]: ability, rate, slope, weight of the held-out problems,
+    """The truth that an engineer does not know. By stratum, float [S]: ability, rate, slope, weight of the held-out problems,
     lapse, the P(valid) that no ability goes beyond, and fade, the ability lost in a round.
 
     transfer: float [S, S], what training on a stratum (row) adds to the others. own: the ability for twists alone,
