@@ -29,13 +29,15 @@ SIGNALS: dict[str, Callable[[float], float]] = {
     "normed": lambda m: 2 * math.sqrt(m * (1 - m)),
     "guided": lambda m: (1 - m) * min(1.0, 4 * m + 0.2),
 }
-"""The signal of a group of answers, which is added to an ability: by advantages as they are, by advantages divided by their deviation, and
-in groups that hold a right answer."""
+"""The signal of a group of answers, by advantages that are not divided, that are divided by their deviation, and if the
+group holds a right answer."""
 
 
 class Truth(NamedTuple):
-    """The truth that an engineer does not know. By stratum, float [S]: ability, rate, slope, weight of the held-out problems,
-    lapse, the P(valid) that no ability goes beyond, and fade, the ability lost in a round.
+    """The truth, which an engineer does not know.
+
+    By stratum, float [S]: ability, rate, slope, weight of the held-out problems, lapse, the P(valid) that no ability
+    goes beyond, and fade, the ability lost in a round.
 
     transfer: float [S, S], what training on a stratum (row) adds to the others. own: the ability for twists alone,
     float [S], or None if there is none. broken: the strata whose grader finds no answer.
