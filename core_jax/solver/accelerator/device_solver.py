@@ -37,7 +37,6 @@ from lakewright.core_jax.support.jax_settings import stated_settings
 from lakewright.core_jax.support.parallel import on_all_cores
 from lakewright.core_jax.support.profiling import in_phase
 from lakewright.core_jax.support.programs import program
-from lakewright.core_jax.support.threads import in_threads
 from lakewright.core_jax.types import Board, Labels
 
 SPARE = 16  # a group's flood ends when 1 / SPARE of its boards are open
@@ -88,7 +87,8 @@ def solve_on_device(boards: Board, memory: int | None = None) -> Labels:
     # The first block alone, because it may compile.
     parts = [*on_all_cores(solve_from, begins[:1]), *on_all_cores(solve_from, begins[1:])]
     labels = make_empty_labels(count, max(part.horizon for part in parts))
-    in_threads(lambda place: write_labels(labels, begins[place], parts[place]), range(len(parts)))
+    for begin, part in zip(begins, parts, strict=True):
+        write_labels(labels, begin, part)
     return labels
 
 

@@ -13,8 +13,10 @@ import numpy as np
 from lakewright.core_jax.solver.accelerator.cell_sets import CellSet, pack_free_cells
 from lakewright.core_jax.solver.accelerator.shortest_paths import IDLE, NO_MOVE
 from lakewright.core_jax.support.programs import program
+from lakewright.core_jax.support.threads import in_threads
 from lakewright.core_jax.types import PAD, Board, Certificate, Labels, Status
 
+WRITTEN = 1 << 15  # labels that are unpacked at a time
 HEAD = 16  # steps of a plan that are copied for every board
 COST_BITS, SPAN_BITS = 13, 13  # of a packed label; a bit each for solvable, wait and flood follow
 SOLVABLE, WAITS, FLOODED = (1 << COST_BITS + SPAN_BITS + k for k in range(3))
@@ -25,7 +27,8 @@ class PackedLabels:
     """Labels of B boards in memory of the host.
 
     words: uint32 [B], see `pack_labels`. head: uint8 [B, 2, HEAD / 2], the first moves of each agent, two to a byte.
-    longer: int32 [R], the boards with more, and rest: uint8 [R, 2, (T - HEAD) / 2], their further moves. horizon: T.
+    longer: int32 [R], the boards with more, rising, and rest: uint8 [R, 2, (T - HEAD) / 2], their further moves.
+    horizon: T.
     """
 
     words: np.ndarray
@@ -95,19 +98,28 @@ def make_empty_labels(count: int, horizon: int) -> Labels:
 
 
 def write_labels(labels: Labels, begin: int, packed: PackedLabels) -> None:
-    """Writes unpacked labels into the rows from `begin` on of labels of numpy arrays."""
+    """Writes unpacked labels into the rows from `begin` on of labels of numpy arrays, on all cores."""
     count = min(len(packed.words), len(labels.status) - begin)
-    here, words = slice(begin, begin + count), packed.words[:count].astype(np.int32)
+    firsts = range(0, count, WRITTEN)
+    in_threads(lambda first: _write_rows(labels, begin, packed, range(first, min(first + WRITTEN, count))), firsts)
+
+
+def _write_rows(labels: Labels, begin: int, packed: PackedLabels, rows: range) -> None:
+    """Args: labels, begin, packed, as for `write_labels`; rows, of the packed labels."""
+    here, words = slice(begin + rows.start, begin + rows.stop), packed.words[rows.start : rows.stop].astype(np.int32)
     solvable = words & SOLVABLE != 0
-    into = {name: np.asarray(getattr(labels, name))[here] for name in ("status", "certificate", "makespan")}
-    into["status"][:] = np.where(solvable, np.int32(Status.SOLVABLE), np.int32(Status.UNSOLVABLE))
-    into["certificate"][:] = np.where(words & FLOODED, np.int32(Certificate.FLOOD), np.int32(Certificate.BOUND))
-    into["makespan"][:] = np.where(solvable, words >> COST_BITS & (1 << SPAN_BITS) - 1, -1)
-    np.asarray(labels.sum_of_costs)[here] = np.where(solvable, words & (1 << COST_BITS) - 1, -1)
-    np.asarray(labels.wait_required)[here] = words & WAITS != 0
+    found = {
+        "status": np.where(solvable, np.int32(Status.SOLVABLE), np.int32(Status.UNSOLVABLE)),
+        "certificate": np.where(words & FLOODED, np.int32(Certificate.FLOOD), np.int32(Certificate.BOUND)),
+        "makespan": np.where(solvable, words >> COST_BITS & (1 << SPAN_BITS) - 1, -1),
+        "sum_of_costs": np.where(solvable, words & (1 << COST_BITS) - 1, -1),
+        "wait_required": words & WAITS != 0,
+    }
+    for name, values in found.items():
+        np.asarray(getattr(labels, name))[here] = values
     pairs = np.asarray(labels.moves)[here].view(np.uint16)
-    pairs[..., : HEAD // 2] = np.take(PAIR_OF_MOVES, packed.head[:count])
+    pairs[..., : HEAD // 2] = np.take(PAIR_OF_MOVES, packed.head[rows.start : rows.stop])
     pairs[..., HEAD // 2 :] = NO_MOVES
-    longer = packed.longer < count
-    rest = np.take(PAIR_OF_MOVES, packed.rest[longer])
-    pairs[packed.longer[longer], :, HEAD // 2 : HEAD // 2 + rest.shape[-1]] = rest
+    of_rest = slice(*np.searchsorted(packed.longer, [rows.start, rows.stop]))  # longer plans are by rising board
+    rest = np.take(PAIR_OF_MOVES, packed.rest[of_rest])
+    pairs[packed.longer[of_rest] - rows.start, :, HEAD // 2 : HEAD // 2 + rest.shape[-1]] = rest

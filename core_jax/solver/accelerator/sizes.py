@@ -9,6 +9,7 @@ from lakewright.core_jax.solver.accelerator.cell_sets import word_count
 from lakewright.core_jax.support.parallel import workers
 
 BLOCKS = (1 << 20, 1 << 18, 1 << 14, 1 << 10, 1 << 6)  # boards that are prepared and certified at once
+BUSY = 6  # largest blocks of a batch at least: while one is computed, others are copied
 SHARE = 0.5  # of an accelerator's memory that solving takes, all threads together
 HOST_MEMORY = 1 << 30  # that it takes on a CPU
 HORIZON = 64  # steps of paths for which memory is planned
@@ -26,7 +27,7 @@ class Sizes:
 
 
 def choose_sizes(size: int, count: int, memory: int) -> Sizes:
-    """The sizes for boards on an accelerator: the largest block that they fill, or the smallest, within the memory.
+    """The sizes for boards on an accelerator: the largest block that they fill within the memory, or the smallest.
 
     Raises InputError where not even the smallest sizes fit.
 
@@ -37,7 +38,8 @@ def choose_sizes(size: int, count: int, memory: int) -> Sizes:
         while flood > max(SMALLEST, block >> 7) and block_bytes(size, block, flood) > memory:
             flood //= 2
         fits = block_bytes(size, block, flood) <= memory
-        if fits and (count >= block or block == BLOCKS[-1]):
+        enough = count >= (block if block < BLOCKS[0] else BUSY * block) or block == BLOCKS[-1]
+        if fits and enough:
             return Sizes(block, flood, max(flood // 8, SMALLEST))
     needed = block_bytes(size, BLOCKS[-1], SMALLEST)
     raise InputError(

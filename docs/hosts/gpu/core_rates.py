@@ -37,7 +37,7 @@ from lakewright.core_jax.types import Board, Failure
 
 PAIRS = ((8, 1 << 20), (5, 1 << 20), (10, 1 << 18), (12, 1 << 18))  # sizes of boards for two agents, boards in a block
 TEAMS = ((5, 1 << 15), (8, 1 << 14), (10, 1 << 14), (12, 1 << 13))
-RATIO, BLOCKS = 0.3, 6
+RATIO, BLOCKS = 0.3, 8
 LABELS = ("status", "certificate", "makespan", "sum_of_costs", "wait_required", "moves")
 TESTS = [f"tests/core_jax/{room}" for room in ("solver", "generator", "statistics", "lake", "test_platforms.py")]
 BEGUN = time.monotonic()
@@ -46,9 +46,12 @@ BEGUN = time.monotonic()
 class Report:
     """What was found so far, written to a file after every part."""
 
-    def __init__(self, folder: Path, seconds: float, share: float) -> None:
-        self.file, self.seconds, self.share = folder / "core_rates.json", seconds, share
+    def __init__(self, folder: Path, seconds: float, share: float, sizes: list[int]) -> None:
+        self.file, self.seconds, self.share, self.sizes = folder / "core_rates.json", seconds, share, sizes
         self.found: dict[str, Any] = {"share": share, "parts": {}}
+
+    def chosen(self, sizes: tuple[tuple[int, int], ...]) -> list[tuple[int, int]]:
+        return [(size, block) for size, block in sizes if size in self.sizes]
 
     def left(self) -> float:
         return self.seconds - (time.monotonic() - BEGUN)
@@ -105,7 +108,7 @@ def measure_machine(report: Report) -> None:
 
 def check_labels(report: Report) -> None:
     """Labels and plans of the same boards from both solvers; the processor's work in a process of its own."""
-    for size, block in PAIRS:
+    for size, block in report.chosen(PAIRS):
         if report.left() < 40:
             return
         count = report.count(block)  # as many as `measure_solve` takes, so that its programs are compiled here
@@ -145,16 +148,14 @@ def write_expected(folder: Path, size: int, count: int) -> None:
 
 def measure_solve(report: Report) -> None:
     """Boards of two agents a second: on the device, from and to the host's arrays, and by phase."""
-    for size, block in PAIRS:
+    for size, block in report.chosen(PAIRS):
         if report.left() < 30:
             return
-        block = report.count(block)
-        boards = jax.tree.map(np.asarray, draw(size, 2, block))
-        chosen = sizes.choose_sizes(size, block, sizes.memory_per_thread())
-        rows = jax.tree.map(lambda field, block=chosen.block: field[:block], boards)
+        chosen = sizes.choose_sizes(size, BLOCKS * report.count(block), sizes.memory_per_thread())
+        boards = jax.tree.map(np.asarray, draw(size, 2, chosen.block))
         # All as the solver itself does it: a program is compiled for the device that `on_all_cores` chooses.
         unload = partial(packing.unload_boards, size)
-        free, cells = jax.block_until_ready(on_all_cores(unload, [rows])[0])
+        free, cells = jax.block_until_ready(on_all_cores(unload, [boards])[0])
 
         def label(_: int, chosen=chosen, free=free, cells=cells, size=size) -> object:
             labels = device_solver.label_cells(size, chosen, free, cells)
@@ -169,8 +170,8 @@ def measure_solve(report: Report) -> None:
         report.say(
             "solve", f"{name} ns a board by phase", {k: round(1e9 * v / chosen.block, 2) for k, v in phases.items()}
         )
-        many = jax.tree.map(lambda field: np.concatenate([field] * 4), boards)
-        report.say("solve", f"{name} from and to the host", rate(partial(solve, many), 4 * block, 2))
+        many = jax.tree.map(lambda field: np.concatenate([field] * BLOCKS), boards)
+        report.say("solve", f"{name} from and to the host", rate(partial(solve, many), again, 2))
         report.say("solve", f"{name} peak", peak())
 
 
@@ -182,17 +183,17 @@ def peak() -> float | None:
 
 def measure_generate(report: Report) -> None:
     """Boards that `generate` makes a second, three quarters of them with a forced wait."""
-    for size in (8, 5, 10, 12):
+    for size, _ in report.chosen(PAIRS):
         if report.left() < 20:
             return
-        count = report.count(1 << 17)
+        count = report.count(1 << 19)
         config = EnvConfig.single(size, 2, RATIO, 0.75)
         report.say("generate", f"{size}x{size}", rate(partial(generate, config, 7, count), count, 1))
 
 
 def measure_statistics(report: Report) -> None:
     """A sweep's boards a second without its files: drawn, labelled and measured; and each part alone."""
-    for size in (8, 5, 10, 12):
+    for size, _ in report.chosen(PAIRS):
         if report.left() < 20:
             return
         count = report.count(1 << 18)
@@ -215,7 +216,7 @@ def measure_statistics(report: Report) -> None:
 
 def measure_teams(report: Report) -> None:
     """Boards of three agents a second, from and to the host's arrays."""
-    for size, block in TEAMS:
+    for size, block in report.chosen(TEAMS):
         if report.left() < 25:
             return
         boards = draw(size, 3, report.count(block))
@@ -263,13 +264,14 @@ def main() -> None:
     parser.add_argument("--share", type=float, default=1.0)
     parser.add_argument("--seconds", type=float, default=235.0)
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--sizes", type=int, nargs="*", default=[size for size, _ in PAIRS])
     parser.add_argument("--expected", type=int, nargs=2)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     if given.expected:
         write_expected(given.out, *given.expected)
         return
-    report = Report(given.out, given.seconds, given.share)
+    report = Report(given.out, given.seconds, given.share, given.sizes)
     threading.Thread(target=end_in_time, args=(report,), daemon=True).start()
     for name in given.parts:
         begun = time.monotonic()
