@@ -16,7 +16,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import assign_shares, strip_thoughts
 from lakewright.engineer.bounds import MOST_REWARD, is_reward
 from lakewright.engineer.calls import FailedCallError, run_call, show
-from lakewright.engineer.cells import Cell, Stratum, list_parts
+from lakewright.engineer.cells import Cell, NamedCell, Stratum, list_parts
 from lakewright.engineer.design import Design
 from lakewright.engineer.judge_process import JudgeLimit, ask_process, find_maker
 from lakewright.engineer.outcomes import Outcomes
@@ -99,7 +99,7 @@ class Environment(abc.ABC):
     def judge(self, problem: Problem, answer: str) -> Verdict:
         """The verdict on any text as the answer to a problem; the same for the same text.
 
-        problem: `self.space.name_cell(problem.cell)["digits"]` is a knob of it.
+        problem: `problem.cell["digits"]` is a knob of it.
         """
 
     def maker(self) -> tuple[str, ...]:
@@ -130,7 +130,7 @@ class Environment(abc.ABC):
     def canonical(self, cell: Cell) -> Cell:
         """The cell that stands for all cells that draw the same problems.
 
-        cell: `self.space.name_cell(cell)["digits"]` is a knob of it.
+        cell: as of `make`.
         """
         return cell
 
@@ -138,7 +138,8 @@ class Environment(abc.ABC):
         """The share of each canonical cell of the problems of a design; in order."""
         shares: dict[Cell, float] = {}
         for cell, share in self.cells(design).items():
-            shares[self.canonical(cell)] = shares.get(self.canonical(cell), 0.0) + share
+            stands = self.canonical(self.space.name_cell(cell))
+            shares[stands] = shares.get(stands, 0.0) + share
         return shares
 
     def measures(self, problems: Sequence[Problem]) -> dict[str, float]:
@@ -199,11 +200,12 @@ class Environment(abc.ABC):
         """
         rng = random.Random(f"{seed} {index} {cell}")
         where = f"{type(self).__name__}: cell {cell}: make"
-        problem = run_call(where, lambda: self.make(self.space.name_cell(cell), rng))
+        named = self.space.name_cell(cell)
+        problem = run_call(where, lambda: self.make(named, rng))
         if fault := find_fault(problem):
             raise FailedCallError(f"{type(self).__name__}.make: gave {show(problem)} for cell {cell}; {fault}")
         key = problem.key or hashlib.sha256(problem.prompt.encode()).hexdigest()[:16]
-        return msgspec.structs.replace(problem, cell=Cell(*cell), version=version, key=key)
+        return msgspec.structs.replace(problem, cell=named, version=version, key=key)
 
     def check_verdict(self, problem: Problem, answer: str) -> Verdict:
         """The verdict on an answer, checked. Raises InputError where `judge` fails, or gives no proper verdict."""
@@ -212,14 +214,15 @@ class Environment(abc.ABC):
             raise InputError(f"{where}: an answer is a text, not {type(answer).__name__}; give one text for it")
         judge = self._judge_apart if self.judge_limit else self.judge
         text = answer if self.reads_thoughts or answer == problem.answer else strip_thoughts(answer)
-        verdict = run_call(where, lambda: judge(problem, text), remedy="give a verdict on any text")
+        verdict = run_call(where, lambda: judge(self._name_cell(problem), text), remedy="give a verdict on any text")
         if fault := find_fault_of_verdict(verdict, self.space):
             raise FailedCallError(f"{where}: {fault}")
         return make_plain(verdict)
 
     def reply(self, request: bytes) -> bytes:
         """The verdict of `judge` on a problem and an answer, all in JSON, for a process of judges."""
-        return _JSON.encode(self.judge(*msgspec.json.decode(request, type=tuple[Problem, str])))
+        problem, answer = msgspec.json.decode(request, type=tuple[Problem, str])
+        return _JSON.encode(self.judge(self._name_cell(problem), answer))
 
     def _judge_apart(self, problem: Problem, answer: str) -> Verdict:
         """The verdict of `judge` in a process of its own."""
@@ -234,7 +237,7 @@ class Environment(abc.ABC):
     def check_features(self, problem: Problem) -> list[float]:
         """The features of a problem, checked. Raises InputError where `features` fails, or gives no finite numbers."""
         where = f"{type(self).__name__}.features: of {problem.prompt!r:.60}"
-        found = run_call(where, lambda: list(map(float, self.features(problem))))
+        found = run_call(where, lambda: list(map(float, self.features(self._name_cell(problem)))))
         if not all(map(math.isfinite, found)):
             raise FailedCallError(f"{where}: gave {show(found)}; return finite numbers")
         return found
@@ -296,9 +299,15 @@ class Environment(abc.ABC):
             check_cell_of(problem, Problem, self.space, "problems")
         return pairs
 
+    def _name_cell(self, problem: Problem) -> Problem:
+        """The problem with a cell that is read by name, also if it comes from a file."""
+        if isinstance(problem.cell, NamedCell) or len(problem.cell.values) != len(self.space.knobs):
+            return problem
+        return msgspec.structs.replace(problem, cell=self.space.name_cell(problem.cell))
+
     def _describe(self, problem: Problem, answer: str, verdict: Verdict) -> str:
         where = f"{type(self).__name__}.describe: on {answer!r:.60} to {problem.prompt!r:.60}"
-        text = run_call(where, lambda: self.describe(problem, answer, verdict))
+        text = run_call(where, lambda: self.describe(self._name_cell(problem), answer, verdict))
         if not isinstance(text, str):
             raise FailedCallError(f"{where}: gave {show(text)}; return a text")
         return text
@@ -308,7 +317,7 @@ class Environment(abc.ABC):
         means = values.mean(axis=0).tolist()
         knobs = {knob.name: mean for knob, mean in zip(self.space.knobs, means, strict=True)}
         where = f"{type(self).__name__}.measures: of {len(problems)} problems of {problems[0].cell.stratum!r:.60}"
-        found = run_call(where, lambda: self.measures(problems))
+        found = run_call(where, lambda: self.measures([self._name_cell(problem) for problem in problems]))
         if not isinstance(found, dict) or not all(isinstance(name, str) and is_reward(found[name]) for name in found):
             raise FailedCallError(f"{where}: gave {show(found)}; return finite numbers by name")
         return Drawn(len(problems), knobs, found)

@@ -72,6 +72,7 @@ from lakewright.engineer.steps import (
     grow_older,
     negotiate,
     observe_answers,
+    sum_up_round,
     try_rivals,
 )
 from lakewright.engineer.tally import Case, Drawn, Tally
@@ -221,12 +222,12 @@ class Engineer:
             evidence = journal.keep("evidence", lambda: self._make_evidence(found, seen, forecast, known))
             keys = keys or derive_keys(self.seed, state.round)
             following, attempts, trial = self._choose_next(evidence, forecast, comparison, journal, keys)
-            line = describe_round(design, following, attempts, self.space)
+            line, short = (tell(design, following, attempts, self.space) for tell in (describe_round, sum_up_round))
         except BaseException:
             self.teacher.load_state_dict(teacher_state)  # the round may be tried again, as if it had not begun
             raise
         fell = has_fallen(comparison, how)
-        decision = Decision(following, design, evidence, forecast, attempts, trial, comparison, line, fell)
+        decision = Decision(following, design, evidence, forecast, attempts, trial, comparison, line, fell, short)
         state.observations, state.tested = [*observations, *(trial.observe() if trial else ())], tested
         advance_round(state, decision, find_delta(decision, self.space), valid, weights=how.weights)
         return decision

@@ -12,7 +12,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Count
 from lakewright.engineer.calls import describe_error, show
 from lakewright.engineer.cells import Cell, Stratum, sort_cells
-from lakewright.engineer.delta import derive_delta, describe_delta, list_changes
+from lakewright.engineer.delta import derive_delta, describe_delta, list_changes, make_printable
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
 from lakewright.engineer.difficulty.model import DifficultySettings, Observation, observe_held_out
@@ -33,6 +33,7 @@ from lakewright.engineer.trial.trial import Trial, TrialWork, try_beside_current
 
 Source = Literal["proposal", "trial", "rollback", "current"]
 STRETCHES = (2.0, 0.5, 3.0, 1.5, 4.0)  # of a change, in the order in which they are proposed
+SMALLEST, MOST_SHOWN, MOST_WHY = 0.005, 3, 120  # of a summary: a change of a share, strata, characters of the reason
 PREFERRED = "another proposal of yours, which the trial preferred"
 TOLD = 300  # characters of a refusal that the teacher is shown: what it wrote itself may be in there
 
@@ -195,6 +196,7 @@ class Decision(msgspec.Struct, frozen=True):
     comparison: Comparison | None
     line: str
     rolled_back: bool = False
+    short: str = ""
 
     @property
     def design(self) -> Design:
@@ -202,7 +204,11 @@ class Decision(msgspec.Struct, frozen=True):
         return self.next.design
 
     def summary(self) -> str:
-        """The redesign in a line."""
+        """The redesign in a short sentence: the strata that gain, those that lose, and why."""
+        return self.short
+
+    def explain(self) -> str:
+        """The redesign in a line: all that was proposed, what guard and trial made of it, and what was applied."""
         return self.line
 
 
@@ -231,6 +237,30 @@ def describe_round(design: Design, following: Next, attempts: Sequence[Attempt],
     accepted = following.source == "proposal" and {one.verdict.status for one in attempts[-1:]} == {"accepted"}
     changes = "" if accepted else f"applied: {list_changes(design, following.design, space)}"
     return "; ".join(part for part in (proposed, *following.reasons, changes) if part)
+
+
+def sum_up_round(design: Design, following: Next, attempts: Sequence[Attempt], space: DesignSpace) -> str:
+    """As `Decision.summary`, such as `more of 3 (+10 %), less of 1 (-10 %), another level or trait in 2: WHY`.
+
+    Args: as of `describe_round`.
+    """
+    share, label, after = space.share.name, space.words.label, following.design.strata
+    gains = {one: row[share] - design.strata[one][share] for one, row in after.items()}
+    parts, named = [], set[Stratum]()
+    for word, sign in (("more", 1), ("less", -1)):
+        moved = sorted((one for one in gains if sign * gains[one] >= SMALLEST), key=lambda one: -sign * gains[one])
+        shown = ", ".join(f"{label(one)} ({100 * gains[one]:+.0f} %)" for one in moved[:MOST_SHOWN])
+        more = f" and {len(moved) - MOST_SHOWN} others" if len(moved) > MOST_SHOWN else ""
+        parts += [f"{word} of {shown}{more}"] if moved else []
+        named.update(moved)
+    other = [one for one, row in after.items() if one not in named and row != design.strata[one]]
+    if other and len(other) <= MOST_SHOWN:
+        parts.append(f"another level or trait in {', '.join(map(label, other))}")
+    delta = attempts[-1].proposal.delta if attempts else None
+    reasons = list(dict.fromkeys(edit.reason for edit in delta.edits.values())) if delta else []
+    why = "; ".join(reasons) if following.source == "proposal" and reasons else following.reasons[-1]
+    why = "no change was proposed" if delta and not delta.edits else make_printable(why)
+    return f"{', '.join(parts) or 'unchanged'}: {why[:MOST_WHY]}{'...' if len(why) > MOST_WHY else ''}"
 
 
 def find_delta(decision: Decision, space: DesignSpace) -> Delta | None:

@@ -117,3 +117,18 @@ def test_a_state_of_an_earlier_version_without_held_out_answers_is_read():
     del state["tested"]
     mine.load_state_dict(state)
     assert mine.redesign(outcomes(3)).forecast.model.groups == len(HELD_OUT)
+
+
+def test_a_summary_says_in_a_sentence_which_strata_gain_which_lose_and_why():
+    mine = engineer(Shares(), settings=EngineerSettings(trial=TrialSettings(enabled=False)))
+    decision = mine.redesign()
+    assert decision.summary() == "more of sums (+6 %), less of 3 (-6 %): why"
+    assert decision.explain().startswith("3 share -0.1 (why)")
+    assert engineer("fixed").redesign().summary() == "unchanged: no change was proposed"
+
+
+def test_a_summary_after_a_fall_says_that_validation_fell():
+    mine = engineer(Shares(), settings=EngineerSettings(trial=TrialSettings(enabled=False)))
+    mine.redesign(outcomes("all"))
+    fell = mine.redesign(outcomes("none"))
+    assert fell.summary() == "more of 3 (+6 %), less of sums (-6 %): validation fell: 40 lost, 0 gained, p 9.1e-13"

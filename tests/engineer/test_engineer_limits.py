@@ -33,7 +33,7 @@ def test_a_refused_proposal_that_no_file_can_hold_leaves_a_state_that_is_read_ag
     decision = engineer.redesign()
     assert decision.attempts[-1].verdict.status == "refused"
     assert decision.attempts[-1].proposal.delta is None
-    assert decision.attempts[-1].proposal.error in decision.summary()
+    assert decision.attempts[-1].proposal.error in decision.explain()
     assert decision.attempts[-1].proposal.candidates == candidates[1:]
     state = json.loads(json.dumps(engineer.state_dict()))
     engineer.load_state_dict(state)

@@ -2,10 +2,12 @@
 
 import itertools
 import math
+import pickle
 import random
 import sys
 from collections import Counter
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -229,3 +231,37 @@ def test_a_thought_that_was_cut_off_is_no_answer_unless_the_judge_reads_thoughts
     (group,) = Reader().groups([problem], [[draft, problem.answer]])
     assert group.rewards == (0.0, 1.0)
     assert type("Whole", (Reader,), {"reads_thoughts": True})().check_verdict(problem, draft).valid
+
+
+class Named(Sums):
+    """Sums that read the cell of a problem by name wherever they meet one."""
+
+    def judge(self, problem: Problem, answer: str) -> Verdict:
+        """As of sums of two terms or more."""
+        assert problem.cell["terms"] >= 2
+        return super().judge(problem, answer)
+
+    def describe(self, problem: Problem, answer: str, verdict: Verdict) -> str:
+        """With the number of terms."""
+        return f"{problem.cell['terms']} terms"
+
+    def measures(self, problems):
+        """The share with noise."""
+        return {"noisy": sum(problem.cell["noise"] for problem in problems) / len(problems)}
+
+    def canonical(self, cell: Cell) -> Cell:
+        """The cell without noise stands for both."""
+        return self.space.cell(cell.stratum, terms=cell["terms"], noise=False)
+
+
+def test_a_cell_is_read_by_name_wherever_an_environment_meets_one():
+    world = Named()
+    problems = world.draw(world.space.uniform(), 8, seed=1)
+    (cell,) = {problem.cell["terms"] for problem in problems}
+    assert (cell, {type(problem.cell["noise"]) for problem in problems}) == (6, {bool})
+    read = msgspec.json.decode(msgspec.json.encode(problems), type=list[Problem])
+    assert read == problems == pickle.loads(pickle.dumps(problems))
+    verdicts = world.verdicts(read, ["?"] * 8)
+    assert world.cases(read, ["?"] * 8, verdicts, 1)[0].text == "6 terms"
+    assert world.statistics(read)["sums"].measures == {"noisy": 0.5}
+    assert [one["noise"] for one in world.mix(world.space.uniform())] == [False, False]
