@@ -84,5 +84,10 @@ def check_teacher(name: str, options: Mapping[str, Any], space: "DesignSpace | N
     return checked
 
 
+def asks_model(name: str) -> bool:
+    """Return True if a teacher may ask a model. Raises InputError on an unknown one."""
+    return _needs_tools(load_class(name, TEACHERS, "teacher", METHODS))
+
+
 def _needs_tools(make: Any) -> bool:
     return "tools" in inspect.signature(make).parameters

@@ -6,7 +6,7 @@ from typing import Any
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.teachers import MODELS, Ask, Message, Reply, Tools, UnansweredError, check_teacher
+from lakewright.engineer.teachers import MODELS, Ask, Message, Reply, Tools, UnansweredError, asks_model, check_teacher
 from lakewright.experiments.resumable.spending import Spending, ask_server
 from lakewright.experiments.trainers.versions import FolderSettings, Setup
 
@@ -29,14 +29,15 @@ def make_tools(setup: Setup, path: Path, ask: Ask | None = None, unanswered: lis
 
 
 def check_served_teacher(
-    teacher: str, options: Mapping[str, Any], settings: FolderSettings, space: DesignSpace
+    teacher: str, options: Mapping[str, Any], settings: FolderSettings, space: DesignSpace, held_out: int
 ) -> None:
-    """Raises InputError where a folder cannot have a teacher: one without a server, or with unknown options.
+    """Raises InputError on a teacher without a server or with unknown options, and on settings without effect.
 
     Args:
         teacher, options: its name and its arguments.
         settings: of the folder.
         space: of the designs.
+        held_out: how many held-out problems there are.
     """
     if teacher in MODELS and teacher not in ("endpoint", "self"):
         raise InputError(
@@ -45,6 +46,27 @@ def check_served_teacher(
     if teacher == "endpoint" and settings.endpoint is None:
         raise InputError("teacher endpoint has no server; give endpoint.url and endpoint.model")
     check_teacher(teacher, options, space)
+    if unused := _find_unused(teacher, settings, held_out):
+        raise InputError(f"settings: {unused}")
+
+
+def _find_unused(teacher: str, settings: FolderSettings, held_out: int) -> str:
+    """The line on a setting that would have no effect; empty if there is none."""
+    usual, model = FolderSettings(), asks_model(teacher)
+    if settings.endpoint and (teacher == "self" or not model):
+        return f"endpoint is given, but teacher {teacher} asks no server; choose the teacher endpoint, or leave it out"
+    if settings.temperature != usual.temperature and not settings.endpoint:
+        return f"temperature is {settings.temperature:g}, but endpoint is missing; give endpoint.url, or leave it out"
+    if settings.rollout_temperature != usual.rollout_temperature and not settings.rollouts:
+        said = f"rollout_temperature is {settings.rollout_temperature:g}, but rollouts is missing"
+        return f"{said}; give rollouts.url, or leave it out"
+    if settings.evidence != usual.evidence and not model:
+        return f"evidence is what a model is shown, but teacher {teacher} asks none; leave it out"
+    if settings.rollback != usual.rollback and not held_out:
+        return (
+            "rollback compares answers to held-out problems, and there are none; give --held-out 200, or leave it out"
+        )
+    return ""
 
 
 def _note_unanswered(ask: Ask, unanswered: list[str]) -> Ask:

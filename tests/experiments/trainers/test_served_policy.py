@@ -5,11 +5,12 @@ import json
 import pytest
 
 from lakewright.core_jax.errors import InputError
+from lakewright.engineer.steps import EngineerSettings
 from lakewright.engineer.trial import TrialSettings
 from lakewright.experiments.trainers.source import ProblemSource
 from lakewright.experiments.trainers.versions import FolderSettings
 from lakewright.policy.inference import EndpointSettings
-from tests.support.processes.commands import lakewright
+from tests.support.processes.commands import assert_refused, lakewright
 from tests.support.samples.engineer_folders import ADDITION, begin_engineer, record_some
 from tests.support.servers.chat_server import completion, failing, send, serving
 
@@ -73,3 +74,41 @@ def test_the_server_is_named_where_the_engineer_is_begun(tmp_path, capsys):
     assert lakewright(capsys, *begin, *named)[0] == 0
     written = json.loads((tmp_path / "e" / "engineer.json").read_text())["settings"]
     assert written["rollouts"]["max_tokens"] == 512
+
+
+def test_the_servers_of_a_folder_are_asked_with_its_temperatures(tmp_path):
+    assert set(FolderSettings.__struct_fields__) - set(EngineerSettings.__struct_fields__) == {
+        *("endpoint", "temperature", "rollouts", "rollout_temperature")
+    }
+    with serving(answer_short_sums) as server:
+        models = [EndpointSettings(url=server.url, model=name, retries=0) for name in ("engineer", "policy")]
+        settings = FolderSettings(endpoint=models[0], temperature=0.25, rollouts=models[1], rollout_temperature=0.5)
+        folder = begin_engineer(tmp_path / "e", teacher="endpoint", settings=settings)
+        record_some(folder, ProblemSource(folder.path).take(8))
+        folder.next()
+        assert {(body["model"], body["temperature"]) for body in server.seen} == {("engineer", 0.25)}
+        roll_out = folder._make_rollouts()
+        roll_out(folder.environment.draw(folder.files.read_version(0).design, 2, 0), 1, 0)
+    assert {(body["model"], body["temperature"]) for body in server.seen[1:]} >= {("policy", 0.5)}
+
+
+@pytest.mark.parametrize(
+    ("words", "line"),
+    [
+        (["temperature=0.2"], "settings: temperature is 0.2, but endpoint is missing; give endpoint.url"),
+        (
+            ["endpoint.url=http://localhost:1/v1", "endpoint.model=m"],
+            "settings: endpoint is given, but teacher rules asks",
+        ),
+        (
+            ["rollout_temperature=0.2"],
+            "settings: rollout_temperature is 0.2, but rollouts is missing; give rollouts.url",
+        ),
+        (["evidence.preset=v1"], "settings: evidence is what a model is shown, but teacher rules asks none"),
+        (["rollback.level=0.1"], "settings: rollback compares answers to held-out problems, and there are none"),
+    ],
+)
+def test_a_setting_that_would_have_no_effect_is_refused(tmp_path, capsys, words, line):
+    begin = ("engineer", "begin", tmp_path / "e", "--environment", ADDITION, "--teacher", "rules")
+    assert_refused(capsys, (*begin, *words), line)
+    assert not (tmp_path / "e").exists()
