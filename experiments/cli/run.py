@@ -29,6 +29,7 @@ def run(
     seed: int | None = None,
     dry_run: bool = False,
     track: Annotated[tuple[str, ...], Parameter(choices=TRACKERS, show_default=False)] = (),
+    quiet: Annotated[bool, Parameter(negative="")] = False,
     json: Json = False,
     overrides: Overrides,
 ) -> None:
@@ -44,6 +45,7 @@ def run(
         dry_run: Check settings and machine, print what would be run, and start nothing; except on the lake, the
             held-out problems are drawn and checked.
         track: A tracker that gets the figures of each finished stage; may be given several times.
+        quiet: Print no progress; otherwise bars on a terminal, and elsewhere lines for each stage and one a minute.
     """
     from lakewright.experiments.loop.settings.run_settings import load_settings
 
@@ -56,6 +58,7 @@ def run(
     from lakewright.experiments.loop.closed_loop import run as run_loop
     from lakewright.experiments.loop.dry_run import check_machine, describe_plan, describe_run
     from lakewright.experiments.loop.records.run_folder import RunFolder
+    from lakewright.experiments.runtime.progress_bars import showing_progress
 
     check_machine(settings)
     folder = RunFolder(out)
@@ -64,7 +67,7 @@ def run(
         print_found(describe_run(settings), json, describe_plan)
         return
     publisher = Publisher(folder, track)
-    with folder.locked():
+    with folder.locked(), showing_progress("silent" if quiet else "lines"):
         run_loop(settings, folder, publisher.publish)
         _print_report(folder, json)
 

@@ -34,6 +34,7 @@ from lakewright.experiments.loop.training.stage_training import train_stage
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 from lakewright.experiments.loop.training.warmup import read_recorded_evidence, warm_up
 from lakewright.experiments.runtime.progress_bars import print_on_terminal
+from lakewright.policy.inference import naming_full_memory
 
 RECORDED_VERSIONS = ("lakewright", "jax", "torch", "transformers", "trl")
 
@@ -110,7 +111,8 @@ def _run_stage(trainee: Trainee, folder: RunFolder, number: int, held_out: list[
         tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number) + count_stage_tokens(stage))
         train_stage(trainee, stage, policy, number, tokens)
     if not stage.validation.exists():
-        trainee.validate_stage(stage, held_out)
+        with naming_full_memory(f"validation of stage {number}", "text.batch"):
+            trainee.validate_stage(stage, held_out)
 
 
 def _write_once(path: Path, make: Callable[[], msgspec.Struct | None], trainee: Trainee) -> None:

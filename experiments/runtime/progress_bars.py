@@ -1,22 +1,51 @@
-"""Progress: bars with a rate, on a terminal only and quiet in a pipe, and reports of work on a file."""
+"""Progress: bars with a rate on a terminal, lines where a command asks for them, and reports of work on a file."""
 
+import contextvars
 import dataclasses
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from tqdm import tqdm
 
+Form = Literal["bars", "lines", "silent"]
+_FORM: contextvars.ContextVar[Form] = contextvars.ContextVar("form", default="bars")
+
 
 @contextmanager
-def progress(what: str, total: int | None, unit: str) -> Iterator["tqdm"]:
-    """A progress bar on standard error; call its `update(n)`. It stays on the screen once it is complete."""
+def showing_progress(form: Form) -> Iterator[None]:
+    """Show progress in this form within the block.
+
+    `bars` are drawn on a terminal only; `lines` are printed where there is none; `silent` shows nothing anywhere.
+    """
+    token = _FORM.set(form)
+    try:
+        yield
+    finally:
+        _FORM.reset(token)
+
+
+@contextmanager
+def progress(what: str, total: int | None, unit: str, minutes: float | None = None) -> Iterator["tqdm"]:
+    """A progress bar on standard error; call its `update(n)`. It stays on the screen once it is complete.
+
+    Args:
+        what, total, unit: the work, how much of it there is, and in what it is counted.
+        minutes: that end the work if it does not end earlier.
+    """
+    form = _FORM.get()
+    if form == "lines" and not sys.stderr.isatty():
+        from lakewright.experiments.runtime.progress_lines import ProgressLines
+
+        yield ProgressLines(what, total, unit, minutes)
+        return
     from tqdm import tqdm
 
-    with tqdm(total=total, desc=what, unit=f" {unit}", disable=None, leave=True, dynamic_ncols=True) as bar:
+    disable = True if form == "silent" else None
+    with tqdm(total=total, desc=what, unit=f" {unit}", disable=disable, leave=True, dynamic_ncols=True) as bar:
         yield bar
 
 
@@ -37,11 +66,14 @@ def show_seconds(what: str) -> Iterator[Callable[[], None]]:
 
 
 def print_on_terminal(text: str) -> None:
-    """Prints a line of progress for a person who watches; nothing in a pipe."""
-    if sys.stderr.isatty():
+    """Prints a line of progress for a person who watches; nothing in a pipe, unless lines are asked for."""
+    form = _FORM.get()
+    if form != "silent" and sys.stderr.isatty():
         from tqdm import tqdm
 
         tqdm.write(text, file=sys.stderr)
+    elif form == "lines":
+        print(text, file=sys.stderr, flush=True)
 
 
 @dataclasses.dataclass(frozen=True)

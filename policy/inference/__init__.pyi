@@ -5,6 +5,7 @@ from .chat_request import EndpointSettings as EndpointSettings
 from .chat_request import Question as Question
 from .decoders import cache_rows as cache_rows
 from .decoders import common_prefix as common_prefix
+from .device_limits import naming_full_memory as naming_full_memory
 from .endpoint import BudgetSpentError as BudgetSpentError
 from .endpoint import Charge as Charge
 from .endpoint import Endpoint as Endpoint

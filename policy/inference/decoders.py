@@ -193,7 +193,7 @@ def cache_rows(cache: DynamicCache, rows: torch.Tensor) -> DynamicCache:
     chosen = DynamicCache()
     layers: Any = cache.layers
     for number, layer in enumerate(layers):
-        chosen.update(layer.keys[rows], layer.values[rows], number)
+        chosen.update(layer.keys.index_select(0, rows), layer.values.index_select(0, rows), number)
     return chosen
 
 

@@ -2,10 +2,15 @@
 have in common is read in a pass of its own.
 """
 
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from transformers import PreTrainedModel
+
+from lakewright.core_jax.errors import InputError
 
 SHARE = 0.5  # of the free memory of a GPU that one batch may take
 SCORES = (
@@ -63,6 +68,25 @@ def answer_bytes(model: PreTrainedModel, prompt: int, answer: int, copies: int) 
     token = 2 * getattr(config, "num_hidden_layers", 1) * heads * width * model.dtype.itemsize
     # Buffers of answers double, so that one layer at a time is there twice.
     return token * (answer + prompt // copies) + SCORES * 4 * config.vocab_size
+
+
+@contextmanager
+def naming_full_memory(work: str, remedy: str) -> Iterator[None]:
+    """Raise InputError in place of torch's error where a GPU has too little memory for the block.
+
+    Args:
+        work: what the block does.
+        remedy: the settings to lower.
+    """
+    try:
+        yield
+    except torch.OutOfMemoryError as error:
+        wanted = re.search(r"Tried to allocate [\d.]+ \w+", str(error))
+        problem = wanted[0].replace("Tried to allocate", "no room for another") if wanted else "no room left"
+        raise InputError(
+            f"{work}: the memory of the GPU is full ({problem}); lower {remedy}, or end what else uses the GPU; "
+            "the same command continues from what is saved"
+        ) from error
 
 
 def is_sharing_worth(model: PreTrainedModel, shared: int, saved: int) -> bool:

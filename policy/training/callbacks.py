@@ -9,8 +9,9 @@ import torch
 from torch.optim.swa_utils import AveragedModel
 from transformers import TrainerCallback
 
-from lakewright.policy.training.grpo_trainer import Clock, PlanTrainer
+from lakewright.policy.training.grpo_trainer import PlanTrainer
 from lakewright.policy.training.optimizers import build_average
+from lakewright.policy.training.step_clock import StepClock
 from lakewright.policy.training.training_state import Place, TrainingState, read_generators, set_generators
 
 SECONDS = 60.0  # of training, at least, between two saved states
@@ -59,12 +60,12 @@ class Average(TrainerCallback):
 class Until(TrainerCallback):
     """Ends the training after some minutes."""
 
-    def __init__(self, minutes: float, clock: Clock) -> None:
+    def __init__(self, minutes: float, clock: StepClock) -> None:
         self._seconds, self._clock = 60 * minutes, clock
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """End the training once the time is over. A hook of transformers' Trainer."""
-        if self._clock.seconds() >= self._seconds:
+        if self._clock.seconds_at(state.global_step) >= self._seconds:
             control.should_training_stop = True
 
 
@@ -82,7 +83,7 @@ class StateSaver(TrainerCallback):
     """
 
     def __init__(
-        self, path: Path, trainer: PlanTrainer, average: Average, clock: Clock, notes: Callable[[], str]
+        self, path: Path, trainer: PlanTrainer, average: Average, clock: StepClock, notes: Callable[[], str]
     ) -> None:
         self._path, self._trainer, self._average, self._clock, self._notes = path, trainer, average, clock, notes
         self._boards, self._next = 0, SECONDS

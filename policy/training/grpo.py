@@ -7,6 +7,7 @@ each failure (`failure/NAME`). `sampled/zero_variance` is the share of sampled g
 
 import itertools
 import os
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -20,7 +21,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
 from lakewright.policy.models.building import computes_in_bfloat16
 from lakewright.policy.play import Play, Tasks, TaskStream
-from lakewright.policy.training.callbacks import Average, Clock, Report, StateSaver, Until
+from lakewright.policy.training.callbacks import Average, Report, StateSaver, Until
 from lakewright.policy.training.grpo_trainer import PlanTrainer, may_share_prompts
 from lakewright.policy.training.hardware import (
     build_adapter,
@@ -34,6 +35,7 @@ from lakewright.policy.training.hardware import (
 )
 from lakewright.policy.training.rollouts import Answered, Rollouts
 from lakewright.policy.training.settings import GrpoSettings
+from lakewright.policy.training.step_clock import StepClock
 from lakewright.policy.training.training_state import load_place
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # of `rollout_func`, which TRL may still change
@@ -54,6 +56,7 @@ def train_grpo(
     on_answers: Callable[[list[Answered]], None] = lambda answers: None,
     state_file: Path | None = None,
     notes: Callable[[], str] = lambda: "",
+    now: Callable[[], float] = time.monotonic,
 ) -> PreTrainedModel:
     """Train `model` in place on `tasks`, each seen once, and return it.
 
@@ -65,14 +68,12 @@ def train_grpo(
         play: asks and judges the tasks.
         tasks: a sequence, or a stream.
         settings: of the stage.
-        seed: of the sampling.
-        scratch: a folder for TRL.
+        seed, scratch: of the sampling, and a folder for TRL.
         on_step: gets TRL's log of each step, and may end the training by returning True.
-        on_groups: gets the rollouts as they are judged, one group for each task.
-        on_answers: gets the answers of each group too.
-        state_file: a file to which one process saves the training about once a minute, and from which it resumes if the
-            file exists; model and tasks must be those of its beginning.
-        notes: gives a text that is saved with the state.
+        on_groups, on_answers: get the rollouts as they are judged, one group for each task, and their answers.
+        state_file: one process saves the training to it about once a minute, and resumes from it if it exists; model
+            and tasks must be those of its beginning.
+        notes, now: give a text that is saved with the state, and the seconds that `minutes` are counted in.
 
     Raises InputError if the tasks do not fill a step, which TRL would silently skip, or are fewer than the steps need,
     and as `play` does.
@@ -90,12 +91,13 @@ def train_grpo(
         on_groups=on_groups,
         on_answers=on_answers,
     )
-    average, clock = Average(settings.average), Clock(place.seconds)
+    average = Average(settings.average)
+    clock = StepClock(place.seconds, state_file if settings.minutes else None, now)
     arguments = _build_arguments(settings, model, play.longest_answer(tasks), seed, scratch)
     trainer = _build_trainer(model, play.tokenizer, rollouts, arguments, settings, clock)
-    saver = StateSaver(state_file, trainer, average, clock, notes) if state_file else None
-    until = Until(settings.minutes, clock) if settings.minutes else None
-    for callback in filter(None, (Report(on_step), average, until, saver)):
+    until = [Until(settings.minutes, clock)] if settings.minutes else []
+    saver = [StateSaver(state_file, trainer, average, clock, notes)] if state_file else []
+    for callback in (Report(on_step), average, *until, *saver):
         trainer.add_callback(callback)
     _check_launch(trainer, settings)
     trainer.train()
@@ -177,7 +179,7 @@ def _build_trainer(
     rollouts: Rollouts,
     arguments: GRPOConfig,
     settings: GrpoSettings,
-    clock: Clock,
+    clock: StepClock,
 ) -> PlanTrainer:
     """Return TRL's trainer of a stage.
 

@@ -6,7 +6,6 @@ gradients included. Answers of similar length are read together, so that an endl
 """
 
 import os
-import time
 from typing import Any, Literal, cast
 
 import torch
@@ -20,23 +19,13 @@ from lakewright.policy.models.building import use_torch_defaults
 from lakewright.policy.networks.board_network import BoardNetwork
 from lakewright.policy.training.optimizers import build_muon_and_adamw, rate_scale
 from lakewright.policy.training.recorded_loss import is_recordable
-from lakewright.policy.training.recorded_scores import RecordedScores
+from lakewright.policy.training.recorded_scores import RecordedScores, score_tokens
 from lakewright.policy.training.settings import SHARED_SCORES, HostSettings
+from lakewright.policy.training.step_clock import StepClock
 
 TOGETHER = 64  # answers that a CPU reads at a time, and
 SCORES = 1 << 26  # scores of tokens that it holds for them
 ARRAYS = 3  # of float32, as large as the scores: these, their logarithms, and their gradients
-
-
-class Clock:
-    """The seconds of a training, those before an interruption included."""
-
-    def __init__(self, before: float) -> None:
-        self._begun = time.monotonic() - before
-
-    def seconds(self) -> float:
-        """Return the seconds so far."""
-        return time.monotonic() - self._begun
 
 
 class PlanTrainer(GRPOTrainer):
@@ -57,7 +46,7 @@ class PlanTrainer(GRPOTrainer):
         optimizer: Literal["adamw", "muon"],
         schedule: Literal["constant", "cosine"],
         minutes: float | None,
-        clock: Clock,
+        clock: StepClock,
         share_prompts: bool,
         **given: Any,
     ) -> None:
@@ -92,7 +81,7 @@ class PlanTrainer(GRPOTrainer):
         def scale_rate(step: int) -> float:
             done = step / num_training_steps
             if self._minutes:
-                done = max(done, self._clock.seconds() / (60 * self._minutes))
+                done = max(done, self._clock.seconds_at(step) / (60 * self._minutes))
             return rate_scale(step, done)
 
         stepping = optimizer or self.optimizer
@@ -172,7 +161,7 @@ def answer_log_probs(
     """
     if isinstance(model, BoardNetwork):
         logits = model(input_ids=ids).logits[:, -answer - 1 : -1].float() / temperature
-        log_probs, entropies = _score_tokens(logits, ids[:, -answer:])
+        log_probs, entropies = score_tokens(logits, ids[:, -answer:])
         return log_probs * mask[:, -answer:], entropies * mask[:, -answer:]
     return _score_shared_prompts(model, ids, mask, answer, temperature)
 
@@ -206,7 +195,7 @@ def _score_shared_prompts(
             states = torch.cat([states, later], 1)
         logits = model.get_output_embeddings()(states).float() / temperature
         there = part[:, -longest:] > 0
-        for found, values in zip((log_probs, entropies), _score_tokens(logits, tokens), strict=True):
+        for found, values in zip((log_probs, entropies), score_tokens(logits, tokens), strict=True):
             found.append(torch.nn.functional.pad(values * there, (0, answer - longest)))
     back = order.argsort()  # the inverse permutation
     return torch.cat(log_probs)[back], torch.cat(entropies)[back]
@@ -226,11 +215,3 @@ def _compute_hidden(model: Any, ids: torch.Tensor, mask: torch.Tensor, cache: Dy
         input_ids=ids, attention_mask=mask, position_ids=places, past_key_values=cache, use_cache=True
     )
     return output.last_hidden_state
-
-
-def _score_tokens(logits: torch.Tensor, tokens: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return the log-probability of each token, and the entropy that it was chosen with: [B, T]."""
-    log_probs = logits.log_softmax(-1)
-    with torch.no_grad():
-        entropies = -(log_probs.exp() * log_probs).sum(-1)
-    return log_probs.gather(-1, tokens[..., None]).squeeze(-1), entropies

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel
 from lakewright.policy.inference.decoders import has_known_layers
 from lakewright.policy.inference.step_graph import StepGraph, uses_graphs
 
-WIDTH = 16  # tokens by which the shapes of batches differ
+WIDTH = 32  # tokens by which the shapes of batches differ
 MOST = 12  # shapes that are recorded; batches of others are computed without
 
 TokenLoss = Callable[[PreTrainedModel, torch.Tensor, torch.Tensor, int], torch.Tensor]

@@ -1,18 +1,23 @@
 """Log-probabilities of answers and their gradients, recorded once for each shape of a batch on a GPU and then replayed.
 
-The loss is that of TRL, so there are two recordings: the pass up to the log-probabilities, and the pass back from the
-gradient of the loss by these. The second adds to the gradients of the weights, as the next part of a batch does too.
+Each prompt is read once for its answers. The loss is that of TRL, so there are two recordings: the pass up to the
+log-probabilities, and the pass back from the gradient of the loss by these. The second adds to the gradients of the
+weights, as the next part of a batch does too.
 """
 
+import dataclasses
 import functools
 from collections.abc import Sequence
 from typing import Any
 
 import torch
-from transformers import PreTrainedModel
+from transformers import DynamicCache, PreTrainedModel
 
+from lakewright.policy.inference.decoders import cache_rows
 from lakewright.policy.inference.step_graph import StepGraph
-from lakewright.policy.training.recorded_loss import MOST, WIDTH
+from lakewright.policy.training.recorded_loss import MOST
+
+STEP = 16  # tokens, and prompts, by which the shapes of batches differ
 
 Pair = tuple[torch.Tensor, torch.Tensor]  # log-probabilities, and the entropies that tokens were chosen with
 
@@ -37,45 +42,52 @@ class RecordedScores:
 
         Args: as for `answer_log_probs`.
         """
+        batch = _split_prompts(ids, mask, answer)
         if not torch.is_grad_enabled():
-            return self.compute(ids, mask, answer)
-        before, after = -(ids.shape[1] - answer) % WIDTH, -answer % WIDTH
-        ids, mask = (torch.nn.functional.pad(rows, (before, after)) for rows in (ids, mask))
-        shape = (*ids.shape, answer + after)
-        if shape not in self._recordings:  # the first batch of a shape is computed at once, which loads its kernels
+            found = self.compute(batch)
+        elif batch.shape not in self._recordings:  # the first batch of a shape is computed, which loads its kernels
             if len(self._recordings) < MOST:
-                self._recordings[shape] = None
-            found = self.compute(ids, mask, answer + after)
+                self._recordings[batch.shape] = None
+            found = self.compute(batch)
         else:
-            recording = self._recordings[shape]
+            recording = self._recordings[batch.shape]
             if recording is None:
                 others = (one for one in self._recordings.values() if one)
-                recording = self._recordings[shape] = _Recording(self, ids, mask, answer + after, next(others, None))
-            found = _Replay.apply(self._anchor, recording, ids, mask)
+                recording = self._recordings[batch.shape] = _Recording(self, batch, next(others, None))
+            found = _Replay.apply(self._anchor, recording, batch)
         return found[0][:, :answer], found[1][:, :answer]
 
-    def compute(self, ids: torch.Tensor, mask: torch.Tensor, answer: int) -> Pair:
-        """As `score`, one operation after another."""
-        length, there = ids.shape[1], mask > 0
-        every = torch.ones(length, length, dtype=torch.bool, device=ids.device)
-        # Padding sees itself: a row that sees nothing has no weights that add up to one.
-        seen = there[:, None, None] & every.tril() | torch.eye(length, dtype=torch.bool, device=ids.device)
-        # Without a cache, in which autocast would keep rounded weights beyond a recording.
-        kind, on = ids.device.type, self._precision is not None
+    def compute(self, batch: "Batch") -> Pair:
+        """Return log-probabilities and entropies of all answers [B, T], one operation after another."""
+        # Without a cache of autocast, which would keep rounded weights beyond a recording.
+        kind, on = batch.prompts.device.type, self._precision is not None
         with torch.autocast(kind, self._precision or torch.bfloat16, enabled=on, cache_enabled=False):
-            model: Any = self._model
-            states = model.base_model(
-                input_ids=ids,
-                attention_mask=seen,
-                position_ids=(mask.cumsum(1) - 1).clamp(min=0),
-                use_cache=False,
-            ).last_hidden_state[:, -answer - 1 : -1]
-            logits = model.get_output_embeddings()(states).float() / self._temperature
-        log_probs = logits.log_softmax(-1)
-        with torch.no_grad():
-            entropies = -(log_probs.exp() * log_probs).sum(-1) * there[:, -answer:]
-        taken = log_probs.gather(-1, ids[:, -answer:, None]).squeeze(-1)
-        return taken * there[:, -answer:], entropies
+            cache = DynamicCache(config=self._model.config)
+            states = self._read(batch.prompts, batch.prompt_mask, cache)[:, -1:].index_select(0, batch.which)
+            if batch.answers.shape[1] > 1:
+                # The last state of the prompt predicts the first token; the last token predicts nothing.
+                mask = torch.cat([batch.prompt_mask.index_select(0, batch.which), batch.answer_mask[:, :-1]], 1)
+                later = self._read(batch.answers[:, :-1], mask, cache_rows(cache, batch.which))
+                states = torch.cat([states, later], 1)
+            logits = self._model.get_output_embeddings()(states).float() / self._temperature
+        log_probs, entropies = score_tokens(logits, batch.answers)
+        return log_probs * batch.answer_mask, entropies * batch.answer_mask
+
+    def _read(self, ids: torch.Tensor, mask: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
+        """Return the last hidden states of tokens int [B, N] that follow those in the cache; mask: of all, [B, L]."""
+        places, columns = torch.arange(mask.shape[1], device=ids.device), ids.shape[1]
+        earlier = places <= places[-columns:, None]
+        # Padding sees itself, as a row that sees nothing has no weights that add up to one. The mask is whole because
+        # transformers looks at the values of another one, for which a recording cannot wait.
+        seen = (mask[:, None, None] > 0) & earlier | (places == places[-columns:, None])
+        model: Any = self._model
+        return model.base_model(
+            input_ids=ids,
+            attention_mask=seen,
+            position_ids=(mask.cumsum(1) - 1).clamp(min=0)[:, -columns:],
+            past_key_values=cache,
+            use_cache=True,
+        ).last_hidden_state
 
     @functools.cached_property
     def gradients(self) -> list[torch.Tensor | None]:
@@ -99,24 +111,59 @@ class RecordedScores:
                 weight.grad = held.copy_(weight.grad)
 
 
+@dataclasses.dataclass(frozen=True)
+class Batch:
+    """The rows of a batch with each prompt once: sizes that differ little are made equal.
+
+    Args:
+        prompts, prompt_mask: int [U, P], padded on the left and, by prompts of padding, to few sizes.
+        which: the prompt of each row, int [B].
+        answers, answer_mask: int [B, T], padded on the right.
+    """
+
+    prompts: torch.Tensor
+    prompt_mask: torch.Tensor
+    which: torch.Tensor
+    answers: torch.Tensor
+    answer_mask: torch.Tensor
+
+    @property
+    def tensors(self) -> list[torch.Tensor]:
+        """All of it."""
+        return [self.prompts, self.prompt_mask, self.which, self.answers, self.answer_mask]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The sizes that batches of one recording share."""
+        return (*self.prompts.shape, *self.answers.shape)
+
+
+def _split_prompts(ids: torch.Tensor, mask: torch.Tensor, answer: int) -> Batch:
+    """Return the batch of rows. Args: as for `answer_log_probs`."""
+    before, after = -(ids.shape[1] - answer) % STEP, -answer % STEP
+    ids, mask = (torch.nn.functional.pad(rows, (before, after)) for rows in (ids, mask))
+    prompts, which = torch.unique(torch.stack([ids, mask], -1)[:, : -answer - after], dim=0, return_inverse=True)
+    prompts = torch.nn.functional.pad(prompts, (0, 0, 0, 0, 0, -len(prompts) % STEP))
+    return Batch(prompts[..., 0], prompts[..., 1], which, ids[:, -answer - after :], mask[:, -answer - after :])
+
+
 class _Recording:
     """Both passes of a shape. Args: as for `RecordedScores.compute`; beside: shares its memory."""
 
-    def __init__(
-        self, owner: RecordedScores, ids: torch.Tensor, mask: torch.Tensor, answer: int, beside: "_Recording | None"
-    ) -> None:
-        self._owner, self._ids, self._mask, self._answer = owner, ids.clone(), mask.clone(), answer
+    def __init__(self, owner: RecordedScores, batch: Batch, beside: "_Recording | None") -> None:
+        self._owner, self._batch = owner, Batch(*(part.clone() for part in batch.tensors))
         self._found: list[Pair] = []
-        self._gradient = torch.zeros(len(ids), answer, device=ids.device)
+        device = batch.answers.device
+        self._gradient = torch.zeros(batch.answers.shape, device=device)
         # What a recorded pass adds to is the gradient that a weight has while it is recorded.
         others = owner.exchange_gradients(owner.gradients)
-        self._forward: StepGraph = StepGraph(self._read, ids.device, beside._forward if beside else None, whole=True)
-        self._backward = StepGraph(self._push, ids.device, self._forward)
+        self._forward: StepGraph = StepGraph(self._read, device, beside._forward if beside else None, whole=True)
+        self._backward = StepGraph(self._push, device, self._forward)
         owner.exchange_gradients(others)
 
     def _read(self) -> torch.Tensor:
         with torch.enable_grad():
-            self._found.append(self._owner.compute(self._ids, self._mask, self._answer))
+            self._found.append(self._owner.compute(self._batch))
         return torch.stack(self._found[-1]).detach()
 
     def _push(self) -> torch.Tensor:
@@ -124,10 +171,10 @@ class _Recording:
         torch.autograd.backward(log_probs, self._gradient)
         return self._gradient
 
-    def read(self, ids: torch.Tensor, mask: torch.Tensor) -> Pair:
+    def read(self, batch: Batch) -> Pair:
         """Return the scores of a batch."""
-        self._ids.copy_(ids)
-        self._mask.copy_(mask)
+        for mine, part in zip(self._batch.tensors, batch.tensors, strict=True):
+            mine.copy_(part)
         log_probs, entropies = self._forward.replay().clone()
         return log_probs, entropies
 
@@ -142,13 +189,21 @@ class _Replay(torch.autograd.Function):
     """The two passes as one function, which gives no gradient to its own arguments."""
 
     @staticmethod
-    def forward(ctx: Any, anchor: torch.Tensor, recording: _Recording, ids: torch.Tensor, mask: torch.Tensor) -> Pair:
+    def forward(ctx: Any, anchor: torch.Tensor, recording: _Recording, batch: Batch) -> Pair:
         ctx.recording = recording
-        log_probs, entropies = recording.read(ids, mask)
+        log_probs, entropies = recording.read(batch)
         ctx.mark_non_differentiable(entropies)
         return log_probs, entropies
 
     @staticmethod
-    def backward(ctx: Any, gradient: torch.Tensor, _: torch.Tensor) -> tuple[None, None, None, None]:
+    def backward(ctx: Any, gradient: torch.Tensor, _: torch.Tensor) -> tuple[None, None, None]:
         ctx.recording.add_gradients(gradient)
-        return None, None, None, None
+        return None, None, None
+
+
+def score_tokens(logits: torch.Tensor, tokens: torch.Tensor) -> Pair:
+    """Return the log-probability of each token, and the entropy that it was chosen with: [B, T]."""
+    log_probs = logits.log_softmax(-1)
+    with torch.no_grad():
+        entropies = -(log_probs.exp() * log_probs).sum(-1)
+    return log_probs.gather(-1, tokens[..., None]).squeeze(-1), entropies

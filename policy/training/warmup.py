@@ -22,6 +22,7 @@ from lakewright.policy.play import Play, Tasks, TaskStream
 from lakewright.policy.training.optimizers import build_adamw, build_average, build_muon_and_adamw, rate_scale
 from lakewright.policy.training.recorded_loss import WIDTH, RecordedLoss, is_recordable
 from lakewright.policy.training.settings import WarmupSettings
+from lakewright.policy.training.step_clock import StepClock
 from lakewright.policy.training.training_state import Place, TrainingState
 
 POOL = 8  # batches drawn together, then sorted by length
@@ -53,8 +54,7 @@ def warm_up(
     """Train `model` on the reference answers of `tasks` and on `extra` examples; return the averaged model.
 
     Args:
-        model: the policy.
-        play: asks the tasks and knows their answers.
+        model, play: the policy, and what asks the tasks and knows their answers.
         tasks: a sequence that is seen again and again, or a stream of which each task is seen once.
         extra: more examples, token ids.
         settings: of the warm-up.
@@ -77,9 +77,10 @@ def warm_up(
     place = _load_state(state, state_file, rng, on_step)
     model.train()
     boards, batches = place.boards, list[list[Example]]()
-    begun, saver = clock(), _Saver(state_file, clock)
+    times = StepClock(place.seconds, state_file if settings.minutes else None, clock)
+    saver = _Saver(state_file, clock)
     for step in range(place.step, settings.steps):
-        seconds = place.seconds + clock() - begun
+        seconds = times.seconds_at(step)
         # Only between two pools: the state holds no batches, so that a resumed training draws the same ones next.
         if step % POOL == 0 and saver.is_due():
             replaced = place.replaced + (tasks.replaced if isinstance(tasks, TaskStream) else 0)

@@ -1,7 +1,6 @@
 """The training of a stage's policy: GRPO in this process, or in processes that are launched for it."""
 
 import functools
-import gc
 import math
 import os
 from collections.abc import Callable
@@ -10,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import torch
 from tqdm import tqdm
 
 from lakewright.core_jax.results import Group
@@ -19,12 +17,13 @@ from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Resumed
 from lakewright.experiments.loop.records.stage_rollouts import read_problems
 from lakewright.experiments.loop.settings.launch import launch_stage
-from lakewright.experiments.loop.training.trainee import Trainee, load_policy
+from lakewright.experiments.loop.training.trainee import Trainee, free_memory, load_policy
 from lakewright.experiments.resumable.journal import line_log, lines_so_far
 from lakewright.experiments.runtime.free_cores import FreeCores
 from lakewright.experiments.runtime.progress_bars import progress
+from lakewright.policy.inference import naming_full_memory
 from lakewright.policy.models import save_checkpoint
-from lakewright.policy.training import Answered, load_place, rank_and_processes, train_grpo
+from lakewright.policy.training import Answered, GrpoSettings, load_place, rank_and_processes, train_grpo
 
 EXAMPLES_A_STEP, MOST_EXAMPLES = 4, 1024  # groups whose answers are saved, of a step and of a stage
 
@@ -44,22 +43,24 @@ def train_stage(trainee: Trainee, stage: Stage, previous: Stage, number: int, to
     launch = trainee.settings.launch
     if not launch.elsewhere:
         train_here(trainee, stage, previous.onward, number, tokens)
-        _free_memory()  # a trainer and its model refer to each other, and would stay while the policy is validated
+        free_memory()  # a trainer and its model refer to each other, and would stay while the policy is validated
         return
-    _free_memory()  # the launched processes need what models of this one held
+    free_memory()  # the launched processes need what models of this one held
     log = stage.scratch / "launch.log"
-    with progress("GRPO", trainee.settings.grpo.of_stage(number).steps, "steps") as bar:
+    grpo = trainee.settings.grpo.of_stage(number)
+    with progress("GRPO", grpo.steps, "steps", grpo.minutes) as bar:
 
         def show_steps() -> None:
-            bar.update(len(lines_so_far(stage.train_log)) - bar.n)
+            steps = lines_so_far(stage.train_log)
+            _show_figures(bar, steps[-1:], sum(step["sampled/tokens"] for step in steps))
+            bar.update(len(steps) - bar.n)
 
         launch_stage(launch, stage.folder.parent, number, previous.onward, tokens, log, show_steps)
 
 
-def _free_memory() -> None:
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
+def _show_figures(bar: tqdm, last: list[dict[str, Any]], tokens: float) -> None:
+    for figures in last:
+        bar.set_postfix(reward=f"{figures['reward']:.2f}", valid=f"{figures['valid']:.2f}", tokens=f"{tokens:.0f}")
 
 
 def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, tokens: float) -> None:
@@ -83,7 +84,8 @@ def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, toke
         if saved:
             write_json(stage.resumed, Resumed(place.step, place.seconds))  # for the viewer alone, so without a digest
         describe = functools.partial(trainee.describe_answers, play=play)
-        logger = _StageLogger(stage, describe, place.notes, grpo.steps, tokens, opened)
+        logger = _StageLogger(stage, describe, place.notes, grpo, tokens, opened)
+        opened.enter_context(naming_full_memory(f"stage {number}", "grpo.host.micro_batch or text.batch"))
         model = train_grpo(
             model,
             play,
@@ -112,7 +114,7 @@ class _StageLogger:
         stage: that is trained.
         describe: the line of a group's answers.
         notes: the lines from before an interruption, as `write_notes` gave them.
-        steps: of the training.
+        grpo: settings of the training.
         tokens: training ends once this many are generated.
         opened: closes logs and progress bar.
     """
@@ -122,7 +124,7 @@ class _StageLogger:
         stage: Stage,
         describe: Callable[[Answered], dict[str, Any]],
         notes: str,
-        steps: int,
+        grpo: GrpoSettings,
         tokens: float,
         opened: ExitStack,
     ) -> None:
@@ -131,7 +133,8 @@ class _StageLogger:
         self._files = {"steps": stage.train_log, "groups": stage.groups, "rollouts": stage.rollouts}
         noted = msgspec.json.decode(notes or "{}", type=dict[str, list[dict[str, Any]]])
         before = {name: noted.get(name, []) for name in self._files}
-        self._bar = opened.enter_context(nullcontext(tqdm(disable=True)) if rank else progress("GRPO", steps, "steps"))
+        shown = nullcontext(tqdm(disable=True)) if rank else progress("GRPO", grpo.steps, "steps", grpo.minutes)
+        self._bar = opened.enter_context(shown)
         self._logs = {
             name: opened.enter_context(nullcontext(lambda line: None) if rank else line_log(path))
             for name, path in self._files.items()
@@ -141,6 +144,7 @@ class _StageLogger:
                 self._logs[name](line)
         self._spent = sum(round(figures["sampled/tokens"]) for figures in before["steps"])
         self._examples_left = MOST_EXAMPLES - len(before["rollouts"])
+        self._bar.initial = len(before["steps"])
         self._bar.update(len(before["steps"]))
 
     def write_notes(self) -> str:
@@ -151,8 +155,8 @@ class _StageLogger:
         """Logs the figures of a step; True ends the training."""
         figures["sampled/tokens"] *= self._processes  # TRL logs the mean of the processes
         self._spent += round(figures["sampled/tokens"])
+        _show_figures(self._bar, [figures], self._spent)
         self._bar.update()
-        self._bar.set_postfix(reward=f"{figures['reward']:.2f}", valid=f"{figures['valid']:.2f}")
         self._logs["steps"](figures)
         self._cores.adapt()
         return self._spent >= self._tokens

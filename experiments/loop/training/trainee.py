@@ -1,6 +1,7 @@
 """The `Trainee`: the policy of a run, its loading, and the operations on it that the loop needs."""
 
 import abc
+import gc
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -210,3 +211,10 @@ def _apply_settings(settings: RunSettings, model: PreTrainedModel) -> PreTrained
 
 def _choose_dtype(settings: RunSettings) -> torch.dtype:
     return torch.bfloat16 if settings.grpo.host.bf16 else torch.float32
+
+
+def free_memory() -> None:
+    """Gives up models that nothing but a cycle holds, and the memory of a GPU that torch has freed but still holds."""
+    gc.collect()
+    if torch.cuda.is_available():
+        torch.cuda.empty_cache()

@@ -14,12 +14,12 @@ from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.lessons import examine_engineer, synthetic_examples
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Excluded, Resumed, write_record
-from lakewright.experiments.loop.training.trainee import Trainee
+from lakewright.experiments.loop.training.trainee import Trainee, free_memory
 from lakewright.experiments.resumable.journal import line_log
 from lakewright.experiments.runtime.free_cores import FreeCores
 from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.codecs import token_ids
-from lakewright.policy.inference import answer_under_grammar
+from lakewright.policy.inference import answer_under_grammar, naming_full_memory
 from lakewright.policy.models import answers_only_plans, save_checkpoint
 from lakewright.policy.training import BoardStream, load_place
 from lakewright.policy.training import warm_up as learn_answers
@@ -34,9 +34,12 @@ def warm_up(trainee: Trainee, warmup: Stage, held_out: Sequence[Problem]) -> Non
     It learns reference answers and, if it answers in tokens, the form of an engineer's answer.
     """
     if not warmup.checkpoint.exists():
-        _make_checkpoint(trainee, warmup, held_out)
+        with naming_full_memory("warm-up", "warmup.batch"):
+            _make_checkpoint(trainee, warmup, held_out)
+        free_memory()
     if not warmup.validation.exists():
-        trainee.validate_stage(warmup, held_out)
+        with naming_full_memory("validation of the warm-up", "text.batch"):
+            trainee.validate_stage(warmup, held_out)
 
 
 def _make_checkpoint(trainee: Trainee, warmup: Stage, held_out: Sequence[Problem]) -> None:
@@ -62,11 +65,12 @@ def _learn_answers(
     write_json(warmup.resumed, Resumed(place.step, place.seconds))
     with (
         trainee.stream_references(warmup, place.boards) as tasks,
-        progress("warm-up", settings.warmup.steps, "steps") as bar,
+        progress("warm-up", settings.warmup.steps, "steps", settings.warmup.minutes) as bar,
         line_log(warmup.train_log) as log,
     ):
 
         def on_step(step: int, loss: float) -> None:
+            bar.set_postfix(loss=f"{loss:.3f}")
             bar.update()
             log({"step": step, "loss": loss})
             cores.adapt()

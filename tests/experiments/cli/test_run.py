@@ -59,10 +59,18 @@ def test_the_same_command_again_is_quiet_in_a_pipe_and_touches_no_stage(folder, 
     assert {name: after[name] for name in FILES} == {name: before[name] for name in FILES}
 
 
-def test_a_run_is_quiet_in_a_pipe_except_for_its_table(tmp_path, capfd):
-    assert main(["run", *OVERRIDES, "stages=1", "--out", str(tmp_path / "run")]) == 0
+@pytest.mark.parametrize("quiet", [True, False])
+def test_a_run_in_a_pipe_prints_lines_of_its_stages_unless_it_is_quiet_and_its_table(quiet, tmp_path, capfd):
+    words = ["--quiet"] if quiet else []
+    assert main(["run", *OVERRIDES, "stages=1", "--out", str(tmp_path / "run"), *words]) == 0
     out, err = capfd.readouterr()
-    assert err == ""
+    if quiet:
+        assert err == ""
+    else:
+        lines = err.splitlines()
+        assert lines[0].startswith("warm-up: ")
+        assert "stage 1 of 1, teacher self" in lines
+        assert [line for line in lines if "% of held-out" in line], "a line of the validation"
     assert [re.split(",|  | \\d+ %", line)[0] for line in out.splitlines() if line[:1].strip()] == [
         f"report: {tmp_path}/run/report.html",
         "warm-up",

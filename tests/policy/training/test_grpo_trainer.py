@@ -119,7 +119,7 @@ def test_rates_rise_and_fall_to_a_tenth_and_constant_ones_stay(tmp_path):
 def test_rates_fall_by_the_clock_where_minutes_end_the_training():
     now = [0.0]
     stepping = torch.optim.SGD([torch.nn.Parameter(torch.zeros(1))], lr=1.0)
-    clock = SimpleNamespace(seconds=lambda: now[0])
+    clock = SimpleNamespace(seconds_at=lambda step: now[0])
     stage = SimpleNamespace(_schedule="cosine", _minutes=2.0, _clock=clock)
     schedule = PlanTrainer.create_scheduler(stage, 1_000_000, stepping)
     rates = []

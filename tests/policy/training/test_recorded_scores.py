@@ -84,3 +84,13 @@ def test_recorded_updates_learn_what_others_do(tmp_path, monkeypatch):
     assert found == pytest.approx(expected, abs=1e-3)
     for name, weight in learned.items():
         assert torch.allclose(weight, others[name], atol=5e-3), name
+
+
+def test_a_batch_has_each_prompt_once_and_sizes_that_differ_little_are_equal():
+    ids, mask, answer = batch(4, 0)
+    repeated = torch.cat([ids, ids]), torch.cat([mask, mask])
+    one, other = (recorded_scores._split_prompts(*given, answer) for given in ((ids, mask), repeated))
+    assert one.prompts.shape == other.prompts.shape == (16, 16)
+    assert one.answers.shape == (4, 16)
+    assert torch.equal(other.which[:4], other.which[4:])
+    assert torch.equal(one.prompts[one.which][:, -9:], ids[:, :9])

@@ -1,0 +1,68 @@
+"""What a device takes on at once, by the free memory of a GPU or constants of a CPU, and what is said if it is full."""
+
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from lakewright.core_jax.errors import InputError
+from lakewright.policy.inference import naming_full_memory
+from lakewright.policy.inference.device_limits import FEW, fit_answers, fit_rows, is_sharing_worth
+
+GB = 10**9
+CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
+
+
+def model_on(device: torch.device, parameters: int = 135_000_000) -> SimpleNamespace:
+    """What is asked of a model: SmolLM2's shape."""
+    shape = {"num_hidden_layers": 30, "num_key_value_heads": 3, "num_attention_heads": 9, "head_dim": 64}
+    config = SimpleNamespace(**shape, vocab_size=49152, hidden_size=576)
+    return SimpleNamespace(device=device, config=config, dtype=torch.float32, num_parameters=lambda: parameters)
+
+
+@pytest.fixture
+def free(monkeypatch):
+    """A GPU with this much free memory."""
+
+    def set_free(size: int) -> None:
+        monkeypatch.setattr(torch.cuda, "mem_get_info", lambda device: (size, 80 * GB))
+        monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device: 3 * GB)
+        monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device: 1 * GB)
+
+    return set_free
+
+
+def test_rows_fill_half_of_the_free_memory_and_what_torch_has_freed(free):
+    free(8 * GB)
+    assert fit_rows(GPU, GB // 10, on_cpu=7) == 50
+    assert fit_rows(GPU, GB // 10, on_cpu=7, most=20) == 20
+    assert fit_rows(GPU, 100 * GB, on_cpu=7) == 1
+    assert fit_rows(CPU, 100 * GB, on_cpu=7) == 7
+
+
+def test_answers_are_decoded_together_as_memory_allows(free):
+    assert fit_answers(model_on(CPU), 46, 36, 1) == FEW
+    free(78 * GB)
+    short, long = (fit_answers(model_on(GPU), 46, answer, 1) for answer in (36, 8192))
+    assert short == 4096
+    assert 50 < long < 200
+    assert fit_answers(model_on(GPU), 4096, 36, 16) > fit_answers(model_on(GPU), 4096, 36, 1), "groups share a prompt"
+
+
+def test_a_common_beginning_is_read_once_on_a_cpu_and_on_a_gpu_only_if_it_is_long():
+    assert is_sharing_worth(model_on(CPU), 4, 4 * 16)
+    assert not is_sharing_worth(model_on(CPU), 3, 3 * 16)
+    assert not is_sharing_worth(model_on(GPU), 25, 25 * 128)
+    assert is_sharing_worth(model_on(GPU, 4_000_000_000), 500, 500 * 64)
+
+
+def test_a_full_gpu_is_one_line_with_the_setting():
+    torch_says = "CUDA out of memory. Tried to allocate 3.38 GiB. GPU 0 has a total capacity of 139.80 GiB"
+    with (
+        pytest.raises(
+            InputError, match=r"^stage 2: .*another 3\.38 GiB\); lower grpo\.host\.micro_batch.* continues"
+        ) as told,
+        naming_full_memory("stage 2", "grpo.host.micro_batch"),
+    ):
+        raise torch.OutOfMemoryError(torch_says)
+    assert "\n" not in str(told.value)
