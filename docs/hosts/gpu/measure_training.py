@@ -6,7 +6,8 @@ Parts, each in a process of its own with a time limit, which writes JSON into th
 finished is not run again. `table`: the warm-up, sampling, updates, validation and an engineer's answer of the preset
 `smollm2-gpu`, with recorded steps and, some of them, without. `engineer` and `fixed`: two runs of the preset that begin
 with the same warm-up and end at the same number of tokens, one redesigned and one not. RUNS is the folder of the runs,
-whose checkpoints are large; without it they are in OUT. With `device=cpu` and smaller numbers it runs without a GPU.
+whose checkpoints are large; without it they are in OUT. PARTS and ITEMS choose parts with their limits and items of the
+table. With `device=cpu` and smaller numbers it runs without a GPU.
 """
 
 import functools
@@ -28,7 +29,9 @@ from unittest import mock
 
 PRESET, FOLDER = "smollm2-gpu", Path(os.environ.get("OUT", "found"))
 RUNS = Path(os.environ.get("RUNS", FOLDER))  # folders of runs, whose checkpoints are large
-LIMITS = {"table": 100, "engineer": 100, "fixed": 60}  # seconds
+PARTS = os.environ.get("PARTS", "table=100,engineer=100,fixed=60")  # with their limits in seconds
+ITEMS = ("agreement", "warm_up", "sampling", "update", "validation", "answer", "without_recording", "estimate")
+CHOSEN = os.environ.get("ITEMS", ",".join(ITEMS)).split(",")
 SHORT = ["warmup.steps=400", "warmup.minutes=0.4", "stages=3", "grpo.steps=12", "trial.boards=32", "budget=400000"]
 GB = 10**9
 
@@ -125,20 +128,23 @@ class Table:
         self.tasks = tasks_of(generate(self.settings.env, 0, 4000))
 
     def measure(self, found: Found) -> None:
-        """All items."""
-        import torch
-
-        for name in ("agreement", "warm_up", "sampling", "update", "validation", "answer"):
+        """The chosen items."""
+        for name in CHOSEN:
             with found.measuring(name) as item:
                 getattr(self, f"_{name}")(item)
-        with found.measuring("without recording") as item, without_recording():
+
+    def _without_recording(self, item: dict[str, Any]) -> None:
+        with without_recording():
             self._sampling(item, times=1)
             self._warm_up(item, steps=15)
-        with found.measuring("estimate") as item:
-            from lakewright.experiments.host.estimate import estimate_of
 
-            total = torch.cuda.mem_get_info()[1] if torch.cuda.is_available() else 80 * GB
-            item |= {phase.name: round(phase.total / GB, 2) for phase in estimate_of(self.settings, total).phases}
+    def _estimate(self, item: dict[str, Any]) -> None:
+        import torch
+
+        from lakewright.experiments.host.estimate import estimate_of
+
+        total = torch.cuda.mem_get_info()[1] if torch.cuda.is_available() else 80 * GB
+        item |= {phase.name: round(phase.total / GB, 2) for phase in estimate_of(self.settings, total).phases}
 
     def _agreement(self, item: dict[str, Any]) -> None:
         """Recorded steps beside others: greedy answers, and the loss and gradients of a batch."""
@@ -210,7 +216,7 @@ class Table:
             )
             item["answer_groups"].append({"seconds": seconds, "tokens": sum(group.tokens for group in groups)})
 
-    def _update(self, item: dict[str, Any], steps: int = 6) -> None:
+    def _update(self, item: dict[str, Any], steps: int = 10) -> None:
         import msgspec
 
         from lakewright.policy.training import rollouts, train_grpo
@@ -338,14 +344,15 @@ def main() -> int:
     if words[:1] == ["table"]:
         measure_table(words[1:])
         return 0
-    for name, limit in LIMITS.items():
+    for part in PARTS.split(","):
+        name, limit = part.split("=")
         if (FOLDER / f"{name}.done").exists():
             continue
         begun = time.perf_counter()
         if name == "table":
-            code = run_limited([sys.executable, __file__, "table", *words], limit)
+            code = run_limited([sys.executable, __file__, "table", *words], float(limit))
         else:
-            code = run_preset(name, words, limit)
+            code = run_preset(name, words, float(limit))
         print(f"== {name}: code {code}, {time.perf_counter() - begun:.0f} s", flush=True)
         if code == 0:
             (FOLDER / f"{name}.done").touch()
