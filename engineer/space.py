@@ -43,7 +43,7 @@ class DesignSpace:
         share: Knob = SHARE,
         limits: Mapping[Stratum, Mapping[str, tuple[float, float]]] | None = None,
         scale: Callable[[Stratum], float] | None = None,
-        ranked: bool = True,
+        ranked: bool = False,
         givens: Iterable[Given] = (),
         failures: Iterable[str] = ("wrong",),
         grades: Iterable[str] = (),
@@ -58,7 +58,7 @@ class DesignSpace:
             share: the knob of the shares of the strata.
             limits: narrower ranges of knobs, by stratum; low = high where a stratum lacks a knob.
             scale: the place of a stratum on a smooth axis, about -1 to 1; by default evenly by rank.
-            ranked: whether the strata are ordered from easy to hard. Else the difficulty model knows each by itself.
+            ranked: whether the strata are ordered from easy to hard; else the difficulty model knows each by itself.
             givens: what problems differ in and nobody edits.
             failures: the names of the ways in which an answer fails.
             grades: further properties of valid answers, such as optimal.

@@ -107,7 +107,7 @@ def read_state(state: Any, space: DesignSpace) -> State:
     restored = convert(dict(state), State, "state")
     if restored.directions not in ("", _list_directions(space)):
         said = f"state: problems got harder by {restored.directions:.80}, now by {_list_directions(space):.80}"
-        raise InputError(f"{said}; load the state of this environment")
+        raise InputError(f"{said}; load the state of this environment, or give the space what it had, such as ranked")
     designs = [restored.design, *(one.design for one in restored.history), restored.standing or restored.design]
     for design in designs:
         check_design(design, space, "state: design")
@@ -126,7 +126,7 @@ def read_state(state: Any, space: DesignSpace) -> State:
         if stratum not in space.ranks:
             raise InputError(f"state: history: {stratum!r:.60} is unknown; choose from {space.list_strata()}")
     if restored.forecast:
-        _check_forecast(restored.forecast, space)
+        check_forecast(restored.forecast, space)
     if set(restored.standing_valid) - set("01"):
         raise InputError(f"state: standing_valid is {restored.standing_valid!r:.60}; give a 0 or 1 for each problem")
     return restored
@@ -141,7 +141,8 @@ def _check_finite(value: Any, where: str) -> None:
         _check_finite(part, f"{where}: {name!s:.60}")
 
 
-def _check_forecast(forecast: Forecast, space: DesignSpace) -> None:
+def check_forecast(forecast: Forecast, space: DesignSpace) -> None:
+    """Raises InputError where a forecast is of another space, such as of the same strata with an order."""
     model, count = forecast.model, count_features(space, forecast.model.by_size)
     if model.abilities:
         check_abilities(model.abilities, space)

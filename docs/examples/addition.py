@@ -8,7 +8,7 @@ class Addition(Environment):
 
     terms = Knob(name="terms", meaning="the most numbers that are added", low=2, high=4, step=1, reach=1, whole=True)
     carry = Knob(name="carry", meaning="the share of sums that carry", trait=True)
-    space = DesignSpace((1, 2, 3, 4), (terms, carry), failures=("no_number", "wrong"))
+    space = DesignSpace((1, 2, 3, 4), (terms, carry), ranked=True, failures=("no_number", "wrong"))
 
     def make(self, cell, rng):
         columns, count = [], rng.randint(2, cell["terms"])

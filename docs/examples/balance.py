@@ -10,7 +10,7 @@ class Balance(Environment):
 
     length = Knob(name="length", meaning="length of the pole", low=0.5, high=2.0, step=0.25, reach=1)
     force = Knob(name="weak", meaning="the share of carts that are pushed with half the force", trait=True)
-    space = DesignSpace((2, 3, 4), (length, force), failures=("fell_at_once", "fell"))
+    space = DesignSpace((2, 3, 4), (length, force), ranked=True, failures=("fell_at_once", "fell"))
 
     def make(self, cell, rng):
         changes = {

@@ -26,7 +26,7 @@ def define(DesignSpace, Environment, Knob, Problem, Verdict, mo):
         """Two numbers such as `381?379=`; the answer is `<`, `=` or `>`. Of close ones the difference is 2 at most."""
 
         digits = Knob(name="digits", meaning="digits of the numbers", low=1, high=6, step=1, reach=1, whole=True)
-        space = DesignSpace(("any", "close"), (digits,), failures=("no_sign", "wrong"))
+        space = DesignSpace(("any", "close"), (digits,), ranked=True, failures=("no_sign", "wrong"))
 
         def make(self, cell, rng):
             largest = 10 ** cell["digits"] - 1

@@ -8,7 +8,7 @@ class Largest(Environment):
 
     top = Knob(name="top", meaning="the largest digit that is drawn", low=3, high=9, step=1, reach=2, whole=True)
     last = Knob(name="last", meaning="the share of problems whose largest digit comes last", trait=True)
-    space = DesignSpace((2, 3, 4, 5), (top, last), failures=("no_digit", "wrong"))
+    space = DesignSpace((2, 3, 4, 5), (top, last), ranked=True, failures=("no_digit", "wrong"))
 
     def make(self, cell, rng):
         digits = [rng.randint(0, cell["top"]) for _ in range(cell.stratum)]

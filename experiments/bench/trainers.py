@@ -33,7 +33,9 @@ TRAINED = {"max_steps": 8, "per_device_train_batch_size": 64, "num_generations":
 class Digits(Environment):
     """Digits to be said again: drawn and judged in microseconds, so that what is measured is the folder."""
 
-    space = DesignSpace((1, 2, 3, 4), (Knob(name="top", low=1, high=9, step=1, reach=1, whole=True),), failures=("no",))
+    space = DesignSpace(
+        (1, 2, 3, 4), (Knob(name="top", low=1, high=9, step=1, reach=1, whole=True),), ranked=True, failures=("no",)
+    )
 
     def make(self, cell: Any, rng: Any) -> Problem:
         """Digits of a cell."""

@@ -30,6 +30,7 @@ class Starter(Environment):
             Knob(name="length", meaning="letters in a word", low=4, high=12, step=1, reach=2, whole=True),
             Knob(name="capitals", meaning="the share of problems with capitals", trait=True),
         ),
+        ranked=True,  # strata are in order of difficulty; leave it out where they are not
         failures=("wrong_length", "wrong"),
     )
 

@@ -69,6 +69,7 @@ def lake_space(*, several: bool = True) -> LakeSpace:
         ),
         share=Knob(name="data_ratio", meaning="the share of boards", step=0.05, reach=0.15, word="data"),
         limits={} if several else {size: {WAIT: (0.0, 0.0)} for size in range(MIN_SIZE, MAX_SIZE + 1)},
+        ranked=True,
         scale=lambda size: (int(size) - 6.5) / 3.5,
         givens=(Given(name="agents", middle=2.0, half=3.0),),
         failures=FAILURE_NAMES[1:],

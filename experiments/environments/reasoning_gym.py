@@ -200,7 +200,7 @@ class ReasoningGym(Environment):
             task=f"A policy learns to solve generated problems of the task {task.name}.",
             labels=labels,
         )
-        return DesignSpace(strata, knobs, failures=FAILURES, words=words)
+        return DesignSpace(strata, knobs, ranked=True, failures=FAILURES, words=words)
 
     @property
     def _is_alone(self) -> bool:

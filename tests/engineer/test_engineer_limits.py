@@ -167,7 +167,7 @@ def test_rivals_that_no_file_can_hold_are_left_out_and_a_teacher_that_raises_for
 def test_a_state_of_a_space_where_problems_get_harder_in_another_direction_is_refused():
     def make(**change):
         knob = Knob(name="n", low=1, high=5, step=1, whole=True, harder=change.pop("harder", 1))
-        space = DesignSpace(("a", "b"), (knob,), **change)
+        space = DesignSpace(("a", "b"), (knob,), **{"ranked": True} | change)
         return Engineer(type("Other", (Teams,), {"space": space})(), "random")
 
     state = make().state_dict()

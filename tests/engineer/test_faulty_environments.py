@@ -141,7 +141,7 @@ def test_a_given_may_have_any_name(name):
 
 @pytest.mark.parametrize("scale", [lambda stratum: 1 / 0, lambda stratum: math.nan, lambda stratum: "x"])
 def test_a_scale_that_fails_is_one_line(scale):
-    space = DesignSpace(("a", "b"), KNOBS, scale=scale)
+    space = DesignSpace(("a", "b"), KNOBS, ranked=True, scale=scale)
     assert_line(lambda: Engineer(change(Sums, space=space)).redesign(), "space: scale of 'a' ")
 
 

@@ -10,14 +10,17 @@ from typing import Any, TypeVar
 import msgspec
 
 from lakewright.core_jax import results
+from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.design import Delta
+from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.environment import Group, Problem
 from lakewright.engineer.journal import Asked, Journal, Keys, Reconsidered, Step
 from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.rollback import Comparison, has_fallen
+from lakewright.engineer.state import check_forecast
 from lakewright.engineer.steps import Attempt
 from lakewright.engineer.steps import Decision as Redesign
 from lakewright.engineer.trial import RollOut, Trial, TrialWork
@@ -162,8 +165,23 @@ class StageJournal(Journal):
             if decision is None:
                 return Asked([], self.engineer.teacher.state_dict())
             return Asked([*decision.refused, Attempt(decision.proposal, decision.verdict)], decision.teacher_state)
-        read = {"evidence": stage.read_evidence, "next": stage.read_next, "forecast": stage.read_forecast}
+        if step == "forecast":
+            return self._read_forecast()
+        read = {"evidence": stage.read_evidence, "next": stage.read_next}
         return read[step]() if step in read else find_record(stage.trial, Trial)
+
+    def _read_forecast(self) -> Forecast | None:
+        """The forecast. Raises InputError where it is of an environment whose space was another one."""
+        found, place = self.stage.read_forecast(), self.stage.difficulty
+        try:
+            if found:
+                check_forecast(found, self.engineer.space)
+        except InputError as error:
+            said = (
+                f"{place}: is of another space ({error!s:.200}); restore the environment of then, such as ranked=True"
+            )
+            raise InputError(said) from error
+        return found
 
     def _describe_step(self, made: Any) -> msgspec.Struct:
         """The record of what was made."""

@@ -147,6 +147,7 @@ def gather_space(folder: RunFolder, settings: RunSettings) -> DesignSpace:
         dict.fromkeys(named) or ("all",),
         [_gather_knob(name, [row[name] for row in rows if name in row], pooled) for name in [*names, *traits]],
         share=Knob(name=first),
+        ranked=True,
         failures=tuple(pooled.failures) or ("wrong",),
         grades=tuple(pooled.grades),
     )

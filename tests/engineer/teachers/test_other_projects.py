@@ -23,8 +23,9 @@ LADDERS = DesignSpace(
         Knob(name="digits", high=3, step=1, reach=1, whole=True),
         Knob(name="slack", high=4, step=1, reach=1, whole=True, harder=-1),
     ],
+    ranked=True,
 )
-ONE = DesignSpace(["a"], [Knob(name="level", high=3, step=1, reach=1, whole=True)])
+ONE = DesignSpace(["a"], [Knob(name="level", high=3, step=1, reach=1, whole=True)], ranked=True)
 
 
 def rolled(cell: Cell, valid: int, groups: int = 10) -> CellGroups:

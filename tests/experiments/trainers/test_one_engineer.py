@@ -14,8 +14,10 @@ import msgspec
 import pytest
 
 from lakewright.core_jax import results
+from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import write_atomically
 from lakewright.engineer import Decision, Engineer, Problem
+from lakewright.engineer.difficulty import DifficultySettings
 from lakewright.engineer.start import find_start
 from lakewright.engineer.steps import Attempt
 from lakewright.engineer.teachers import MODELS, TEACHERS, Reply, Tools
@@ -27,7 +29,7 @@ from lakewright.experiments.loop.records.stage_records import Decision as Propos
 from lakewright.experiments.loop.records.stage_records import Rollback, Validation, find_record, write_record
 from lakewright.experiments.loop.records.stage_rollouts import read_problems
 from lakewright.experiments.loop.redesign import teacher_models
-from lakewright.experiments.loop.redesign.run_engineer import derive_keys
+from lakewright.experiments.loop.redesign.run_engineer import RunEngineer, derive_keys
 from lakewright.experiments.loop.settings.run_settings import EngineerSettings, RunSettings
 from lakewright.experiments.loop.training.text_trainee import TextTrainee
 from lakewright.experiments.trainers.folder import EngineerFolder
@@ -276,6 +278,19 @@ def test_the_closed_loop_decides_as_an_engineer_in_memory(name, tmp_path, monkey
 @pytest.mark.parametrize("name", [case for case in CASES if "tokens" not in case.values[0]])
 def test_a_folder_decides_as_an_engineer_in_memory(name, assert_alike, tmp_path):
     assert_alike(make_case(name), tmp_path / "engineer")
+
+
+def test_a_run_of_an_environment_whose_strata_had_an_order_is_refused_in_one_line(tmp_path, monkeypatch):
+    case, run = make_case("fixed"), RunFolder(tmp_path / "run")
+    of_then = msgspec.structs.replace(case.settings, difficulty=DifficultySettings(model="regression"))
+    case = case._replace(settings=of_then)
+    assert_loop_decides_alike(case, run.folder, monkeypatch)
+    run.stage(STAGES - 1).done.unlink()
+    run.stage(STAGES - 1).next.unlink()
+    trainee = Scripted(case.settings)
+    monkeypatch.setattr(trainee.environment.space, "ranked", False)
+    with pytest.raises(InputError, match=r"difficulty.json: is of another space .* such as ranked=True"):
+        RunEngineer(trainee, run, HELD_OUT).redesign(STAGES - 1)
 
 
 def test_the_script_has_a_first_redesign_trials_and_a_rollback():
