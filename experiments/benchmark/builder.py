@@ -129,7 +129,7 @@ def _draw_cells(
     """
     CLAIM.take_folder(parts, request)
     rows: list[BenchmarkRow] = []
-    with where.open(Task("number of agents and size"), parts) as executor:
+    with where.open(Task("number of agents and size", spreads=True), parts) as executor:
         for drawn in in_order(executor, partial(_draw_team, parts.absolute(), tier, request.seed), tier.teams):
             on_progress(len(drawn))
             rows += drawn

@@ -37,7 +37,7 @@ def generate_file(
     check_count(count)
     drawn_from = {"config": msgspec.to_builtins(config, str_keys=True), "prng": prng()}
     job = job_of("generate", {}, {**drawn_from, "seed": seed, "count": count})
-    with parts_of(out, job, SCHEMA) as parts, where.open(Task("part")) as executor:
+    with parts_of(out, job, SCHEMA) as parts, where.open(Task("part", spreads=True)) as executor:
         watch.on_resume(parts.consumed)
         pace = Pace()
         ranges = _split_range(parts.consumed, count, pace)

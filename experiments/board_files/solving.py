@@ -40,7 +40,7 @@ def solve_file(
     job = job_of("solve", {"input": source}, {"makespan_plans": makespan_plans, **rejects_option(rejects)})
 
     label = partial(_label, makespan_plans=makespan_plans)
-    with parts_of(out, job, SCHEMA, rejects) as parts, where.open(Task("part")) as executor:
+    with parts_of(out, job, SCHEMA, rejects) as parts, where.open(Task("part", spreads=True)) as executor:
         watch.on_resume(parts.consumed)
         work_in_parts(source, parts, unsolvable_here, label, watch.on_bad_row, executor, on_progress=watch.on_progress)
         parts.assemble()

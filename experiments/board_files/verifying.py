@@ -62,7 +62,7 @@ def verify_file(
     for path in inputs.values():
         ending(path)
     job = job_of("verify", inputs, {"makespan_plans": makespan_plans, **rejects_option(rejects)})
-    with parts_of(out, job, VERDICT_SCHEMA, rejects) as parts, where.open(Task("part")) as executor:
+    with parts_of(out, job, VERDICT_SCHEMA, rejects) as parts, where.open(Task("part", spreads=True)) as executor:
         index = _index(plans, source, parts) if plans else None
 
         def plans_for(rows: pa.RecordBatch) -> pa.ListArray:

@@ -44,18 +44,21 @@ def run(
     """
     from lakewright.core_jax.support import cores
     from lakewright.experiments.executors.executor import Task
+    from lakewright.experiments.executors.this_machine import has_gpu
     from lakewright.experiments.sweep.runner import WHOLE, share_of, sweep
     from lakewright.experiments.sweep.spec import check_memory, count_memory, read_spec
 
     grid, share = read_spec(spec), share_of(shard)
-    chosen = where.chosen(cores())
+    chosen = where.chosen(None if has_gpu() else cores())
     if chosen.name == "local":
         check_memory(grid, chosen.workers or 1)
     mine = grid.shards()[share[0] :: share[1]]
     left = Counter(one.cell.name for one in mine)
     boards, cells, made = sum(one.count for one in mine), len(left), 0
     with (
-        chosen.open(Task("shard", memory=count_memory(grid)), out if share == WHOLE else None) as executor,
+        chosen.open(
+            Task("shard", memory=count_memory(grid), spreads=True), out if share == WHOLE else None
+        ) as executor,
         progress("sweep", boards, "boards") as bar,
     ):
         for finished in sweep(grid, executor, out, share, copy_to):

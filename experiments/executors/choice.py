@@ -7,15 +7,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import cores
 from lakewright.experiments.executors.executor import SERIAL, Executor, Task
+from lakewright.experiments.executors.local_processes import Local
+from lakewright.experiments.executors.this_machine import MANY_CORES, Growing, Threads, has_gpu
 
 EXECUTORS = ("local", "ray")
 
 
 @dataclasses.dataclass(frozen=True)
 class ExecutorChoice:
-    """Where tasks run. name: `local` or `ray`. workers: processes of this machine, without it this process alone; of a
-    Ray cluster the tasks at a time, without it as many as it has room for.
+    """Where tasks run. name: `local` or `ray`. workers: processes of this machine, without it this process, or for tasks
+    that spread the whole machine; of a Ray cluster the tasks at a time, without it as many as it has room for.
     """
 
     name: str = "local"
@@ -38,10 +41,11 @@ class ExecutorChoice:
             with contextlib.redirect_stdout(sys.stderr), Ray(self.workers, task, folder) as cluster:
                 yield cluster
         elif self.workers:
-            from lakewright.experiments.executors.local_processes import Local
-
             with Local(self.workers, task) as processes:
                 yield processes
+        elif task.spreads and (cores() >= MANY_CORES or has_gpu()):
+            with Threads() if has_gpu() else Growing(task) as machine:
+                yield machine
         else:
             yield SERIAL
 

@@ -92,7 +92,8 @@ class Task:
     name: what it is called in messages. cores, gpus, memory: of the machine that it runs on. Without `cores` it has an
     equal share of this machine's, on a cluster one; without `gpus` all tasks share what there is, and 0.5 is half of
     one; memory is in bytes. prepare: called in each process before its tasks. processes: that each task starts; where
-    no node of a cluster has room for all of them, they are divided among several.
+    no node of a cluster has room for all of them, they are divided among several. spreads: without `--workers` such
+    tasks use all of this machine.
     """
 
     name: str = "task"
@@ -101,6 +102,7 @@ class Task:
     memory: int = 0
     prepare: Callable[[], object] = prepare_one_core
     processes: int = 1
+    spreads: bool = False
 
 
 def as_finished(
@@ -144,10 +146,10 @@ def in_order(
 
     Raises what `function` raised, and WorkerDiedError.
     """
-    waiting, running, most = iter(items), deque[Future[R]](), min(most, count_at_once(executor))
+    waiting, running = iter(items), deque[Future[R]]()
     try:
         while True:
-            for item in itertools.islice(waiting, most - len(running)):
+            for item in itertools.islice(waiting, max(0, min(most, count_at_once(executor)) - len(running))):
                 running.append(executor.submit(function, item))
             if not running:
                 return

@@ -32,7 +32,14 @@ from lakewright.core_jax.solver.accelerator.packing import (
 )
 from lakewright.core_jax.solver.accelerator.plan_walks import flood_for_costs
 from lakewright.core_jax.solver.accelerator.shortest_paths import IDLE, find_disjoint_paths, measure_paths
-from lakewright.core_jax.solver.accelerator.sizes import Sizes, choose_sizes, first_depth, memory_per_thread
+from lakewright.core_jax.solver.accelerator.sizes import (
+    BLOCKS,
+    Sizes,
+    choose_sizes,
+    cut_sizes,
+    first_depth,
+    memory_per_thread,
+)
 from lakewright.core_jax.support.jax_settings import stated_settings
 from lakewright.core_jax.support.parallel import on_all_cores
 from lakewright.core_jax.support.profiling import in_phase
@@ -80,16 +87,37 @@ def solve_on_device(boards: Board, memory: int | None = None) -> Labels:
     sizes = choose_sizes(size, count, memory_per_thread() if memory is None else memory)
     begins = range(0, count, sizes.block)
 
-    def solve_from(begin: int) -> PackedLabels:
-        rows = jax.tree.map(lambda field: field[begin : begin + sizes.block], boards)
-        return solve_block(sizes, _fill_up(rows, sizes.block))
+    def solve_from(begin: int) -> list[PackedLabels]:
+        return solve_rows(sizes, jax.tree.map(lambda field: field[begin : begin + sizes.block], boards))
 
     # The first block alone, because it may compile.
     parts = [*on_all_cores(solve_from, begins[:1]), *on_all_cores(solve_from, begins[1:])]
-    labels = make_empty_labels(count, max(part.horizon for part in parts))
-    for begin, part in zip(begins, parts, strict=True):
-        write_labels(labels, begin, part)
+    labels = make_empty_labels(count, max(part.horizon for some in parts for part in some))
+    for begin, some in zip(begins, parts, strict=True):
+        for part in some:
+            write_labels(labels, begin, part)
+            begin += len(part.words)
     return labels
+
+
+def solve_rows(sizes: Sizes, boards: Board) -> list[PackedLabels]:
+    """Labels at most `sizes.block` boards on the default device, in smaller blocks if its memory is full.
+
+    Raises InputError where it has no room for the smallest block, or cannot go on.
+    """
+    try:
+        return [solve_block(sizes, _fill_up(boards, sizes.block))]
+    except jax.errors.JaxRuntimeError as error:
+        said = str(error).partition("\n")[0]
+        if "RESOURCE_EXHAUSTED" not in said or sizes.block == BLOCKS[-1]:
+            raise InputError(
+                f"the device stopped at a block of {sizes.block} boards ({said:.200}); free its memory, or set "
+                "JAX_PLATFORMS=cpu"
+            ) from error
+    smaller = cut_sizes(sizes)
+    begins = range(0, len(boards.starts), smaller.block)
+    cut = [jax.tree.map(lambda field, begin=begin: field[begin : begin + smaller.block], boards) for begin in begins]
+    return [part for some in cut for part in solve_rows(smaller, some)]
 
 
 def _fill_up(boards: Board, count: int) -> Board:

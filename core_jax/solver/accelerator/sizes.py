@@ -48,6 +48,13 @@ def choose_sizes(size: int, count: int, memory: int) -> Sizes:
     )
 
 
+def cut_sizes(sizes: Sizes) -> Sizes:
+    """The next smaller sizes, for a device whose memory is full."""
+    block = next(block for block in BLOCKS if block < sizes.block)
+    flood = max(sizes.flood * block // sizes.block, SMALLEST)
+    return Sizes(block, flood, max(flood // 8, SMALLEST))
+
+
 def block_bytes(size: int, block: int, flood: int) -> int:
     """The bytes of a block of boards, of which some are flooded at once: the larger parts of what is live at a time."""
     words = word_count(size)

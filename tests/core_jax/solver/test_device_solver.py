@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 
+import jax
 import numpy as np
 import pytest
 
@@ -84,6 +85,31 @@ def test_memory_bounds_the_sizes():
         assert sizes.block_bytes(8, found.block, found.flood) <= memory
     with pytest.raises(InputError, match=r"8x8 boards take at least \d+ MiB on the device, and solving may take 0 MiB"):
         sizes.choose_sizes(8, 1 << 20, 1 << 18)
+
+
+def test_a_full_device_gets_smaller_blocks(monkeypatch):
+    boards = mixed_boards(1, 200, 5)
+    whole, plain = solve_on_device(boards), device_solver.solve_block
+
+    def solve_block(given, some):
+        if given.block > 64:
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
+        return plain(given, some)
+
+    monkeypatch.setattr(device_solver, "solve_block", solve_block)
+    monkeypatch.setattr(device_solver, "choose_sizes", lambda *_: sizes.Sizes(1 << 10, 256, 32))
+    assert_same_labels(boards, solve_on_device(boards), whole)
+
+
+def test_a_device_that_fails_is_named_in_one_line(monkeypatch):
+    def fail(*_):
+        raise jax.errors.JaxRuntimeError("INTERNAL: the device is lost\nwith details")
+
+    monkeypatch.setattr(device_solver, "solve_block", fail)
+    with pytest.raises(
+        InputError, match=r"^the device stopped at a block of 64 boards \(INTERNAL: the device is lost\); "
+    ):
+        solve_on_device(mixed_boards(1, 32, 5))
 
 
 def test_boards_are_split_over_the_devices():
