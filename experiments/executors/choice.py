@@ -17,8 +17,10 @@ EXECUTORS = ("local", "ray")
 
 @dataclasses.dataclass(frozen=True)
 class ExecutorChoice:
-    """Where tasks run. name: `local` or `ray`. workers: processes of this machine, without it this process, or for tasks
-    that spread the whole machine; of a Ray cluster the tasks at a time, without it as many as it has room for.
+    """Where tasks run.
+
+    name: `local` or `ray`. workers: processes of this machine, without it this process, or all of the machine for tasks
+    that spread; of a Ray cluster the tasks at a time, without it as many as it has room for.
     """
 
     name: str = "local"
