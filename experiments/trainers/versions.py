@@ -37,6 +37,7 @@ from lakewright.core_jax.support import (
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import complete_settings
 from lakewright.engineer.environment import Environment
+from lakewright.engineer.rollback import RollbackSettings
 from lakewright.engineer.steps import EngineerSettings
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.policy.inference import EndpointSettings
@@ -50,6 +51,8 @@ Author = Literal["begin", "engineer", "user", "undo"]
 class FolderSettings(EngineerSettings, frozen=True, forbid_unknown_fields=True):
     """The settings of the engineer of a folder, and of a model behind a server."""
 
+    rollback: RollbackSettings = RollbackSettings(weights=False)
+    """When a design that lowered validation is given up; `weights`: whether the trainer restores those from before."""
     endpoint: EndpointSettings | None = None
     """The server of the teacher `endpoint`."""
     temperature: float = 0.7

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from lakewright.core_jax.errors import InputError
+from lakewright.engineer.rollback import RollbackSettings
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
@@ -105,3 +106,17 @@ def test_a_policy_that_gives_something_else_is_refused_and_nothing_is_recorded(f
     with pytest.raises(InputError, match=r"roll_out: gave .* for 40 problems"):
         folder.next(lambda problems, samples, turn: ([], 0))
     assert not folder.files.outcomes_path.exists()
+
+
+@pytest.mark.parametrize("weights", [False, True])
+def test_after_a_fall_the_next_answers_are_compared_with_those_of_the_policy_that_training_continues_from(
+    tmp_path, weights
+):
+    changes = {"settings": FolderSettings(rollback=RollbackSettings(weights=True))} if weights else {}
+    folder = begin_engineer(tmp_path / "e", teacher="fixed", held_out=40, **changes)
+    recorder, fell = OutcomeRecorder(folder.path, folder.environment), []
+    for right in (True, False, False):
+        for problem in folder.held_out():
+            recorder.record(problem, [problem.answer if right else "?"], split="held_out")
+        fell.append(folder.next().rolled_back)
+    assert fell == [False, True, weights]
