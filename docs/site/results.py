@@ -9,6 +9,7 @@ of one of the preset smollm2, where engineers.json is what `lakewright engineer 
 figures and answers of each round of a run's engineer.json; docs/data/trial_checks/NAME.json is a list of the files that
 `lakewright study check-trials` writes.
 docs/data/reading/NAME is the folder of a test of `lakewright engineer read`; its table and picture are reading-NAME.
+docs/data/worlds.json is what `lakewright bench --worlds --json` prints.
 docs/data/benchmark holds what `lakewright benchmark eval` writes, docs/data/trainee a closed study of ways to train,
 docs/data/searches a search that was stopped, docs/data/fault the runs that were run again, as they were before, and
 docs/data/printed tables of figures of which no more is left.
@@ -53,6 +54,8 @@ from result_tables import (
 
 from lakewright.core_jax.support import read_config, write_atomically
 from lakewright.engineer.difficulty import Calibration, pool_calibrations
+from lakewright.experiments.bench.world_scores import Score, draw_scores
+from lakewright.experiments.bench.world_scores import format_table as format_scores
 from lakewright.experiments.charts.lines import reliability_chart
 from lakewright.experiments.evaluation.plot import evaluation_svg
 from lakewright.experiments.evaluation.scores import Summary
@@ -64,7 +67,7 @@ from lakewright.experiments.study.results_table import as_table
 from lakewright.experiments.study.trial_checks import TrialCheck, reliability_of, reliability_table
 
 DOCS = Path(__file__).parents[1]
-PAGES = [DOCS / "results.md", *sorted((DOCS / "lab").glob("*.md"))]
+PAGES = [DOCS / "results.md", DOCS / "how-good.md", *sorted((DOCS / "lab").glob("*.md"))]
 STUDIES = DOCS / "data" / "studies"
 EXAMINATIONS = STUDIES / "arena-recorded-lessons" / "examinations.json"
 ENGINEERS = DOCS / "data" / "smollm2" / "engineers.json"
@@ -222,6 +225,9 @@ def made() -> dict[Path, str]:
         results = msgspec.json.decode(path.read_bytes(), type=list[Result])
         tables[f"reading-{path.parent.name}"] = format_results(results)
         pictures[DOCS / "images" / f"reading-{path.parent.name}.svg"] = draw_results(results)
+    worlds = msgspec.json.decode((DOCS / "data" / "worlds.json").read_bytes(), type=list[Score])
+    tables["worlds"] = format_scores(worlds)
+    pictures[DOCS / "images" / "worlds.svg"] = draw_scores(worlds, ("gain", "difficulty", "coaching"))
     tables |= _further_tables(found)
     texts = {page: page.read_text() for page in PAGES}
     placed = {name for text in texts.values() for _, _, name, _ in MADE.findall(text)}
