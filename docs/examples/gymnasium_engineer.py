@@ -33,7 +33,7 @@ def begin(folder):
     """The engineer of a folder, and its environments."""
     if not (folder / "design.json").exists():
         balance = Path(__file__).with_name("balance.py")
-        EngineerFolder.begin(folder, environment=f"{balance}:Balance", teacher="difficulty")
+        EngineerFolder.begin(folder, environment=f"{balance}:Balance", teacher="gain")
     maker = functools.partial(EngineerEnv, folder, make_pole, count=COUNT, episodes=4)
     return EngineerFolder(folder), SyncVectorEnv([functools.partial(maker, index=index) for index in range(COUNT)])
 

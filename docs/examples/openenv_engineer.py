@@ -83,7 +83,7 @@ def train(folder):
     """Plays and redesigns; what the engineer decided."""
     if not (folder / "design.json").exists():
         addition = Path(__file__).with_name("addition.py")
-        EngineerFolder.begin(folder, environment=f"{addition}:Addition", teacher="difficulty")
+        EngineerFolder.begin(folder, environment=f"{addition}:Addition", teacher="gain")
     engineer, decided = EngineerFolder(folder), []
     url, server = serve()
     with GenericEnvClient(base_url=url).sync() as first, GenericEnvClient(base_url=url).sync() as second:

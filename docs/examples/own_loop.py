@@ -26,7 +26,7 @@ def run(rounds, state=None, stop=None):
     """Designs of the rounds, and the state after them. state: to go on from. stop: the round to end before."""
     environment, pupil, designs = Addition(), Pupil(), []
     held_out = environment.draw(environment.space.uniform(), 60, seed=1)
-    engineer = Engineer(environment, teacher="difficulty", held_out=held_out, rounds=rounds)
+    engineer = Engineer(environment, teacher="gain", held_out=held_out, rounds=rounds)
     first = 0
     if state:
         first, pupil.skill = state["round"], state["skill"]

@@ -52,7 +52,7 @@ def train(folder):
     engineer, run = folder / "engineer", folder / "run"
     if not (engineer / "design.json").exists():
         addition = Path(__file__).with_name("addition.py")
-        EngineerFolder.begin(engineer, environment=f"{addition}:Addition", teacher="difficulty")
+        EngineerFolder.begin(engineer, environment=f"{addition}:Addition", teacher="gain")
     config = taskset_config_type("verifiers-engineer")(id="verifiers-engineer", folder=engineer)
     tasks, decided = iter(load_taskset(config)), []
     for step in range(1, 4):

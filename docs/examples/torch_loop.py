@@ -54,7 +54,7 @@ def roll_out(problems, samples, turn):
 folder = Path(sys.argv[1])
 if not (folder / "design.json").exists():
     largest = Path(__file__).with_name("largest.py")
-    EngineerFolder.begin(folder, environment=f"{largest}:Largest", teacher="difficulty")
+    EngineerFolder.begin(folder, environment=f"{largest}:Largest", teacher="gain")
 engineer, source, recorder = EngineerFolder(folder), ProblemSource(folder), OutcomeRecorder(folder)
 
 torch.manual_seed(0)

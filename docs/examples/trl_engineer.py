@@ -19,7 +19,7 @@ if not (
     engineer / "design.json"
 ).exists():  # or: lakewright engineer begin runs/trl_engineer/engineer --environment ...
     addition = Path(__file__).with_name("addition.py")
-    EngineerFolder.begin(engineer, environment=f"{addition}:Addition", teacher="difficulty")
+    EngineerFolder.begin(engineer, environment=f"{addition}:Addition", teacher="gain")
 
 letters = Tokenizer(models.WordLevel({letter: place for place, letter in enumerate("0123456789+=.")}, unk_token="."))
 letters.pre_tokenizer = pre_tokenizers.Split(Regex("."), "isolated")

@@ -84,7 +84,7 @@ def train(folder):
     """Answers and redesigns; what the engineer decided."""
     if not (folder / "design.json").exists():
         addition = Path(__file__).with_name("addition.py")
-        EngineerFolder.begin(folder, environment=f"{addition}:Addition", teacher="difficulty")
+        EngineerFolder.begin(folder, environment=f"{addition}:Addition", teacher="gain")
     config, tokenizer, rng, decided = configure(folder), make_tokenizer(), random.Random(0), []
     batches = iter(make_loader(config))
     rewards = load_reward_manager(config, tokenizer)

@@ -26,7 +26,7 @@ def begin(
     /,
     *,
     environment: str,
-    teacher: TeacherName = "difficulty",
+    teacher: TeacherName = "gain",
     option: Annotated[Sequence[str], Parameter(metavar="NAME=VALUE", negative_iterable=(), show_default=False)] = (),
     design: Path | None = None,
     held_out: int = 0,

@@ -1,6 +1,6 @@
 """The engineer of a folder: reads the outcomes that trainers append, and writes the versions that they draw from.
 
-    folder = EngineerFolder.begin("runs/engineer", environment="addition.py:Addition", teacher="difficulty")
+    folder = EngineerFolder.begin("runs/engineer", environment="addition.py:Addition")
     source, recorder = ProblemSource(folder.path), OutcomeRecorder(folder.path)
     ...                                # train, and record
     print(folder.next().line)          # the next version, from what was recorded since the last
@@ -68,7 +68,7 @@ class EngineerFolder:
         cls,
         path: str | Path,
         environment: str,
-        teacher: str = "difficulty",
+        teacher: str = "gain",
         design: Design | None = None,
         *,
         options: Mapping[str, Any] | None = None,
