@@ -162,8 +162,8 @@ def _fit(
     settings: DifficultySettings,
     space: DesignSpace,
 ) -> DifficultyModel:
-    if settings.model == "regression":
-        return fit_model([*observations, *tested], settings, space)
+    if settings.model == "regression":  # as version 0.2 did: held-out answers if asked, and before any group
+        return fit_model([*observations, *(tested if settings.held_out or not observations else ())], settings, space)
     objective: Objective = "regret" if settings.objective == "regret" else "learnability"
     fitted = fit_abilities(observations, tested, space, objective)
     known = {"objective": objective, "reach": settings.reach, "abilities": fitted.abilities}

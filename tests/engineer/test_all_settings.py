@@ -116,13 +116,7 @@ def test_all_settings_are_tried():
     assert set(CHANGES) == set(list_settings(EngineerSettings))
 
 
-# Read from runs of version 0.2; held-out answers always count now. To be refused, or removed, with the model.
-OBSOLETE = pytest.mark.xfail(strict=True, reason="difficulty.held_out is accepted and changes nothing")
-
-
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[OBSOLETE] * (name == "difficulty.held_out")) for name in CHANGES]
-)
+@pytest.mark.parametrize("name", CHANGES)
 def test_a_setting_changes_what_an_engineer_does(name, known):
     value, beside = CHANGES[name]
     found = []
