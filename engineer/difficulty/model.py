@@ -108,7 +108,7 @@ class DifficultySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """How far, in logits, a stratum may be from the smooth curve of all strata, with and without a trait apart: the
     prior's standard deviation; 0: not at all. Strata without an order always have effects of their own."""
     held_out: bool = False
-    """Whether a regression is fitted to the answers to the held-out problems of all rounds, too; abilities always are."""
+    """Whether a regression is fitted to the answers to held-out problems of all rounds, too; abilities always are."""
     reach: Power = 0.0
     """What problems are worth is multiplied by r to this power, r being the largest P(valid) of problems that differ in
     their traits alone."""
