@@ -94,4 +94,5 @@ def pool_observations(parts: Iterable[Observation]) -> list[Observation]:
 
 def _add_observation(one: Observation, other: Observation) -> Observation:
     variance = None if one.variance is None or other.variance is None else one.variance + other.variance
-    return Observation(one.cell, one.groups + other.groups, one.success + other.success, variance, one.age)
+    sums = {name: getattr(one, name) + getattr(other, name) for name in ("groups", "success", "answers")}
+    return msgspec.structs.replace(one, **sums, variance=variance)
