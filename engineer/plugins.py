@@ -54,11 +54,13 @@ def _import_module(where: str, what: str) -> ModuleType:
             return importlib.import_module(where)
         path = Path(where).resolve()
         if not path.is_file():
-            if where in _FILES:  # imported, and the working folder changed since then
-                return _FILES[where]
+            known = _FILES.get(where)
+            if known and Path(str(known.__file__)).is_file():  # imported, and the working folder changed since then
+                return known
             raise InputError(f"{what}: {where} is not a file; check the path")
         name = f"lakewright_plugin_{path.stem}"
-        if (known := sys.modules.get(name)) and getattr(known, "__file__", None) == str(path):
+        known = sys.modules.get(name)
+        if known and getattr(known, "__file__", None) == str(path):
             _FILES[where] = known
             return known
         spec = importlib.util.spec_from_file_location(name, path)

@@ -36,6 +36,9 @@ GROUPS = ("benchmark", "engineer", "new", "sweep")  # commands with commands of 
 WRITTEN_TABLES = {  # of docs/results.md and of the studies in docs/lab, by first line, with the reason
     "| prompt | answer | |": "answers of the small language model with what they mean: examples, no results",
     "| warm-up | GRPO | `fixed` | `difficulty`, no trial |": "pilots of a regime, whose results were not saved",
+    "| runs of | least possible | abilities | regression | one prediction for all | abilities better |": (
+        "means of docs/data/forecast_losses.json, which docs/site/forecast_losses.py writes"
+    ),
     "| work | agents | size | GPU | 16 cores | ratio |": "medians of docs/data/gpu/core.json, on a lent machine",
     "| phase | estimate | tensors | held |": "peaks of docs/data/gpu/language-model.json, on the same machine",
     "| nodes | runs at a time | tasks/s | operations/s | in the busiest 10 s | MB/s | files opened to sum up |": (

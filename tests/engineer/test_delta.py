@@ -101,7 +101,7 @@ def edit_of(text: str) -> str:
         (edit_of('"reason": "\\ud800"'), "surrogate"),
         (edit_of('"reason": ""'), "edits.5.reason"),
         ("[" * 15_000 + "]" * 15_000, "too deep"),
-        (edit_of(f'"reason": {"[" * 900 + "]" * 900}'), "edits.5.reason"),
+        (edit_of(f'"reason": {"[" * 900 + "]" * 900}'), "nested too deeply"),
         (" " * (MAX_ANSWER_BYTES + 1), "bytes long"),
         ("[" * 50_000_000, "bytes long"),
     ],
