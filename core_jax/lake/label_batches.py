@@ -46,6 +46,8 @@ def round_horizon(steps: int) -> int:
 
 def pad_moves(moves: np.ndarray, horizon: int) -> np.ndarray:
     """Pads int8 [..., T] with PAD to `horizon` steps."""
+    if horizon == moves.shape[-1]:
+        return moves
     width = [(0, 0)] * (moves.ndim - 1) + [(0, horizon - moves.shape[-1])]
     return np.pad(moves, width, constant_values=PAD)
 

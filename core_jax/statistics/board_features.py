@@ -82,30 +82,29 @@ def features(boards: Board, labels: Labels, columns: Collection[str] = tuple(COL
         block = LARGE if on_gpu() else BLOCK
         numbers = np.concatenate(in_blocks(measure_block, take_rows(boards, order), block))[np.argsort(order)]
         ends = np.abs(np.asarray(boards.starts) - np.asarray(boards.goals)).sum(axis=(1, 2))
-        found |= join_measured(numbers, ends, boards.starts.shape[1], found)
+        measured = dict(zip(MEASURED, np.ascontiguousarray(numbers.T), strict=True))
+        found |= join_measured(measured, ends, boards.starts.shape[1], found)
     return {name: found[name] for name in columns}
 
 
 def join_measured(
-    numbers: np.ndarray, manhattan: np.ndarray, agents: int, labels: dict[str, np.ndarray]
+    measured: dict[str, np.ndarray], manhattan: np.ndarray, agents: int, labels: dict[str, np.ndarray]
 ) -> dict[str, np.ndarray]:
     """The statistics that are measured on boards, and those computed from these and the labels.
 
     Args:
-        numbers: int16 [B, M], from `measure_block`.
+        measured: MEASURED, int16 [B] each.
         manhattan: int [B].
         agents: on a board.
         labels: the columns that tell of labels.
     """
-    measured = dict(zip(MEASURED, np.ascontiguousarray(numbers.T), strict=True))
-    links = measured.pop("links")
     free = np.maximum(measured["free_cells"], 1)
-    return measured | {
+    return {name: values for name, values in measured.items() if name != "links"} | {
         "makespan_gap": _subtract_bound(labels["makespan"], measured["makespan_bound"]),
         "cost_gap": _subtract_bound(labels["sum_of_costs"], measured["cost_bound"]),
         "manhattan": manhattan,
         "density": (agents / free).astype(np.float32),
-        "branching": (2 * links / free).astype(np.float32),
+        "branching": (2 * measured["links"] / free).astype(np.float32),
     }
 
 

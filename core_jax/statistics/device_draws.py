@@ -56,7 +56,7 @@ def measure_draws(
     parts = [*on_all_cores(measure_from, begins[:1]), *on_all_cores(measure_from, begins[1:])]
     numbers = dict(zip(COUNTED, np.concatenate(parts, axis=1)[:, :count], strict=True))
     found = name_labels(numbers)
-    found |= join_measured(np.stack([numbers[name] for name in MEASURED], axis=1), numbers["manhattan"], 2, found)
+    found |= join_measured({name: numbers[name] for name in MEASURED}, numbers["manhattan"], 2, found)
     return {name: found[name] for name in columns}
 
 

@@ -1,0 +1,21 @@
+"""A sweep as on a GPU, in threads of one process, makes the same tables as by processes of a processor."""
+
+import pyarrow.parquet as pq
+
+from lakewright.experiments.executors import Local
+from lakewright.experiments.executors.this_machine import Threads
+from lakewright.experiments.sweep import shards
+from lakewright.experiments.sweep.runner import sweep
+from lakewright.experiments.sweep.spec import SweepSpec
+
+
+def test_the_tables_are_the_same(monkeypatch, tmp_path):
+    spec = SweepSpec(sizes=(5,), agents=(2, 3), hole_ratios=(0.3,), boards={2: 100, 3: 8}, shard={2: 50, 3: 8})
+    with Local(1) as executor:
+        expected = {one.path.name: pq.read_table(one.path) for one in sweep(spec, executor, tmp_path / "processor")}
+    monkeypatch.setattr(shards, "on_gpu", lambda: True)
+    with Threads() as executor:
+        found = {one.path.name: pq.read_table(one.path) for one in sweep(spec, executor, tmp_path / "device")}
+    assert found.keys() == expected.keys()
+    for name in found:
+        assert found[name].equals(expected[name]), name
