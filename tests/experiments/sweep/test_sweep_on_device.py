@@ -1,6 +1,7 @@
 """A sweep as on a GPU, in threads of one process, makes the same tables as by processes of a processor."""
 
 import pyarrow.parquet as pq
+import pytest
 
 from lakewright.experiments.executors import Local
 from lakewright.experiments.executors.this_machine import Threads
@@ -9,6 +10,7 @@ from lakewright.experiments.sweep.runner import sweep
 from lakewright.experiments.sweep.spec import SweepSpec
 
 
+@pytest.mark.deep
 def test_the_tables_are_the_same(monkeypatch, tmp_path):
     spec = SweepSpec(sizes=(5,), agents=(2, 3), hole_ratios=(0.3,), boards={2: 100, 3: 8}, shard={2: 50, 3: 8})
     with Local(1) as executor:
