@@ -11,10 +11,12 @@ from lakewright.experiments.host.memory_arithmetic import (
     Trained,
     backward_work,
     gradients,
+    joined_matrices,
     keys_and_values,
     mask_bytes,
     optimizer_state,
     optimizer_work,
+    repeated_pairs,
     rounded_weights,
     saved_activations,
     tiled_head,
@@ -25,14 +27,15 @@ from lakewright.experiments.host.model_shape import ModelShape, Widths, adapter_
 from lakewright.experiments.host.sequence_lengths import Lengths, longest_sequences
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import make_trainee
+from lakewright.policy.inference.device_limits import FEW, MOST, SHARE, count_answer_bytes
 from lakewright.policy.training import SHARED_SCORES, answers_at_once
 
 GB = 10**9
+PADDED = 32  # tokens, see `recorded_loss.WIDTH`
 LIBRARIES = 2 * GB  # of memory, that Python and the training libraries take in a process
 PROMPT_ROWS = 64  # answers that the trainer reads together where they share prompts
 SCORES = 4  # copies of the scores of an engineer's answers, and their gradients
 TOKENS_BATCH = 512  # answers in tokens that are decoded together
-FEW = 16  # answers in text that a CPU decodes together
 
 
 class Phase(msgspec.Struct, frozen=True):
@@ -86,7 +89,7 @@ def estimate_of(settings: RunSettings, accelerator: int = 80 * GB) -> Estimate:
         *_estimate_warmup(settings, shape, lengths),
         _estimate_sampling(settings, trained, lengths, accelerator),
         _estimate_update(settings, trained, lengths),
-        _estimate_validation(settings, trained, lengths),
+        _estimate_validation(settings, trained, lengths, accelerator),
         *_estimate_engineer(settings, trained, lengths),
     ]
     checkpoint = shape.parameters * trained.number
@@ -153,7 +156,10 @@ def _estimate_warmup(settings: RunSettings, shape: ModelShape, lengths: Lengths)
     alone, number = Sharing("none", 1), HALF if settings.grpo.host.bf16 else FULL
     frozen, rounded = _count_frozen(settings, shape), settings.autocast
     optimizer = settings.warmup.optimizer
-    trained = Trained(shape, number, 0, optimizer, alone, checkpointing=False, frozen=frozen, rounded=rounded)
+    trained = msgspec.structs.replace(
+        Trained(shape, number, 0, optimizer, alone, checkpointing=False, frozen=frozen, rounded=rounded),
+        on_gpu=settings.device == "cuda",
+    )
     items = {
         "weights": weights(trained),
         "optimizer": optimizer_state(trained),
@@ -161,10 +167,21 @@ def _estimate_warmup(settings: RunSettings, shape: ModelShape, lengths: Lengths)
         "rounded weights": rounded_weights(trained),
         "gradients": gradients(trained),
     }
-    tokens = settings.warmup.batch * lengths.example
-    scored = settings.warmup.batch * lengths.answer if settings.codec == "text" else tokens
+    step = PADDED if trained.on_gpu else 1  # of which the lengths of recorded batches are multiples
+    tokens = settings.warmup.batch * _round_up(lengths.example, step)
+    scored = settings.warmup.batch * _round_up(lengths.answer, step) if settings.codec == "text" else tokens
     logits = whole_logits(shape, scored, 3, number) if shape.widths else 0
-    return [Phase("warm-up", items | _estimate_step(trained, tokens, logits, repeats=settings.codec == "text"))]
+    work = _estimate_step(trained, tokens, logits, repeats=settings.codec == "text")
+    return [Phase("warm-up", items | work | _estimate_recordings(trained, work))]
+
+
+def _estimate_recordings(trained: Trained, work: dict[str, int]) -> dict[str, int]:
+    """The memory of recorded steps on a GPU, which nothing else can use: as much as a step of another shape takes."""
+    return {"recordings": sum(work.values())} if trained.on_gpu and trained.shape.widths else {}
+
+
+def _round_up(count: int, step: int) -> int:
+    return -(-count // step) * step
 
 
 def _estimate_update(settings: RunSettings, trained: Trained, lengths: Lengths) -> Phase:
@@ -180,8 +197,13 @@ def _estimate_update(settings: RunSettings, trained: Trained, lengths: Lengths) 
         head = whole_logits(shape, rows * lengths.answer, 1, FULL)
         head += whole_logits(shape, min(rows, PROMPT_ROWS) * lengths.answer, 3, FULL)
         pairs = keys_and_values(shape, rows * lengths.prompt, trained.number)
+        # On a GPU a mask that is given has keys and values repeated for each head, and gradients are held twice.
+        if trained.on_gpu:
+            pairs += repeated_pairs(trained, rows * (lengths.prompt + lengths.answer))
+            items["gradients"] *= 2
         tokens = prompts * lengths.prompt + rows * lengths.answer
-        return Phase("update", items | _estimate_step(trained, tokens, head) | {"keys and values": pairs})
+        work = _estimate_step(trained, tokens, head) | {"keys and values": pairs}
+        return Phase("update", items | work | _estimate_recordings(trained, work))
     length = lengths.prompt + lengths.answer
     step = _estimate_step(trained, rows * length, tiled_head(trained, rows * length), repeats=True)
     return Phase("update", items | step | {"mask": mask_bytes(rows, length)})
@@ -214,14 +236,15 @@ def _estimate_sampling(settings: RunSettings, trained: Trained, lengths: Lengths
         share = round(grpo.host.vllm_memory * accelerator) if grpo.host.vllm == "colocate" else 0
         return Phase("sampling", items | {"vLLM": share})
     groups = grpo.prompts // settings.launch.processes
-    return Phase("sampling", items | _estimate_decoding(settings, trained, lengths, groups, grpo.group))
+    return Phase("sampling", items | _estimate_decoding(settings, trained, lengths, groups, grpo.group, accelerator))
 
 
-def _estimate_validation(settings: RunSettings, trained: Trained, lengths: Lengths) -> Phase:
+def _estimate_validation(settings: RunSettings, trained: Trained, lengths: Lengths, accelerator: int) -> Phase:
     """Greedy answers in one process, which trials and the engineer take no more than."""
     problems = make_trainee(settings).count_held_out()
     items = {"weights": trained.shape.parameters * trained.number, "rounded weights": rounded_weights(trained)}
-    return Phase("validation", items | _estimate_decoding(settings, trained, lengths, problems, 1))
+    merged = msgspec.structs.replace(trained, adapter=0)
+    return Phase("validation", items | _estimate_decoding(settings, merged, lengths, problems, 1, accelerator))
 
 
 def _estimate_engineer(settings: RunSettings, trained: Trained, lengths: Lengths) -> list[Phase]:
@@ -245,25 +268,53 @@ def _estimate_engineer(settings: RunSettings, trained: Trained, lengths: Lengths
 
 
 def _estimate_decoding(
-    settings: RunSettings, trained: Trained, lengths: Lengths, prompts: int, copies: int
+    settings: RunSettings, trained: Trained, lengths: Lengths, prompts: int, copies: int, accelerator: int
 ) -> dict[str, int]:
-    """Keys and values of the answers that are decoded together, and the logits of their next words."""
-    shape, number = trained.shape, trained.number
+    """Keys and values of the answers that are decoded together, and the logits of their next words.
+
+    Args:
+        settings, trained, lengths: of the run.
+        prompts, copies: how many there are, and answers to each.
+        accelerator: bytes of one GPU.
+    """
+    shape, number, computes = trained.shape, trained.number, trained.computes
     if not shape.widths:
         return {}
-    batch = (settings.text.batch or FEW) if settings.codec == "text" else TOKENS_BATCH
-    prompts = min(prompts, max(1, batch // copies))
+    prompts = min(prompts, max(1, _count_together(settings, trained, lengths, copies, accelerator) // copies))
     rows = prompts * copies
-    by_generate = settings.codec == "text"  # transformers' own, which reads a prompt once for each answer
+    by_generate = trained.adapter > 0  # transformers' own, which holds the prompt for each answer
     read, written = (rows if by_generate else prompts) * lengths.prompt, rows * lengths.answer
     reading = read * (4 * shape.widths.hidden + 3 * shape.widths.mlp) * number
+    # With autocast, the keys that the model made are in full precision until all of them are rounded.
+    made = (number + computes) // 2 + computes if number != computes else computes
+    copied = HALF * (shape.matrices + shape.embeddings) if trained.rounded else joined_matrices(shape) * number
     return {
-        "keys and values": keys_and_values(shape, read + written, number),
-        "joined matrices": 0 if by_generate else shape.projections * number,
-        "logits": whole_logits(shape, rows, 3, FULL),
+        "keys and values": keys_and_values(shape, read, made) + keys_and_values(shape, written, computes),
+        "joined matrices": 0 if by_generate else copied,
+        "logits": whole_logits(shape, rows, 3, FULL) + whole_logits(shape, rows, 1, computes),
         # Of reading the prompts, before anything is written.
-        "activations": max(0, reading - keys_and_values(shape, written, number)),
+        "activations": max(0, reading - keys_and_values(shape, written, computes)),
     }
+
+
+def _count_together(settings: RunSettings, trained: Trained, lengths: Lengths, copies: int, accelerator: int) -> int:
+    """The answers that are decoded together, see `fit_answers`.
+
+    Args:
+        settings, trained, lengths: of the run.
+        copies: answers to each prompt.
+        accelerator: bytes of one GPU.
+    """
+    if settings.codec == "tokens":
+        return TOKENS_BATCH
+    if settings.text.batch or not trained.on_gpu:
+        return settings.text.batch or FEW
+    shape = trained.shape
+    assert shape.widths
+    pairs = keys_and_values(shape, 1, trained.number)
+    each = count_answer_bytes(pairs, shape.widths.words, lengths.prompt, lengths.answer, copies)
+    free = accelerator - sum(_list_standing(settings, trained).values())
+    return max(1, min(MOST, round(SHARE * free) // each))
 
 
 def _estimate_disk(settings: RunSettings, shape: ModelShape, checkpoint: int) -> int:

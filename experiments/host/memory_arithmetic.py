@@ -11,6 +11,7 @@ from lakewright.experiments.host.model_shape import ModelShape, Widths
 FULL, HALF = 4, 2  # bytes of a number
 TILE_TOKENS, TILE_WORDS = 4096, 32768  # what TRL's head computes at once (trl.kernels.chunked_logprob)
 BUCKET = 500_000_000  # numbers that DeepSpeed gathers and reduces at once, its default
+SMALL = 1 << 22  # weights of matrices that a decoder joins, see `decoder_layers.SMALL`
 SHARDED = ("zero3", "fsdp1", "fsdp2")
 
 
@@ -165,3 +166,18 @@ def keys_and_values(shape: ModelShape, tokens: int, number: int) -> int:
     """Of that many tokens, in all layers."""
     assert shape.widths
     return 2 * shape.widths.layers * shape.widths.keys * tokens * number
+
+
+def repeated_pairs(trained: Trained, tokens: int) -> int:
+    """Keys and values of that many tokens in all layers, repeated for each head that reads them."""
+    widths = trained.shape.widths
+    assert widths
+    return 2 * widths.layers * widths.attention * tokens * trained.computes
+
+
+def joined_matrices(shape: ModelShape) -> int:
+    """Weights that a decoder copies next to each other: of query, key and value, and of gate and up, where small."""
+    widths = shape.widths
+    assert widths
+    parts = (widths.hidden * (widths.attention + 2 * widths.keys), 2 * widths.hidden * widths.mlp)
+    return widths.layers * sum(part for part in parts if part <= SMALL)

@@ -46,9 +46,8 @@ class ModelShape(msgspec.Struct, frozen=True):
     """The numbers of weights that the memory of a model depends on.
 
     matrices: of those that Muon trains. stacked: of the most matrices of one shape, which Muon orthogonalises together.
-    embeddings: of the input. projections: of the layers' query, key, value, gate and up matrices. linear: inputs +
-    outputs of all linear layers that an adapter changes, so that one of rank r has r x linear weights. widths: None
-    for a network on the board.
+    embeddings: of the input. linear: inputs + outputs of all linear layers that an adapter changes, so that one of rank
+    r has r x linear weights. widths: None for a network on the board.
     """
 
     name: str
@@ -57,7 +56,6 @@ class ModelShape(msgspec.Struct, frozen=True):
     stacked: int
     head: int
     embeddings: int
-    projections: int
     linear: int
     widths: Widths | None
 
@@ -93,7 +91,6 @@ def shape_of_model(model: PreTrainedModel, name: str) -> ModelShape:
     head = cast(Any, model).get_output_embeddings()
     embeddings = [part for part in model.modules() if isinstance(part, nn.Embedding)]
     inner = [(key, part) for key, part in model.named_modules() if isinstance(part, nn.Linear) and part is not head]
-    merged = ("q_proj", "k_proj", "v_proj", "gate_proj", "up_proj")
     return ModelShape(
         name=name,
         parameters=sum(part.numel() for part in parameters.values()),
@@ -101,7 +98,6 @@ def shape_of_model(model: PreTrainedModel, name: str) -> ModelShape:
         stacked=max(groups.values(), default=0),
         head=head.weight.numel() if head is not None else 0,
         embeddings=sum(part.weight.numel() for part in embeddings),
-        projections=sum(part.weight.numel() for key, part in inner if key.endswith(merged)),
         linear=sum(part.in_features + part.out_features for _, part in inner),
         widths=_widths(model.config),
     )

@@ -23,6 +23,7 @@ from lakewright.policy.codecs import (
     build_byte_tokenizer,
     build_tokenizer,
     codec_for,
+    encode_compact_prompt,
     encode_prompt,
 )
 from lakewright.policy.model_settings import resolve_shape
@@ -57,7 +58,8 @@ def longest_sequences(settings: RunSettings) -> Lengths:
         return _measure_problems(trainee, place, counted=counted)
     boards = list(_boards(settings))
     if counted:
-        prompt = max(len(PIECE.findall(encode_prompt(board))) for board in boards)
+        asked = encode_compact_prompt if settings.text.prompt == "compact" else encode_prompt
+        prompt = max(len(PIECE.findall(asked(board))) for board in boards)
         return Lengths(prompt, settings.text.max_tokens, prompt + settings.text.max_tokens, exact=False)
     codec = _codec(settings, place)
     prompt = max(len(codec.encode_prompt(board)) for board in boards)

@@ -5,12 +5,13 @@ have in common is read in a pass of its own.
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
-
-import torch
-from transformers import PreTrainedModel
+from typing import TYPE_CHECKING, Any
 
 from lakewright.core_jax.errors import InputError
+
+if TYPE_CHECKING:  # an estimate needs the arithmetic, and loads neither torch nor transformers
+    import torch
+    from transformers import PreTrainedModel
 
 SHARE = 0.5  # of the free memory of a GPU that one batch may take
 SCORES = (
@@ -24,13 +25,15 @@ START = 3e-5  # seconds until an operation has started, as measured beside an H2
 SPEED = 2e14  # operations of bfloat16 in a second: half of what an H100 does at best
 
 
-def count_free_bytes(device: torch.device) -> int:
+def count_free_bytes(device: "torch.device") -> int:
     """Return the memory of a GPU that nothing holds, with what torch has freed."""
+    import torch
+
     free, _ = torch.cuda.mem_get_info(device)
     return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
 
 
-def fit_rows(device: torch.device, bytes_each: int, on_cpu: int, most: int = MOST) -> int:
+def fit_rows(device: "torch.device", bytes_each: int, on_cpu: int, most: int = MOST) -> int:
     """Return how many rows are worked on together: those that fit into half of a GPU's free memory.
 
     Args:
@@ -44,7 +47,7 @@ def fit_rows(device: torch.device, bytes_each: int, on_cpu: int, most: int = MOS
     return max(1, min(most, int(SHARE * count_free_bytes(device)) // bytes_each))
 
 
-def fit_answers(model: PreTrainedModel, prompt: int, answer: int, copies: int) -> int:
+def fit_answers(model: "PreTrainedModel", prompt: int, answer: int, copies: int) -> int:
     """Return how many answers are decoded together.
 
     Args:
@@ -57,7 +60,7 @@ def fit_answers(model: PreTrainedModel, prompt: int, answer: int, copies: int) -
     return fit_rows(model.device, answer_bytes(model, prompt, answer, copies), FEW)
 
 
-def answer_bytes(model: PreTrainedModel, prompt: int, answer: int, copies: int) -> int:
+def answer_bytes(model: "PreTrainedModel", prompt: int, answer: int, copies: int) -> int:
     """Return the memory of one of the answers that are decoded together.
 
     Args: model, prompt, answer, copies, as for `fit_answers`.
@@ -65,9 +68,19 @@ def answer_bytes(model: PreTrainedModel, prompt: int, answer: int, copies: int) 
     config: Any = model.config
     heads: int = getattr(config, "num_key_value_heads", 0) or getattr(config, "num_attention_heads", 1)
     width: int = getattr(config, "head_dim", 0) or getattr(config, "hidden_size", 1) // heads
-    token = 2 * getattr(config, "num_hidden_layers", 1) * heads * width * model.dtype.itemsize
-    # Buffers of answers double, so that one layer at a time is there twice.
-    return token * (answer + prompt // copies) + SCORES * 4 * config.vocab_size
+    pairs = 2 * getattr(config, "num_hidden_layers", 1) * heads * width * model.dtype.itemsize
+    return count_answer_bytes(pairs, config.vocab_size, prompt, answer, copies)
+
+
+def count_answer_bytes(pairs: int, words: int, prompt: int, answer: int, copies: int) -> int:
+    """As `answer_bytes`, by arithmetic.
+
+    Args:
+        pairs: bytes of the keys and values of a token.
+        words: of the vocabulary.
+        prompt, answer, copies: as for `fit_answers`.
+    """
+    return pairs * (answer + prompt // copies) + SCORES * 4 * words
 
 
 @contextmanager
@@ -78,6 +91,8 @@ def naming_full_memory(work: str, remedy: str) -> Iterator[None]:
         work: what the block does.
         remedy: the settings to lower.
     """
+    import torch
+
     try:
         yield
     except torch.OutOfMemoryError as error:
@@ -89,7 +104,7 @@ def naming_full_memory(work: str, remedy: str) -> Iterator[None]:
         ) from error
 
 
-def is_sharing_worth(model: PreTrainedModel, shared: int, saved: int) -> bool:
+def is_sharing_worth(model: "PreTrainedModel", shared: int, saved: int) -> bool:
     """Return True if what prompts have in common is to be read in a pass of its own.
 
     On a GPU the pass costs the time of starting its kernels, and saves the operations of the tokens.
