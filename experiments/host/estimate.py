@@ -27,7 +27,7 @@ from lakewright.experiments.host.model_shape import ModelShape, Widths, adapter_
 from lakewright.experiments.host.sequence_lengths import Lengths, longest_sequences
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import make_trainee
-from lakewright.policy.inference.device_limits import FEW, MOST, SHARE, count_answer_bytes
+from lakewright.policy.inference import ANSWERS_ON_CPU, MEMORY_SHARE, MOST_ANSWERS, count_answer_bytes
 from lakewright.policy.training import SHARED_SCORES, answers_at_once
 
 GB = 10**9
@@ -308,13 +308,13 @@ def _count_together(settings: RunSettings, trained: Trained, lengths: Lengths, c
     if settings.codec == "tokens":
         return TOKENS_BATCH
     if settings.text.batch or not trained.on_gpu:
-        return settings.text.batch or FEW
+        return settings.text.batch or ANSWERS_ON_CPU
     shape = trained.shape
     assert shape.widths
     pairs = keys_and_values(shape, 1, trained.number)
     each = count_answer_bytes(pairs, shape.widths.words, lengths.prompt, lengths.answer, copies)
     free = accelerator - sum(_list_standing(settings, trained).values())
-    return max(1, min(MOST, round(SHARE * free) // each))
+    return max(1, min(MOST_ANSWERS, round(MEMORY_SHARE * free) // each))
 
 
 def _estimate_disk(settings: RunSettings, shape: ModelShape, checkpoint: int) -> int:

@@ -12,6 +12,7 @@ from lakewright.experiments.loop.records.history import (
     Chapter,
     count_excluded,
     count_met_in_training,
+    explain_first_design,
     read_chapters,
     read_examination,
 )
@@ -34,6 +35,7 @@ def as_json(folder: RunFolder) -> dict[str, Any]:
         "folder": str(folder.folder),
         "checkpoint": str(last.checkpoint) if last else None,
         "best": str(best.checkpoint) if best else None,
+        "first_design_throughout": explain_first_design(folder),
         **(_count_repeated(folder) if lake else {}),
         "stages": [_plain_chapter(chapter, lake) for chapter in read_chapters(folder)],
     }
@@ -61,8 +63,9 @@ def as_table(folder: RunFolder) -> str:
     alignment = ("left", *["right"] * len(about.measures), "left")
     table = tabulate(lines, header, tablefmt="plain", colalign=alignment if lines else None, disable_numparse=True)
     known = [f"{about.problem}; shown is what the records hold"] if about.problem else []
+    unchanged = filter(None, [explain_first_design(folder)])
     return "\n".join(
-        [table, *_list_examinations(folder), *_describe_excluded(folder), *known, *_describe_final(folder)]
+        [table, *_list_examinations(folder), *_describe_excluded(folder), *known, *unchanged, *_describe_final(folder)]
     )
 
 

@@ -13,13 +13,13 @@ if TYPE_CHECKING:  # an estimate needs the arithmetic, and loads neither torch n
     import torch
     from transformers import PreTrainedModel
 
-SHARE = 0.5  # of the free memory of a GPU that one batch may take
+MEMORY_SHARE = 0.5  # of the free memory of a GPU that one batch may take
 SCORES = (
     4  # arrays of float32 as large as the scores of the next token: scores, probabilities, and what draws from them
 )
-FEW = 16  # answers that a CPU decodes together, whose speed hardly depends on it
-MOST = 4096  # answers that a GPU decodes together: with more no step is faster for each of them
-FEWEST_SHARED = 4  # tokens that a CPU reads once rather than for each row; it waits for no kernel to start
+ANSWERS_ON_CPU = 16  # answers that a CPU decodes together, whose speed hardly depends on it
+MOST_ANSWERS = 4096  # answers that a GPU decodes together: with more no step is faster for each of them
+LEAST_SHARED = 4  # tokens that a CPU reads once rather than for each row; it waits for no kernel to start
 OPERATIONS = 160  # of a layer in a forward and a backward pass, and their
 START = 3e-5  # seconds until an operation has started, as measured beside an H200, and
 SPEED = 2e14  # operations of bfloat16 in a second: half of what an H100 does at best
@@ -33,7 +33,7 @@ def count_free_bytes(device: "torch.device") -> int:
     return free + torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
 
 
-def fit_rows(device: "torch.device", bytes_each: int, on_cpu: int, most: int = MOST) -> int:
+def fit_rows(device: "torch.device", bytes_each: int, on_cpu: int, most: int = MOST_ANSWERS) -> int:
     """Return how many rows are worked on together: those that fit into half of a GPU's free memory.
 
     Args:
@@ -44,7 +44,7 @@ def fit_rows(device: "torch.device", bytes_each: int, on_cpu: int, most: int = M
     """
     if device.type != "cuda":
         return on_cpu
-    return max(1, min(most, int(SHARE * count_free_bytes(device)) // bytes_each))
+    return max(1, min(most, int(MEMORY_SHARE * count_free_bytes(device)) // bytes_each))
 
 
 def fit_answers(model: "PreTrainedModel", prompt: int, answer: int, copies: int) -> int:
@@ -56,8 +56,8 @@ def fit_answers(model: "PreTrainedModel", prompt: int, answer: int, copies: int)
         copies: answers to each prompt, which share its keys and values.
     """
     if model.device.type != "cuda":
-        return FEW
-    return fit_rows(model.device, answer_bytes(model, prompt, answer, copies), FEW)
+        return ANSWERS_ON_CPU
+    return fit_rows(model.device, answer_bytes(model, prompt, answer, copies), ANSWERS_ON_CPU)
 
 
 def answer_bytes(model: "PreTrainedModel", prompt: int, answer: int, copies: int) -> int:
@@ -115,6 +115,6 @@ def is_sharing_worth(model: "PreTrainedModel", shared: int, saved: int) -> bool:
         saved: tokens that are not read again.
     """
     if model.device.type != "cuda":
-        return shared >= FEWEST_SHARED
+        return shared >= LEAST_SHARED
     starting = OPERATIONS * getattr(model.config, "num_hidden_layers", 1) * START
     return saved * 6 * model.num_parameters() / SPEED > starting

@@ -101,3 +101,27 @@ def _read_chapter(name: str, stage: Stage) -> Chapter:
         calibration=stage.read_calibration(),
         engineer=stage.engineer_figures(),
     )
+
+
+def explain_first_design(folder: RunFolder) -> str | None:
+    """Why all stages of a run were drawn from the first design; None where one was not, or nothing was decided."""
+    stages = folder.finished_stages()
+    decided = [stage for stage in (folder.warmup, *stages[:-1]) if stage.proposal.exists() or stage.rolled_back()]
+    first = find_record(decided[0].env, Design) if decided else None
+    if first is None or any(find_record(stage.env, Design) != first for stage in stages):
+        return None
+    counted = Counter(map(_explain_no_change, decided))
+    reasons = ", ".join(f"{count} time{'s' * (count > 1)} {reason}" for reason, count in counted.items())
+    return f"all {len(stages)} stages were drawn from the first design: {reasons}"
+
+
+def _explain_no_change(stage: Stage) -> str:
+    """The reason for which a decision did not change the design."""
+    if stage.read_next().source == "rollback":
+        return "a stage was rolled back"
+    if find_record(stage.trial, Trial):
+        return "the trial preferred it"
+    decision = find_record(stage.proposal, Decision)
+    if decision is None or decision.proposal.delta is None:
+        return "no answer of the engineer could be used"
+    return "the guard refused the change" if decision.verdict.status == "refused" else "no change was proposed"

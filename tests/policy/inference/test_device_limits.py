@@ -7,7 +7,7 @@ import torch
 
 from lakewright.core_jax.errors import InputError
 from lakewright.policy.inference import naming_full_memory
-from lakewright.policy.inference.device_limits import FEW, fit_answers, fit_rows, is_sharing_worth
+from lakewright.policy.inference.device_limits import ANSWERS_ON_CPU, fit_answers, fit_rows, is_sharing_worth
 
 GB = 10**9
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
@@ -41,7 +41,7 @@ def test_rows_fill_half_of_the_free_memory_and_what_torch_has_freed(free):
 
 
 def test_answers_are_decoded_together_as_memory_allows(free):
-    assert fit_answers(model_on(CPU), 46, 36, 1) == FEW
+    assert fit_answers(model_on(CPU), 46, 36, 1) == ANSWERS_ON_CPU
     free(78 * GB)
     short, long = (fit_answers(model_on(GPU), 46, answer, 1) for answer in (36, 8192))
     assert short == 4096
