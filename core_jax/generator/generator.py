@@ -227,7 +227,7 @@ class _Found:
             )
         whole_boards, whole = self._all
         if (longer := max(horizon, whole.moves.shape[-1])) > whole.moves.shape[-1]:
-            whole = dataclasses.replace(whole, moves=pad_moves(np.asarray(whole.moves), longer))  # type: ignore[arg-type]
+            whole = dataclasses.replace(whole, moves=pad_moves(np.asarray(whole.moves), longer))
             self._all = whole_boards, whole
         self._put(whole_boards, boards, places, rows)
         self._put(dataclasses.replace(whole, moves=whole.moves[..., :horizon]), labels, places, rows)

@@ -8,6 +8,7 @@ from cyclopts import App, Parameter
 
 from lakewright.experiments.cli.conventions.options import ExecutorOptions, Json
 from lakewright.experiments.cli.conventions.output import print_found, print_summary
+from lakewright.experiments.loop.settings.preset_files import list_presets
 from lakewright.experiments.runtime.progress_bars import progress
 
 if TYPE_CHECKING:
@@ -25,9 +26,11 @@ app = App(
 @app.default
 @app.command(help_epilogue="example: lakewright sweep run spec.toml --out sweeps/a --shard 0/4")
 def run(
-    spec: Annotated[Path, Parameter(name="SPEC")],
+    spec: Annotated[Path | None, Parameter(name="SPEC")] = None,
     /,
     *,
+    preset: Annotated[str | None, Parameter(choices=list_presets("sweeps"))] = None,
+    boards: Annotated[int | None, Parameter(metavar="N")] = None,
     out: Annotated[Path, Parameter(metavar="DIR")],
     where: Annotated[ExecutorOptions, Parameter(name="*")] = ExecutorOptions(),  # noqa: B008
     shard: Annotated[str, Parameter(metavar="i/n")] = "0/1",
@@ -38,6 +41,8 @@ def run(
 
     Args:
         spec: The axes and the number of boards, .toml or .json.
+        preset: A sweep that comes with the package, in place of SPEC.
+        boards: Make this many boards of each cell instead, to try a sweep.
         out: The folder of the sweep.
         shard: Make only every n-th shard, from the i-th on, as one job of an array.
         copy_to: Also copy each finished shard to an address of fsspec, such as s3://bucket/sweeps/a.
@@ -46,20 +51,20 @@ def run(
     from lakewright.experiments.executors.executor import Task
     from lakewright.experiments.executors.this_machine import has_gpu
     from lakewright.experiments.sweep.runner import WHOLE, share_of, sweep
-    from lakewright.experiments.sweep.spec import check_memory, count_memory, read_spec
+    from lakewright.experiments.sweep.spec import check_memory, choose_spec, count_memory
 
-    grid, share = read_spec(spec), share_of(shard)
+    grid, share = choose_spec(spec, preset, boards), share_of(shard)
     chosen = where.chosen(None if has_gpu() else cores())
     if chosen.name == "local":
         check_memory(grid, chosen.workers or 1)
     mine = grid.shards()[share[0] :: share[1]]
     left = Counter(one.cell.name for one in mine)
-    boards, cells, made = sum(one.count for one in mine), len(left), 0
+    count, cells, made = sum(one.count for one in mine), len(left), 0
     with (
         chosen.open(
             Task("shard", memory=count_memory(grid), spreads=True), out if share == WHOLE else None
         ) as executor,
-        progress("sweep", boards, "boards") as bar,
+        progress("sweep", count, "boards") as bar,
     ):
         for finished in sweep(grid, executor, out, share, copy_to):
             if finished.new:
@@ -69,7 +74,7 @@ def run(
                 bar.initial = bar.n = bar.n + finished.record.count
             left.subtract([finished.record.cell])
             bar.set_postfix_str(f"{sum(not some for some in left.values())} of {cells} cells")
-    print_summary({"boards": boards, "shards": len(mine), "made": made, "out": str(out)}, json)
+    print_summary({"boards": count, "shards": len(mine), "made": made, "out": str(out)}, json)
 
 
 @app.command(help_epilogue="example: lakewright sweep status sweeps/a")

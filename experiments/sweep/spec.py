@@ -13,7 +13,8 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import MOST_BOARDS
 from lakewright.core_jax.solver import memory_needed
 from lakewright.core_jax.statistics import COLUMNS
-from lakewright.core_jax.support import Count, Natural, Share, first_repeated, read_config
+from lakewright.core_jax.support import Count, Natural, Share, convert, first_repeated, read_config, read_raw
+from lakewright.experiments.loop.settings.preset_files import FOLDER
 
 WORKER_BYTES = 1 << 29  # measured by `lakewright bench --sweeps`
 MOST_SHARDS = 1 << 20  # each is a file, and all are listed
@@ -139,6 +140,19 @@ def shard_name(cell: str, first: int, count: int) -> str:
 def read_spec(path: Path) -> SweepSpec:
     """The sweep of a TOML (or JSON) file. Raises InputError naming file, field, value and remedy."""
     return read_config(path, SweepSpec)
+
+
+def choose_spec(path: Path | None, preset: str | None, boards: int | None) -> SweepSpec:
+    """The sweep of a file, or of a preset, or that with another number of boards of each cell.
+
+    Raises InputError unless one of file and preset is named, and as `read_spec`.
+    """
+    if (path is None) == (preset is None):
+        raise InputError(f"a sweep is of a file or of a preset, and {'none' if path is None else 'both'} is named")
+    path = path or FOLDER / "sweeps" / f"{preset}.toml"
+    if boards is None:
+        return read_spec(path)
+    return convert(read_raw(path) | {"boards": boards}, SweepSpec, f"{path} with --boards")
 
 
 def count_memory(spec: SweepSpec) -> int:

@@ -12,9 +12,9 @@ from lakewright.core_jax.support import read_raw
 FOLDER = Path(__file__).parents[2] / "presets"
 
 
-def list_presets() -> list[str]:
-    """The names of the presets."""
-    return sorted(file.stem for file in FOLDER.glob("*.toml"))
+def list_presets(kind: str = "") -> list[str]:
+    """The names of the presets of runs, or of another kind, a folder of theirs such as `sweeps`."""
+    return sorted(file.stem for file in (FOLDER / kind).glob("*.toml"))
 
 
 def read_preset(preset: str) -> dict[str, Any]:

@@ -3,11 +3,12 @@
 import pyarrow.parquet as pq
 import pytest
 
+from lakewright.core_jax.errors import InputError
 from lakewright.experiments.executors import Local
 from lakewright.experiments.executors.this_machine import Threads
 from lakewright.experiments.sweep import shards
 from lakewright.experiments.sweep.runner import sweep
-from lakewright.experiments.sweep.spec import SweepSpec
+from lakewright.experiments.sweep.spec import SweepSpec, choose_spec
 
 
 @pytest.mark.deep
@@ -21,3 +22,12 @@ def test_the_tables_are_the_same(monkeypatch, tmp_path):
     assert found.keys() == expected.keys()
     for name in found:
         assert found[name].equals(expected[name]), name
+
+
+def test_a_preset_is_tried_with_fewer_boards(tmp_path):
+    spec = choose_spec(None, "billion", 11)
+    assert (sum(cell.boards for cell in spec.cells()), len(spec.shards())) == (91 * 11, 91)
+    with pytest.raises(InputError, match="a sweep is of a file or of a preset, and both is named"):
+        choose_spec(tmp_path / "a.toml", "billion", None)
+    with pytest.raises(InputError, match=r"billion\.toml with --boards: boards: 0 does not fit"):
+        choose_spec(None, "billion", 0)
