@@ -133,8 +133,10 @@ def _is_json(text: bytes, kind: Any = Any) -> bool:
 
 
 @contextmanager
-def line_log(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
+def line_log(path: Path, shown: bool = False) -> Iterator[Callable[[dict[str, Any]], None]]:
     """Yields a function that adds a line; the log is at `path` once the block ends without an error.
+
+    With `shown`, a link at `path` shows the lines so far, unless a whole log is there.
 
     One that a killed process left is removed first, so that the time of the folder is when this one was begun. A log
     that is the same as the one at `path` does not replace it: a training that is killed again and again while its logs
@@ -145,18 +147,28 @@ def line_log(path: Path) -> Iterator[Callable[[dict[str, Any]], None]]:
     beside.parent.mkdir(parents=True, exist_ok=True)
     try:
         with name_errors(path), open(beside, "wb", buffering=0) as lines:
+            if shown and (path.is_symlink() or not path.exists()):
+                path.unlink(missing_ok=True)
+                path.symlink_to(beside.name)
 
             def add(figures: dict[str, Any]) -> None:
                 lines.write(msgspec.json.encode(figures) + b"\n")
 
             yield add
+        _remove_link(path)
         if path.exists() and filecmp.cmp(beside, path, shallow=False):
             list_again(path)
         else:
             with listed(path), name_errors(path):
                 replace_file(beside, path)
     finally:
+        _remove_link(path)
         beside.unlink(missing_ok=True)
+
+
+def _remove_link(path: Path) -> None:
+    if path.is_symlink():
+        path.unlink()
 
 
 def lines_so_far(path: Path) -> list[dict[str, Any]]:

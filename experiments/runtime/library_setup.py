@@ -4,7 +4,9 @@ import os
 import sys
 import warnings
 from pathlib import Path
+from typing import Any
 
+from lakewright.core_jax.errors import InputError
 from lakewright.policy.models import is_on_hub
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewright" / "jax"  # compiled programs
@@ -44,3 +46,12 @@ def prepare_training(model: str = "") -> None:
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
+
+
+def load_duckdb() -> Any:
+    """DuckDB, which only sweeps and tables of boards need. Raises InputError if it is missing."""
+    try:
+        import duckdb
+    except ImportError as error:
+        raise InputError("duckdb is missing, which reads files of boards; pip install 'duckdb>=1.4'") from error
+    return duckdb

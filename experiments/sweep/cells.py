@@ -7,9 +7,7 @@ each value of a statistic: few rows for any number of boards, from which everyth
 import re
 from collections import defaultdict
 from pathlib import Path
-from typing import Any
 
-import duckdb
 import msgspec
 import numpy as np
 import pyarrow as pa
@@ -19,6 +17,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import wilson
 from lakewright.core_jax.statistics import COLUMNS
 from lakewright.core_jax.support import replacing, write_json
+from lakewright.experiments.runtime.library_setup import load_duckdb
 from lakewright.experiments.sweep.folder import SweepFolder
 from lakewright.experiments.sweep.shards import Record
 from lakewright.experiments.sweep.spec import SweepCell
@@ -92,6 +91,7 @@ def summarize_sweep(sweep: SweepFolder) -> list[CellSummary]:
     cells, finished = sweep.manifest().cells, sorted(sweep.finished())
     if not finished:
         raise InputError(f"{sweep.folder}: no shard is finished yet; run the sweep first")
+    duckdb = load_duckdb()
     try:
         events, values = _count_events(sweep.files(), sweep.folder)
     except duckdb.Error as error:
@@ -131,7 +131,7 @@ def find_quantiles(values: np.ndarray, counts: np.ndarray) -> tuple[float, ...]:
 def _count_events(files: list[Path], folder: Path) -> tuple[dict[str, dict[str, tuple[int, int]]], pa.Table]:
     """Of each cell and event how many boards it happens on and of how many, and the table of values."""
     settings = {"memory_limit": MEMORY, "temp_directory": str(folder / ".duckdb"), "preserve_insertion_order": "false"}
-    with duckdb.connect(":memory:", config=dict[str, Any](settings)) as database:
+    with load_duckdb().connect(":memory:", config=settings) as database:
         database.read_parquet([str(file) for file in files]).create_view("boards")
         there = {name for name, *_ in database.sql("DESCRIBE boards").fetchall()}
         asked = {name: sql for name, sql in EVENTS.items() if _name_columns(sql) <= there}

@@ -136,7 +136,9 @@ class _StageLogger:
         shown = nullcontext(tqdm(disable=True)) if rank else progress("GRPO", grpo.steps, "steps", grpo.minutes)
         self._bar = opened.enter_context(shown)
         self._logs = {
-            name: opened.enter_context(nullcontext(lambda line: None) if rank else line_log(path))
+            name: opened.enter_context(
+                nullcontext(lambda line: None) if rank else line_log(path, shown=path == stage.train_log)
+            )
             for name, path in self._files.items()
         }
         for name, lines in before.items():

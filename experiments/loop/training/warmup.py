@@ -66,7 +66,7 @@ def _learn_answers(
     with (
         trainee.stream_references(warmup, place.boards) as tasks,
         progress("warm-up", settings.warmup.steps, "steps", settings.warmup.minutes) as bar,
-        line_log(warmup.train_log) as log,
+        line_log(warmup.train_log, shown=True) as log,
     ):
 
         def on_step(step: int, loss: float) -> None:

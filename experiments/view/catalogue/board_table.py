@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import duckdb
 import msgspec
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -14,6 +13,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
 from lakewright.core_jax.support import check_digest
 from lakewright.core_jax.types import FAILURE_NAMES, STATUS_NAMES
+from lakewright.experiments.runtime.library_setup import load_duckdb
 
 PAGE = 24
 MEMORY, THREADS = "1GiB", 2  # of DuckDB
@@ -198,6 +198,7 @@ def boards_of_file(path: Path, known: Mapping[str, str] = NOTHING, source: str =
 
 def ask_database(query: str, values: list[Any]) -> list[dict[str, Any]]:
     """The rows that DuckDB answers with. Raises InputError, in one line, where a file cannot be read."""
+    duckdb = load_duckdb()
     try:
         with _open_database().cursor() as cursor:
             found = cursor.execute(query, values)
@@ -216,15 +217,15 @@ def escape_glob(path: Path) -> str:
 
 
 _LOCK = threading.Lock()
-_SHARED: list[duckdb.DuckDBPyConnection] = []
+_SHARED: list[Any] = []  # the connection
 
 
-def _open_database() -> duckdb.DuckDBPyConnection:
+def _open_database() -> Any:
     """One database of this process, in memory; it fetches nothing from anywhere."""
     with _LOCK:
         if not _SHARED:
             settings = {"memory_limit": MEMORY, "threads": THREADS, "autoinstall_known_extensions": False}
-            _SHARED.append(duckdb.connect(":memory:", config=settings))  # type: ignore[arg-type]
+            _SHARED.append(load_duckdb().connect(":memory:", config=settings))
         return _SHARED[0]
 
 

@@ -180,12 +180,13 @@ SHARED = {
     "a small run": lambda: text_run(launch=LaunchSettings(processes=2)),
     "the large preset": large_preset,
     "the large preset with an adapter": lambda: large_preset(*ADAPTER),
+    "one process of its own": lambda: text_run(launch=LaunchSettings(processes=1, config="single_gpu")),
 }
 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("name", SHARED)
-def test_two_processes_train_a_stage_whose_checkpoint_is_validated(tmp_path, monkeypatch, name):
+def test_launched_processes_train_a_stage_whose_checkpoint_is_validated(tmp_path, monkeypatch, name):
     monkeypatch.setattr("os.environ", surroundings())
     settings, run = SHARED[name](), RunFolder(tmp_path / "run")
     trainee = make_trainee(settings)
@@ -196,7 +197,7 @@ def test_two_processes_train_a_stage_whose_checkpoint_is_validated(tmp_path, mon
     logs = msgspec.json.Decoder(dict).decode_lines(stage.train_log.read_bytes())
     assert [log["step"] for log in logs] == [1]
     assert logs[0]["failure/parse_error"] == 1
-    assert "2 processes" in (stage.scratch / "launch.log").read_text()
+    assert f"{settings.launch.processes} processes" in (stage.scratch / "launch.log").read_text()
     model, _ = load_model(stage.checkpoint, "auto")
     assert weights(model).keys() == weights(language_model()).keys(), "an adapter is merged into the weights"
     number = torch.bfloat16 if settings.grpo.host.bf16 else torch.float32

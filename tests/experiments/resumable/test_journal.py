@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.resumable.journal import Journal
+from lakewright.experiments.resumable.journal import Journal, line_log
 
 
 class Line(msgspec.Struct, forbid_unknown_fields=True):
@@ -65,3 +65,33 @@ def test_lines_of_another_journal_are_refused(tmp_path):
     path.write_bytes(b"".join([*repeated, repeated[0]]))
     with Journal(path, Line) as journal, pytest.raises(InputError, match=rf"journal.jsonl:4: .*{changed}"):
         list(journal)
+
+
+def test_a_log_that_grows_is_shown_at_its_own_path_and_whole_ones_stay(tmp_path):
+    path = tmp_path / "train.jsonl"
+    with line_log(path, shown=True) as log:
+        log({"step": 1})
+        assert path.read_bytes() == b'{"step":1}\n'
+    assert not path.is_symlink()
+    with line_log(path, shown=True) as log:
+        log({"step": 2})
+        assert path.read_bytes() == b'{"step":1}\n', "the whole log of an earlier training"
+    assert path.read_bytes() == b'{"step":2}\n'
+
+
+@pytest.mark.parametrize("ended", [True, False])
+def test_the_log_of_a_training_that_failed_or_was_killed_is_no_whole_log(ended, tmp_path):
+    path = tmp_path / "train.jsonl"
+    if ended:
+        with pytest.raises(TypeError), line_log(path, shown=True) as log:
+            log({"step": object})
+        assert not path.exists()
+        assert not path.is_symlink()
+    else:  # a kill leaves the part and the link
+        (tmp_path / ".train.jsonl.part").write_bytes(b'{"step":1}\n{"st')
+        path.symlink_to(".train.jsonl.part")
+    with line_log(path, shown=True) as log:
+        log({"step": 5})
+        assert path.read_bytes() == b'{"step":5}\n'
+    assert path.read_bytes() == b'{"step":5}\n'
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["SHA256SUMS", "train.jsonl"]

@@ -2,6 +2,7 @@
 
 import re
 import shutil
+import sys
 from html.parser import HTMLParser
 from pathlib import Path
 from xml.etree import ElementTree
@@ -19,6 +20,7 @@ from lakewright.experiments.environments.lake import design_of, lake_space
 from lakewright.experiments.loop.records.history import read_chapters
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Decision, Rollback, write_record
+from lakewright.experiments.view.catalogue.board_table import ask_database
 from lakewright.experiments.view.demo_pictures import write_pictures
 from lakewright.experiments.view.site import write_report
 from tests.support.samples.finished_run import ENV, begin, validate
@@ -194,3 +196,13 @@ def test_pictures_are_whole_svg_files(folder, tmp_path):
 def test_pictures_need_a_plan_to_draw(folder, tmp_path):
     with pytest.raises(InputError, match="no valid plan with a forced wait"):
         write_pictures(folder, tmp_path)
+
+
+def test_a_report_is_written_where_duckdb_is_missing_and_tables_of_boards_name_it(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    run = begin(tmp_path / "run")
+    validate(run.warmup, 8)
+    write_report(run)
+    assert run.report.exists()
+    with pytest.raises(InputError, match=r"duckdb is missing.*pip install"):
+        ask_database("SELECT 1", [])
