@@ -278,8 +278,9 @@ def test_the_model_may_learn_from_held_out_boards_what_no_training_board_has_sho
     assert not any(one.success for one in tested)
     assert {one.age for one in tested} == {1}
     trained = [seen(lake_cell(3, 0.1, False), p=0.9)]
+    with_tests = DifficultySettings(model="regression", held_out=True)
     without, with_them = (
-        make_forecast(DESIGN, trained, [], SETTINGS, SPACE, tested=some) for some in ([], 40 * tested)
+        make_forecast(DESIGN, trained, [], with_tests, SPACE, tested=some) for some in ([], 40 * tested)
     )
     cells = [one.cell for one in tested]
     assert (with_them.model.predict(cells, SPACE).mean < 0.5 * without.model.predict(cells, SPACE).mean).all()

@@ -93,7 +93,7 @@ def test_other_settings_on_the_same_folder_are_reported_in_one_line(folder, capf
     before = state(folder.folder)
     assert main(["run", *OVERRIDES, "--teacher", "rules", "--seed", "4", "--out", str(folder.folder)]) == 2
     out, err = capfd.readouterr()
-    remedy = "give the same input and options to continue, or choose another folder"
+    remedy = "to continue that run add seed=3, or choose another folder"
     assert out == ""
     assert err == f"lakewright: {folder.config}: holds another run: settings.seed is 3 there and 4 now; {remedy}\n"
     assert state(folder.folder) == before
