@@ -40,6 +40,8 @@ WRITTEN_TABLES = {  # of docs/results.md and of the studies in docs/lab, by firs
         "means of docs/data/forecast_losses.json, which docs/site/forecast_losses.py writes"
     ),
     "| work | agents | size | GPU | 16 cores | ratio |": "medians of docs/data/gpu/core.json, on a lent machine",
+    "| phase | before | now |": "seconds and rates of docs/data/gpu/small-language-model.json, on a lent machine",
+    "| phase | tensors | held | estimate |": "peaks of the same file, and what `lakewright estimate` prints",
     "| phase | estimate | tensors | held |": "peaks of docs/data/gpu/language-model.json, on the same machine",
     "| nodes | runs at a time | tasks/s | operations/s | in the busiest 10 s | MB/s | files opened to sum up |": (
         "printed by docs/examples/thousand_nodes.py"
