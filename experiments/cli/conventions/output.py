@@ -27,8 +27,8 @@ def reserve_output() -> Iterator[None]:
     """Keeps standard output for `print_result` in the block: what other code prints goes to standard error."""
     global _results
     with contextlib.ExitStack() as undo:
+        undo.callback(_restore_results, _results)  # those of a command that called this one
         _results = sys.stdout
-        undo.callback(_forget_results)
         if (own := sys.__stdout__) and sys.stdout is own:  # of a program; that of a test or a notebook is no file
             own.flush()
             before = os.dup(1)
@@ -40,9 +40,9 @@ def reserve_output() -> Iterator[None]:
         yield
 
 
-def _forget_results() -> None:
+def _restore_results(before: TextIO | None) -> None:
     global _results
-    _results = None
+    _results = before
 
 
 def print_result(text: str) -> None:
