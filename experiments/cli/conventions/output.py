@@ -47,7 +47,8 @@ def _restore_results(before: TextIO | None) -> None:
 
 def print_result(text: str) -> None:
     """Prints a result on standard output."""
-    print(text, file=_results or sys.stdout, flush=True)
+    kept_off = _results is not None and sys.stdout is sys.stderr  # else a caller redirected it once more
+    print(text, file=_results if kept_off else sys.stdout, flush=True)
 
 
 def print_found(found: T, json: bool, as_text: Callable[[T], str]) -> None:
