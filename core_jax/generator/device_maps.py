@@ -1,6 +1,6 @@
 """Attempts at maps for two agents on accelerators: drawn, flooded, picked from and labelled without leaving the device.
 
-The boards are those of `attempts`, for the same lanes: the same random numbers choose among the same states in the
+It draws the same boards as `attempts` for the same lanes: the same random numbers choose among the same states in the
 same order.
 """
 

@@ -1,6 +1,6 @@
 """Optimal sums of costs and forced waits on accelerators, by floods that save every layer for the plans.
 
-The layers are those of `lakewright.core_jax.solver.two_agents.joint_floods.flood_costs`, whose docstring derives them.
+It computes the layers of `lakewright.core_jax.solver.two_agents.joint_floods.flood_costs`, which derives them.
 R_c are the states of a cost of at most c. U_c are the states of cost c from which an optimal plan never waits. P_c are
 the states with one agent parked on its goal and the other within c moves of its own.
 """
@@ -24,7 +24,7 @@ from lakewright.core_jax.solver.accelerator.joint_sets import (
     settle,
 )
 
-AHEAD = 3  # layers by which the cells of single agents are ahead of those of joint states
+AHEAD = 3  # layers by which the cells of single agents are ahead of the joint states
 
 
 @flax.struct.dataclass

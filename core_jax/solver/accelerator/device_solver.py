@@ -289,7 +289,7 @@ def _put_numbers(numbers: jax.Array, into: jax.Array, found: jax.Array) -> jax.A
 
 @program
 def _put_costs(labels: tuple[jax.Array, ...], into: jax.Array, found: tuple[jax.Array, ...]) -> tuple[jax.Array, ...]:
-    """Costs, waits and moves of all boards with those of some in their places; int32 [G] places."""
+    """Writes costs, waits and moves of some boards into the arrays of all boards; int32 [G] places."""
     (cost, wait, moves), (more_cost, more_wait, more_moves) = labels, found
     rows = lax.iota(jnp.int32, more_moves.shape[0])[:, None]
     return (

@@ -1,6 +1,6 @@
 """Optimal plans on accelerators, read by a walk down the saved layers of a flood.
 
-The rule for ties is that of `lakewright.core_jax.solver.two_agents.plan_extraction`: of the pairs of moves that are
+Ties are resolved as in `lakewright.core_jax.solver.two_agents.plan_extraction`: of the pairs of moves that are
 optimal, and free of waits where an optimal plan is, the first of PAIRS. So the plan of a board depends on the board
 alone.
 """
