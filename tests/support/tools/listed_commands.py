@@ -22,6 +22,14 @@ ELSEWHERE: dict[str, list[str]] = {
         "lakewright benchmark build --out benchmark --tier paper",
         "lakewright benchmark build --out hard --tier hard",
     ],
+    "tests/experiments/bench/test_worlds.py::test_the_command_prints_a_score_for_each_kind_and_teacher": [
+        "lakewright bench --worlds",
+        "lakewright bench --worlds --kinds gaps,lake --teachers gain,my_module:MyTeacher",
+    ],
+    "tests/experiments/sweep/test_sweep_on_device.py::test_a_preset_is_tried_with_fewer_boards": [
+        "lakewright sweep --preset billion --out sweeps/billion",
+        "lakewright sweep --preset billion --boards 11000 --out sweeps/thousandth",
+    ],
     "tests/experiments/bench/test_bench.py::test_the_benchmark_is_read_by_programs_and_by_people": [
         "lakewright bench",
         "lakewright bench --json",
@@ -195,6 +203,7 @@ ONLY_READ: dict[str, list[str]] = {
         "pytest -s -m deep tests/experiments/view/server/test_speed.py",
     ],
     "a GPU": [
+        "python docs/hosts/gpu/core_rates.py OUT",
         "make install-gpu",
         "lakewright run --preset qwen3-4b --out runs/qwen3",
         "lakewright run --preset qwen3-4b --out runs/qwen3-lora launch.processes=1 launch.config=single_gpu "
@@ -234,6 +243,6 @@ ONLY_READ: dict[str, list[str]] = {
         "lakewright study arena --out studies/arena",
         "lakewright study arena --out studies/arena --workers 2",
         "lakewright study arena --out /shared/studies/arena --copy-to s3://bucket/studies/arena",
-        "lakewright sweep experiments/presets/sweeps/phases.toml --out sweeps/phases",
+        "lakewright sweep --preset phases --out sweeps/phases",
     ],
 }
