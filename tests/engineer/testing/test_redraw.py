@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 import pytest
+import torch
 
 from lakewright.engineer import Cell
 from lakewright.engineer.plugins import load_class
@@ -180,8 +181,12 @@ def check_guest(tmp_path, imported="", drawn="", judged=""):
     """The faults of a guest that does something when it is imported, draws or judges, and the seconds of the check."""
     words = {"WHEN_IMPORTED": imported, "WHEN_DRAWN": drawn or "pass", "WHEN_JUDGED": judged or "pass"}
     (tmp_path / "guest.py").write_text(functools.reduce(lambda text, item: text.replace(*item), words.items(), GUEST))
-    with contextlib.chdir(tmp_path):
-        environment = load_class(maker := f"{tmp_path / 'guest.py'}:Guest", {}, "environment", ())()
+    default = torch.get_default_dtype()  # a guest that is imported here changes this process too
+    try:
+        with contextlib.chdir(tmp_path):
+            environment = load_class(maker := f"{tmp_path / 'guest.py'}:Guest", {}, "environment", ())()
+    finally:
+        torch.set_default_dtype(default)
     with contextlib.chdir(tmp_path):
         report = find_faults(environment, seconds=0.1, maker=(maker,))
     return report.faults, report.seconds

@@ -73,7 +73,8 @@ def test_an_environment_that_fails_ends_a_run_in_one_line_and_it_goes_on_once_co
     shutil.copytree(whole.folder, run.folder, symlinks=True)
     shutil.rmtree(run.stage(1).folder)
     before, text = state(run.folder), file.read_text()
-    command = ("run", "--preset", "text", "--environment", f"{file}:Addition", "--out", run.folder, *OVERRIDES)
+    given = ("run", "--preset", "text", "--environment", f"{file}:Addition", "--out", run.folder)
+    command = (*given, "--quiet", *OVERRIDES)
     assert right in text
     rewrite(file, text.replace(right, wrong))
     try:
@@ -131,7 +132,7 @@ def test_a_dry_run_refuses_what_the_run_refuses_before_its_warm_up(tmp_path, cap
     command = ("run", "--preset", "text", "--environment", f"{file}:Addition", "--out", run, *OVERRIDES, *codec)
     assert_refused(capsys, (*command, "--dry-run"), *parts)
     assert not run.exists()
-    assert_refused(capsys, command, *parts)
+    assert_refused(capsys, (*command, "--quiet"), *parts)
     assert not (run / "warmup" / "checkpoint").exists()
 
 
