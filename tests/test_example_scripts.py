@@ -8,7 +8,7 @@ from contextlib import nullcontext
 import pytest
 
 from lakewright.core_jax.rows import write_rows
-from lakewright.experiments.executors import Serial
+from lakewright.experiments.jobs.executors import Serial
 from lakewright.policy.models import save_checkpoint
 from lakewright.policy.training import WarmupSettings, warm_up, warmup
 from tests.support.boards.generated_rows import rows

@@ -9,8 +9,8 @@ from contextlib import closing
 from pathlib import Path
 
 from lakewright.core_jax.support import cores
-from lakewright.experiments.executors import Serial
-from lakewright.experiments.runtime.library_setup import keep_compiled_programs
+from lakewright.experiments.jobs.executors import Serial
+from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs
 from lakewright.experiments.sweep import SweepSpec, sweep
 
 SIZES, HOLE_RATIOS = (4, 5, 6, 7, 8, 9, 10), (0.0, 0.3, 0.6)

@@ -15,7 +15,7 @@ from safetensors import safe_open
 
 from lakewright.core_jax.rows import read_all
 from lakewright.core_jax.types import Failure
-from lakewright.experiments.runtime.library_setup import prepare_training
+from lakewright.experiments.jobs.runtime.library_setup import prepare_training
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TokensCodec
 from lakewright.policy.evaluation import evaluate

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from tabulate import tabulate
 
-from lakewright.experiments.executors import as_finished
+from lakewright.experiments.jobs.executors import as_finished
 from lakewright.experiments.study.runner import run_study, sum_up
 
 SPEC = """

@@ -76,8 +76,8 @@ def play(boards, mo, waiting):
 
 @app.cell
 def train(folder, minutes, mo):
+    from lakewright.experiments.jobs.runtime.library_setup import prepare_training
     from lakewright.experiments.loop import RunFolder, load_settings, run
-    from lakewright.experiments.runtime.library_setup import prepare_training
 
     third = minutes / 3
     short = [f"warmup.minutes={third}", "stages=2", f"grpo.minutes={third}", "grpo.steps=100", "trial.enabled=false"]

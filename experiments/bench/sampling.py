@@ -15,8 +15,8 @@ from lakewright.core_jax.generator import generate
 from lakewright.core_jax.support import derive_seed
 from lakewright.experiments.bench.lake import describe_machine
 from lakewright.experiments.bench.measurement import Bench, Measurement, format_table, time_call
+from lakewright.experiments.jobs.runtime.library_setup import prepare_training
 from lakewright.experiments.loop.settings.run_settings import load_settings
-from lakewright.experiments.runtime.library_setup import prepare_training
 
 WARMUP_STEPS = 300
 PROMPTS = 512

@@ -19,9 +19,9 @@ import psutil
 from lakewright.core_jax.solver import solve
 from lakewright.core_jax.support import cores
 from lakewright.experiments.bench.measurement import format_markdown, wall_and_processor
-from lakewright.experiments.executors.executor import Executor
-from lakewright.experiments.executors.local_processes import Local
-from lakewright.experiments.executors.ray_cluster import Ray
+from lakewright.experiments.jobs.executors.executor import Executor
+from lakewright.experiments.jobs.executors.local_processes import Local
+from lakewright.experiments.jobs.executors.ray_cluster import Ray
 from lakewright.experiments.sweep.folder import SweepFolder
 from lakewright.experiments.sweep.runner import sweep
 from lakewright.experiments.sweep.shards import Record, draw_boards, make_shard

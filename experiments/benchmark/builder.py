@@ -22,9 +22,9 @@ from lakewright.core_jax.rows import fingerprint, read_all_as, write_rows
 from lakewright.core_jax.support import listed, locked, read_config, write_json
 from lakewright.experiments.benchmark.cells import BENCHMARK_SCHEMA, BenchmarkRow, Moved, draw_cell, find_moved_cell
 from lakewright.experiments.benchmark.tiers import TIERS, Tier
-from lakewright.experiments.executors.choice import HERE, ExecutorChoice
-from lakewright.experiments.executors.executor import Task, in_order
-from lakewright.experiments.resumable.claims import Claim, writer_name
+from lakewright.experiments.jobs.executors.choice import HERE, ExecutorChoice
+from lakewright.experiments.jobs.executors.executor import Task, in_order
+from lakewright.experiments.jobs.resumable.claims import Claim, writer_name
 
 FORMAT = 1
 NAME = "benchmark"

@@ -13,10 +13,10 @@ from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.generator import Acceptance, check_count, generate, manifest_of, manifest_path, prng
 from lakewright.core_jax.rows import SCHEMA, columns_in_turn
 from lakewright.core_jax.support import write_json
-from lakewright.experiments.executors.choice import HERE, ExecutorChoice
-from lakewright.experiments.executors.executor import Task, in_order
-from lakewright.experiments.resumable.parts import AHEAD, Pace, Part, job_of, parts_of
-from lakewright.experiments.runtime.progress_bars import UNWATCHED, Watch
+from lakewright.experiments.jobs.executors.choice import HERE, ExecutorChoice
+from lakewright.experiments.jobs.executors.executor import Task, in_order
+from lakewright.experiments.jobs.resumable.parts import AHEAD, Pace, Part, job_of, parts_of
+from lakewright.experiments.jobs.runtime.progress_bars import UNWATCHED, Watch
 
 
 def generate_file(

@@ -8,11 +8,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lakewright.core_jax.rows import SCHEMA, ending, solve_columns, unsolvable_here
-from lakewright.experiments.executors.choice import HERE, ExecutorChoice
-from lakewright.experiments.executors.executor import Task
-from lakewright.experiments.resumable.parts import job_of, parts_of, work_in_parts
-from lakewright.experiments.resumable.rejects import rejects_option
-from lakewright.experiments.runtime.progress_bars import UNWATCHED, Watch
+from lakewright.experiments.jobs.executors.choice import HERE, ExecutorChoice
+from lakewright.experiments.jobs.executors.executor import Task
+from lakewright.experiments.jobs.resumable.parts import job_of, parts_of, work_in_parts
+from lakewright.experiments.jobs.resumable.rejects import rejects_option
+from lakewright.experiments.jobs.runtime.progress_bars import UNWATCHED, Watch
 
 
 def solve_file(

@@ -23,12 +23,12 @@ from lakewright.core_jax.rows import (
     verify_columns,
 )
 from lakewright.core_jax.support import check_digest, listed
-from lakewright.experiments.executors.choice import HERE, ExecutorChoice
-from lakewright.experiments.executors.executor import Task
-from lakewright.experiments.resumable.parts import MOST_LISTED, Part, Parts, job_of, parts_of, work_in_parts
-from lakewright.experiments.resumable.plan_index import PlanIndex
-from lakewright.experiments.resumable.rejects import rejects_option
-from lakewright.experiments.runtime.progress_bars import UNWATCHED, Watch
+from lakewright.experiments.jobs.executors.choice import HERE, ExecutorChoice
+from lakewright.experiments.jobs.executors.executor import Task
+from lakewright.experiments.jobs.resumable.parts import MOST_LISTED, Part, Parts, job_of, parts_of, work_in_parts
+from lakewright.experiments.jobs.resumable.plan_index import PlanIndex
+from lakewright.experiments.jobs.resumable.rejects import rejects_option
+from lakewright.experiments.jobs.runtime.progress_bars import UNWATCHED, Watch
 
 WITHOUT_PLAN = pa.array(["unsolvable", "undecided"])  # rows of which none is asked
 PlansFor = Callable[[pa.RecordBatch], pa.ListArray]

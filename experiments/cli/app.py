@@ -22,9 +22,9 @@ from lakewright.core_jax.support import describe_missing
 from lakewright.experiments.cli import bench, benchmark, boards, check, engineer, host, new, run, study, sweep, view
 from lakewright.experiments.cli.conventions.options import PLAIN, take_overrides
 from lakewright.experiments.cli.conventions.output import print_error, reserve_output, usage_error
-from lakewright.experiments.executors.executor import ClusterLostError, WorkerDiedError
-from lakewright.experiments.resumable.overwriting import refuse_overwriting
-from lakewright.experiments.runtime.library_setup import keep_compiled_programs
+from lakewright.experiments.jobs.executors.executor import ClusterLostError, WorkerDiedError
+from lakewright.experiments.jobs.resumable.overwriting import refuse_overwriting
+from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs
 
 FLAT = (boards.app, run.app, host.app, bench.app, check.app)  # commands of the program itself
 GROUPS = (engineer.app, study.app, benchmark.app, sweep.app, view.app, new.app)  # commands that have commands

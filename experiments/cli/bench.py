@@ -10,9 +10,9 @@ from cyclopts import App, Parameter
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.cli.conventions.options import ExecutorOptions, Json, at_most_one
 from lakewright.experiments.cli.conventions.output import print_found
-from lakewright.experiments.executors.choice import HERE, ExecutorChoice
-from lakewright.experiments.runtime.library_setup import prepare_training
-from lakewright.experiments.runtime.progress_bars import progress
+from lakewright.experiments.jobs.executors.choice import HERE, ExecutorChoice
+from lakewright.experiments.jobs.runtime.library_setup import prepare_training
+from lakewright.experiments.jobs.runtime.progress_bars import progress
 
 INSTEAD = Parameter(group=at_most_one(), show_default=False)
 

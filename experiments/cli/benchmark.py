@@ -12,10 +12,10 @@ from lakewright.experiments.benchmark.tiers import TIERS
 from lakewright.experiments.cli.conventions.answerers import Answering, EndpointOptions, ModelOptions, answerer_of
 from lakewright.experiments.cli.conventions.options import ExecutorOptions, Flag, Json
 from lakewright.experiments.cli.conventions.output import print_error, print_found, print_summary
-from lakewright.experiments.executors.choice import HERE
-from lakewright.experiments.executors.executor import Task
-from lakewright.experiments.runtime.library_setup import keep_compiled_programs, prepare_training
-from lakewright.experiments.runtime.progress_bars import progress
+from lakewright.experiments.jobs.executors.choice import HERE
+from lakewright.experiments.jobs.executors.executor import Task
+from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs, prepare_training
+from lakewright.experiments.jobs.runtime.progress_bars import progress
 
 EXAMPLE = "example: lakewright benchmark build --out benchmark --tier paper"
 

@@ -15,7 +15,7 @@ from lakewright.experiments.cli.conventions.output import print_error, print_sum
 
 if TYPE_CHECKING:
     from lakewright.core_jax.config import EnvConfig
-    from lakewright.experiments.runtime.progress_bars import Watch
+    from lakewright.experiments.jobs.runtime.progress_bars import Watch
 
 PLANS = at_most_one()
 Rejects: TypeAlias = Annotated[Path | None, Parameter(metavar="FILE")]
@@ -56,7 +56,7 @@ def generate(
     env = _env_config(config, single)
     from lakewright.core_jax.generator import manifest_path
     from lakewright.experiments.board_files.generating import generate_file
-    from lakewright.experiments.resumable.overwriting import refuse_overwriting
+    from lakewright.experiments.jobs.resumable.overwriting import refuse_overwriting
 
     if config:
         refuse_overwriting([("the manifest of --out", manifest_path(out))], [("--config", config)])
@@ -116,7 +116,7 @@ def verify(
         rejects: A file for the rows of IN that are left out, unchanged; its ending is that of IN.
     """
     from lakewright.experiments.board_files.verifying import verify_file
-    from lakewright.experiments.resumable.parts import MOST_LISTED
+    from lakewright.experiments.jobs.resumable.parts import MOST_LISTED
 
     with _watch_progress("verify", None, "rows") as watch:
         tally = verify_file(rows, out, plans, makespan_plans, watch, rejects, where.chosen())
@@ -148,7 +148,7 @@ def convert(
         agents: The first agents of each board, as benchmarks use a scenario; by default all.
     """
     from lakewright.experiments.interop.mapf_formats.conversion import convert as convert_file
-    from lakewright.experiments.runtime.progress_bars import progress
+    from lakewright.experiments.jobs.runtime.progress_bars import progress
 
     begun = time.monotonic()
     with progress("convert", None, "boards") as bar:
@@ -159,7 +159,7 @@ def convert(
 @contextmanager
 def _watch_progress(what: str, total: int | None, unit: str) -> Iterator["Watch"]:
     """Shows the progress of work on a file, on a terminal."""
-    from lakewright.experiments.runtime.progress_bars import Watch, print_on_terminal, progress
+    from lakewright.experiments.jobs.runtime.progress_bars import Watch, print_on_terminal, progress
 
     with progress(what, total, unit) as bar:
 

@@ -12,9 +12,9 @@ from cyclopts import App, Parameter
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.cli.conventions.options import ExecutorOptions, Json
 from lakewright.experiments.cli.conventions.output import print_found
-from lakewright.experiments.executors.choice import HERE
-from lakewright.experiments.executors.executor import Task, in_order
-from lakewright.experiments.runtime.progress_bars import show_seconds
+from lakewright.experiments.jobs.executors.choice import HERE
+from lakewright.experiments.jobs.executors.executor import Task, in_order
+from lakewright.experiments.jobs.runtime.progress_bars import show_seconds
 
 LOADER = "lakewright.experiments.environments.registry:load_environment"
 

@@ -8,8 +8,8 @@ from cyclopts import App, Parameter
 from lakewright.experiments.cli import engineer_folder, engineer_reading
 from lakewright.experiments.cli.conventions.options import TEACHERS, Flag, Json, Overrides, TeacherName
 from lakewright.experiments.cli.conventions.output import encode_line, print_found, print_result
-from lakewright.experiments.runtime.library_setup import prepare_training
-from lakewright.experiments.runtime.progress_bars import progress
+from lakewright.experiments.jobs.runtime.library_setup import prepare_training
+from lakewright.experiments.jobs.runtime.progress_bars import progress
 
 if TYPE_CHECKING:
     from lakewright.engineer.design import Design

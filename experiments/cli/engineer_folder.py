@@ -49,7 +49,7 @@ def begin(
     """
     from lakewright.core_jax.support import convert, read_raw
     from lakewright.engineer.design import Design
-    from lakewright.experiments.runtime.named_values import set_all
+    from lakewright.experiments.jobs.runtime.named_values import set_all
     from lakewright.experiments.trainers.folder import EngineerFolder
     from lakewright.experiments.trainers.versions import FolderSettings
 

@@ -8,8 +8,8 @@ from cyclopts import App, Parameter
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.cli.conventions.options import Flag, Json
 from lakewright.experiments.cli.conventions.output import print_found, print_summary
-from lakewright.experiments.runtime.library_setup import prepare_training
-from lakewright.experiments.runtime.progress_bars import progress
+from lakewright.experiments.jobs.runtime.library_setup import prepare_training
+from lakewright.experiments.jobs.runtime.progress_bars import progress
 
 ADDITION = "docs/examples/addition.py:Addition"
 

@@ -7,8 +7,8 @@ from cyclopts import App, Parameter
 
 from lakewright.experiments.cli.conventions.options import Json, Overrides
 from lakewright.experiments.cli.conventions.output import print_found
+from lakewright.experiments.jobs.runtime.library_setup import prepare_training
 from lakewright.experiments.loop.settings.preset_files import list_presets
-from lakewright.experiments.runtime.library_setup import prepare_training
 
 app = App()
 

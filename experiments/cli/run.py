@@ -7,8 +7,8 @@ from cyclopts import App, Parameter
 
 from lakewright.experiments.cli.conventions.options import TRACKERS, Json, Overrides, TeacherName
 from lakewright.experiments.cli.conventions.output import encode_line, print_found, print_result, print_summary
+from lakewright.experiments.jobs.runtime.library_setup import prepare_training
 from lakewright.experiments.loop.settings.preset_files import list_presets
-from lakewright.experiments.runtime.library_setup import prepare_training
 
 if TYPE_CHECKING:
     from lakewright.experiments.loop.records.run_folder import RunFolder
@@ -55,10 +55,10 @@ def run(
     settings = load_settings(preset or usual, [*given, *overrides])
     prepare_training(settings.start)
     from lakewright.experiments.interop.trackers.publishing import Publisher
+    from lakewright.experiments.jobs.runtime.progress_bars import showing_progress
     from lakewright.experiments.loop.closed_loop import run as run_loop
     from lakewright.experiments.loop.dry_run import check_machine, describe_plan, describe_run
     from lakewright.experiments.loop.records.run_folder import RunFolder
-    from lakewright.experiments.runtime.progress_bars import showing_progress
 
     check_machine(settings)
     folder = RunFolder(out)

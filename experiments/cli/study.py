@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.cli.conventions.options import ExecutorOptions, Json
 from lakewright.experiments.cli.conventions.output import print_error, print_found
-from lakewright.experiments.runtime.library_setup import prepare_training
+from lakewright.experiments.jobs.runtime.library_setup import prepare_training
 
 EXAMPLE = "example: lakewright study cpu --out studies/cpu --workers 2"
 

@@ -8,8 +8,8 @@ from cyclopts import App, Parameter
 
 from lakewright.experiments.cli.conventions.options import ExecutorOptions, Json
 from lakewright.experiments.cli.conventions.output import print_found, print_summary
+from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.settings.preset_files import list_presets
-from lakewright.experiments.runtime.progress_bars import progress
 
 if TYPE_CHECKING:
     from lakewright.experiments.sweep.folder import Status
@@ -48,8 +48,8 @@ def run(
         copy_to: Also copy each finished shard to an address of fsspec, such as s3://bucket/sweeps/a.
     """
     from lakewright.core_jax.support import cores
-    from lakewright.experiments.executors.executor import Task
-    from lakewright.experiments.executors.this_machine import has_gpu
+    from lakewright.experiments.jobs.executors.executor import Task
+    from lakewright.experiments.jobs.executors.this_machine import has_gpu
     from lakewright.experiments.sweep.runner import WHOLE, share_of, sweep
     from lakewright.experiments.sweep.spec import check_memory, choose_spec, count_memory
 

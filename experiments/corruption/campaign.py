@@ -29,8 +29,8 @@ from lakewright.experiments.corruption.commands import COMMANDS, Command, target
 from lakewright.experiments.corruption.damages import TENSORS, damage_file, list_kinds
 from lakewright.experiments.corruption.fixtures import Main, enter_folder, make_fixtures, tiny_tier
 from lakewright.experiments.corruption.outside import outside_alike
+from lakewright.experiments.jobs.resumable.journal import Journal
 from lakewright.experiments.loop.settings import preset_files
-from lakewright.experiments.resumable.journal import Journal
 
 LIMIT = 60.0  # seconds, within which a command on so little ends
 REFUSED, SAME, DIFFERENT = "refused", "same", "different"

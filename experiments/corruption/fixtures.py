@@ -22,9 +22,9 @@ import msgspec
 from lakewright.core_jax.support import write_json
 from lakewright.experiments.benchmark import builder, tiers
 from lakewright.experiments.corruption.outside import TRACKER, URL, outside_alike, save_language_model
-from lakewright.experiments.executors.executor import Serial
+from lakewright.experiments.jobs.executors.executor import Serial
+from lakewright.experiments.jobs.resumable import parts
 from lakewright.experiments.loop.settings import preset_files
-from lakewright.experiments.resumable import parts
 from lakewright.experiments.sweep.runner import sweep
 from lakewright.experiments.sweep.spec import read_spec
 

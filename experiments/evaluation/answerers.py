@@ -14,8 +14,8 @@ from lakewright.core_jax.generator import content_hash
 from lakewright.core_jax.rows import Row, board_of, plan_of
 from lakewright.core_jax.support import Natural
 from lakewright.experiments.evaluation.planners import PLANNERS
-from lakewright.experiments.executors.executor import SERIAL, Executor, Serial, in_order
-from lakewright.experiments.resumable.spending import Spending
+from lakewright.experiments.jobs.executors.executor import SERIAL, Executor, Serial, in_order
+from lakewright.experiments.jobs.resumable.spending import Spending
 from lakewright.policy.inference import Endpoint, EndpointSettings, Question, price_tokens
 
 if TYPE_CHECKING:

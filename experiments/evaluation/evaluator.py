@@ -46,9 +46,9 @@ from lakewright.core_jax.support import (
 from lakewright.experiments.evaluation.answerers import Answerer, AnswerRow, WantedAnswer
 from lakewright.experiments.evaluation.evaluation_set import EvaluationSet, read_set, spread_rows
 from lakewright.experiments.evaluation.scores import Summary, Tokens, hole_scores, score_answers, score_best_samples
-from lakewright.experiments.resumable.claims import Claim
-from lakewright.experiments.resumable.journal import Journal
-from lakewright.experiments.resumable.parts import job_of, parts_of, work_in_parts
+from lakewright.experiments.jobs.resumable.claims import Claim
+from lakewright.experiments.jobs.resumable.journal import Journal
+from lakewright.experiments.jobs.resumable.parts import job_of, parts_of, work_in_parts
 from lakewright.policy.codecs import PROMPT, Refusal, Refused, encode_compact_prompt, encode_prompt
 from lakewright.policy.inference import BudgetSpentError
 from lakewright.policy.judging import judge_plans, read_plan

@@ -29,11 +29,11 @@ from lakewright.core_jax.solver import Stage, solve, solve_with_stages
 from lakewright.core_jax.types import Board, Failure, Status, Verdict
 from lakewright.experiments.bench.measurement import format_markdown
 from lakewright.experiments.bench.peers import UNSOLVABLE, PlainBoard, w9_cbs, w9_joint_astar
-from lakewright.experiments.executors.choice import HERE, ExecutorChoice
-from lakewright.experiments.executors.executor import Task, in_order
+from lakewright.experiments.jobs.executors.choice import HERE, ExecutorChoice
+from lakewright.experiments.jobs.executors.executor import Task, in_order
+from lakewright.experiments.jobs.resumable.journal import Journal
 from lakewright.experiments.label_checks.independent_replay import Replay, replay_plans
 from lakewright.experiments.label_checks.related_boards import find_contradictions
-from lakewright.experiments.resumable.journal import Journal
 
 TEAMS, SIZES, HOLE_RATIOS = (3, 4, 5), tuple(range(3, 11)), (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 EVERY = 2  # batches of which one is of a team

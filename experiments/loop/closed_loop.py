@@ -16,6 +16,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import list_again
 from lakewright.engineer.environment import Problem
+from lakewright.experiments.jobs.runtime.progress_bars import print_on_terminal
 from lakewright.experiments.loop.records.history import read_examination
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Done, write_record
@@ -33,7 +34,6 @@ from lakewright.experiments.loop.training.stage_problems import make_problems
 from lakewright.experiments.loop.training.stage_training import train_stage
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 from lakewright.experiments.loop.training.warmup import read_recorded_evidence, warm_up
-from lakewright.experiments.runtime.progress_bars import print_on_terminal
 from lakewright.policy.inference import naming_full_memory
 
 RECORDED_VERSIONS = ("lakewright", "jax", "torch", "transformers", "trl")

@@ -35,7 +35,7 @@ from lakewright.engineer.reading import (
     write_question,
 )
 from lakewright.engineer.space import DesignSpace
-from lakewright.experiments.resumable.claims import Claim
+from lakewright.experiments.jobs.resumable.claims import Claim
 from lakewright.policy.codecs import TextSettings
 from lakewright.policy.inference import Message, common_prefix, json_prompt
 from lakewright.policy.models import compute_in_bfloat16, save_checkpoint

@@ -24,9 +24,9 @@ from lakewright.engineer.reading import (
     draw_pairs,
     score_reader,
 )
+from lakewright.experiments.jobs.resumable.claims import Claim
+from lakewright.experiments.jobs.resumable.journal import Journal
 from lakewright.experiments.reading.reading_table import RULE, Result, draw_results, format_results
-from lakewright.experiments.resumable.claims import Claim
-from lakewright.experiments.resumable.journal import Journal
 
 SOLVED = 32  # pairs from which examples are taken
 SOLVED_SEED = 1_000_003  # they are others than those of the test

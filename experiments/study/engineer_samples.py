@@ -19,13 +19,13 @@ from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers import Asked, ask_about, parse_answer
 from lakewright.engineer.trial import measure_leads
+from lakewright.experiments.jobs.resumable.claims import Claim
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import read_record
 from lakewright.experiments.loop.redesign.run_engineer import start_trial
 from lakewright.experiments.loop.redesign.teacher_models import make_engineer
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, load_engineer
-from lakewright.experiments.resumable.claims import Claim
 from lakewright.policy.inference import SchemaSettings, sample_in_json
 from lakewright.policy.models import TEXT, check_codec
 

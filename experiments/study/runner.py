@@ -9,8 +9,8 @@ from pathlib import Path
 
 from lakewright.core_jax.errors import InputError, is_of_the_disk, system_error
 from lakewright.core_jax.support import write_atomically
-from lakewright.experiments.executors.choice import HERE, ExecutorChoice
-from lakewright.experiments.executors.executor import (
+from lakewright.experiments.jobs.executors.choice import HERE, ExecutorChoice
+from lakewright.experiments.jobs.executors.executor import (
     SERIAL,
     Executor,
     NodeLostError,
@@ -19,15 +19,15 @@ from lakewright.experiments.executors.executor import (
     as_finished,
     is_elsewhere,
 )
+from lakewright.experiments.jobs.resumable.copies import Copies, check_address, list_results
+from lakewright.experiments.jobs.resumable.driver import show_life
+from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs, prepare_training
+from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.closed_loop import run as run_loop
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import write_record
 from lakewright.experiments.loop.records.stage_rollouts import read_problems
 from lakewright.experiments.loop.training.trainee import make_trainee
-from lakewright.experiments.resumable.copies import Copies, check_address, list_results
-from lakewright.experiments.resumable.driver import show_life
-from lakewright.experiments.runtime.library_setup import keep_compiled_programs, prepare_training
-from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.experiments.study.final_evaluation import take_final_test
 from lakewright.experiments.study.halving import RoundOver, choose_survivors, count_stages, stop_after
 from lakewright.experiments.study.plot import curves_svg, study_svg

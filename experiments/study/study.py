@@ -33,6 +33,7 @@ from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.difficulty import complete_settings
 from lakewright.engineer.trial import Trial, try_designs
 from lakewright.experiments.environments.lake import config_of
+from lakewright.experiments.jobs.resumable.claims import Claim
 from lakewright.experiments.loop.closed_loop import prepare_run
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import read_record, write_record
@@ -41,7 +42,6 @@ from lakewright.experiments.loop.redesign.run_engineer import start_trial
 from lakewright.experiments.loop.settings.preset_files import read_preset
 from lakewright.experiments.loop.settings.run_settings import RunSettings, ValidationSettings, merge_tables
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
-from lakewright.experiments.resumable.claims import Claim
 from lakewright.experiments.study.final_evaluation import draw_final_test, take_final_test
 from lakewright.experiments.study.random_configs import Configs, random_configs
 

@@ -13,11 +13,11 @@ from tabulate import tabulate
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import locked
 from lakewright.engineer.trial import Trial, try_designs
+from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import read_record, write_record
 from lakewright.experiments.loop.redesign.run_engineer import start_trial
 from lakewright.experiments.loop.training.trainee import make_trainee
-from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.experiments.study.run_results import is_finished
 from lakewright.experiments.study.study import CLAIM, Planned, StudyFolder
 

@@ -17,7 +17,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import wilson
 from lakewright.core_jax.statistics import COLUMNS
 from lakewright.core_jax.support import replacing, write_json
-from lakewright.experiments.runtime.library_setup import load_duckdb
+from lakewright.experiments.jobs.runtime.library_setup import load_duckdb
 from lakewright.experiments.sweep.folder import SweepFolder
 from lakewright.experiments.sweep.shards import Record
 from lakewright.experiments.sweep.spec import SweepCell

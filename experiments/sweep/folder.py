@@ -13,7 +13,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import content_hash, prng, versions
 from lakewright.core_jax.support import in_threads, read_config
-from lakewright.experiments.resumable.claims import Claim
+from lakewright.experiments.jobs.resumable.claims import Claim
 from lakewright.experiments.sweep.shards import REMEDY, Record, check_file, seal_record
 from lakewright.experiments.sweep.spec import SweepCell, SweepSpec
 

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.executors.executor import Executor, WorkerDiedError, as_finished
-from lakewright.experiments.resumable.copies import check_address, open_copies
+from lakewright.experiments.jobs.executors.executor import Executor, WorkerDiedError, as_finished
+from lakewright.experiments.jobs.resumable.copies import check_address, open_copies
 from lakewright.experiments.sweep.folder import CLAIM, SweepFolder
 from lakewright.experiments.sweep.shards import Record, check_cell, check_file, make_shard
 from lakewright.experiments.sweep.spec import Shard, SweepCell, SweepSpec

@@ -16,7 +16,7 @@ from lakewright.core_jax.solver import solve
 from lakewright.core_jax.statistics import COLUMNS, features, measure_draws, table
 from lakewright.core_jax.support import digest_of, on_gpu, replacing, write_atomically
 from lakewright.core_jax.types import Board, Labels
-from lakewright.experiments.resumable.claims import writer_name
+from lakewright.experiments.jobs.resumable.claims import writer_name
 from lakewright.experiments.sweep.spec import Shard, SweepCell, SweepSpec, shard_name
 
 REMEDY = "remove both files of the shard, and run the sweep again"

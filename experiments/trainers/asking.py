@@ -7,7 +7,7 @@ from typing import Any
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers import MODELS, Ask, Message, Reply, Tools, UnansweredError, asks_model, check_teacher
-from lakewright.experiments.resumable.spending import Spending, ask_server
+from lakewright.experiments.jobs.resumable.spending import Spending, ask_server
 from lakewright.experiments.trainers.versions import FolderSettings, Setup
 
 

@@ -30,7 +30,7 @@ from lakewright.engineer.steps import Decision
 from lakewright.engineer.teachers import Ask, Tools
 from lakewright.engineer.trial import RollOut, check_rollouts
 from lakewright.experiments.environments.registry import load_environment, resolve_name
-from lakewright.experiments.resumable.spending import Spending
+from lakewright.experiments.jobs.resumable.spending import Spending
 from lakewright.experiments.trainers.asking import check_served_teacher, make_tools
 from lakewright.experiments.trainers.outcome_index import EMPTY, Prefix, read_index, write_index
 from lakewright.experiments.trainers.outcomes import Find, OutcomeReader, Read, Take

@@ -6,7 +6,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Environment, Group, Problem
 from lakewright.engineer.evidence import token_estimate
 from lakewright.engineer.trial import RollOut
-from lakewright.experiments.resumable.spending import Spending
+from lakewright.experiments.jobs.resumable.spending import Spending
 from lakewright.policy.inference import BudgetSpentError, Endpoint, EndpointSettings, Question, price_tokens
 
 SEEDS = 1_000_003  # apart: those of two turns differ

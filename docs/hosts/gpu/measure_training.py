@@ -327,7 +327,7 @@ def pack_records() -> None:
 
 def measure_table(words: list[str]) -> None:
     """The part `table`, in this process."""
-    from lakewright.experiments.runtime.library_setup import prepare_training
+    from lakewright.experiments.jobs.runtime.library_setup import prepare_training
 
     prepare_training()
     found = Found(FOLDER / "table.json")

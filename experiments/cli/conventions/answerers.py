@@ -10,13 +10,13 @@ from cyclopts import Group, Parameter
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
 from lakewright.experiments.cli.conventions.options import DEVICES, SOLVERS, Flag
-from lakewright.experiments.runtime.library_setup import prepare_training
+from lakewright.experiments.jobs.runtime.library_setup import prepare_training
 
 if TYPE_CHECKING:
     from cyclopts.argument import ArgumentCollection
 
     from lakewright.experiments.evaluation.answerers import Answerer
-    from lakewright.experiments.executors.executor import Executor
+    from lakewright.experiments.jobs.executors.executor import Executor
 
 
 def _exactly_one(arguments: "ArgumentCollection") -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 from cyclopts import Group, Parameter
 
 from lakewright.engineer.teachers import TEACHERS as REGISTERED
-from lakewright.experiments.executors.choice import EXECUTORS, ExecutorChoice
+from lakewright.experiments.jobs.executors.choice import EXECUTORS, ExecutorChoice
 
 if TYPE_CHECKING:
     from cyclopts.argument import ArgumentCollection

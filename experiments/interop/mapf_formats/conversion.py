@@ -15,7 +15,7 @@ from lakewright.core_jax.rows import Row, board_of, decode, read_all, read_chunk
 from lakewright.core_jax.support import first_repeated, refuse_pipe, replacing_folder, write_atomically
 from lakewright.experiments.interop.mapf_formats import eecbs, lacam, lorr, movingai, multirobot, pogema
 from lakewright.experiments.interop.mapf_formats.cells import pad_to_square
-from lakewright.experiments.resumable.overwriting import refuse_overwriting
+from lakewright.experiments.jobs.resumable.overwriting import refuse_overwriting
 from lakewright.policy.codecs import PublishedRow, encode_prompt, row_of
 
 LARGEST = 64 << 20  # bytes of one text file: a map of 8000 x 8000

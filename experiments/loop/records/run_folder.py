@@ -22,6 +22,8 @@ from lakewright.engineer.evidence import Evidence, read_evidence
 from lakewright.engineer.steps import Next, decide_next
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.environments.lake_form import from_lake
+from lakewright.experiments.jobs.resumable.claims import Claim, list_differences
+from lakewright.experiments.jobs.runtime.named_values import list_words
 from lakewright.experiments.loop.records.stage_records import (
     Decision,
     EngineerTraining,
@@ -31,8 +33,6 @@ from lakewright.experiments.loop.records.stage_records import (
     read_record,
 )
 from lakewright.experiments.loop.settings.run_settings import RunSettings
-from lakewright.experiments.resumable.claims import Claim, list_differences
-from lakewright.experiments.runtime.named_values import list_words
 
 FORMAT = 2
 MOST_NAMED = 5  # settings that differ

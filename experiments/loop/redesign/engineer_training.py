@@ -11,6 +11,7 @@ from lakewright.engineer.difficulty import Forecast, estimate_diminishing_worth,
 from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.trial import Earned, Score, measure_return, reward_proposals
+from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import (
     Decision,
@@ -24,7 +25,6 @@ from lakewright.experiments.loop.records.stage_records import (
 from lakewright.experiments.loop.redesign.engineer_formats import EngineerFormat, make_format
 from lakewright.experiments.loop.redesign.teacher_models import make_engineer
 from lakewright.experiments.loop.training.trainee import Trainee, load_policy
-from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.models import save_checkpoint
 from lakewright.policy.training import AnswerGroup, merge_adapter, prepare_training, train_on_answers
 

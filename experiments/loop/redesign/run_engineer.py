@@ -24,6 +24,7 @@ from lakewright.engineer.state import check_forecast
 from lakewright.engineer.steps import Attempt
 from lakewright.engineer.steps import Decision as Redesign
 from lakewright.engineer.trial import RollOut, Trial, TrialWork
+from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import (
     Decision,
@@ -39,7 +40,6 @@ from lakewright.experiments.loop.redesign.stage_evidence import gather_evidence,
 from lakewright.experiments.loop.redesign.teacher_models import load_teacher, make_engineer
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee
-from lakewright.experiments.runtime.progress_bars import progress
 
 T = TypeVar("T")
 FILES: dict[Step, str] = {"comparison": "rollback", "forecast": "difficulty"}  # of steps that are not named alike

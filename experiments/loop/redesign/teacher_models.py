@@ -15,11 +15,11 @@ from lakewright.engineer.proposal import AnswerTokens, Teacher
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.steps import EngineerSettings
 from lakewright.engineer.teachers import MODELS, Allowed, Message, Reply, SampledAnswers, Tools, make_teacher
+from lakewright.experiments.jobs.resumable.spending import Spending, ask_server
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.redesign.engineer_formats import JsonFormat, TokenFormat, answers_in_tokens
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import load_engineer
-from lakewright.experiments.resumable.spending import Spending, ask_server
 from lakewright.policy.inference import (
     KEYS,
     SchemaSettings,

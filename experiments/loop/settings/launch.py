@@ -18,8 +18,8 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Count, starter
-from lakewright.experiments.executors.ray_group import PATIENCE as NOTICED
-from lakewright.experiments.executors.ray_group import Group, find_group, find_port
+from lakewright.experiments.jobs.executors.ray_group import PATIENCE as NOTICED
+from lakewright.experiments.jobs.executors.ray_group import Group, find_group, find_port
 
 STAGE_PROCESS = "lakewright.experiments.loop.training.stage_process"
 BAD_INPUT = 2

@@ -21,12 +21,12 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.tally import Drawn
 from lakewright.experiments.environments.lake import Lake, config_of, design_of, problem_of, row_of, tally_of
+from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Example, Validation, write_record
 from lakewright.experiments.loop.records.stage_rollouts import Answer, BoardAnswers, write_answers
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, check_settings, load_policy
-from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec, build_tokenizer, codec_for
 from lakewright.policy.evaluation import outcomes_by_size

@@ -6,11 +6,11 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.samplers import Rollout, Sampler, make_sampler
+from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Sampled, read_record, write_record
 from lakewright.experiments.loop.records.stage_rollouts import read_rollouts, write_problems
 from lakewright.experiments.loop.training.trainee import Trainee
-from lakewright.experiments.runtime.progress_bars import progress
 
 SCORED = 64  # problems rolled out on between two checks of the budget
 

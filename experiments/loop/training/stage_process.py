@@ -10,8 +10,8 @@ from pathlib import Path
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import end_with_starter
+from lakewright.experiments.jobs.runtime.library_setup import prepare_training
 from lakewright.experiments.loop.settings.launch import BAD_INPUT, ERROR_PREFIX
-from lakewright.experiments.runtime.library_setup import prepare_training
 
 
 def main() -> int:

@@ -13,14 +13,14 @@ from tqdm import tqdm
 
 from lakewright.core_jax.results import Group
 from lakewright.core_jax.support import derive_seed, write_json
+from lakewright.experiments.jobs.resumable.journal import line_log, lines_so_far
+from lakewright.experiments.jobs.runtime.free_cores import FreeCores
+from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Resumed
 from lakewright.experiments.loop.records.stage_rollouts import read_problems
 from lakewright.experiments.loop.settings.launch import launch_stage
 from lakewright.experiments.loop.training.trainee import Trainee, free_memory, load_policy
-from lakewright.experiments.resumable.journal import line_log, lines_so_far
-from lakewright.experiments.runtime.free_cores import FreeCores
-from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.inference import naming_full_memory
 from lakewright.policy.models import save_checkpoint
 from lakewright.policy.training import Answered, GrpoSettings, load_place, rank_and_processes, train_grpo

@@ -20,12 +20,12 @@ from lakewright.engineer.outcomes import Outcomes
 from lakewright.engineer.start import find_start
 from lakewright.engineer.tally import Case, Drawn
 from lakewright.experiments.environments.registry import load_environment
+from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Example, Validation, write_record
 from lakewright.experiments.loop.records.stage_rollouts import write_answers
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, check_settings, load_policy
-from lakewright.experiments.runtime.progress_bars import progress
 from lakewright.policy.models import get_codec
 from lakewright.policy.play import DrawnTasks, Play, Tasks, TaskStream
 from lakewright.policy.text_play import TextPlay, build_byte_policy, play_texts

@@ -13,7 +13,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
 from lakewright.core_jax.support import check_digest
 from lakewright.core_jax.types import FAILURE_NAMES, STATUS_NAMES
-from lakewright.experiments.runtime.library_setup import load_duckdb
+from lakewright.experiments.jobs.runtime.library_setup import load_duckdb
 
 PAGE = 24
 MEMORY, THREADS = "1GiB", 2  # of DuckDB

@@ -9,10 +9,10 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import content_hash
 from lakewright.core_jax.support import check_digest, read_raw
+from lakewright.experiments.jobs.resumable.journal import check_journal
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.loop.records.stage_rollouts import Answer, read_answers
-from lakewright.experiments.resumable.journal import check_journal
 from lakewright.experiments.view.catalogue.board_table import (
     COUNTED,
     KEY,

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from lakewright.core_jax.support import is_locked
+from lakewright.experiments.jobs.resumable.driver import ALIVE, read_clock
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Done, Resumed, read_record
 from lakewright.experiments.loop.records.token_budget import (
@@ -16,7 +17,6 @@ from lakewright.experiments.loop.records.token_budget import (
     count_stage_tokens,
 )
 from lakewright.experiments.loop.settings.run_settings import RunSettings
-from lakewright.experiments.resumable.driver import ALIVE, read_clock
 from lakewright.experiments.view.catalogue.discovery import files_of
 from lakewright.experiments.view.catalogue.run_space import LAKE
 

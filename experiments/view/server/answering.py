@@ -216,8 +216,8 @@ class Asked:
 
 def load_of_run(settings: RunSettings, checkpoint: Path) -> Asked:
     """A checkpoint of a run with these settings, on the CPU. Raises InputError where it cannot be read."""
+    from lakewright.experiments.jobs.runtime.library_setup import prepare_training
     from lakewright.experiments.loop.training.trainee import load_policy
-    from lakewright.experiments.runtime.library_setup import prepare_training
     from lakewright.policy.codecs import codec_for
 
     prepare_training()
@@ -227,7 +227,7 @@ def load_of_run(settings: RunSettings, checkpoint: Path) -> Asked:
 
 def load_pretrained() -> Asked:
     """The policy that comes with the package, on the CPU."""
-    from lakewright.experiments.runtime.library_setup import prepare_training
+    from lakewright.experiments.jobs.runtime.library_setup import prepare_training
     from lakewright.policy.codecs import TokensCodec
     from lakewright.policy.models import PRETRAINED, load_checkpoint
 

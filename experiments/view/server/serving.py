@@ -12,7 +12,7 @@ from pathlib import Path
 import uvicorn
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.runtime.library_setup import keep_compiled_programs
+from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs
 from lakewright.experiments.view.server.routing import make_application
 
 HOST = "127.0.0.1"

@@ -7,7 +7,7 @@ import pytest
 
 from lakewright.engineer.testing import find_faults
 from lakewright.engineer.testing.report import Report
-from lakewright.experiments.executors import Local, Task, in_order
+from lakewright.experiments.jobs.executors import Local, Task, in_order
 
 FILE = """
 import signal

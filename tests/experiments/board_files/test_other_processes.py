@@ -11,8 +11,8 @@ from lakewright.experiments.benchmark.tiers import TIERS
 from lakewright.experiments.board_files.generating import generate_file
 from lakewright.experiments.board_files.solving import solve_file
 from lakewright.experiments.board_files.verifying import verify_file
-from lakewright.experiments.executors import Local
-from lakewright.experiments.executors.choice import HERE, ExecutorChoice
+from lakewright.experiments.jobs.executors import Local
+from lakewright.experiments.jobs.executors.choice import HERE, ExecutorChoice
 from tests.support.boards.generated_rows import small_rows, unsolved
 from tests.support.processes.killable_work import SMALL_TIER, few_rows_a_part
 

@@ -10,7 +10,7 @@ from cyclopts import App
 from lakewright.core_jax.rows import read_all, write_rows
 from lakewright.experiments.cli import build_app
 from lakewright.experiments.cli.app import POSITIONAL, WRITTEN
-from lakewright.experiments.resumable.overwriting import refuse_overwriting
+from lakewright.experiments.jobs.resumable.overwriting import refuse_overwriting
 from tests.support.boards.generated_rows import small_rows
 from tests.support.processes.commands import assert_refused, lakewright
 

@@ -12,8 +12,8 @@ import pytest
 
 from lakewright.core_jax.rows import Row, write_rows
 from lakewright.experiments.evaluation.scores import Summary
-from lakewright.experiments.executors.choice import ExecutorChoice
-from lakewright.experiments.executors.executor import SERIAL
+from lakewright.experiments.jobs.executors.choice import ExecutorChoice
+from lakewright.experiments.jobs.executors.executor import SERIAL
 from lakewright.policy.codecs import TextCodec, TextSettings
 from lakewright.policy.codecs.text_board import read_lake
 from lakewright.policy.models import save_checkpoint

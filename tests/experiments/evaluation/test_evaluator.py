@@ -10,7 +10,7 @@ from lakewright.experiments.evaluation.answerers import AnswerRow
 from lakewright.experiments.evaluation.evaluation_set import read_set, spread_rows
 from lakewright.experiments.evaluation.evaluator import EvaluationSettings, JudgedRow, judge_rows
 from lakewright.experiments.evaluation.table import as_table
-from lakewright.experiments.resumable.journal import Journal
+from lakewright.experiments.jobs.resumable.journal import Journal
 from lakewright.policy.codecs import PublishedRow, Refusal, encode_prompt
 from tests.support.boards.generated_rows import unsolved
 from tests.support.machines.kills import cut_off

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.executors.executor import NodeLostError
+from lakewright.experiments.jobs.executors.executor import NodeLostError
 from lakewright.experiments.loop.settings import launch as launching
 from lakewright.experiments.loop.settings.launch import LaunchSettings, launch_command, launch_stage
 

@@ -9,10 +9,10 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.evidence import token_estimate
 from lakewright.engineer.teachers import answer_schema
 from lakewright.experiments.environments.lake import design_of
+from lakewright.experiments.jobs.resumable.spending import Spending
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.token_budget import count_stage_tokens
 from lakewright.experiments.loop.settings.run_settings import EngineerSettings
-from lakewright.experiments.resumable.spending import Spending
 from lakewright.policy.inference import EndpointSettings
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.evidence import GOOD, SPACE

@@ -17,8 +17,8 @@ from lakewright.core_jax.generator import content_hash, draw_free, generate, gen
 from lakewright.core_jax.solver import solve
 from lakewright.core_jax.support import cores
 from lakewright.core_jax.types import Status
-from lakewright.experiments.executors import Serial
-from lakewright.experiments.executors.choice import ExecutorChoice
+from lakewright.experiments.jobs.executors import Serial
+from lakewright.experiments.jobs.executors.choice import ExecutorChoice
 from lakewright.experiments.sweep import SweepFolder, SweepSpec, shards, sweep
 from lakewright.experiments.sweep import folder as folders
 from tests.support.boards.chi_square import assert_even

@@ -4,8 +4,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.executors import Local
-from lakewright.experiments.executors.this_machine import Threads
+from lakewright.experiments.jobs.executors import Local
+from lakewright.experiments.jobs.executors.this_machine import Threads
 from lakewright.experiments.sweep import shards
 from lakewright.experiments.sweep.runner import sweep
 from lakewright.experiments.sweep.spec import SweepSpec, choose_spec

@@ -8,8 +8,8 @@ import torch
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import verify_rows
+from lakewright.experiments.jobs.runtime.library_setup import prepare_training
 from lakewright.experiments.loop.settings.run_settings import load_settings
-from lakewright.experiments.runtime.library_setup import prepare_training
 from lakewright.policy.models import PRETRAINED, is_on_hub, load_checkpoint, resolve_place, save_checkpoint
 from lakewright.policy.planning import load_planner
 from tests.support.boards.generated_rows import rows

@@ -12,7 +12,7 @@ import sys
 import time
 
 from lakewright.core_jax.support import end_with_starter, starter, write_atomically
-from lakewright.experiments.executors import Local
+from lakewright.experiments.jobs.executors import Local
 
 SECONDS = 120.0
 

@@ -4,7 +4,7 @@ import os
 import signal
 from pathlib import Path
 
-from lakewright.experiments.executors.ray_group import find_group
+from lakewright.experiments.jobs.executors.ray_group import find_group
 
 
 def ask_nodes(_: object) -> list[str]:

@@ -17,7 +17,7 @@ import pytest
 from lakewright.core_jax.rows import chunks
 from lakewright.experiments import cli
 from lakewright.experiments.benchmark.tiers import TIERS, Tier
-from lakewright.experiments.resumable import parts
+from lakewright.experiments.jobs.resumable import parts
 from tests.support.processes.commands import HOUSE
 from tests.support.processes.killable import serve
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from tqdm import tqdm
 
 from lakewright.core_jax.support import write_atomically
-from lakewright.experiments.executors import Local, Task, as_finished
+from lakewright.experiments.jobs.executors import Local, Task, as_finished
 
 
 def noted(folder: Path, item: str) -> str:

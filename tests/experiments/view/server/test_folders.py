@@ -12,7 +12,7 @@ from starlette.testclient import TestClient
 
 from lakewright.core_jax.rows import write_rows
 from lakewright.core_jax.support import write_json
-from lakewright.experiments.resumable.driver import FILE, Driver
+from lakewright.experiments.jobs.resumable.driver import FILE, Driver
 from lakewright.experiments.view.server.routing import make_application
 from tests.support.samples.finished_run import board
 from tests.support.samples.other_folders import benchmark, evaluation, study

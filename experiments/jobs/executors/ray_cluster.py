@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import cores
-from lakewright.experiments.executors.executor import (
+from lakewright.experiments.jobs.executors.executor import (
     AT_ONCE,
     ATTEMPTS,
     DIED,
@@ -29,8 +29,8 @@ from lakewright.experiments.executors.executor import (
     Task,
     WorkerDiedError,
 )
-from lakewright.experiments.executors.node import Home, enter_node, mark_home
-from lakewright.experiments.executors.ray_group import count_room, divide_task, place_in
+from lakewright.experiments.jobs.executors.node import Home, enter_node, mark_home
+from lakewright.experiments.jobs.executors.ray_group import count_room, divide_task, place_in
 
 GIGABYTE = 10**9
 NAMESPACE = "lakewright"

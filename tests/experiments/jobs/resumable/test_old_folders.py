@@ -27,7 +27,7 @@ from tests.support.samples.tiny_runs import run_loop
 from tests.support.samples.tiny_sweep import TOML, expected
 
 OLD = Path(__file__).parent / "old_folders"
-STUDY = Path(__file__).parents[1] / "study" / "study.toml"
+STUDY = Path(__file__).parents[2] / "study" / "study.toml"
 RECORDS = {"run": "config.json", "study": "study.json", "sweep": "manifest.json", "evaluation": "job.json"}
 
 

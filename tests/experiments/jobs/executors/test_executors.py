@@ -11,7 +11,7 @@ import pytest
 import ray
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.executors import (
+from lakewright.experiments.jobs.executors import (
     Local,
     Ray,
     Serial,
@@ -22,8 +22,8 @@ from lakewright.experiments.executors import (
     node,
     ray_cluster,
 )
-from lakewright.experiments.executors.executor import ATTEMPTS
-from lakewright.experiments.executors.node import TOKEN
+from lakewright.experiments.jobs.executors.executor import ATTEMPTS
+from lakewright.experiments.jobs.executors.node import TOKEN
 from lakewright.experiments.sweep import sweep
 from tests.support.processes.commands import surroundings
 from tests.support.processes.pool_work import noted, notes

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lakewright.experiments.runtime.progress_bars import print_on_terminal, progress, showing_progress
-from lakewright.experiments.runtime.progress_lines import ProgressLines
+from lakewright.experiments.jobs.runtime.progress_bars import print_on_terminal, progress, showing_progress
+from lakewright.experiments.jobs.runtime.progress_lines import ProgressLines
 
 
 class Clock:

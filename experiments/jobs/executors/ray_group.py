@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from lakewright.experiments.executors.executor import DIED, NodeLostError, Task, WorkerDiedError
-from lakewright.experiments.executors.node import Home, enter_node, entered
+from lakewright.experiments.jobs.executors.executor import DIED, NodeLostError, Task, WorkerDiedError
+from lakewright.experiments.jobs.executors.node import Home, enter_node, entered
 
 PATIENCE = 30.0  # seconds in which Ray notices that a node is lost
 R = TypeVar("R")

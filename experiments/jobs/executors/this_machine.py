@@ -6,8 +6,8 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
-from lakewright.experiments.executors.executor import SERIAL, Task
-from lakewright.experiments.executors.local_processes import Local
+from lakewright.experiments.jobs.executors.executor import SERIAL, Task
+from lakewright.experiments.jobs.executors.local_processes import Local
 
 MANY_CORES = 4  # of which one process uses at most three or so: threads of XLA stand in each other's way
 ALONE = 3.0  # seconds of work after which processes are started, which takes them two or three

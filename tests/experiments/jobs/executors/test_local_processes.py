@@ -11,7 +11,7 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import read_raw
-from lakewright.experiments.executors import Local, Task
+from lakewright.experiments.jobs.executors import Local, Task
 from tests.support.processes.pool_work import gpus_of
 from tests.support.processes.watching import PATIENCE, assert_ends, wait_for
 

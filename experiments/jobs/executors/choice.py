@@ -8,9 +8,9 @@ from pathlib import Path
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import cores
-from lakewright.experiments.executors.executor import SERIAL, Executor, Task
-from lakewright.experiments.executors.local_processes import Local
-from lakewright.experiments.executors.this_machine import MANY_CORES, Growing, Threads, has_gpu
+from lakewright.experiments.jobs.executors.executor import SERIAL, Executor, Task
+from lakewright.experiments.jobs.executors.local_processes import Local
+from lakewright.experiments.jobs.executors.this_machine import MANY_CORES, Growing, Threads, has_gpu
 
 EXECUTORS = ("local", "ray")
 
@@ -37,7 +37,7 @@ class ExecutorChoice:
         task: what each takes. folder: where tasks write, if they do. Raises InputError for an unknown name.
         """
         if self.name == "ray":
-            from lakewright.experiments.executors.ray_cluster import Ray
+            from lakewright.experiments.jobs.executors.ray_cluster import Ray
 
             # Ray prints what happens to its nodes on standard output, which is for results.
             with contextlib.redirect_stdout(sys.stderr), Ray(self.workers, task, folder) as cluster:

@@ -16,8 +16,8 @@ import pytest
 from lakewright.core_jax.generator import content_hash, versions
 from lakewright.core_jax.generator.manifest import FileManifest
 from lakewright.core_jax.rows import SCHEMA, Chunk, Row, read_all, solving, write_rows
-from lakewright.experiments.resumable import parts as resumable
-from lakewright.experiments.resumable.parts import (
+from lakewright.experiments.jobs.resumable import parts as resumable
+from lakewright.experiments.jobs.resumable.parts import (
     MOST_ROWS,
     ROWS_A_KIND,
     SOME_ROWS,

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.resumable.spending import Spending
+from lakewright.experiments.jobs.resumable.spending import Spending
 from lakewright.policy.inference import Charge
 from tests.support.machines.kills import cut_off
 

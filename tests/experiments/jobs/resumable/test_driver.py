@@ -7,8 +7,8 @@ import time
 import pytest
 
 from lakewright.core_jax.support import locked, write_json
-from lakewright.experiments.resumable import driver
-from lakewright.experiments.resumable.driver import FILE, Driver, find_sign, read_clock, show_life
+from lakewright.experiments.jobs.resumable import driver
+from lakewright.experiments.jobs.resumable.driver import FILE, Driver, find_sign, read_clock, show_life
 
 
 def give_sign(folder, host: str, ago: float) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from lakewright.core_jax.support import check_digest, unlisted
 from lakewright.engineer.evidence import token_estimate
 from lakewright.engineer.teachers import Ask, Message, Reply, UnansweredError
-from lakewright.experiments.resumable.journal import Journal
+from lakewright.experiments.jobs.resumable.journal import Journal
 from lakewright.policy.inference import (
     BudgetSpentError,
     Charge,

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.executors import Ray, Task, WorkerDiedError
-from lakewright.experiments.executors.ray_cluster import _plan_bundles
-from lakewright.experiments.executors.ray_group import count_room, divide_task, find_group
+from lakewright.experiments.jobs.executors import Ray, Task, WorkerDiedError
+from lakewright.experiments.jobs.executors.ray_cluster import _plan_bundles
+from lakewright.experiments.jobs.executors.ray_group import count_room, divide_task, find_group
 from tests.support.processes.commands import lakewright_process, surroundings
 from tests.support.processes.group_work import ask_nodes, die_always, die_once
 from tests.support.processes.long_commands import CASES, STUDY

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.resumable.journal import Journal, line_log
+from lakewright.experiments.jobs.resumable.journal import Journal, line_log
 
 
 class Line(msgspec.Struct, forbid_unknown_fields=True):

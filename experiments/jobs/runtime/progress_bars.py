@@ -38,7 +38,7 @@ def progress(what: str, total: int | None, unit: str, minutes: float | None = No
     """
     form = _FORM.get()
     if form == "lines" and not sys.stderr.isatty():
-        from lakewright.experiments.runtime.progress_lines import ProgressLines
+        from lakewright.experiments.jobs.runtime.progress_lines import ProgressLines
 
         yield ProgressLines(what, total, unit, minutes)
         return

@@ -18,7 +18,7 @@ from typing import Any, TypeVar
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import cores, count_cores, end_with_starter
-from lakewright.experiments.executors.executor import ATTEMPTS, DIED, Task, WorkerDiedError
+from lakewright.experiments.jobs.executors.executor import ATTEMPTS, DIED, Task, WorkerDiedError
 
 A = TypeVar("A")
 R = TypeVar("R")

@@ -7,9 +7,9 @@ import pytest
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.experiments.board_files.generating import generate_file
-from lakewright.experiments.executors import Task, choice, this_machine
-from lakewright.experiments.executors.executor import SERIAL, in_order
-from lakewright.experiments.executors.this_machine import Growing, Threads
+from lakewright.experiments.jobs.executors import Task, choice, this_machine
+from lakewright.experiments.jobs.executors.executor import SERIAL, in_order
+from lakewright.experiments.jobs.executors.this_machine import Growing, Threads
 
 
 def number(item: int) -> tuple[int, int]:

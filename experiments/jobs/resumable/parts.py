@@ -33,10 +33,10 @@ from lakewright.core_jax.support import (
     replacing,
     write_atomically,
 )
-from lakewright.experiments.executors.executor import SERIAL, Executor, in_order
-from lakewright.experiments.resumable.claims import describe_difference
-from lakewright.experiments.resumable.overwriting import refuse_overwriting, refuse_within
-from lakewright.experiments.resumable.rejects import Rejects
+from lakewright.experiments.jobs.executors.executor import SERIAL, Executor, in_order
+from lakewright.experiments.jobs.resumable.claims import describe_difference
+from lakewright.experiments.jobs.resumable.overwriting import refuse_overwriting, refuse_within
+from lakewright.experiments.jobs.resumable.rejects import Rejects
 
 # A part takes about SECONDS of work, as a kill loses at most one part. It begins with FEWEST_ROWS. SOME_ROWS are enough
 # for few kinds of boards. Many kinds need ROWS_A_KIND each, so that the solver's blocks are full, up to MOST_ROWS and

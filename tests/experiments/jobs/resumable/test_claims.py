@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import locked
-from lakewright.experiments.resumable.claims import Claim, describe_difference
+from lakewright.experiments.jobs.resumable.claims import Claim, describe_difference
 
 
 class Baking(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,0 +1,1 @@
+"""Work that takes long: executors, folders that resume after any kill, and the setup of a process."""
