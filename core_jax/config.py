@@ -32,7 +32,7 @@ class SizeConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class EnvConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A distribution over boards: one `SizeConfig` for each map size, and the number of agents.
 
-    Raises ValueError where a ratio is outside its range, the data ratios do not sum to one, or a size is too small.
+    Raises ValueError if a ratio is outside its range, the data ratios do not sum to one, or a size is too small.
     """
 
     sizes: dict[int, SizeConfig]
@@ -80,7 +80,7 @@ def holds(size: int, agents: int) -> bool:
 
 
 def with_teams(config: EnvConfig, teams: Sequence[int]) -> tuple[EnvConfig, ...]:
-    """The config for each number of agents of `teams`; unchanged where none is given.
+    """The config for each number of agents of `teams`; unchanged if none is given.
 
     A size that does not hold a team is left out for it, and the data ratios of the others are divided by their sum.
     Raises InputError if that leaves a team without boards.

@@ -16,7 +16,7 @@ WHOLE = 1_000_000  # shares and ratios have six decimals
 def boards(*, max_size: int = MAX_SIZE, max_agents: int = MAX_AGENTS) -> SearchStrategy[Row]:
     """Boards of any size from 1 with any holes, solvable or not, and without labels.
 
-    max_size: the largest size, in cells. max_agents: the most agents; fewer where they do not fit.
+    max_size: the largest size, in cells. max_agents: the most agents; fewer if they do not fit.
     """
     return _boards(max_size, max_agents)
 

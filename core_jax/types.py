@@ -65,7 +65,7 @@ class Labels:
     status: int32 [], a `Status`. certificate: int32 [], a `Certificate`. makespan, sum_of_costs: int32 [], each the
     optimum of its own objective, -1 unless solvable. wait_required: bool []. moves: int8 [K, T], a plan that reaches
     sum_of_costs, padded with PAD; it is free of waits before final arrivals unless wait_required. makespan_moves: int8
-    [K, T'], a plan that reaches makespan, where it was asked for, else None.
+    [K, T'], a plan that reaches makespan, if it was asked for, else None.
     """
 
     status: jax.Array

@@ -30,13 +30,13 @@ _WHOLE = re.compile("-?(0|[1-9][0-9]{0,99})")  # with more digits it is a name: 
 
 
 def _check_fields(value: msgspec.Struct, where: str) -> None:
-    """Raises InputError where a field is of another type, which the code of an environment may give."""
+    """Raises InputError if a field is of another type, which the code of an environment may give."""
     for field in msgspec.structs.fields(type(value)):
         convert(getattr(value, field.name), field.type, where, field.name)
 
 
 def check_grid(values: Iterable[float], where: str) -> None:
-    """Raises InputError where a value is not on the grid of DECIMALS, so that no design can have it."""
+    """Raises InputError if a value is not on the grid of DECIMALS, so that no design can have it."""
     for value in values:
         if value != round(value, DECIMALS):
             near = f"{round(value, DECIMALS):.15g}"
@@ -52,7 +52,7 @@ def is_finite(value: Any) -> bool:
 
 
 def list_parts(what: str, values: Iterable[T], kind: type[Any] = object) -> tuple[T, ...]:
-    """The values. Raises InputError where they are a single one, or one is of another type."""
+    """The values. Raises InputError if they are a single one, or one is of another type."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InputError(f"{what} is {values!r:.60}; give a tuple of them")
     found = tuple(values)
@@ -69,11 +69,11 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
 
     name: an identifier, the field of an edit. meaning: what it is, for prompts. step: of an edit in tokens, or by a
     rule. reach: the largest change in one round. harder: whether problems get harder as it rises (1) or falls (-1); 0
-    where nobody knows. whole: only whole numbers are drawn. bins: the number of bins that bandits count in. told: the
+    if nobody knows. whole: only whole numbers are drawn. bins: the number of bins that bandits count in. told: the
     values whose forecast is stated in tokens; by default a fifth and three fifths of the way up. word: its word in
     tokens and summaries, such as `hole` of `<hole+2>`; by default the name.
 
-    Raises InputError where these do not fit together.
+    Raises InputError if these do not fit together.
     """
 
     name: str
@@ -119,7 +119,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
         return self.high - self.low
 
     def check_value(self, value: Any, limits: tuple[float, float], where: str) -> None:
-        """Raises InputError where this is not a value of a design within these limits."""
+        """Raises InputError if this is not a value of a design within these limits."""
         low, high = limits
         if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= high:
             raise InputError(f"{where} is {value!r:.20}; choose {low:g} to {high:g}")

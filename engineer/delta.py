@@ -55,7 +55,7 @@ def derive_delta(
         reason: of the edits.
         space: that of the design.
 
-    The delta is exact where the values of `new` that change have at most DECIMALS. Raises InputError on a stratum that
+    The delta is exact if the values of `new` that change have at most DECIMALS. Raises InputError on a stratum that
     `old` lacks.
     """
     _check_known(old, new, space)

@@ -72,7 +72,7 @@ def _as_plain(row: Any) -> Any:
 def by_stratum(table: Any) -> dict[Any, Any]:
     """A table of a file or a user, in which a name that is a whole number, or one of NumPy, is a number of Python.
 
-    Raises InputError where it is something else.
+    Raises InputError if it is something else.
     """
     if not isinstance(table, Mapping):
         raise InputError(f"{table!r:.60} is not a table; give a dict by stratum")

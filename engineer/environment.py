@@ -30,7 +30,7 @@ _JSON = msgspec.json.Encoder()
 class Problem(msgspec.Struct, frozen=True):
     """One question with what is needed to judge an answer.
 
-    prompt: what a policy is asked. answer: a right answer, where one is known. data: JSON values that `judge` needs.
+    prompt: what a policy is asked. answer: a right answer, if one is known. data: JSON values that `judge` needs.
     cell, version: what it was drawn from; `draw` fills them in. key: equal problems have equal keys; by default a
     digest of the prompt.
     """
@@ -47,7 +47,7 @@ class Verdict(msgspec.Struct, frozen=True):
     """The judgement of an answer.
 
     valid: whether it solves the problem. reward: a number, at most MOST_REWARD in size. failure: why it is not valid,
-    one of the space's failures; empty where it is. grades: those of the space that a valid answer has. place: how far
+    one of the space's failures; empty if it is. grades: those of the space that a valid answer has. place: how far
     it got, -1 if that has no meaning.
     """
 
@@ -112,12 +112,12 @@ class Environment(abc.ABC):
     def start(self) -> Design:
         """The design to begin with: equal shares and middle values, or the nearest of some that can be drawn.
 
-        Raises InputError where a stratum has none: override it, or correct `drawable`.
+        Raises InputError if a stratum has none: override it, or correct `drawable`.
         """
         return choose_start(self)
 
     def drawable(self, cell: Cell) -> bool:
-        """Return True if problems of a cell can be made. Override it where values of knobs exclude each other.
+        """Return True if problems of a cell can be made. Override it if values of knobs exclude each other.
 
         cell: as of `make`, with its givens. It is asked often, so it should be fast.
         """
@@ -164,7 +164,7 @@ class Environment(abc.ABC):
             seed, first: which of them.
 
         Design, seed and index alone determine a problem. In every prefix each cell has its share of the problems,
-        within one. Raises InputError on a design of another space, and where `make` fails or gives no problem.
+        within one. Raises InputError on a design of another space, and if `make` fails or gives no problem.
         """
         check_design(design, self.space)
         for name, number in (("count", count), ("first", first)):
@@ -196,7 +196,7 @@ class Environment(abc.ABC):
             seed, index: which problem.
             version: of the design, for the problem.
 
-        Raises InputError where `make` fails, or gives no problem that a file can hold.
+        Raises InputError if `make` fails, or gives no problem that a file can hold.
         """
         rng = random.Random(f"{seed} {index} {cell}")
         where = f"{type(self).__name__}: cell {cell}: make"
@@ -208,7 +208,7 @@ class Environment(abc.ABC):
         return msgspec.structs.replace(problem, cell=named, version=version, key=key)
 
     def check_verdict(self, problem: Problem, answer: str) -> Verdict:
-        """The verdict on an answer, checked. Raises InputError where `judge` fails, or gives no proper verdict."""
+        """The verdict on an answer, checked. Raises InputError if `judge` fails, or gives no proper verdict."""
         where = f"{type(self).__name__}.judge: on {answer!r:.60} to {problem.prompt!r:.60}"
         if not isinstance(answer, str):
             raise InputError(f"{where}: an answer is a text, not {type(answer).__name__}; give one text for it")
@@ -235,7 +235,7 @@ class Environment(abc.ABC):
         return msgspec.json.decode(found, type=Verdict) if found else Verdict(False, 0.0, limit.failure)
 
     def check_features(self, problem: Problem) -> list[float]:
-        """The features of a problem, checked. Raises InputError where `features` fails, or gives no finite numbers."""
+        """The features of a problem, checked. Raises InputError if `features` fails, or gives no finite numbers."""
         where = f"{type(self).__name__}.features: of {problem.prompt!r:.60}"
         found = run_call(where, lambda: list(map(float, self.features(self._name_cell(problem)))))
         if not all(map(math.isfinite, found)):
@@ -324,7 +324,7 @@ class Environment(abc.ABC):
 
 
 def find_fault(problem: object) -> str:
-    """The line that says how this becomes a problem that a file can hold; empty where it is one."""
+    """The line that says how this becomes a problem that a file can hold; empty if it is one."""
     if not isinstance(problem, Problem):
         return "return a Problem with texts"
     if type(problem) is not Problem:
@@ -341,7 +341,7 @@ def find_fault(problem: object) -> str:
 
 
 def find_fault_of_verdict(verdict: object, space: DesignSpace) -> str:
-    """The fault of a verdict and the remedy; empty where there is none."""
+    """The fault of a verdict and the remedy; empty if there is none."""
     if not isinstance(verdict, Verdict):
         return f"gave {show(verdict)}; return a Verdict"
     valid, failure, grades, place = verdict.valid, verdict.failure, verdict.grades, verdict.place
@@ -375,13 +375,13 @@ def make_plain(verdict: Verdict) -> Verdict:
 
 
 def check_environment_type(environment: object, where: str) -> None:
-    """Raises InputError where this is not an environment with a space."""
+    """Raises InputError if this is not an environment with a space."""
     if not isinstance(environment, Environment) or not isinstance(getattr(environment, "space", None), DesignSpace):
         raise InputError(f"{where}: {environment!r:.60} is not an Environment with a space; give one")
 
 
 def check_design_draws(environment: Environment, design: Design) -> None:
-    """Draws one problem of each stratum that a design has a share of. Raises InputError where one cannot be drawn."""
+    """Draws one problem of each stratum that a design has a share of. Raises InputError if one cannot be drawn."""
     share = environment.space.share.name
     for stratum, row in design.strata.items():
         if row[share]:
@@ -389,7 +389,7 @@ def check_design_draws(environment: Environment, design: Design) -> None:
 
 
 def _pair_answers(problems: Iterable[Problem], answers: Iterable[Any]) -> list[tuple[Problem, Any]]:
-    """Problems and what answers them. Raises InputError where these are not as many."""
+    """Problems and what answers them. Raises InputError if these are not as many."""
     problems, answers = list_parts("problems", problems, Problem), list_parts("answers", answers)
     if len(problems) != len(answers):
         raise InputError(f"answers: {len(answers)} for {len(problems)} problems; give one entry for each problem")

@@ -81,7 +81,7 @@ def widen_reach(settings: GuardSettings, space: DesignSpace, certainty: float) -
 
 
 class GuardVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The verdict on a proposal: `design` is what to train on next, `reasons` say where it is not what was proposed."""
+    """The verdict on a proposal: `design` is what to train on next, `reasons` say if it is not what was proposed."""
 
     status: Literal["accepted", "projected", "refused"]
     reasons: list[str]
@@ -106,20 +106,20 @@ def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardS
     The trust region: abs(d'_s - d_s) <= reach, and likewise for each knob.
 
     Shares: with r = clip(d + change, 0, 1) and excess e_s = max(r_s - floor, 0), the goal is
-        P(r)_s = floor + (1 - m floor) e_s / sum(e)            (equal shares where no stratum has an excess),
+        P(r)_s = floor + (1 - m floor) e_s / sum(e)            (equal shares if no stratum has an excess),
     and d' = d + t (P(r) - d), with the largest t <= 1 inside the trust region: sum and floor hold along the whole line.
     A `design` below the floor is first moved along the line to P(d), then toward P(r), as far as the trust region of d
     reaches; if that ends short of the floor, the next round's non-empty delta continues.
     Knobs: clip to the limits, then to the trust region around the current value; whole knobs go by whole numbers, by
     one where their reach is between 0 and 1.
 
-    Where a stratum's problems cannot be drawn, the fewest of its knobs stay as they were, the last ones first. All do
-    after MOST_WAYS were tried. Where not even that helps, the proposal is refused. The design is on the grid of six
+    If a stratum's problems cannot be drawn, the fewest of its knobs stay as they were, the last ones first. All do
+    after MOST_WAYS were tried. If not even that helps, the proposal is refused. The design is on the grid of six
     decimals.
 
     A value within 0.001 of what was proposed counts as accepted. A delta without edits changes nothing. An
-    unknown stratum or a number that is not finite is refused, and `design` stays. Raises InputError only where
-    `settings` do not suit `design` (floor x strata > 1) or its space (`check_limits`), or where `drawable` fails.
+    unknown stratum or a number that is not finite is refused, and `design` stays. Raises InputError only if
+    `settings` do not suit `design` (floor x strata > 1) or its space (`check_limits`), or if `drawable` fails.
     """
     space = bounds.space
     check_floor(settings, len(design.strata), space)
@@ -149,7 +149,7 @@ def check_floor(settings: GuardSettings, strata: int, space: DesignSpace) -> Non
 
 
 def check_limits(settings: GuardSettings, space: DesignSpace) -> None:
-    """Raises InputError where `reach` names no column of a space, or `most` no knob or a value out of its range."""
+    """Raises InputError if `reach` names no column of a space, or `most` no knob or a value out of its range."""
     columns = [column.name for column in space.columns]
     if unknown := [name for name in settings.reach if name not in columns]:
         raise InputError(f"guard: reach.{unknown[0]:.60} is unknown; choose from {', '.join(columns)}")
@@ -163,7 +163,7 @@ def check_limits(settings: GuardSettings, space: DesignSpace) -> None:
 
 
 def check_changes(delta: Delta, space: DesignSpace) -> None:
-    """Raises InputError where a delta has an unknown column, or a change that is not finite."""
+    """Raises InputError if a delta has an unknown column, or a change that is not finite."""
     names = [column.name for column in space.columns]
     for stratum, edit in delta.edits.items():
         if not isinstance(edit, Edit):
@@ -235,7 +235,7 @@ def _keep_drawable(
 ) -> tuple[dict[Stratum, Row] | None, list[str]]:
     """The rows, with the old values of what cannot be drawn, and a line for each stratum that has such values.
 
-    None where not even these help, and the line of that stratum.
+    None if not even these help, and the line of that stratum.
     """
     rows: dict[Stratum, Row] = {}
     missing = []
@@ -267,7 +267,7 @@ def can_draw(stratum: Stratum, row: Row, bounds: Bounds, given: Row | None = Non
     Args:
         stratum, row: of a design.
         bounds: the environment.
-        given: the givens of the design, where there are some.
+        given: the givens of the design, if there are some.
     """
     space = bounds.space
     if not row[space.share.name]:
@@ -289,7 +289,7 @@ def check_draws(design: Design, bounds: Bounds, where: str) -> None:
 def is_drawable(bounds: Bounds, cell: Cell, design: Design) -> bool:
     """What `drawable` says of a cell, which is given to it with the givens of a design and the names of the knobs.
 
-    Raises InputError where it fails or gives no bool.
+    Raises InputError if it fails or gives no bool.
     """
     space = bounds.space
     named = space.name_cell(space.complete_cell(cell, design) if design.given else cell)

@@ -52,5 +52,5 @@ class Journal:
         return make()
 
     def reconsider(self, attempts: Sequence[Attempt]) -> Reconsidered | None:
-        """Further proposals after these, where a policy is trained on its own; None elsewhere."""
+        """Further proposals after these, if a policy is trained on its own; None elsewhere."""
         return None

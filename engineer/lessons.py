@@ -49,9 +49,9 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of the lessons that the warm-up gives a token model as the engineer."""
 
     rule: Literal["proportional", "rules", "forecast"] = "proportional"
-    """The teacher whose answers are taught, where it seeks what boards are worth in this run."""
+    """The teacher whose answers are taught, if it seeks what boards are worth in this run."""
     power: Power = 1.0
-    """The power of that teacher, where it is proportional or forecast."""
+    """The power of that teacher, if it is proportional or forecast."""
     presets: tuple[Annotated[str, one_of(PRESETS)], ...] = ()
     """The evidence presets that it learns to read; without any, the evidence of this run, which it learns sooner."""
     recorded: str = ""
@@ -82,7 +82,7 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Lessons(rules[self.rule](), self._list_kinds(shown), how, self.late)
 
     def check(self, shown: EvidenceSettings) -> None:
-        """Raises InputError where the evidence of the examples shows something, but not what the rule follows."""
+        """Raises InputError if the evidence of the examples shows something, but not what the rule follows."""
         kinds = self._list_kinds(shown)
         outcomes, forecast = any(kind.failures for kind in kinds), any(kind.difficulty for kind in kinds)
         if self.rule == "forecast" and not forecast:
@@ -126,7 +126,7 @@ def synthetic_examples(
 
     Each round's design is drawn from the step grid and its outcomes at random; which modules show it is drawn from
     the kinds of `lessons`, and sometimes an earlier answer was refused. The answer is that of their rule, applied to
-    what is shown. Raises InputError where `rounds` is less than 1.
+    what is shown. Raises InputError if `rounds` is less than 1.
     """
     if rounds < 1:
         raise InputError(f"rounds is {rounds}; choose at least 1")
@@ -194,7 +194,7 @@ def draw_forecast(design: Design, space: DesignSpace, rng: np.random.Generator, 
         rng: consumed.
         how: how forecasts are fitted.
 
-    Weights are drawn from their prior, or nearer to 0 where strata have effects of their own, as nearly all P(valid)
+    Weights are drawn from their prior, or nearer to 0 if strata have effects of their own, as nearly all P(valid)
     would be 0 or 1 otherwise.
     """
     weights = rng.normal(size=count_features(space, how.by_size))

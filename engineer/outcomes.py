@@ -38,8 +38,8 @@ class Judged(Protocol):
 class Outcomes(dict[Stratum, Tally]):
     """Tallies by stratum.
 
-    valid: a digit for each problem in their order, 1 where the answer is valid. answers: how many there are to problems
-    of each cell, and valid or not; None where it is not known.
+    valid: a digit for each problem in their order, 1 if the answer is valid. answers: how many there are to problems
+    of each cell, and valid or not; None if it is not known.
     """
 
     valid: str = ""

@@ -106,7 +106,7 @@ def check_options(where: str, name: str, make: Callable[..., Any], options: Mapp
         make: the class.
         options: by name.
 
-    Raises InputError where one is not an argument of `make` with a default, or of another type, or outside its range.
+    Raises InputError if one is not an argument of `make` with a default, or of another type, or outside its range.
     """
     kind, options = _options_of(make), convert(options, dict[str, Any], where)
     for option in options:

@@ -27,9 +27,9 @@ class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A question to a teacher and its answer, verbatim; `delta` is None, with an `error`, if it cannot be used.
 
     candidates: further deltas that a trial may prefer to `delta`, best first. summary: the teacher's own, of
-    this round, shown to it in the next where the evidence says so. cut: what of the evidence did not fit its budget of
+    this round, shown to it in the next if the evidence says so. cut: what of the evidence did not fit its budget of
     tokens. tokens: how many were generated for the answer. dollars: what a server took for it. spoken: what was asked
-    and answered, where a language model is trained on it.
+    and answered, if a language model is trained on it.
     """
 
     prompt: str
@@ -65,7 +65,7 @@ class Teacher(Protocol):
 
 
 def check_space(teacher: Teacher, space: DesignSpace) -> None:
-    """Raises InputError where a teacher cannot work with a space; one that may not be able to has `check_space`."""
+    """Raises InputError if a teacher cannot work with a space; one that may not be able to has `check_space`."""
     if check := getattr(teacher, "check_space", None):
         check(space)
 
@@ -87,7 +87,7 @@ class Stateful:
         return {field.name: _write_state(getattr(self, field.name)) for field in self.list_state()}
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """Restores what `state_dict` gave. Raises InputError where it is of another form."""
+        """Restores what `state_dict` gave. Raises InputError if it is of another form."""
         for field in self.list_state():
             setattr(self, field.name, _read_state(state[field.name], field.type, f"state: {field.name}"))
 

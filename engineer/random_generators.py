@@ -51,7 +51,7 @@ def make_key(seed: int) -> Key:
 
 
 def check_key(key: object, where: str) -> None:
-    """Raises InputError where this is neither a key nor a single typed key of JAX."""
+    """Raises InputError if this is neither a key nor a single typed key of JAX."""
     typed = str(getattr(key, "dtype", "")).startswith("key<") and getattr(key, "shape", None) == ()
     if not (typed or isinstance(key, Key)):
         raise InputError(f"{where}: key is {key!r:.60}; make one by make_key(seed) of engineer.random_generators")

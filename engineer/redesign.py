@@ -113,7 +113,7 @@ class Engineer:
             rounds: how many redesigns there will be, for teachers with a schedule.
             seed: of problems and of the teacher's chance.
 
-        Raises InputError where teacher, options, design or the guard's limits are not usable, or do not suit the space.
+        Raises InputError if teacher, options, design or the guard's limits are not usable, or do not suit the space.
         """
         check_environment_type(environment, "engineer")
         check_kind("engineer: settings", settings, EngineerSettings, needed=True)
@@ -158,7 +158,7 @@ class Engineer:
     def draw(self, count: int) -> list[Problem]:
         """The next problems of the design; no problem is drawn twice.
 
-        Raises InputError where the design to begin with cannot be drawn, the environment fails, or the seed is that of
+        Raises InputError if the design to begin with cannot be drawn, the environment fails, or the seed is that of
         the held-out problems.
         """
         if not self._state.drawn:
@@ -279,7 +279,7 @@ class Engineer:
             tested: outcomes on held-out problems, which `observe_held_out` makes; the model is fitted to them, too.
             before: the forecast one round earlier, whose calibration is measured.
 
-        Raises InputError where one is no Observation of this space, or where `drawable` fails.
+        Raises InputError if one is no Observation of this space, or if `drawable` fails.
         """
         check_observations(list_parts("fit_forecast: observations", observations), self.space, "fit_forecast")
         check_observations(list_parts("fit_forecast: tested", tested), self.space, "fit_forecast: tested")
@@ -295,8 +295,8 @@ class Engineer:
             forecast: of `fit_forecast`, by whose certainty the guard allows more; None for the narrowest limits.
             key: `make_key(seed)` of `lakewright.engineer.random_generators`, or a typed key of JAX; consumed.
 
-        The teacher's state has what led to the last proposal. Raises InputError where an argument is of another
-        kind, or where `drawable` fails.
+        The teacher's state has what led to the last proposal. Raises InputError if an argument is of another
+        kind, or if `drawable` fails.
         """
         check_kind("propose: evidence", evidence, Evidence, needed=True)
         check_kind("propose: forecast", forecast, Forecast)
@@ -312,7 +312,7 @@ class Engineer:
             forecast: of `fit_forecast`; None for the narrowest limits.
 
         A delta that names an unknown stratum or knob, or has a change that is not finite, is refused by the verdict.
-        Raises InputError where an argument is of another kind, or where `drawable` fails.
+        Raises InputError if an argument is of another kind, or if `drawable` fails.
         """
         check_kind("judge_delta: delta", delta, Delta, needed=True)
         check_kind("judge_delta: forecast", forecast, Forecast)
@@ -321,15 +321,15 @@ class Engineer:
     def try_proposal(
         self, verdict: GuardVerdict, others: Iterable[Delta], forecast: Forecast | None, work: TrialWork
     ) -> Trial | None:
-        """The trial of a proposal against the present design; None where nothing would change.
+        """The trial of a proposal against the present design; None if nothing would change.
 
         Args:
             verdict: on the proposal, of `judge_delta` or of the last attempt of `propose`.
             others: further changes, which are tried beside it, such as `Proposal.candidates`.
-            forecast: of `fit_forecast`, what is known of the cells; None where nothing is.
+            forecast: of `fit_forecast`, what is known of the cells; None if nothing is.
             work: a new `TrialWork` (of `lakewright.engineer.trial`), whose `roll_out` runs the policy.
 
-        Raises InputError where an argument is of another kind, `roll_out` gives something else than it should, or the
+        Raises InputError if an argument is of another kind, `roll_out` gives something else than it should, or the
         environment fails.
         """
         check_kind("try_proposal: verdict", verdict, GuardVerdict, needed=True)
@@ -369,7 +369,7 @@ class Engineer:
         return self._keep_next(journal, decide), attempts, trial
 
     def _keep_next(self, journal: Journal, decide: Callable[[], Next]) -> Next:
-        """The next design, with a new version if it differs, also where records have no versions."""
+        """The next design, with a new version if it differs, also if records have no versions."""
 
         def number_version(following: Next) -> Next:
             version = self.design.version + (following.design != self.design)
@@ -378,7 +378,7 @@ class Engineer:
         return number_version(journal.keep("next", lambda: number_version(decide())))
 
     def _hold_trial(self, last: Attempt, forecast: Forecast, again: Reconsidered | None, seed: int) -> Trial | None:
-        """The trial of the last proposal, where the policy can be rolled out. seed: of its problems."""
+        """The trial of the last proposal, if the policy can be rolled out. seed: of its problems."""
         if not self.roll_out or not self.settings.trial.enabled:
             return None
         others = again.rivals if again else last.proposal.candidates

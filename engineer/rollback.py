@@ -49,7 +49,7 @@ def has_fallen(comparison: Comparison | None, settings: RollbackSettings) -> boo
 def compare_answers(before: Sequence[bool], after: Sequence[bool]) -> Comparison:
     """The one-sided exact McNemar test (McNemar 1947) on the valid answers of two policies, problem by problem.
 
-    Raises ValueError where the two have unequal numbers of problems.
+    Raises ValueError if the two have unequal numbers of problems.
     """
     pairs = list(zip(before, after, strict=True))
     gained = sum(new and not old for old, new in pairs)

@@ -149,7 +149,7 @@ def find_suspect_graders(tallies: Mapping[Stratum, Tally], space: DesignSpace) -
 
 
 def _find_successful(stratum: Stratum, counted: Mapping[Stratum, Tally], space: DesignSpace) -> list[Stratum]:
-    """The neighbours of a stratum that succeed, where they should not if it were only hard."""
+    """The neighbours of a stratum that succeed, if they should not if it were only hard."""
     others = [other for other in space.sort_strata(counted) if other != stratum]
     if space.ranked:
         others = [other for other in others if space.ranks[other] > space.ranks[stratum]]

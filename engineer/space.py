@@ -65,7 +65,7 @@ class DesignSpace:
             words: how problems, strata and knobs are called in texts.
             spoken: the strata that have tokens; by default all.
 
-        Raises InputError where a name is missing, twice there, or not usable, or where traits and strata give more than
+        Raises InputError if a name is missing, twice there, or not usable, or if traits and strata give more than
         MOST_BINNED kinds of problems.
         """
         self.strata = list_parts("space: strata", strata)
@@ -164,7 +164,7 @@ class DesignSpace:
         return name_cells(self._names)(cell.stratum, values, cell.given)
 
     def complete_cell(self, cell: Cell, design: Design) -> Cell:
-        """The cell with the givens of a design, where it has none of its own."""
+        """The cell with the givens of a design, if it has none of its own."""
         if cell.given or not self.givens:
             return cell
         return cell._replace(given=tuple(design.given[given.name] for given in self.givens))
@@ -244,7 +244,7 @@ class DesignSpace:
         """The difficulty of a cell's problems by rank, 0 to 1.
 
         That is the mean of the levels and traits of known direction and of the rank of the stratum among `strata`, each
-        0 to 1; 0.5 where nothing is known.
+        0 to 1; 0.5 if nothing is known.
         """
         parts = []
         for knob, value in zip(self.knobs, cell.values, strict=True):
@@ -259,7 +259,7 @@ class DesignSpace:
     def forecast_cells(self, design: Design) -> list[Cell]:
         """The cells of which the difficulty model gives a forecast, by rank of the design's strata.
 
-        All combinations of the `points` of the levels with and without traits; where a stratum has more than MOST_CELLS
+        All combinations of the `points` of the levels with and without traits; if a stratum has more than MOST_CELLS
         of them, each knob is varied by itself and the others are as in the design.
         """
         found = []
@@ -350,7 +350,7 @@ def normalize_design(design: Design, space: DesignSpace) -> Design:
 
 
 def check_design(design: Design, space: DesignSpace, where: str = "design") -> None:
-    """Raises InputError where a design is none of the space: another stratum or knob, or a value out of range."""
+    """Raises InputError if a design is none of the space: another stratum or knob, or a value out of range."""
     if not isinstance(design, Design):
         raise InputError(f"{where}: {design!r:.60} is not a Design; make one by space.design")
     path, names = space.words.path, [column.name for column in space.columns]
@@ -380,7 +380,7 @@ def check_design(design: Design, space: DesignSpace, where: str = "design") -> N
 
 
 def check_cell_of(one: Any, kind: type[Any], space: DesignSpace, where: str) -> None:
-    """Raises InputError where something is not of its kind, or not of a cell of the space.
+    """Raises InputError if something is not of its kind, or not of a cell of the space.
 
     Args:
         one: a problem, a group, or what was seen.

@@ -12,7 +12,7 @@ _STRATUM = re.compile(r"[\w.:/+-]{1,60}")
 
 
 def check_strata(strata: Sequence[Stratum]) -> None:
-    """Raises InputError where there are none, one is there twice, or one is neither a name nor a whole number."""
+    """Raises InputError if there are none, one is there twice, or one is neither a name nor a whole number."""
     if not strata:
         raise InputError("space: it has no strata; name at least one")
     for stratum in strata:
@@ -24,7 +24,7 @@ def check_strata(strata: Sequence[Stratum]) -> None:
 
 
 def check_names(kind: str, names: Sequence[str], taken: Sequence[str] = ()) -> None:
-    """Raises InputError where a name cannot be an identifier, appears twice, or is taken."""
+    """Raises InputError if a name cannot be an identifier, appears twice, or is taken."""
     for name in names:
         if not isinstance(name, str) or not name.isidentifier():
             raise InputError(f"space: {kind} {name!r:.60} is not an identifier; choose letters, digits and _")
@@ -37,7 +37,7 @@ def _check_once(kind: str, names: Sequence[Stratum]) -> None:
 
 
 def check_words(words: Words, knobs: Sequence[Knob]) -> None:
-    """Raises InputError where phrases are of unknown knobs, or the question has fields that nobody fills."""
+    """Raises InputError if phrases are of unknown knobs, or the question has fields that nobody fills."""
     for name, phrases in (*words.traits.items(), *words.trait_outcomes.items()):
         if name not in [knob.name for knob in knobs if knob.trait]:
             raise InputError(f"space: words have phrases of {name!r:.60}, which is not a trait; leave them out")
@@ -55,7 +55,7 @@ def check_words(words: Words, knobs: Sequence[Knob]) -> None:
 def check_limits(
     limits: Mapping[Stratum, Mapping[str, tuple[float, float]]], strata: Sequence[Stratum], knobs: Sequence[Knob]
 ) -> None:
-    """Raises InputError where limits name another stratum or knob, or exceed the range of a knob."""
+    """Raises InputError if limits name another stratum or knob, or exceed the range of a knob."""
     known = {knob.name: knob for knob in knobs}
     for stratum, given in limits.items():
         if stratum not in strata:

@@ -22,7 +22,7 @@ class Startable(Bounds, Protocol):
 
 
 def find_start(environment: Startable) -> Design:
-    """`environment.start()`. Raises InputError where it fails, or gives no design of the space that can be drawn."""
+    """`environment.start()`. Raises InputError if it fails, or gives no design of the space that can be drawn."""
     where = f"{type(environment).__name__}.start"
     design = run_call(where, environment.start)
     check_design(design, environment.space, where)
@@ -31,9 +31,9 @@ def find_start(environment: Startable) -> Design:
 
 
 def choose_start(bounds: Bounds, /, **given: float) -> Design:
-    """Equal shares, and for each stratum middle values, or where these cannot be drawn the nearest of some that can.
+    """Equal shares, and for each stratum middle values, or if these cannot be drawn the nearest of some that can.
 
-    given: as of `DesignSpace.uniform`. Raises InputError where none of TRIED rows of a stratum can be drawn.
+    given: as of `DesignSpace.uniform`. Raises InputError if none of TRIED rows of a stratum can be drawn.
     """
     space, middle = bounds.space, bounds.space.uniform(**given)
     rows: dict[Stratum, Row] = {}

@@ -79,7 +79,7 @@ def advance_round(state: State, decision: Decision, delta: Delta | None, valid: 
 
 
 def write_state(state: State, teacher: Teacher, space: DesignSpace) -> dict[str, Any]:
-    """JSON values of a state and its teacher's. Raises InputError where the state of the teacher is no JSON."""
+    """JSON values of a state and its teacher's. Raises InputError if the state of the teacher is no JSON."""
     kind = type(teacher).__name__
     try:
         own = msgspec.to_builtins(teacher.state_dict(), str_keys=True)
@@ -96,7 +96,7 @@ def _list_directions(space: DesignSpace) -> str:
 
 
 def read_state(state: Any, space: DesignSpace) -> State:
-    """The state from JSON values. Raises InputError where it is of another space or of another form."""
+    """The state from JSON values. Raises InputError if it is of another space or of another form."""
     form = state.get("format") if isinstance(state, Mapping) else state
     if not isinstance(state, Mapping) or form != STATE:
         raise InputError(f"state: format is {form!r:.20}, this version reads {STATE}; use the version that wrote it")
@@ -133,7 +133,7 @@ def read_state(state: Any, space: DesignSpace) -> State:
 
 
 def _check_finite(value: Any, where: str) -> None:
-    """Raises InputError where JSON values hold a number that is not finite."""
+    """Raises InputError if JSON values hold a number that is not finite."""
     if isinstance(value, float) and not math.isfinite(value):
         raise InputError(f"{where} is {value}; give a finite number")
     parts = value.items() if isinstance(value, Mapping) else enumerate(value) if isinstance(value, list | tuple) else ()
@@ -142,7 +142,7 @@ def _check_finite(value: Any, where: str) -> None:
 
 
 def check_forecast(forecast: Forecast, space: DesignSpace) -> None:
-    """Raises InputError where a forecast is of another space, such as of the same strata with an order."""
+    """Raises InputError if a forecast is of another space, such as of the same strata with an order."""
     model, count = forecast.model, count_features(space, forecast.model.by_size)
     if model.abilities:
         check_abilities(model.abilities, space)
@@ -153,7 +153,7 @@ def check_forecast(forecast: Forecast, space: DesignSpace) -> None:
 
 
 def check_observations(observations: Iterable[Any], space: DesignSpace, where: str) -> None:
-    """Raises InputError where one is no `Observation` of a cell of the space, or its numbers cannot be."""
+    """Raises InputError if one is no `Observation` of a cell of the space, or its numbers cannot be."""
     for one in observations:
         check_cell_of(one, Observation, space, f"{where}: observations")
         numbers = (one.success, one.variance or 0.0)
@@ -191,7 +191,7 @@ def check_group(group: results.Group, version: int, last: int, space: DesignSpac
 
 
 def note_groups(groups: Iterable[Group], design: Design, space: DesignSpace) -> list[Seen]:
-    """Groups of a design or an earlier one as a state notes them. Raises InputError where one cannot be."""
+    """Groups of a design or an earlier one as a state notes them. Raises InputError if one cannot be."""
     noted = []
     for group in list_parts("observe: groups", groups):
         check_cell_of(group, Group, space, "group")
@@ -202,7 +202,7 @@ def note_groups(groups: Iterable[Group], design: Design, space: DesignSpace) -> 
 
 
 def restore_teacher(teacher: Teacher, restored: State) -> None:
-    """Restores a teacher. Raises InputError, and changes nothing, where the state is of another one."""
+    """Restores a teacher. Raises InputError, and changes nothing, if the state is of another one."""
     kind, other = type(teacher).__name__, restored.teacher_type
     if other not in ("", kind):
         raise InputError(f"state: is of a {other:.60}, not a {kind}; load the state of the same teacher")
@@ -218,7 +218,7 @@ def restore_teacher(teacher: Teacher, restored: State) -> None:
 
 
 def check_arguments(roll_out: Any, rounds: Any, seed: Any) -> None:
-    """Raises InputError where an engineer cannot use these."""
+    """Raises InputError if an engineer cannot use these."""
     if not (roll_out is None or callable(roll_out)):
         raise InputError(f"engineer: roll_out is {roll_out!r:.60}; give a function, as `RollOut` says")
     whole = isinstance(seed, int) and (rounds is None or isinstance(rounds, int))
@@ -227,7 +227,7 @@ def check_arguments(roll_out: Any, rounds: Any, seed: Any) -> None:
 
 
 def check_held_out(held_out: Sequence[Problem] | None, space: DesignSpace) -> None:
-    """Raises InputError where there are none, or one is of another space."""
+    """Raises InputError if there are none, or one is of another space."""
     if held_out == []:
         raise InputError("engineer: held_out is empty; give problems, or leave it out")
     for problem in held_out or ():
@@ -235,7 +235,7 @@ def check_held_out(held_out: Sequence[Problem] | None, space: DesignSpace) -> No
 
 
 def check_not_held_out(environment: Environment, design: Design, held_out: Sequence[Problem], seed: int) -> None:
-    """Raises InputError where most of the first problems are those held out at their places, as an equal seed gives.
+    """Raises InputError if most of the first problems are those held out at their places, as an equal seed gives.
 
     Args:
         environment, design: draw the problems.
@@ -249,7 +249,7 @@ def check_not_held_out(environment: Environment, design: Design, held_out: Seque
 
 
 def check_kind(where: str, value: object, kind: type, *, needed: bool = False) -> None:
-    """Raises InputError where a value is not of a kind. needed: not None either."""
+    """Raises InputError, naming `where`, if a value is not of a kind. needed: not None either."""
     if not isinstance(value, kind) and (needed or value is not None):
         raise InputError(f"{where} is {value!r:.60}; give {kind.__name__}")
 

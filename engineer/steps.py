@@ -81,7 +81,7 @@ def negotiate(
         settings: the guard's.
         proposals: how many deltas are asked for, to be tried side by side.
 
-    Each refusal is in `evidence.refusals` of the next try, and leaves no trace in the teacher's state. Where the
+    Each refusal is in `evidence.refusals` of the next try, and leaves no trace in the teacher's state. If the
     last is refused too, its verdict holds `design`.
     """
     attempts: list[Attempt] = []
@@ -109,7 +109,7 @@ def negotiate(
 def _ask(teacher: Teacher, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
     """The proposal of a teacher, without candidates that are not of the space.
 
-    Raises InputError, in one line, where the code of a user's own teacher raises or returns something else.
+    Raises InputError, in one line, if the code of a user's own teacher raises or returns something else.
     """
     where = f"{type(teacher).__name__}.propose"
     try:
@@ -129,7 +129,7 @@ def _ask(teacher: Teacher, evidence: Evidence, design: Design, space: DesignSpac
 def _add_rivals(
     proposal: Proposal, teacher: Teacher, ask: Callable[[Key], Proposal], key: Key, count: int, space: DesignSpace
 ) -> Proposal:
-    """The proposal with candidates, `count` deltas in all where there are as many.
+    """The proposal with candidates, `count` deltas in all if there are as many.
 
     A teacher that generates no tokens is asked again, each time in the state that the proposal left; what it then
     learned is forgotten. What lacks is the first change stretched by STRETCHES.
@@ -159,7 +159,7 @@ def stretch_delta(delta: Delta, factor: float, space: DesignSpace) -> Delta:
 class Next(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The next design, its source, and the reasons.
 
-    source: `proposal`, as the guard left it, where no trial was held; `trial`, the proposal that it chose; `rollback`,
+    source: `proposal`, as the guard left it, if no trial was held; `trial`, the proposal that it chose; `rollback`,
     the design before a stage that was rolled back; `current`, which stays as nothing better was proposed. reasons: a
     line each of guard, trial or rollback.
     """
@@ -182,7 +182,7 @@ class Decision(msgspec.Struct, frozen=True):
     """A redesign: what is next, and what led to it.
 
     before: the design until now. evidence: what the teacher was asked about. attempts: its proposals with the guard's
-    verdicts; the last one counts; none where an earlier design is back. trial: of the proposals, where one was held.
+    verdicts; the last one counts; none if an earlier design is back. trial: of the proposals, if one was held.
     comparison: the held-out answers of this round beside those of the policy that it was trained from. rolled_back:
     whether validation fell; then the trainer restores the weights from before, unless `rollback.weights` is off.
     """
@@ -276,7 +276,7 @@ def find_delta(decision: Decision, space: DesignSpace) -> Delta | None:
 def _choose_rivals(
     rivals: Sequence[Design], current: Design, environment: Environment, known: Forecast | None, trial: TrialSettings
 ) -> tuple[list[Design], list[Worth]]:
-    """The rivals that are tried, and what the model expects of them beyond the current design, where it has a vote."""
+    """The rivals that are tried, and what the model expects of them beyond the current design, if it has a vote."""
     if known is None or not trial.prior:
         return list(rivals[: trial.shortlist]), []
     cells, space = environment.cells(current), environment.space

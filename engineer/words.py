@@ -58,7 +58,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     def label_in_design(self, stratum: "Stratum", design: "Design", given: Mapping[str, tuple[float, ...]]) -> str:
         """A stratum as a line of a design begins.
 
-        design: the design. given: the values that givens have in turn, where problems have several.
+        design: the design. given: the values that givens have in turn, if problems have several.
         """
         values = {name: given.get(name) or (value,) for name, value in design.given.items()}
         several = [f"{name} {' or '.join(f'{value:g}' for value in found)}" for name, found in values.items()]

@@ -43,7 +43,7 @@ class Judged:
 class TaskStream(abc.ABC, Generic[T]):
     """An endless sequence of tasks in a fixed order.
 
-    `replaced` counts the tasks that took the place of excluded ones. `taken` has the tasks so far, where recorded.
+    `replaced` counts the tasks that took the place of excluded ones. `taken` has the tasks so far, if recorded.
     """
 
     replaced: int = 0

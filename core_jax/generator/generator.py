@@ -99,7 +99,7 @@ def generate(
 
     In every set from 0 on, sizes and, within a size, forced waits have their configured shares within one board. A
     board depends on config, seed and index alone. Memory grows with `count`: draw a large set in pieces, with one
-    `first` after another. Raises TooRareError where a stratum is missing, InputError on a count, seed or index out of
+    `first` after another. Raises TooRareError if a stratum is missing, InputError on a count, seed or index out of
     range.
 
     Args:
@@ -129,7 +129,7 @@ def check_count(count: int) -> None:
 
 @stated_settings()
 def check_reachable(config: EnvConfig, seed: int) -> None:
-    """Raises TooRareError, saying which, where boards that `config` asks for are rarer than one in 256 attempts."""
+    """Raises TooRareError, saying which, if boards that `config` asks for are rarer than one in 256 attempts."""
     _check_request(config, seed, 1, 0)
     for size, cell in config.sizes.items():
         for wait, share in cell.wait_shares:
@@ -293,7 +293,7 @@ def _plan_round(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The next attempts: at which boards, int [L], and their numbers, int [L]; sorted, and L a multiple of `block`.
 
-    Where a stratum is rare, several at a board, so that a missing one is soon given up. Blocks are filled up with
+    If a stratum is rare, several at a board, so that a missing one is soon given up. Blocks are filled up with
     further attempts, and there are LEAST of them if twice as many attempts are needed.
 
     Args:

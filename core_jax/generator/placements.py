@@ -12,7 +12,7 @@ def draw_board(size: int, agents: int, key: jax.Array, holes: jax.Array | int) -
     """Draws a board on which each agent alone can reach its goal; also returns whether there is any, bool [].
 
     The holes are uniform among all cells; given the holes, starts and goals are uniform among all ways to put them on
-    distinct cells with each start connected to its goal. Where that is impossible, all of them are cell (0, 0).
+    distinct cells with each start connected to its goal. If that is impossible, all of them are cell (0, 0).
 
     Args:
         size: n, the cells on a side of the board.

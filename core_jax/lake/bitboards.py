@@ -74,7 +74,7 @@ def read_bit(words: jax.Array, lane: jax.Array) -> jax.Array:
 
 
 def shift_cells(words: jax.Array, by: int, axis: int) -> jax.Array:
-    """out[p] = words[p + by] along `axis`, zero where p + by is outside."""
+    """out[p] = words[p + by] along `axis`, zero if p + by is outside."""
     config = [(0, 0, 0)] * words.ndim
     config[axis] = (-by, by, 0)
     return jax.lax.pad(words, jnp.uint32(0), config)

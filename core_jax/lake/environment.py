@@ -6,7 +6,7 @@
 An action is one joint move, an integer for each agent. An episode terminates when a rule is broken or all agents are
 home, and is truncated at a step limit. The reward is the team's, as on the original FrozenLake: 1 for the step that
 brings all agents home, 0 for every other. Everything takes one environment and can be vmapped, scanned and compiled,
-also where flags of JAX refuse or change what is not stated: all types and shapes are.
+also if flags of JAX refuse or change what is not stated: all types and shapes are.
 """
 
 from typing import Any, TypeAlias
@@ -94,9 +94,9 @@ def step_env(
     """One joint move; it takes no key, as moves are deterministic.
 
     Args: action, integers [K], places in `MOVES`; PAD stays, and any other number is an illegal move.
-    Returns: observation; state; reward float32 [], 1 where this step brought all agents home; done bool []; info:
+    Returns: observation; state; reward float32 [], 1 if this step brought all agents home; done bool []; info:
     `failure` int32 [], the `Failure` of this step, upon which no agent moves; `agent` int32 [], the first concerned, -1
-    if none; `at_goal` bool [K]; `terminated` and `truncated` bool []; `discount` float32 [], 0 where terminated, else
+    if none; `at_goal` bool [K]; `terminated` and `truncated` bool []; `discount` float32 [], 0 if terminated, else
     1. A state that is done does not change, and earns no reward.
     """
     check_process()

@@ -25,7 +25,7 @@ def join_labels(parts: Sequence[Labels]) -> Labels:
 
 
 def _join_plans(plans: Sequence[np.ndarray | None]) -> np.ndarray | None:
-    """Plans of several batches as one; None where they were not asked for."""
+    """Plans of several batches as one; None if they were not asked for."""
     given = [np.asarray(plan) for plan in plans if plan is not None]
     horizon = max((plan.shape[-1] for plan in given), default=0)
     return np.concatenate([pad_moves(plan, horizon) for plan in given]) if given else None

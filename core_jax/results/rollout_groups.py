@@ -49,7 +49,7 @@ class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             board: its key.
             valid: bool [G], whether each is a valid plan.
             rewards: float [G].
-            failures: int [G], a `Failure` of each, or None where unknown.
+            failures: int [G], a `Failure` of each, or None if unknown.
         """
         earned = np.asarray(rewards, float)
         mean = float(earned.mean())

@@ -70,7 +70,7 @@ def board_columns(boards: Board) -> dict[str, pa.Array]:
 
 
 def label_columns(labels: Labels) -> dict[str, pa.Array]:
-    """The columns from `status` on of labels with leading axis B; null where there is nothing to say."""
+    """The columns from `status` on of labels with leading axis B; null if there is nothing to say."""
     status, certificate = np.asarray(labels.status), np.asarray(labels.certificate)
     solved = status == Status.SOLVABLE
 
@@ -115,7 +115,7 @@ def plan_of(moves: np.ndarray) -> list[str]:
 
 
 def plan_column(moves: np.ndarray, valid: np.ndarray | None = None) -> pa.ListArray:
-    """Moves int8 [B, K, T] to the plan of each board, as `plan_of`; null where not `valid`, bool [B]."""
+    """Moves int8 [B, K, T] to the plan of each board, as `plan_of`; null if not `valid`, bool [B]."""
     boards, agents, steps = moves.shape
     valid = np.ones(boards, bool) if valid is None else valid
     longest = (moves != PAD).sum(axis=2).max(axis=1, initial=0)[valid]
@@ -125,7 +125,7 @@ def plan_column(moves: np.ndarray, valid: np.ndarray | None = None) -> pa.ListAr
 
 
 def hole_ratios(batch: pa.RecordBatch) -> pa.Array:
-    """The column `hole_ratio`, counted on boards of one kind where it is null."""
+    """The column `hole_ratio`, counted on boards of one kind if it is null."""
     given = batch["hole_ratio"]
     if not given.null_count:
         return given

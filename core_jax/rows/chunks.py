@@ -51,7 +51,7 @@ def row_place(path: Path, number: int) -> str:
 
 
 def read_chunks(path: str | Path, skip: int = 0) -> Iterator[Chunk]:
-    """Yields what follows the first `skip` rows of a file. Raises InputError where it was changed or cannot be read."""
+    """Yields what follows the first `skip` rows of a file. Raises InputError if it was changed or cannot be read."""
     path = Path(path)
     refuse_pipe(path)
     check_digest(path)

@@ -63,7 +63,7 @@ def read_letters(strings: pa.Array) -> np.ndarray:
 
 
 def read_numbers(array: pa.Array) -> np.ndarray:
-    """A column of whole numbers as numpy has them; 0 where null."""
+    """A column of whole numbers as numpy has them; 0 if null."""
     return (array.fill_null(0) if array.null_count else array).to_numpy()
 
 
@@ -73,7 +73,7 @@ def strings_array(text: np.ndarray, lengths: np.ndarray) -> pa.StringArray:
 
 
 def list_array(lengths: np.ndarray, inner: pa.Array, valid: np.ndarray | None = None) -> pa.ListArray:
-    """Lists of these lengths, cut from `inner`; null where not `valid`, bool."""
+    """Lists of these lengths, cut from `inner`; null if not `valid`, bool."""
     mask = None if valid is None or valid.all() else pa.array(~valid)
     return pa.ListArray.from_arrays(pa.array(_sum_lengths(lengths)), inner, mask=mask)
 
@@ -88,7 +88,7 @@ def _sum_lengths(lengths: np.ndarray) -> np.ndarray:
 def by_kind(kinds: np.ndarray, function: Callable[[np.ndarray], pa.RecordBatch]) -> pa.RecordBatch:
     """`function` of the places of each kind, int [places]; its rows in the order of the places, of which there are any.
 
-    kinds: int [B, ...], equal where rows are of one kind.
+    kinds: int [B, ...], equal if rows are of one kind.
     """
     groups = places_by_kind(kinds)
     if len(groups) == 1:

@@ -42,7 +42,7 @@ def _encode_values(array: pa.Array) -> pa.StringArray:
 
 
 def _nest_like(lists: pa.ListArray, inner: pa.Array) -> pa.ListArray:
-    """Lists of `inner`, cut as `lists` are and null where they are."""
+    """Lists of `inner`, cut as `lists` are and null if they are."""
     return list_array(list_lengths(lists), inner, lists.is_valid().to_numpy(zero_copy_only=False))
 
 
@@ -66,9 +66,9 @@ def _quote_strings(strings: pa.StringArray) -> pa.StringArray:
 
 
 def parse_lines(lines: Sequence[bytes], schema: pa.Schema) -> pa.RecordBatch | None:
-    """The rows of lines of JSON as columns of `schema`, null where a field is missing.
+    """The rows of lines of JSON as columns of `schema`, null if a field is missing.
 
-    None where any line is more, less or other than one object of such fields, or cannot be read here with certainty.
+    None if any line is more, less or other than one object of such fields, or cannot be read here with certainty.
     """
     data = b"".join(lines)
     if b"\r" in data:

@@ -36,7 +36,7 @@ def read_columns(
 
     A bad row, or one of which `check` has something to say, is left out and reported to `on_error`: its place in the
     chunk, and the error with its line or number. `check` gets columns and returns what is wrong by the place of the
-    row in them; an InputError where it is another file that is wrong.
+    row in them; an InputError if it is another file that is wrong.
     """
     errors: dict[int, InputError] = {}
     pieces = list(_read_pieces(chunk, 0, len(chunk), errors))
@@ -55,7 +55,7 @@ def _read_pieces(
 ) -> Iterator[tuple[np.ndarray, pa.RecordBatch]]:
     """Yields the good rows of a part of a chunk, in order: their places in the chunk, and their columns.
 
-    Where a line keeps others from being read at once, ever smaller parts are tried.
+    If a line keeps others from being read at once, ever smaller parts are tried.
 
     Args: chunk; begin, end, of the part; errors, by place, added to here.
     """
@@ -78,7 +78,7 @@ def _read_pieces(
 
 
 def _read_at_once(chunk: Chunk, begin: int, end: int) -> pa.RecordBatch | None:
-    """A part of a chunk as columns, not checked yet; None where a row of it has to be read alone."""
+    """A part of a chunk as columns, not checked yet; None if a row of it has to be read alone."""
     if isinstance(chunk.raw, list):
         found = parse_lines(chunk.raw[begin:end], _READ)
         return None if found is None else found.select(SCHEMA.names)
@@ -106,7 +106,7 @@ def _read_at_once(chunk: Chunk, begin: int, end: int) -> pa.RecordBatch | None:
 def _fit_column(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     """The column in another type, with null for NaN, by which pandas writes what is missing.
 
-    Raises ArrowInvalid where a value has none that means the same, as 7.5 for a whole number.
+    Raises ArrowInvalid if a value has none that means the same, as 7.5 for a whole number.
     """
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), None, column)
@@ -150,7 +150,7 @@ def read_rows(
     on_error: Callable[[InputError], None],
     check: Callable[[R], object] = lambda row: None,
 ) -> Iterator[list[R]]:
-    """Yields the rows of a `.jsonl` or `.parquet` file in chunks. Raises InputError where the file cannot be read.
+    """Yields the rows of a `.jsonl` or `.parquet` file in chunks. Raises InputError if the file cannot be read.
 
     Args:
         path: of the file.
@@ -252,7 +252,7 @@ def _plain_value(name: str, value: Any) -> Any:
 
 
 def _decode_line(line: bytes) -> Any:
-    """A line of JSON, also where NaN is in it, as Python's own writer has it; then numbers are read by Python."""
+    """A line of JSON, also if NaN is in it, as Python's own writer has it; then numbers are read by Python."""
     try:
         return msgspec.json.decode(line)
     except msgspec.DecodeError:
@@ -276,7 +276,7 @@ class _Named(msgspec.Struct):
 
 
 def read_ids(path: str | Path) -> Iterator[str]:
-    """Yields the ids of a file's rows, those of bad rows too, where they have one."""
+    """Yields the ids of a file's rows, those of bad rows too, if they have one."""
     decode = msgspec.json.Decoder(_Named).decode
     for chunk in read_chunks(path):
         if isinstance(chunk.raw, list):

@@ -36,11 +36,11 @@ Fingerprint: TypeAlias = tuple[tuple[str, ...], tuple[tuple[int, int], ...], tup
 
 
 class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A board, its labels, and plans that reach them. Labels are null until solved, or where unsolvable or undecided.
+    """A board, its labels, and plans that reach them. Labels are null until solved, or if unsolvable or undecided.
 
     grid: `.` frozen, `H` hole. status: solvable, unsolvable or undecided. plan: a string of U D L R W for each agent,
-    together of cost `sum_of_costs`. makespan_plan: one that reaches `makespan`, where asked for. certificate: why the
-    labels are certain, by name of `Certificate`. Raises ValueError where a field contradicts another.
+    together of cost `sum_of_costs`. makespan_plan: one that reaches `makespan`, if asked for. certificate: why the
+    labels are certain, by name of `Certificate`. Raises ValueError if a field contradicts another.
     """
 
     id: str

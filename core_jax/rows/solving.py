@@ -81,7 +81,7 @@ def solve_columns(
 
 
 def with_labels(batch: pa.RecordBatch, labels: Labels) -> pa.RecordBatch:
-    """Rows of one kind with their labels; plans that reach the makespan where `labels` has them."""
+    """Rows of one kind with their labels; plans that reach the makespan if `labels` has them."""
     columns = {name: batch[name] for name in SCHEMA.names} | label_columns(labels)
     return pa.RecordBatch.from_pydict(columns | {"hole_ratio": hole_ratios(batch)}, SCHEMA)
 

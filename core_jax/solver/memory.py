@@ -17,7 +17,7 @@ SEARCH_BYTES, SEARCH_CELLS = 1 << 22, 256  # of the search, without its table; t
 
 @functools.cache
 def check_memory(size: int, agents: int) -> None:
-    """Raises InputError with the estimate where boards of that kind cannot be solved in this machine's memory."""
+    """Raises InputError with the estimate if boards of that kind cannot be solved in this machine's memory."""
     if agents > MAX_AGENTS:
         raise InputError(f"agents is {agents}: boards of at most {MAX_AGENTS} agents are solved; leave them out")
     needed, there = memory_needed(size, agents), psutil.virtual_memory().total

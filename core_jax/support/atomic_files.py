@@ -116,10 +116,10 @@ def write_json(path: str | Path, value: Any, writer: str = "") -> None:
 
 @contextlib.contextmanager
 def locked(folder: str | Path, busy: str = "", shared: bool = False) -> Iterator[None]:
-    """Makes `folder` and keeps other processes out of it, except, where `shared`, those that share it too.
+    """Makes `folder` and keeps other processes out of it, except, if `shared`, those that share it too.
 
-    The folder may be removed in the block. Raises InputError, with the text `busy`, where another process works there,
-    where there is a file in its place, and on Windows, which has no such locks.
+    The folder may be removed in the block. Raises InputError, with the text `busy`, if another process works there,
+    if there is a file in its place, and on Windows, which has no such locks.
     """
     if fcntl is None:
         raise InputError(f"{folder}: cannot be locked, as Windows has no flock; use Linux, macOS or WSL")
@@ -132,7 +132,7 @@ def locked(folder: str | Path, busy: str = "", shared: bool = False) -> Iterator
 
 
 def refuse_file(folder: Path) -> None:
-    """Raises InputError where there is a file in the place of a folder."""
+    """Raises InputError if there is a file in the place of a folder."""
     if folder.exists() and not folder.is_dir():
         raise InputError(f"{folder}: is a file; choose a folder")
 
@@ -140,7 +140,7 @@ def refuse_file(folder: Path) -> None:
 def is_locked(folder: Path) -> bool:
     """Return True if a process of this machine holds the lock of a folder. Takes no lock to find out.
 
-    False too where the system does not list its locks.
+    False too if the system does not list its locks.
     """
     try:
         held, number = LOCKS.read_text(), folder.stat().st_ino

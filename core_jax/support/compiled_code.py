@@ -71,7 +71,7 @@ def compile_all() -> None:
 
 
 def _compile_room(folder: Path, functions: list[Any], called: list[Any]) -> None:
-    """Compiles functions of a room; only those `called` by Python where `folder` has all of these."""
+    """Compiles functions of a room; only those `called` by Python if `folder` has all of these."""
     marks = [folder / f"{function.py_func.__name__}{MARK}" for function in called]
     for function in called if all(mark.exists() for mark in marks) else functions:
         function.compile(_read_signature(function.py_func))

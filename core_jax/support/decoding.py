@@ -53,7 +53,7 @@ def read_config(path: str | Path, kind: type[T]) -> T:
 
 
 def read_raw(path: str | Path) -> Any:
-    """The plain data of a JSON or TOML file. Raises InputError where it cannot be read, was changed, or is neither."""
+    """The plain data of a JSON or TOML file. Raises InputError if it cannot be read, was changed, or is neither."""
     path = Path(path)
     refuse_pipe(path)
     try:
@@ -74,7 +74,7 @@ def read_raw(path: str | Path) -> Any:
 
 
 def refuse_pipe(path: Path) -> None:
-    """Raises InputError where a path is a named pipe, which would be waited for, perhaps for ever.
+    """Raises InputError if a path is a named pipe, which would be waited for, perhaps for ever.
 
     What a shell gives to a command, such as /dev/stdin, has no name in a folder and is read.
     """
@@ -89,7 +89,7 @@ def refuse_pipe(path: Path) -> None:
 def find_repeated_key(text: bytes) -> str | None:
     """The first key that an object in a text of JSON has twice, of which readers see only the last; None without one.
 
-    Raises ValueError or RecursionError where it is not JSON, or too deep.
+    Raises ValueError or RecursionError if it is not JSON, or too deep.
     """
     found: list[str] = []
 
@@ -165,7 +165,7 @@ def _convert_leaf(raw: Any, kind: Any, at: str) -> Any:
 
 
 def make_whole(raw: Any) -> Any:
-    """Plain data in which whole numbers are ints, also where another tool wrote them as floats, as pandas does."""
+    """Plain data in which whole numbers are ints, also if another tool wrote them as floats, as pandas does."""
     if isinstance(raw, float) and raw.is_integer():
         return int(raw)
     if isinstance(raw, list | tuple):
@@ -174,7 +174,7 @@ def make_whole(raw: Any) -> Any:
 
 
 def first_repeated(items: Iterable[H]) -> H | None:
-    """The first that stands there a second time; None where all are different."""
+    """The first that stands there a second time; None if all are different."""
     seen: set[H] = set()
     for item in items:
         if item in seen:
@@ -192,7 +192,7 @@ def toml_table(text: str, where: str) -> dict[str, Any]:
     """The table of a TOML text; `where` names its source.
 
     Raises InputError on what no settings need and what is slow to read or cannot be printed: a text that is too long or
-    nested too deeply, or a whole number beyond 64 bits. Raises TOMLDecodeError where the text is not TOML.
+    nested too deeply, or a whole number beyond 64 bits. Raises TOMLDecodeError if the text is not TOML.
     """
     if len(text) > MOST_LETTERS:
         raise InputError(f"{where}: {len(text)} characters of TOML; give at most {MOST_LETTERS}")
@@ -215,7 +215,7 @@ def toml_table(text: str, where: str) -> dict[str, Any]:
 
 
 def _walk_values(table: dict[str, Any], where: str) -> Iterator[tuple[str, Any]]:
-    """All that the table holds, each with its dotted name. Raises InputError where it is nested too deeply."""
+    """All that the table holds, each with its dotted name. Raises InputError if it is nested too deeply."""
     waiting: list[tuple[str, Any, int]] = [(str(key), value, 1) for key, value in table.items()]
     while waiting:
         path, value, depth = waiting.pop()

@@ -26,7 +26,7 @@ LINE = re.compile(rb"([0-9a-f]{64}) [ *]([^\n]+)\n")
 def listed(*paths: Path, writer: str = "") -> Iterator[None]:
     """Lists files of one folder once the block has written them whole; until then they are not listed.
 
-    writer: as for `replacing`, where several processes may write the same files at the same time.
+    writer: as for `replacing`, if several processes may write the same files at the same time.
     """
     folder, there = paths[0].parent, _read_listing(paths[0].parent)
     if any(path.name in there for path in paths):
@@ -72,7 +72,7 @@ def list_folder(folder: Path) -> None:
 
 
 def check_digest(path: str | Path) -> None:
-    """Raises InputError where a file is not the one that is listed beside it; without a line nothing is checked."""
+    """Raises InputError if a file is not the one that is listed beside it; without a line nothing is checked."""
     path = Path(path)
     wanted = _read_listing(path.parent).get(path.name)
     while wanted and path.is_file() and digest_of(path) != wanted:
@@ -85,7 +85,7 @@ def check_digest(path: str | Path) -> None:
 
 
 def check_listed(folder: Path) -> None:
-    """Raises InputError where a file of a folder is not the one that is listed there, or is missing."""
+    """Raises InputError if a file of a folder is not the one that is listed there, or is missing."""
     files = [folder / name for name in _read_listing(folder)]
     for file in files:
         if not file.is_file():

@@ -14,7 +14,7 @@ REQUIREMENT = re.compile(r"([\w.-]+).*\bextra == ['\"]([\w.-]+)")
 
 @contextlib.contextmanager
 def naming_extra(who: str, extra: str) -> Iterator[None]:
-    """Raises InputError where an import in the block fails for want of an extra. who: needs it, for the message."""
+    """Raises InputError if an import in the block fails for want of an extra. who: needs it, for the message."""
     try:
         yield
     except ModuleNotFoundError as error:
@@ -22,7 +22,7 @@ def naming_extra(who: str, extra: str) -> Iterator[None]:
 
 
 def describe_missing(error: ModuleNotFoundError, who: str) -> str | None:
-    """A line for an import that failed, naming the first extra that brings the module; None where none does."""
+    """A line for an import that failed, naming the first extra that brings the module; None if none does."""
     import importlib.metadata  # which takes a while: most processes never ask
 
     module = (error.name or "").partition(".")[0]

@@ -44,7 +44,7 @@ _own: list[int] = []  # the process that has been seen to have platforms of its 
 def stated_settings() -> Iterator[None]:
     """Has JAX in this thread work with the STATED settings until the end of the block.
 
-    Raises InputError where JAX cannot work in this process: see `check_process`.
+    Raises InputError if JAX cannot work in this process: see `check_process`.
     """
     if getattr(_within, "entered", False):
         yield
@@ -64,7 +64,7 @@ def describe_settings() -> dict[str, str]:
 
 
 def check_process() -> None:
-    """Raises InputError where JAX would wait for ever or has nothing to run on.
+    """Raises InputError if JAX would wait for ever or has nothing to run on.
 
     That is in a process forked after JAX had started, as the threads that JAX waits for are not in it; and where
     JAX_PLATFORMS names what is not there.

@@ -43,7 +43,7 @@ _clock: _Clock | None = None
 
 
 def in_phase(phase: str, function: Callable[P, R], *args: P.args, **kwargs: P.kwargs) -> R:
-    """Calls `function`; where `seconds_by_phase` is at work, its time counts for the phase."""
+    """Calls `function`; if `seconds_by_phase` is at work, its time counts for the phase."""
     clock = _clock
     return clock.time(phase, function, *args, **kwargs) if clock else function(*args, **kwargs)
 

@@ -38,9 +38,9 @@ class CachedProgram(msgspec.Struct, frozen=True):
 
 
 class Program(Generic[P, R]):
-    """A function that is jitted, and cached where JAX caches compiled programs (`jax_compilation_cache_dir`).
+    """A function that is jitted, and cached if JAX caches compiled programs (`jax_compilation_cache_dir`).
 
-    It works with our settings of JAX, see `stated_settings`, and raises InputError where JAX cannot work.
+    It works with our settings of JAX, see `stated_settings`, and raises InputError if JAX cannot work.
     """
 
     def __init__(self, function: Callable[P, R], static_argnums: Sequence[int], compiler_options: Any) -> None:

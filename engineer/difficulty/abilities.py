@@ -1,7 +1,7 @@
 """Abilities: a posterior of P(valid) by stratum, pooled over the strata, that moves from round to round.
 
 In stratum s the chance of a valid answer to a problem of a cell with the effects x is logistic(x theta_s). The effects
-of all strata are alike as far as the data say so: theta_s ~ N(B z_s, diag(tau^2)), z_s being 1 and, where strata have
+of all strata are alike as far as the data say so: theta_s ~ N(B z_s, diag(tau^2)), z_s being 1 and, if strata have
 an order, the place of s on it. Training moves them: from one round to the next
 
     theta_s += rates_s (signals that s received) + a random step,
@@ -75,7 +75,7 @@ def compute_effects(cells: Sequence[Cell], space: DesignSpace) -> np.ndarray:
     """float [N, K] of cells that have their givens.
 
     The ability, 1; the levels, -1 to 1; the traits, -1/2 or 1/2; the givens; the squares of the levels; and the
-    products of two knobs, where there are at most MOST_PAIRED of them.
+    products of two knobs, if there are at most MOST_PAIRED of them.
     """
     axes, squares = [], []
     for place, knob in enumerate(space.knobs):
@@ -121,7 +121,7 @@ def describe_effects(space: DesignSpace) -> tuple[Effects, Rates]:
 
 
 def regress_on_order(space: DesignSpace) -> np.ndarray:
-    """float [S, Z] of all strata: 1 and, where they have an order, the place on it and its square."""
+    """float [S, Z] of all strata: 1 and, if they have an order, the place on it and its square."""
     one = np.ones(len(space.strata))
     if not space.ranked:
         return one[:, None]
@@ -132,7 +132,7 @@ def regress_on_order(space: DesignSpace) -> np.ndarray:
 def share_signals(space: DesignSpace) -> np.ndarray:
     """float [S, S]: how much of what a stratum's training does to others row s is supposed to receive from column.
 
-    Where strata have an order the neighbours receive most, else all others the same.
+    If strata have an order the neighbours receive most, else all others the same.
     """
     ranks = np.arange(len(space.strata))
     near = np.exp(-np.abs(ranks[:, None] - ranks[None])) if space.ranked else np.ones((len(ranks), len(ranks)))

@@ -41,7 +41,7 @@ class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def measure_calibration(
     model: DifficultyModel, constant: float, drawn: Sequence[Observation], space: DesignSpace
 ) -> Calibration | None:
-    """The calibration of `model` on cells drawn after it was fitted; None where none were.
+    """The calibration of `model` on cells drawn after it was fitted; None if none were.
 
     Args:
         model: the forecast's.
@@ -59,7 +59,7 @@ def measure_calibration(
 
 
 def pool_calibrations(found: Sequence[Calibration]) -> Calibration | None:
-    """Several forecasts as one, each by its groups; None where there are none."""
+    """Several forecasts as one, each by its groups; None if there are none."""
     if not _count(found):
         return None
     tenths: dict[int, list[Bin]] = {}
@@ -108,7 +108,7 @@ class CellForecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """difficulty.json. grid: the cells of `DesignSpace.forecast_cells`, with the givens of the design.
 
-    held_out: what the policy is judged on. certainty: 0 where nothing is known of the held-out cells, 1 where all is.
+    held_out: what the policy is judged on. certainty: 0 if nothing is known of the held-out cells, 1 if all is.
     success: the mean of all groups. calibration: of the forecast one stage earlier, on the cells drawn since.
     """
 

@@ -217,7 +217,7 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def value(self, drawn: Sample) -> np.ndarray:
         """The worth of problems of cells: their expected learnability, or their regret, times best^reach and leverage.
 
-        So little is expected where the policy can do nothing yet. With the regret and reach 1 that is p (1 - p) for the
+        So little is expected if the policy can do nothing yet. With the regret and reach 1 that is p (1 - p) for the
         easier kind of problems of a stratum and its levels, and more for the other.
         """
         regret = self.objective == "regret"
@@ -254,9 +254,9 @@ def _apply_logistic(x: np.ndarray) -> np.ndarray:
 def compute_features(cells: Sequence[Cell], space: DesignSpace, by_stratum: float = 0.0) -> np.ndarray:
     """float [N, F] of cells that have their givens; each weight has the prior N(0, 1).
 
-    The axes, each from about -1 to 1, are the scale of the stratum, where strata have an order, then the knobs, traits
+    The axes, each from about -1 to 1, are the scale of the stratum, if strata have an order, then the knobs, traits
     being -1 or 1, then the givens. Features are 1 and the axes, times WIDE; the squares of the scale and the levels;
-    and the products of two of the axes that are not givens. With `by_stratum`, and always where strata have no order:
+    and the products of two of the axes that are not givens. With `by_stratum`, and always if strata have no order:
     for each stratum of the space [stratum is it], then for each trait [stratum is it] x trait, times `by_stratum`,
     which is the prior's deviation of these effects.
     """
@@ -332,7 +332,7 @@ def _fit_mode(points: np.ndarray, success: np.ndarray, groups: np.ndarray) -> np
 
 
 def _estimate_evenness(observations: Sequence[Observation], p: np.ndarray, decay: np.ndarray) -> float:
-    """The observed p (1 - p) of problems over that of the model's means, where it was observed."""
+    """The observed p (1 - p) of problems over that of the model's means, if it was observed."""
     known = [part for part in zip(decay, observations, p, strict=True) if part[1].variance is not None]
     seen = math.fsum(d * (found.variance or 0) for d, found, _ in known)
     meant = math.fsum(d * found.groups * q * (1 - q) for d, found, q in known)

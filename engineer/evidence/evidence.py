@@ -96,7 +96,7 @@ def show_evidence(evidence: Evidence, modules: Modules, key: Key) -> Evidence:
     """The evidence that `modules` switch on, the rest being empty or None. The key, consumed, shuffles if asked for.
 
     With `failures` off no outcome is shown anywhere, and the history holds designs and edits alone. Refusals are always
-    shown. Raises InputError where there is one stratum alone and its outcomes are to be shuffled.
+    shown. Raises InputError if there is one stratum alone and its outcomes are to be shuffled.
     """
     if modules.shuffled:
         evidence = _shuffle_strata(evidence, key)

@@ -103,7 +103,7 @@ def fit_to_budget(
     """The evidence with as much cut as it takes for `count` of it to be at most `budget`; and what was cut, in order.
 
     Cut first to last by CUT_ORDER; cases and rounds of the history one by one, the latest case and the oldest round
-    first. The outcomes of this round are never cut. Raises InputError where they alone do not fit.
+    first. The outcomes of this round are never cut. Raises InputError if they alone do not fit.
     """
     cut: list[str] = []
     for name, empty in _CUT:

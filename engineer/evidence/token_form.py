@@ -42,7 +42,7 @@ def evidence_tokens(evidence: Evidence, space: DesignSpace) -> list[str]:
 
     A stratum is its token, then its share and knobs in steps; then in tenths the valid rate, the rate of the first
     grade, each failure's rate, and for each trait the valid rate of the problems that have it. Of an earlier round only
-    the valid rate is shown, and `<undone>` where it was rolled back. A rate of no problems is `<unknown>`; what a
+    the valid rate is shown, and `<undone>` if it was rolled back. A rate of no problems is `<unknown>`; what a
     module left out has no token. Of the training the rollouts are shown, a cell being its stratum, 0 or 10 for each
     trait, and in tenths informative groups, valid answers and mean reward; of what was sampled the knobs, the
     acceptance and what the environment measures; of a case its stratum, failure and place; of the forecast P(valid) in
@@ -72,7 +72,7 @@ def evidence_tokens(evidence: Evidence, space: DesignSpace) -> list[str]:
 def delta_tokens(delta: Delta, space: DesignSpace) -> list[str]:
     """The answer: the delta in the order of `DeltaGrammar`.
 
-    Raises InputError where the delta has no token form: a change that is not -2, -1, 1 or 2 steps, an edit that changes
+    Raises InputError if the delta has no token form: a change that is not -2, -1, 1 or 2 steps, an edit that changes
     nothing, a reason without a token, a stratum without a token.
     """
     strata = space.sort_strata(delta.edits)
@@ -111,7 +111,7 @@ def _encode_strata(
 
 
 def _value_token(value: float, column: Knob, space: DesignSpace) -> str:
-    """A share in its steps; the value of a knob in its steps, or in tenths of its range where these are larger."""
+    """A share in its steps; the value of a knob in its steps, or in tenths of its range if these are larger."""
     step = column.step if column is space.share else max(column.step, column.span / TOP_BUCKET)
     return bucket_token(value - column.low, step)
 

@@ -37,7 +37,7 @@ class Vocabulary:
 
     strata: those that have words. edits: the column and the change that the word of an edit means, such as `<data+2>`.
     reasons: the sentence that the word of a reason means. tokens: all words, in the order of their token ids in
-    checkpoints. Raises InputError where two of them are equal.
+    checkpoints. Raises InputError if two of them are equal.
     """
 
     def __init__(self, space: DesignSpace) -> None:
@@ -69,7 +69,7 @@ class Vocabulary:
             raise InputError(f"space: two words have the token {twice}; choose another token or other names")
 
     def stratum_token(self, stratum: Stratum, where: str = "grammar") -> str:
-        """The word of a stratum. Raises InputError where it has none."""
+        """The word of a stratum. Raises InputError if it has none."""
         if stratum not in self.stratum_tokens:
             listed = (
                 f"{self.strata[0]} to {self.strata[-1]}"

@@ -162,7 +162,7 @@ def write_decision(
 
 
 def list_signs(delta: Delta | None, design: Design, space: DesignSpace) -> dict[Place, int]:
-    """The sign of the change of each stratum and column, 0 where it stays; without a delta all stay.
+    """The sign of the change of each stratum and column, 0 if it stays; without a delta all stay.
 
     delta: the changes. design: gives the strata. space: that of the design.
     """
@@ -219,7 +219,7 @@ def make_steps(signs: Mapping[Place, int], asked: str, space: DesignSpace) -> De
 
 
 def _read_changes(text: str, form: Form, evidence: Evidence, space: DesignSpace) -> Delta:
-    """The delta of an answer in text. Raises InputError where it is not JSON of the schema."""
+    """The delta of an answer in text. Raises InputError if it is not JSON of the schema."""
     words = dict[str, dict[str, Literal["more", "same", "less"]]]
     try:
         found = msgspec.json.decode(text.rpartition("ANSWER:")[2].strip(), type=words)
@@ -243,7 +243,7 @@ class _Fact(NamedTuple):
 def _list_facts(evidence: Evidence, space: DesignSpace) -> dict[Stratum, list[_Fact]]:
     """Of each stratum the rate of the whole, then those of its parts: by trait, or the cells of the forecast.
 
-    Empty where nothing is known.
+    Empty if nothing is known.
     """
     found = {}
     for stratum in space.sort_strata(evidence.design.strata):

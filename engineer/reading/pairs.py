@@ -56,7 +56,7 @@ def draw_pairs(environment: Environment, count: int, seed: int, strata: int = ST
         strata: how many strata a design has, at most.
 
     In turn the outcomes of two strata are exchanged, and the forecasts of all strata reversed in order. Figures come
-    from a difficulty model whose weights are drawn. A pair decides at least one share. Raises InputError where the
+    from a difficulty model whose weights are drawn. A pair decides at least one share. Raises InputError if the
     environment has one stratum alone, or no figures were found that decide.
     """
     if (most := min(strata, len(environment.start().strata))) < 2:

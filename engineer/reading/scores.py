@@ -32,7 +32,7 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     pairs, unread: how many, and how many of their answers mean no delta. deciding: changes that the evidence decides,
     two for each that a pair has. made: those of them that the reader makes. follows: of those made, the share whose
     sign is that of the rule; a reader that ignores the evidence has 0.5. p_value: of that, one-sided. columns: the same
-    share by column. calibrated: the share once the reader's own leaning is taken off; None where it has no odds. true,
+    share by column. calibrated: the share once the reader's own leaning is taken off; None if it has no odds. true,
     exchanged: what its designs are worth beyond the current one, by the evidence it read and by the other; gain: the
     difference, which is what reading is worth.
     """
@@ -166,7 +166,7 @@ def _answer_beyond(
 
 
 def _estimate_share(totals: np.ndarray) -> Interval | None:
-    """The share of the changes made, int [pairs, 2], that follow; None where none was made."""
+    """The share of the changes made, int [pairs, 2], that follow; None if none was made."""
     follows, made = totals[:, 0], totals.sum(axis=1)
     if not made.sum():
         return None

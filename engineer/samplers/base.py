@@ -40,7 +40,7 @@ class Sampled(msgspec.Struct, frozen=True):
 
 
 class Sampler(Protocol):
-    """Chooses the problems of a stage, where they are drawn; learns from the stage's training rollouts on them."""
+    """Chooses the problems of a stage, if they are drawn; learns from the stage's training rollouts on them."""
 
     def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
         """Problems to train on; the state does not change.

@@ -39,7 +39,7 @@ class FixedTeacher(Stateful):
 class StaticTeacher(Stateful):
     """Goes to one design and stays: `values` of the knobs for all strata, data in proportion to size ** `tilt`.
 
-    The size of a stratum is its number, or its rank from 1 where strata are names; `cost` of the teacher `difficulty`
+    The size of a stratum is its number, or its rank from 1 if strata are names; `cost` of the teacher `difficulty`
     is the same. `hole_ratio` and `wait_ratio` are those of the lake; knobs of other environments that `values` does not
     name stay in the middle. A search trains once with the options of each of `list_designs()` and takes the best by
     validation.
@@ -66,7 +66,7 @@ class StaticTeacher(Stateful):
 
 
 def size_of(stratum: Stratum, space: DesignSpace) -> float:
-    """The size of a stratum: its number, or its rank from 1 where it has none above 0."""
+    """The size of a stratum: its number, or its rank from 1 if it has none above 0."""
     return stratum if isinstance(stratum, int) and stratum > 0 else space.ranks[stratum] + 1
 
 
@@ -125,7 +125,7 @@ class MatchedRandomTeacher:
         self.other = other
 
     def check_space(self, space: DesignSpace) -> None:
-        """As the other teacher's. Raises InputError where it cannot work with a space."""
+        """As the other teacher's. Raises InputError if it cannot work with a space."""
         check_space(self.other, space)
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
@@ -168,7 +168,7 @@ class SaboteurTeacher(Stateful):
     """A test of the defences: it always asks for the problems from which least can be learned.
 
     All data to the stratum whose valid rate v has the least v (1 - v), the last of several; and every stratum as hard
-    as can be where v < 1/2 or is unknown, else as easy as can be. What of it is legal is the guard's to say.
+    as can be if v < 1/2 or is unknown, else as easy as can be. What of it is legal is the guard's to say.
     """
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:

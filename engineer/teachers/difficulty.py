@@ -25,7 +25,7 @@ class DifficultyTeacher(Stateful):
     """q_c ~ h_c l_c^power r_c / s_c^length over the held-out cells c; h_c is the share of the held-out problems,
     l_c = p_c (1 - p_c), and s_c the size of the stratum: its number, or its rank from 1.
 
-    Where the model's objective is the regret, l_c = 1 - p_c. r_c is the largest p of the cells that differ
+    If the model's objective is the regret, l_c = 1 - p_c. r_c is the largest p of the cells that differ
     from c in their traits alone, to the power of the model's reach.
 
     With `group` G, l_c = 1 - p_c^G - (1 - p_c)^G instead: the chance that G answers do not all earn the same. Where
@@ -71,7 +71,7 @@ class DifficultyTeacher(Stateful):
 class ForecastTeacher(RuleTeacher):
     """q_c ~ v_c^power r_c over the cells c whose forecast is stated in tokens (`DesignSpace.list_stated_cells`).
 
-    v_c is p (1 - p), or 1 - p where the model's objective is the regret, p being the forecast's P(valid); r_c is the
+    v_c is p (1 - p), or 1 - p if the model's objective is the regret, p being the forecast's P(valid); r_c is the
     largest p of the cells that differ from c in their traits alone, to the power of the model's reach. So it is the
     teacher `difficulty` without chance and mix, as if just these cells were held out. Share and knobs of a stratum go
     toward those of q, by two steps at most.
@@ -82,7 +82,7 @@ class ForecastTeacher(RuleTeacher):
     def make_delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
         """As `RuleTeacher.make_delta`.
 
-        No edit where the forecast lacks a stratum or rests on nothing, or where no problem is worth anything.
+        No edit if the forecast lacks a stratum or rests on nothing, or if no problem is worth anything.
         """
         known = evidence.forecast
         success = _list_told(known, design, space) if known else {}
@@ -111,7 +111,7 @@ def _list_told(known: Forecast, design: Design, space: DesignSpace) -> dict[Cell
 
 
 def _choose_reason(row: Row, goal: Row, best: float, space: DesignSpace) -> str:
-    """A stratum that loses data is too hard where even its easier problems mostly fail, and else too easy."""
+    """A stratum that loses data is too hard if even its easier problems mostly fail, and else too easy."""
     if goal[space.share.name] >= row[space.share.name]:
         return FRONTIER
     return TOO_HARD if best < 0.5 else TOO_EASY

@@ -32,7 +32,7 @@ class EasyToHardTeacher(Stateful):
     sigma: Sigma = 0.5
 
     def check_space(self, space: DesignSpace) -> None:
-        """Raises InputError where the strata of a space have no order."""
+        """Raises InputError if the strata of a space have no order."""
         if not space.ranked:
             raise InputError(f"teacher: e2h_{self.schedule} needs strata in order; choose a teacher that needs none")
 

@@ -81,7 +81,7 @@ class LlmTeacher(Stateful):
         self._unanswered = ""  # no field, as it is no state: a resumed run asks again
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
-        """The model's delta; whatever comes back, a proposal, with an error where it is none.
+        """The model's delta; whatever comes back, a proposal, with an error if it is none.
 
         A model that once could not be reached is not asked again: the error counts for all tries of a stage.
         """
@@ -143,7 +143,7 @@ def answer_schema(strata: Sequence[Stratum], space: DesignSpace, *, inline: bool
 def parse_answer(text: str, space: DesignSpace) -> tuple[Delta, str]:
     """The delta and the summary of the JSON that ends a model's answer, after its reasoning and without a code fence.
 
-    Raises InputError, and nothing else, where the answer is not that.
+    Raises InputError, and nothing else, if the answer is not that.
     """
     last = strip_thoughts(text).rpartition(ANSWER)[2].strip()
     fenced = last.startswith("```") and last.endswith("```") and len(last) > 6

@@ -22,7 +22,7 @@ from lakewright.engineer.teachers.self import (
 class Tools:
     """A trainer's functions for teachers: its evidence settings, and the way in which their model is asked.
 
-    That is `decode` for a model that answers in tokens, `ask` for a language model; `sample` and `sample_json` where
+    That is `decode` for a model that answers in tokens, `ask` for a language model; `sample` and `sample_json` if
     it is trained on its answers too. proposals, inline: as in `LlmTeacher`.
     """
 

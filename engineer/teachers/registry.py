@@ -51,7 +51,7 @@ METHODS = ("propose", "state_dict", "load_state_dict")
 def make_teacher(name: str, tools: "Tools | None" = None, options: Mapping[str, Any] | None = None) -> "Teacher":
     """The teacher of that name, its `options` being keyword arguments of its class.
 
-    Raises InputError on an unknown name or option, naming the choices, and where a tool is missing.
+    Raises InputError on an unknown name or option, naming the choices, and if a tool is missing.
     """
     checked = check_teacher(name, options or {})
     make = load_class(name, TEACHERS, "teacher", METHODS)
@@ -65,8 +65,8 @@ def make_teacher(name: str, tools: "Tools | None" = None, options: Mapping[str, 
 def check_teacher(name: str, options: Mapping[str, Any], space: "DesignSpace | None" = None) -> dict[str, Any]:
     """The options as the teacher takes them.
 
-    Raises InputError on an unknown teacher or option, and where the value is out of range, or
-    where it cannot work with the space.
+    Raises InputError on an unknown teacher or option, and if the value is out of range, or
+    if it cannot work with the space.
     """
     make = load_class(name, TEACHERS, "teacher", METHODS)
     checked = check_options("teacher_options", name, make, options)

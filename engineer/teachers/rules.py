@@ -37,7 +37,7 @@ class RulesTeacher(RuleTeacher):
     """Per stratum, by the valid rate v (reasoning-gym's coaching rule, with the paper's advice on data):
 
     v > harder_above: harder, and a bit less data. v < easier_below: easier, and less data, as it gives no signal.
-    Between them, at the frontier: more data. Knobs move two steps where v is nearer to 1 (or 0) than to the threshold;
+    Between them, at the frontier: more data. Knobs move two steps if v is nearer to 1 (or 0) than to the threshold;
     knobs of unknown direction stay, and so does a stratum without outcomes.
     """
 
@@ -79,7 +79,7 @@ class RulesTeacher(RuleTeacher):
 
 
 def check_order(less: str, low: float, more: str, high: float) -> None:
-    """Raises InputError where the option `less`, which is `low`, is above the option `more`, which is `high`."""
+    """Raises InputError if the option `less`, which is `low`, is above the option `more`, which is `high`."""
     if low > high:
         raise InputError(f"teacher_options: {less} is {low:g}, more than {more} {high:g}; choose less")
 
@@ -132,9 +132,9 @@ Kind = TypeVar("Kind", bool, int | str)
 class ProportionalTeacher(RuleTeacher):
     """Data d_s ~ w_s^power over the strata s, as Prioritized Level Replay does with levels (arXiv 2010.03934).
 
-    With v the valid rate of a stratum, w = v (1 - v), or 1 - v where the objective is the regret. The problems of a
-    stratum that have a trait and those that lack it share its data by the same formula, so a trait goes where it fails.
-    Its share stays where one of the two rates is unknown. These columns move by two steps at most; levels move
+    With v the valid rate of a stratum, w = v (1 - v), or 1 - v if the objective is the regret. The problems of a
+    stratum that have a trait and those that lack it share its data by the same formula, so a failing trait goes.
+    Its share stays if one of the two rates is unknown. These columns move by two steps at most; levels move
     as the threshold rule moves them that seeks the same objective. A stratum without outcomes stays.
     """
 
@@ -164,7 +164,7 @@ class ProportionalTeacher(RuleTeacher):
 
 
 def _rate_by_trait(tally: Tally, knob: Knob) -> dict[bool, float]:
-    """The valid rate of the problems that have a trait, and of those that lack it, where there are any."""
+    """The valid rate of the problems that have a trait, and of those that lack it, if there are any."""
     having = tally.traits.get(knob.name, Tally(0, 0))
     parts = {False: subtract_tally(tally, having), True: having}
     return {has: part.valid_rate for has, part in parts.items() if part.problems}

@@ -32,7 +32,7 @@ class SelfTeacher(Stateful):
     settings: EvidenceSettings
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
-        """The checkpoint's delta; whatever tokens come back, a proposal, with an error where they make no delta."""
+        """The checkpoint's delta; whatever tokens come back, a proposal, with an error if they make no delta."""
         allowed = DeltaGrammar(space, design.strata).allowed
         return _propose_in_tokens(evidence, space, self.settings, key, lambda prompt: [self.decode(prompt, allowed)])
 
@@ -44,7 +44,7 @@ def _propose_in_tokens(
     key: Key,
     ask: Callable[[list[str]], list[list[str]]],
 ) -> Proposal:
-    """The different deltas of the answers to what `settings` show; with an error where no answer makes one."""
+    """The different deltas of the answers to what `settings` show; with an error if no answer makes one."""
     view = show_evidence(evidence, settings.chosen(), key)
     view, cut = fit_to_budget(view, settings.budget, lambda view: len(evidence_tokens(view, space)))
     answers = ask(prompt := evidence_tokens(view, space))
@@ -92,7 +92,7 @@ class SelfTrainedTeacher(Stateful):
     settings: EvidenceSettings
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
-        """The checkpoint's deltas, an answer a line; with an error where no answer makes one."""
+        """The checkpoint's deltas, an answer a line; with an error if no answer makes one."""
         showing, asking = split_key(key)
         allowed, seed = DeltaGrammar(space, design.strata).allowed, int(numpy_rng(asking).integers(2**31))
         return _propose_in_tokens(
@@ -108,7 +108,7 @@ class SelfTrainedLlmTeacher(Stateful):
     settings: EvidenceSettings
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
-        """The checkpoint's deltas; with an error where no answer makes one."""
+        """The checkpoint's deltas; with an error if no answer makes one."""
         showing, asking = split_key(key)
         messages, schema, cut = ask_about(evidence, design, space, self.settings, showing)
         tokens, texts = self.sample(messages, schema, int(numpy_rng(asking).integers(2**31)))

@@ -67,12 +67,12 @@ class Track(msgspec.Struct):
 
 @dataclass
 class RlveTeacher(CellTeacher):
-    """RLVE's rule (Zeng et al. 2025, arXiv 2511.07317): the level rises by one where the hardest level is solved.
+    """RLVE's rule (Zeng et al. 2025, arXiv 2511.07317): the level rises by one if the hardest level is solved.
 
     Problems are drawn uniformly from the levels l .. h. With R_h the share of valid answers at level h since the
     last check, and a check once there are `prompts` problems of that level,
 
-        h <- h + 1 where R_h >= threshold,    l <- max(0, h - window + 1),    h = 0 at first.
+        h <- h + 1 if R_h >= threshold,    l <- max(0, h - window + 1),    h = 0 at first.
 
     The level of a cell of the grid is floor(levels x `DesignSpace.hardness` of the cell). A stage that drew nothing of
     level h does not change it. Strata without an order are environments of their own, as in the source: each has its h,
@@ -109,7 +109,7 @@ class RlveTeacher(CellTeacher):
         return min(self.levels - 1, int(self.levels * space.hardness(cell, design.strata)))
 
     def list_window(self, strata: Sequence[Stratum], design: Design, space: DesignSpace) -> list[Cell]:
-        """The cells of the window of some strata; the easiest of all where it holds none."""
+        """The cells of the window of some strata; the easiest of all if it holds none."""
         hardest = self._find_track(strata[0], space).hardest
         lowest = max(0, hardest - self.window + 1)
         grid = space.grid(strata)

@@ -53,7 +53,7 @@ def find_faults(
         tick: called several times a second.
         share: gives parts of the check to other processes, which make the environment by `maker`; by default none are.
 
-    Raises InputError where the environment is none, or the machine cannot copy a process.
+    Raises InputError if the environment is none, or the machine cannot copy a process.
     """
     name = name or type(environment).__name__
     check_environment_type(environment, "check")

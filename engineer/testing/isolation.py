@@ -118,7 +118,7 @@ class Calls:
         self.folder, self.variables = os.getcwd(), dict(os.environ)
 
     def run_call(self, what: str, case: str, call: Callable[[], T], times: int = 1) -> T:
-        """The result of a call. Raises CallError where it does anything else.
+        """The result of a call. Raises CallError if it does anything else.
 
         Args:
             what: the member of the environment.
@@ -148,7 +148,7 @@ def watch_process(
     work: is given the calls and a function that sends a message. limit: of a call, seconds. tick: called several times
     a second.
 
-    Where the process ends, or a call does not, a CallError comes last, whose arguments are what happened and the case.
+    If the process ends, or a call does not, a CallError comes last, whose arguments are what happened and the case.
     """
     memory, (reader, writer) = mmap.mmap(-1, ROOM), Pipe(duplex=False)
     sys.stdout.flush()

@@ -1,7 +1,8 @@
 """The check of an environment in parts: slices of the cells, then every property, here or by processes that share them.
 
 The findings are joined in the order of the parts, so that a shared check gives the report of one in one process, except
-for its rates. Each shared part may take as long as that check until its end, so where time was up there, more is tried.
+for its rates. Each shared part may take as long as that check until its end, so if that one ran out of time, more
+is tried.
 """
 
 import time

@@ -60,9 +60,9 @@ class Properties:
         environment: what is tried.
         calls: limits its calls in time.
         report: gets what is measured.
-        maker: the words from which another process makes the environment, see `redraw`; none where it cannot.
+        maker: the words from which another process makes the environment, see `redraw`; none if it cannot.
 
-    Raises CallError where the environment gives no legal design to begin with, whose givens all cells have.
+    Raises CallError if the environment gives no legal design to begin with, whose givens all cells have.
     """
 
     def __init__(self, environment: Environment, calls: Calls, report: Report, maker: Sequence[str] = ()) -> None:
@@ -133,7 +133,7 @@ class Properties:
         return fault or try_start(lambda start: self.trials.draw(start, 1, 0))
 
     def _choose_count(self, most: int, least: int, until: float) -> int:
-        """A number of problems to draw at once: the least where the most would take longer than there is time."""
+        """A number of problems to draw at once: the least if the most would take longer than there is time."""
         slow = most * median(self.took.values()) > max(LATE, until - time.monotonic())
         return least if slow else most
 

@@ -78,7 +78,7 @@ def cells(
         drawable: which of them are wanted; by default all that the space allows.
         given: the givens of the cells, by name; by default their middles.
 
-    Raises InputError where none of the cells at bounds and bins is.
+    Raises InputError if none of the cells at bounds and bins is.
     """
     wanted: Callable[[Cell], bool] = (lambda cell: drawable(space.name_cell(cell))) if drawable else space.allows
     ends = list(filter(wanted, list_cells(space, **given)))
@@ -120,7 +120,7 @@ def list_cells(space: DesignSpace, /, **given: float) -> list[Cell]:
 
 
 def _list_places(lengths: list[int]) -> list[tuple[int, ...]]:
-    """The places of all values of some knobs; where these are too many, of one knob at a time, and the last."""
+    """The places of all values of some knobs; if these are too many, of one knob at a time, and the last."""
     if math.prod(lengths) <= MOST_WAYS:
         return list(itertools.product(*map(range, lengths)))
     first = (0,) * len(lengths)

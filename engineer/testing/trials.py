@@ -61,7 +61,7 @@ def find_smallest(
     until: float,
     most: int = 100,
 ) -> Fault | None:
-    """The fault with the smallest case in which `attempt` raises CallError; None where it never does.
+    """The fault with the smallest case in which `attempt` raises CallError; None if it never does.
 
     Args:
         name: of the property.
@@ -113,7 +113,7 @@ def find_smallest(
 
 
 class Trials:
-    """An environment whose calls are isolated. Each raises CallError where the environment breaks a promise."""
+    """An environment whose calls are isolated. Each raises CallError if the environment breaks a promise."""
 
     def __init__(self, environment: Environment, calls: Calls) -> None:
         self.environment = environment
@@ -171,7 +171,7 @@ class Trials:
         return found
 
     def check_shares(self, design: Design, problems: Sequence[Problem]) -> None:
-        """Raises CallError where problems are of other cells than the design's, or in other shares."""
+        """Raises CallError if problems are of other cells than the design's, or in other shares."""
         self.cells(design)
         mix = self.mix(design)
         counts = Counter(self.canonical(problem.cell) for problem in problems)
@@ -300,7 +300,7 @@ def encode_problem(problem: Problem) -> bytes:
 
 
 def check_round_trips(design: Design, delta: Delta, space: DesignSpace) -> None:
-    """Raises CallError where a design or a delta is another one after JSON, or as an answer."""
+    """Raises CallError if a design or a delta is another one after JSON, or as an answer."""
     if msgspec.json.decode(msgspec.json.encode(design), type=Design) != design:
         raise CallError("a design is another one after JSON; name strata so that they differ in text")
     if msgspec.json.decode(msgspec.json.encode(delta), type=Delta) != delta:

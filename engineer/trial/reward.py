@@ -62,7 +62,7 @@ def reward_proposals(
         settings: the weights.
         space: of the designs.
 
-    The advantage is (r - mean) / standard deviation over the group, and 0 where all
+    The advantage is (r - mean) / standard deviation over the group, and 0 if all
     earn the same. (Absolute Zero 2505.03335 for the -1 of what cannot be used; R-Zero 2508.05004 for the siblings.)
     """
     status = np.array([verdict.status for verdict in verdicts])
@@ -79,7 +79,7 @@ def reward_proposals(
 
 
 def measure_return(rates: Sequence[float], stages: int) -> float | None:
-    """The gain of the last `stages` stages beyond the mean of as many; None where there were not more.
+    """The gain of the last `stages` stages beyond the mean of as many; None if there were not more.
 
     rates: the share of valid answers after each stage so far.
     """

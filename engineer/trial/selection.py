@@ -89,11 +89,11 @@ def estimate_lead(
 def choose_rival(leads: Sequence[Lead], best: int, proposed: int | None = None) -> int | None:
     """The place of the rival to train on; None for the current design.
 
-    best: the place of the rival that won the trial. proposed: that of the original proposal, where it was tried.
+    best: the place of the rival that won the trial. proposed: that of the original proposal, if it was tried.
 
-    The winner is taken if it is more likely better than the current design than not. Where the original proposal is as
+    The winner is taken if it is more likely better than the current design than not. If the original proposal is as
     likely as not to lead by as much, it is taken instead. So ties change nothing: a design that nobody proposed is
-    trained on only where the trial supports it.
+    trained on only if the trial supports it.
     """
     if leads[best].better <= 0.5 + TIE:
         return None

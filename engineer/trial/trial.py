@@ -162,8 +162,8 @@ def try_beside_current(
     Args:
         work: what is rolled out.
         current, rivals: the designs.
-        priors: what the difficulty model expects of each rival beyond the current design; empty where it is not asked.
-        proposed: the place of the first proposal among the rivals, where it is tried.
+        priors: what the difficulty model expects of each rival beyond the current design; empty if it is not asked.
+        proposed: the place of the first proposal among the rivals, if it is tried.
     """
     mix, others = work.environment.mix(current), [work.environment.mix(rival) for rival in rivals]
     places, leads = list(range(len(rivals))), [NO_LEAD for _ in rivals]

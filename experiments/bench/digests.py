@@ -132,13 +132,13 @@ def _time(call: Callable[[Sequence[str]], None], words: Sequence[str]) -> float:
 
 
 def _call_process(words: Sequence[str]) -> None:
-    """Runs a command in a process of its own. Raises RuntimeError where it fails."""
+    """Runs a command in a process of its own. Raises RuntimeError if it fails."""
     done = subprocess.run([sys.executable, "-m", "lakewright.experiments.cli", *words], capture_output=True, text=True)
     _check(done.returncode, words, done.stderr)
 
 
 def _call(main: Main, words: Sequence[str]) -> None:
-    """Runs a command in this process. Raises RuntimeError where it fails."""
+    """Runs a command in this process. Raises RuntimeError if it fails."""
     said, problems = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(problems):
         code = main(words)

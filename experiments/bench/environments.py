@@ -39,7 +39,7 @@ class PogemaRate(msgspec.Struct, frozen=True):
 
 
 def measure_rates(pogema: Path | None = None) -> Bench:
-    """Each plays for SECONDS in turn, ROUNDS times. Raises InputError where POGEMA cannot be run."""
+    """Each plays for SECONDS in turn, ROUNDS times. Raises InputError if POGEMA cannot be run."""
     peers: dict[str, Play] = {}
     if pogema is not None:
         version = _run_pogema(pogema, 1)[0].version  # which says what is wrong before anything is measured

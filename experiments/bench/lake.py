@@ -111,7 +111,7 @@ def _measure_generator(size: int, agents: int) -> Iterator[Measurement]:
 
 
 def _measure_peer(peer: Peer, case: Case, one: Crew, all_cores: Crew) -> Measurement:
-    """A peer on the boards of a case, those with a solution only where it does not end on the others."""
+    """A peer on the boards of a case, those with a solution only if it does not end on the others."""
     row = Measurement(work="solve", size=case.size, agents=case.agents, solver=peer.name)
     if find_version(peer) is None:
         return msgspec.structs.replace(row, note="not installed: pip install lakewright[bench]")

@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 class Measurement(msgspec.Struct, frozen=True, kw_only=True):
-    """One question to one solver: the median of `rates` in things a second, null where the solver is not installed.
+    """One question to one solver: the median of `rates` in things a second, null if the solver is not installed.
 
     solver: `lakewright`, or a peer. what: what is counted. boards: how many there were for a call. given: `all` or,
     for peers that do not end on the others, `solvable`. one_core: a peer's rate with a single process.
@@ -53,7 +53,7 @@ class Profile(msgspec.Struct, frozen=True):
     seconds: dict[str, float]
 
     def share(self, phase: str) -> str:
-        """In percent, nothing where the phase did not come about."""
+        """In percent, nothing if the phase did not come about."""
         return f"{self.seconds[phase] / sum(self.seconds.values()):.1%}" if phase in self.seconds else ""
 
 

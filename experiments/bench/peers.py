@@ -20,7 +20,7 @@ Cell = tuple[int, int]
 
 
 class PlainBoard(NamedTuple):
-    """One board for a peer: rows of booleans, true where there is a hole, and (row, column) cells."""
+    """One board for a peer: rows of booleans, true if there is a hole, and (row, column) cells."""
 
     holes: list[list[bool]]
     starts: list[Cell]
@@ -110,7 +110,7 @@ class Crew:
             first: the place at which the first worker begins.
             seconds: after which no further board is begun.
 
-        Raises multiprocessing.TimeoutError where one is not heard from.
+        Raises multiprocessing.TimeoutError if one is not heard from.
         """
         stride = max(1, len(boards) // self._workers)
         places = [(first + worker * stride) % len(boards) for worker in range(self._workers)]

@@ -56,7 +56,7 @@ class Beside(msgspec.Struct, frozen=True):
 class SweepBench(msgspec.Struct, frozen=True):
     """Rates in boards per second, memory in MiB; except for `beside`, of 5x5 boards of two agents.
 
-    local: by workers. ray: with a worker a core, None where it is not installed. first_memory, last_memory: of the
+    local: by workers. ray: with a worker a core, None if it is not installed. first_memory, last_memory: of the
     largest worker when a tenth of `watched` boards was made, and at the end. tiny_shards: shards of a few boards a
     second, one worker; tiny_status, tiny_resume: seconds that `status`, and finding that nothing is left to do, take
     with that number.

@@ -67,7 +67,7 @@ class BenchmarkFile(msgspec.Struct, frozen=True):
 
 
 class BenchmarkManifest(msgspec.Struct, frozen=True):
-    """manifest.json, written last: where it exists the benchmark is complete."""
+    """manifest.json, written last: if it exists the benchmark is complete."""
 
     request: Request
     config: Tier
@@ -93,7 +93,7 @@ def build_benchmark(
         on_progress: Gets the number of boards of each finished team.
         where: Where they are drawn.
 
-    Raises InputError where the folder holds another benchmark, a file of it was altered, or a cell has no boards.
+    Raises InputError if the folder holds another benchmark, a file of it was altered, or a cell has no boards.
     """
     tier = TIERS[name]
     request = Request.of(name, tier, seed)
@@ -111,7 +111,7 @@ def build_benchmark(
 
 
 def read_benchmark(folder: Path) -> tuple[BenchmarkManifest, pa.Table]:
-    """The manifest and the rows of a finished benchmark. Raises InputError where it is none, or a file was changed."""
+    """The manifest and the rows of a finished benchmark. Raises InputError if it is none, or a file was changed."""
     if not (folder / MANIFEST).exists():
         remedy = f"build one by `lakewright benchmark build --out {folder}`"
         raise InputError(f"{folder}: no finished benchmark ({MANIFEST} is missing); {remedy}")

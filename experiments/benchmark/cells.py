@@ -1,4 +1,4 @@
-"""The boards of one cell of the benchmark: as requested or, where such boards do not exist, the nearest ones."""
+"""The boards of one cell of the benchmark: as requested or, if such boards do not exist, the nearest ones."""
 
 import hashlib
 from collections import Counter
@@ -54,7 +54,7 @@ def draw_cell(cell: BenchmarkCell, tier: Tier, seed: int, taken: set[Fingerprint
         seed: Gives other boards.
         taken: Boards that must not be among them.
 
-    Raises InputError where not even an easier cell has enough boards.
+    Raises InputError if not even an easier cell has enough boards.
     """
     rows: list[BenchmarkRow] = []
     taken = set(taken)
@@ -67,7 +67,7 @@ def draw_cell(cell: BenchmarkCell, tier: Tier, seed: int, taken: set[Fingerprint
 
 
 def find_moved_cell(row: BenchmarkRow) -> Moved | None:
-    """The cell that was drawn instead of the row's; None where it was drawn as requested."""
+    """The cell that was drawn instead of the row's; None if it was drawn as requested."""
     holes = sum(line.count("H") for line in row.grid)
     asked = holes_of(row.size, row.agents, row.hole_ratio or 0.0)
     if (holes, row.drawn_wait_ratio) == (asked, row.wait_ratio):
@@ -107,7 +107,7 @@ def _list_candidates(cell: BenchmarkCell, wait_ratio: float) -> Iterator[EnvConf
 def _draw_different(config: EnvConfig, count: int, seed: int, stream: str, taken: set[Fingerprint]) -> list[Row]:
     """`count` different boards, none of them `taken`, with the generator's share of forced waits.
 
-    Raises TooRareError where there are too few.
+    Raises TooRareError if there are too few.
     """
     rows: dict[Fingerprint, Row] = {}
     missing: Counter[bool | None] = Counter()

@@ -32,7 +32,7 @@ def generate_file(
         watch: Gets the progress.
         where: Where they are drawn.
 
-    Raises as `generate`, and InputError where the file cannot be made.
+    Raises as `generate`, and InputError if the file cannot be made.
     """
     check_count(count)
     drawn_from = {"config": msgspec.to_builtins(config, str_keys=True), "prng": prng()}

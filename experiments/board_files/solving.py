@@ -34,7 +34,7 @@ def solve_file(
         where: Where they are solved.
 
     Returns: how many `boards` there are, of them `undecided`, and `bad_rows`, of them `unlisted` without a report.
-    Raises InputError where a file cannot be read or written.
+    Raises InputError if a file cannot be read or written.
     """
     ending(source)
     job = job_of("solve", {"input": source}, {"makespan_plans": makespan_plans, **rejects_option(rejects)})

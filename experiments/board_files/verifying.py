@@ -55,7 +55,7 @@ def verify_file(
         where: Where they are judged.
 
     Returns: how many `plans` there are, of them `valid`, rows `without_plan`, plans `without_board`, and `bad_rows`
-    (those of `plans` too), of them `unlisted` without a report. Raises InputError where a file cannot be read or
+    (those of `plans` too), of them `unlisted` without a report. Raises InputError if a file cannot be read or
     written.
     """
     inputs = {"input": source} | ({"plans": plans} if plans else {})
@@ -89,7 +89,7 @@ def verify_file(
 
 
 def _judge(given: tuple[pa.RecordBatch, pa.ListArray]) -> tuple[pa.RecordBatch, dict[str, int]]:
-    """The verdicts on the plans of some rows, null where a row has none."""
+    """The verdicts on the plans of some rows, null if a row has none."""
     rows, plans = given
     there = plans.is_valid()
     verdicts = verify_columns(rows.filter(there), plans.filter(there))

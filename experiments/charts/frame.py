@@ -209,7 +209,7 @@ def _up_tick(y: float, name: str) -> str:
 
 
 def widen_range(low: float, high: float) -> tuple[float, float]:
-    """The range, or one around it where it has no extent."""
+    """The range, or one around it if it has no extent."""
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 

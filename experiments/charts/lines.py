@@ -26,7 +26,7 @@ MOST_MARKED = 40  # points of a series; beyond, the line alone is drawn
 
 
 class Point(NamedTuple):
-    """A point of a curve, with its interval where it has one, and words for it."""
+    """A point of a curve, with its interval if it has one, and words for it."""
 
     x: float
     y: float

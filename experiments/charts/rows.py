@@ -21,7 +21,7 @@ WIDE = 330  # along the axis
 
 
 class Mark(NamedTuple):
-    """A place on a row: its shape, its colour, its interval where it has one, and words for it."""
+    """A place on a row: its shape, its colour, its interval if it has one, and words for it."""
 
     x: float
     shape: str = "disc"

@@ -140,7 +140,7 @@ def _score_worlds(options: WorldOptions, json: bool, *, chosen: bool) -> int:
 def _check_labels(
     boards: int, seed: int, journal: Path | None, agents: int | None, where: ExecutorChoice, json: bool
 ) -> int:
-    """The exit code is 1 where a label is wrong; the arguments are the options of the command."""
+    """The exit code is 1 if a label is wrong; the arguments are the options of the command."""
     from lakewright.experiments.label_checks.campaign import check_labels, format_totals
 
     if boards < 1:
@@ -156,7 +156,7 @@ def _check_labels(
 
 
 def _corrupt_files(count: int, case: int | None, commands: str, seed: int, journal: Path | None, json: bool) -> int:
-    """The exit code is 1 where a result is silently different, or a command ends in a traceback or not at all.
+    """The exit code is 1 if a result is silently different, or a command ends in a traceback or not at all.
 
     The arguments are the options of the command.
     """

@@ -138,7 +138,7 @@ def convert(
     agents: int | None = None,
     json: Json = False,
 ) -> None:
-    """Convert boards, and plans where a format has them, from one format to another.
+    """Convert boards, and plans if a format has them, from one format to another.
 
     Args:
         source: Rows (.jsonl, .parquet), a scenario (.scen), results (.txt), maps (.yaml), a problem (.json), a folder.
@@ -172,7 +172,7 @@ def _watch_progress(what: str, total: int | None, unit: str) -> Iterator["Watch"
 
 
 def _print_result(tally: Mapping[str, int], counts: Sequence[str], out: Path, json: bool) -> int:
-    """Prints what was made; the exit code is 1 where rows were left out."""
+    """Prints what was made; the exit code is 1 if rows were left out."""
     print_summary({**{name: tally[name] for name in counts}, "out": str(out)}, json)
     bad, unlisted = tally["bad_rows"], tally["unlisted"]
     if unlisted or (bad and not (json or sys.stderr.isatty())):  # else the summary has said how many

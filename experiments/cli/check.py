@@ -31,7 +31,7 @@ def check(
     where: Annotated[ExecutorOptions, Parameter(name="*")] = ExecutorOptions(),  # noqa: B008
     json: Json = False,
 ) -> int:
-    """Try the properties of an environment; the exit code is 1 where one does not hold.
+    """Try the properties of an environment; the exit code is 1 if one does not hold.
 
     Args:
         environment: lake, reasoning_gym:TASK[,TASK...], FILE.py:CLASS, module:CLASS, or an entry point.

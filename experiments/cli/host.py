@@ -52,7 +52,7 @@ def doctor(
     json: Json = False,
     overrides: Overrides,
 ) -> int:
-    """Check this machine for a run before anything is spent; exit code 2 where something must be changed.
+    """Check this machine for a run before anything is spent; exit code 2 if something must be changed.
 
     Args:
         preset: The settings to start from.

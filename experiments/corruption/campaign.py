@@ -101,7 +101,7 @@ def corrupt_files(
         on_progress: gets how many more are done.
         named: only commands whose name holds one of these texts, with commas between them.
 
-    Raises InputError where the journal is of another campaign, and where no command has such a name.
+    Raises InputError if the journal is of another campaign, and if no command has such a name.
     """
     commands = [command for command in COMMANDS if any(text.strip() in command.name for text in named.split(","))]
     if not commands:

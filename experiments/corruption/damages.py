@@ -17,7 +17,7 @@ HEADER = 8  # bytes at the beginning of a file of tensors, which say how long th
 
 
 class Target(NamedTuple):
-    """A file to damage: its path, that of another run, and an older version of it, where there are such files."""
+    """A file to damage: its path, that of another run, and an older version of it, if there are such files."""
 
     path: Path
     other: Path | None = None
@@ -77,7 +77,7 @@ def _truncate(path: Path, random: np.random.Generator) -> str:
 
 
 def _change_field(path: Path, random: np.random.Generator) -> str:
-    """Changes a value of a record; where the text is not a record any more, a byte of it."""
+    """Changes a value of a record; if the text is not a record any more, a byte of it."""
     try:
         return {JSON: _change_json, LINES: _change_line, TABLE: _change_cell, SETTINGS: _change_setting}[path.suffix](
             path, random
@@ -124,7 +124,7 @@ def _change_setting(path: Path, random: np.random.Generator) -> str:
 
 
 def _change_leaf(value: Any, random: np.random.Generator) -> tuple[Any, str]:
-    """A value with one of the leaves in it changed, and the place of that. Raises IndexError where it has none."""
+    """A value with one of the leaves in it changed, and the place of that. Raises IndexError if it has none."""
     leaves = list(_list_leaves(value, ()))
     place = leaves[int(random.integers(len(leaves)))]
     return _replace(value, place, random), ".".join(map(str, place))

@@ -152,7 +152,7 @@ def tiny_tier() -> contextlib.AbstractContextManager[object]:
 
 
 def run_quietly(main: Main, *words: object, code: int = 0) -> None:
-    """Runs a command of the program `main`. Raises RuntimeError where it does not end with that exit code."""
+    """Runs a command of the program `main`. Raises RuntimeError if it does not end with that exit code."""
     said, problems = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(said), contextlib.redirect_stderr(problems):
         ended = main(list(map(str, words)))

@@ -46,7 +46,7 @@ class Lines:
 
 
 async def answer_question(question: Question, settings: EndpointSettings, *_: Any) -> EndpointAnswer:
-    """The reply of the server: a change where it is asked for JSON, else a plan; 100 tokens in, 50 out."""
+    """The reply of the server: a change if it is asked for JSON, else a plan; 100 tokens in, 50 out."""
     return EndpointAnswer(CHANGE if question.schema else PLAN, 100, 50, "stop")
 
 

@@ -44,7 +44,7 @@ class Ladder(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A problem: question, answer, empty where the task knows none, and what the scorer takes."""
+    """A problem: question, answer, empty if the task knows none, and what the scorer takes."""
 
     question: str
     answer: str
@@ -56,7 +56,7 @@ class NoProblemError(Exception):
 
 
 def load_gym() -> Any:
-    """The package. Raises InputError where it is not installed."""
+    """The package. Raises InputError if it is not installed."""
     try:
         import reasoning_gym
         import reasoning_gym.factory
@@ -71,7 +71,7 @@ class GymTask:
     """A task of reasoning-gym. Its problems are drawn and scored in a process of its own, which is ended if it hangs.
 
     A place on a ladder is a narrow setting: of a range attribute, lower and upper bound are both its value there, or
-    where it needs an interval, that value and the next. A place does not contain the easier ones.
+    if it needs an interval, that value and the next. A place does not contain the easier ones.
     """
 
     def __init__(self, name: str, settings: Mapping[str, Any], seconds: float, *, here: bool = False) -> None:
@@ -113,7 +113,7 @@ class GymTask:
         return tuple(min(level, len(ladder.rungs) - 1) for ladder in self.ladders.values())
 
     def find_easiest(self) -> int:
-        """The lowest level at which problems can be drawn. Raises InputError where there is none."""
+        """The lowest level at which problems can be drawn. Raises InputError if there is none."""
         reasons = {}
         for level in range(self.top + 1):
             if not (why := self.explain(self.places_at(level))):
@@ -123,10 +123,10 @@ class GymTask:
         raise InputError(f"reasoning_gym: {self.name} has no level that can be drawn ({listed}); leave it out")
 
     def score(self, places: Places, number: int, answer: str) -> float:
-        """The score of an answer, 0 to 1, white space around it aside; 0 where the scorer raises or runs out of time.
+        """The score of an answer, 0 to 1, white space around it aside; 0 if the scorer raises or runs out of time.
 
         Some scorers evaluate the answer as Python. They see only the problem's own and what is plain.
-        Raises NoProblemError where the problem cannot be drawn again.
+        Raises NoProblemError if the problem cannot be drawn again.
         """
         entry = self.draw(places, number)
         text = answer if answer == entry.answer else answer.strip()
@@ -145,7 +145,7 @@ class GymTask:
 
     def _draw_entry(self, places: Places, number: int) -> Entry:
         """The problem of places and a number: the first of a data set whose seed that is, as items of equal seed +
-        index are the same. Raises NoProblemError where there is none.
+        index are the same. Raises NoProblemError if there is none.
         """
         if not self.here:
             if (found := self._ask_process(places, number)) is None:
@@ -194,7 +194,7 @@ class GymTask:
         return self._gym.create_dataset(self.name, seed=0, **fields)
 
     def _find_fault(self, places: Places) -> str:
-        """Why problems cannot be drawn; empty where most numbers give one whose own answer, if any, is right."""
+        """Why problems cannot be drawn; empty if most numbers give one whose own answer, if any, is right."""
         gaps = []
         for number in range(PROBES):
             try:

@@ -86,7 +86,7 @@ def design_of(config: EnvConfig) -> Design:
 
 
 def config_of(design: Design) -> EnvConfig:
-    """The config of a design. Raises ValueError where a ratio is out of range."""
+    """The config of a design. Raises ValueError if a ratio is out of range."""
     return EnvConfig({int(size): SizeConfig(**row) for size, row in design.strata.items()}, int(design.given["agents"]))
 
 
@@ -224,7 +224,7 @@ class Lake(Environment):
     def _config_of(self, cell: Cell) -> EnvConfig:
         """A config of the boards of a cell.
 
-        The ratio of a number of holes is over the largest that a config may have where the ratio rounds up to this
+        The ratio of a number of holes is over the largest that a config may have if the ratio rounds up to this
         number, as on 3x3: three of five cells.
         """
         agents = int(cell.given[0]) if cell.given else self.agents

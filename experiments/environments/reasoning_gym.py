@@ -62,7 +62,7 @@ class ReasoningGym(Environment):
         settings: fields of the configs of tasks that are on no ladder, by task.
         seconds: that drawing or scoring one problem may take.
 
-        Raises InputError where the package, a task, an attribute or a setting is missing, or a number out of range.
+        Raises InputError if the package, a task, an attribute or a setting is missing, or a number out of range.
         """
         names = [tasks] if isinstance(tasks, str) else list(tasks)
         if not names:
@@ -81,7 +81,7 @@ class ReasoningGym(Environment):
 
     def start(self) -> Design:
         """Equal shares, and the easiest level of every task at which problems can be drawn; of one task the strata of
-        which that is so. Raises InputError where there is none.
+        which that is so. Raises InputError if there is none.
         """
         rows: dict[Stratum, Row] = {}
         for stratum in self.space.strata:
@@ -99,7 +99,7 @@ class ReasoningGym(Environment):
         return self.space.design(shares)
 
     def make(self, cell: Cell, rng: random.Random) -> Problem:
-        """A problem of a cell. Raises InputError where the task gives none."""
+        """A problem of a cell. Raises InputError if the task gives none."""
         task, places = self._locate_cell(cell)
         why = ""
         for _ in range(TRIES):
@@ -117,7 +117,7 @@ class ReasoningGym(Environment):
         """The verdict by the task's own scorer. A text that earns LITTLE is wrong, one below the threshold partial.
 
         It is scored in a process of its own, which is ended if a text takes more than `seconds`; the text is wrong
-        then. Raises InputError where the problem is none of these tasks, or its task does not draw it again.
+        then. Raises InputError if the problem is none of these tasks, or its task does not draw it again.
         """
         if not answer.strip():
             return Verdict(False, 0.0, "no_answer")
@@ -141,12 +141,12 @@ class ReasoningGym(Environment):
         return not self.why_not(cell)
 
     def why_not(self, cell: Cell) -> str:
-        """Why a cell cannot be drawn; empty where it can."""
+        """Why a cell cannot be drawn; empty if it can."""
         task, places = self._locate_cell(cell)
         return task.explain(places)
 
     def _choose_ladder(self, by: str) -> str:
-        """The attribute that is the strata; WHOLE where tasks are."""
+        """The attribute that is the strata; WHOLE if tasks are."""
         (task, *others) = self._tasks.values()
         if others and by not in ("", WHOLE):
             raise InputError(f"reasoning_gym: by is {by!r:.60}, but of several tasks each is a stratum; leave it out")
@@ -222,7 +222,7 @@ class ReasoningGym(Environment):
         return task, tuple(named[name] for name in task.ladders)
 
     def _read_data(self, problem: Problem) -> tuple[GymTask, Places, int]:
-        """Task, places and number of a problem. Raises InputError where it is none of this environment."""
+        """Task, places and number of a problem. Raises InputError if it is none of this environment."""
         data = problem.data if isinstance(problem.data, dict) else {}
         task, places, number = (data.get(name) for name in ("task", "places", "number"))
         if task not in self._tasks or not isinstance(places, dict) or not isinstance(number, int):

@@ -29,8 +29,8 @@ HORIZON = 64  # steps of the longest plan in tokens of cells
 class AnswerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A line of answers.jsonl. sample: 0 is greedy, those from 1 on are sampled.
 
-    text: of a model that answers in text. plan: of others, null where the answer could not be read. finish: why the
-    model ended, `length` where it was cut off.
+    text: of a model that answers in text. plan: of others, null if the answer could not be read. finish: why the
+    model ended, `length` if it was cut off.
     """
 
     id: str
@@ -65,7 +65,7 @@ class Answerer(Protocol):
 
     @property
     def spent(self) -> float:
-        """Dollars for all tries so far; 0 where nothing is paid for."""
+        """Dollars for all tries so far; 0 if nothing is paid for."""
         ...
 
     def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
@@ -132,7 +132,7 @@ class ModelAnswerer:
         seed: Of samples.
         executor: Answers batches, each of its processes with a model of its own.
 
-    Raises InputError where the model cannot be read or the device is not there.
+    Raises InputError if the model cannot be read or the device is not there.
     """
 
     spent = 0.0

@@ -15,7 +15,7 @@ NAMES = ("benchmark.jsonl", "benchmark.parquet")
 
 
 class BoardRow(Row, frozen=True, kw_only=True):
-    """A row, perhaps with the columns that a benchmark adds. Raises ValueError where they contradict the board."""
+    """A row, perhaps with the columns that a benchmark adds. Raises ValueError if they contradict the board."""
 
     sample_id: str | None = None
     num_agents: int | None = None
@@ -42,7 +42,7 @@ class EvaluationSet(msgspec.Struct, frozen=True):
 
 
 def read_set(place: Path) -> EvaluationSet:
-    """The boards of a folder or file, with labels only where the file has them.
+    """The boards of a folder or file, with labels only if the file has them.
 
     Raises InputError, naming the line, at the first row that is bad or contradicts its own text.
     """

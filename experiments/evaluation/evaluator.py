@@ -105,7 +105,7 @@ def evaluate(
         settings: how often boards are answered, and how.
         on_progress: gets the kind of progress, how much was added, and the total.
 
-    Raises InputError on bad input, on an `out` of another evaluation, and where an endpoint fails; the answers so far
+    Raises InputError on bad input, on an `out` of another evaluation, and if an endpoint fails; the answers so far
     are saved.
     """
     if benchmark.resolve() == (out / VERDICTS).resolve():
@@ -247,9 +247,9 @@ LABELS_CLAIM = Claim("set of labels", "labels.json", LabelledSet, 1, "lakewright
 
 
 def label_rows(found: EvaluationSet, folder: Path, on_progress: Callable[[int], None]) -> EvaluationSet:
-    """The set with certified labels, solved where the benchmark has none.
+    """The set with certified labels, solved if the benchmark has none.
 
-    Raises InputError where `folder` holds the labels of another benchmark.
+    Raises InputError if `folder` holds the labels of another benchmark.
     """
     if all(row.status for row in found.rows):
         return found

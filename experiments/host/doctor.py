@@ -28,7 +28,7 @@ Versions = Callable[[str], str | None]
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """The result of one check. change: what to do about it, empty where it fits."""
+    """The result of one check. change: what to do about it, empty if it fits."""
 
     question: str
     found: str
@@ -36,9 +36,9 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def diagnose(settings: RunSettings, machine: Machine, version_of: Versions) -> list[Finding]:
-    """The findings for a run on a machine. version_of: the installed version of a package, None where there is none.
+    """The findings for a run on a machine. version_of: the installed version of a package, None if there is none.
 
-    Raises InputError where the config of the model cannot be read.
+    Raises InputError if the config of the model cannot be read.
     """
     smallest = min((gpu.memory for gpu in machine.accelerators), default=80 * GB)
     need = estimate_of(settings, smallest)
@@ -207,7 +207,7 @@ def _count_hosts(settings: RunSettings) -> int:
 
 
 def findings_table(findings: list[Finding]) -> str:
-    """One line per finding: whether it fits, and what to change where it does not."""
+    """One line per finding: whether it fits, and what to change if it does not."""
     lines = [
         f"{'change' if one.change else 'fits':8}{one.question:19}{one.found}{': ' * bool(one.change)}{one.change}"
         for one in findings
@@ -256,7 +256,7 @@ def misfits(settings: RunSettings, version_of: Versions) -> Iterator[str]:
 
 
 def _of(package: str, extras: list[str]) -> Iterator[Requirement]:
-    """The requirements of a package with these extras, "" for none; nothing where it is not installed."""
+    """The requirements of a package with these extras, "" for none; nothing if it is not installed."""
     try:
         lines = importlib.metadata.requires(package) or []
     except importlib.metadata.PackageNotFoundError:

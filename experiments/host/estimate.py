@@ -81,7 +81,7 @@ class Estimate(msgspec.Struct, frozen=True):
 def estimate_of(settings: RunSettings, accelerator: int = 80 * GB) -> Estimate:
     """The estimate of a run. accelerator: bytes of one GPU, of which vLLM takes its share beside training.
 
-    Raises InputError where the config of the model cannot be read, or the environment cannot be used.
+    Raises InputError if the config of the model cannot be read, or the environment cannot be used.
     """
     shape, lengths = model_shape(settings), longest_sequences(settings)
     trained = _describe_trained(settings, shape)
@@ -113,7 +113,7 @@ def estimate_of(settings: RunSettings, accelerator: int = 80 * GB) -> Estimate:
 def estimate_answering(place: str) -> int:
     """Bytes of memory of a process that answers with a saved model, or one on the hub: its weights, and the libraries.
 
-    Raises InputError where the config of the model cannot be read.
+    Raises InputError if the config of the model cannot be read.
     """
     return count_weight_bytes(place) + LIBRARIES
 

@@ -37,8 +37,8 @@ class Accelerator(msgspec.Struct, frozen=True):
 class Machine(msgspec.Struct, frozen=True):
     """The resources that were found. Sizes are bytes.
 
-    driver, cuda: versions of NVIDIA's driver and of the CUDA that torch was built with, None where there is none.
-    disk: free in the folder of the run. shared: free shared memory, None where the system has no such folder.
+    driver, cuda: versions of NVIDIA's driver and of the CUDA that torch was built with, None if there is none.
+    disk: free in the folder of the run. shared: free shared memory, None if the system has no such folder.
     taken: those ports of this machine that something listens on. server: whether the vLLM server answers. model: where
     the run's model is: `folder`, `cache`, `hub`, or nothing. cache: where compiled programs are cached. askable: what
     is missing to ask the engineer.
@@ -93,7 +93,7 @@ def wanted_ports(settings: RunSettings) -> list[int]:
 
 
 def installed_version(package: str) -> str | None:
-    """The version of a package, None where it is not installed."""
+    """The version of a package, None if it is not installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -106,7 +106,7 @@ def _accelerator(number: int) -> Accelerator:
 
 
 def _driver() -> str | None:
-    """The version of NVIDIA's driver, asked of its own tool: torch cannot tell where the two do not fit."""
+    """The version of NVIDIA's driver, asked of its own tool: torch cannot tell whether the two do not fit."""
     program = shutil.which("nvidia-smi")
     if not program:
         return None
@@ -140,7 +140,7 @@ def _place_of_model(start: str) -> str:
 
 
 def _is_answering(url: str) -> bool:
-    """Whether a server answers at all; an answer that is an error counts only where it is not the server's own."""
+    """Whether a server answers at all; an answer that is an error counts only if it is not the server's own."""
     try:
         with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=PATIENCE) as answer:
             return bool(answer.status < 500)

@@ -32,7 +32,7 @@ class Sharing(msgspec.Struct, frozen=True):
 
 
 class Trained(msgspec.Struct, frozen=True):
-    """The trained weights and their optimizer. number: bytes of one. adapter: its weights, 0 where all are trained.
+    """The trained weights and their optimizer. number: bytes of one. adapter: its weights, 0 if all are trained.
 
     frozen: weights that are not trained. rounded: whether weights in full precision compute in half (autocast).
     """
@@ -100,7 +100,7 @@ def optimizer_work(trained: Trained) -> int:
 def saved_activations(trained: Trained, tokens: int, repeats: bool = False) -> int:
     """Activations of `tokens` tokens that layers save until the backward pass; with checkpointing only their inputs.
 
-    repeats: whether keys and values are repeated for each group of heads, as they are where there is a mask.
+    repeats: whether keys and values are repeated for each group of heads, as they are if there is a mask.
     """
     widths = trained.shape.widths
     assert widths
@@ -176,7 +176,7 @@ def repeated_pairs(trained: Trained, tokens: int) -> int:
 
 
 def joined_matrices(shape: ModelShape) -> int:
-    """Weights that a decoder copies next to each other: of query, key and value, and of gate and up, where small."""
+    """Weights that a decoder copies next to each other: of query, key and value, and of gate and up, if small."""
     widths = shape.widths
     assert widths
     parts = (widths.hidden * (widths.attention + 2 * widths.keys), 2 * widths.hidden * widths.mlp)

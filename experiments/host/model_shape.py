@@ -63,7 +63,7 @@ class ModelShape(msgspec.Struct, frozen=True):
 def model_shape(settings: RunSettings) -> ModelShape:
     """The shape of the model that a run trains.
 
-    Raises InputError where its config cannot be read, or the environment has no use for such a model.
+    Raises InputError if its config cannot be read, or the environment has no use for such a model.
     """
     start = prepare_place(settings.start) if settings.start else ""
     with torch.device("meta"):
@@ -74,7 +74,7 @@ def model_shape(settings: RunSettings) -> ModelShape:
 def count_weight_bytes(place: str) -> int:
     """The bytes of the weights of a saved model, or of one on the hub, as they are loaded to answer.
 
-    Raises InputError where its config cannot be read.
+    Raises InputError if its config cannot be read.
     """
     with torch.device("meta"):
         model = _build_from_start(prepare_place(place))

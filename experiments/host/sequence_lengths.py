@@ -50,7 +50,7 @@ def longest_sequences(settings: RunSettings) -> Lengths:
     """The longest sequences that a run may meet, whatever is redesigned within its strata.
 
     Of the lake those of the largest boards with the least hole ratio; of other environments the longest of some
-    problems of each cell of a forecast. Raises InputError where the environment cannot be used.
+    problems of each cell of a forecast. Raises InputError if the environment cannot be used.
     """
     trainee, place = make_trainee(settings), prepare_place(settings.start) if settings.start else ""
     counted = settings.codec == "text" and not (Path(place) / "tokenizer.json").exists()
@@ -121,7 +121,7 @@ def _read_tokenizer(place: str) -> PreTrainedTokenizerFast:
 
 
 def _longest_example(trainee: Trainee) -> int:
-    """Of the examples that teach the engineer's form in the warm-up, see `synthetic_examples`; 0 where none do."""
+    """Of the examples that teach the engineer's form in the warm-up, see `synthetic_examples`; 0 if none do."""
     settings = trainee.settings
     if settings.codec == "text" or settings.start or resolve_shape(settings.model).architecture == "board":
         return 0

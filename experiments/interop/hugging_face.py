@@ -42,7 +42,7 @@ class Exported(msgspec.Struct, frozen=True):
 def export_benchmark(benchmark: Path, out: Path) -> Exported:
     """Writes the benchmark in the folder `benchmark` to the new folder `out`.
 
-    Raises InputError where the benchmark is not complete, one of its files was changed, or `out` exists.
+    Raises InputError if the benchmark is not complete, one of its files was changed, or `out` exists.
     """
     if out.exists():
         raise InputError(f"{out}: already exists; choose a new folder, or remove it")

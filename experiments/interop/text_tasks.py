@@ -23,7 +23,7 @@ class TextTask(msgspec.Struct, frozen=True):
 
     @classmethod
     def of(cls, fields: dict[str, Any]) -> "TextTask":
-        """The task of a row's fields, as JSON has them. Raises ValueError where they are not a row."""
+        """The task of a row's fields, as JSON has them. Raises ValueError if they are not a row."""
         return cls(msgspec.convert(fields, Row))
 
     @property
@@ -70,7 +70,7 @@ class BoardStream:
         hole_ratio, wait_ratio: as of `generate`.
         seed: other boards.
 
-    Raises InputError where such boards do not exist.
+    Raises InputError if such boards do not exist.
     """
 
     def __init__(self, size: int, agents: int, hole_ratio: float, wait_ratio: float, seed: int) -> None:

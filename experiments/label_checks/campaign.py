@@ -51,8 +51,8 @@ COUNTS = ("boards", "undecided", "uncompared", "wrong")
 class Tried(msgspec.Struct, frozen=True):
     """The outcome of the `batch`th batch of `seed`: boards of a number of agents and a hole ratio.
 
-    undecided: without labels; uncompared: where the other solvers took too long; wrong: labels that differ from its, or
-    contradict those of related boards, or plans that do not replay at their optimum, or wait where no wait is required.
+    undecided: without labels; uncompared: if the other solvers took too long; wrong: labels that differ from its, or
+    contradict those of related boards, or plans that do not replay at their optimum, or wait if no wait is required.
     seconds: of processor time, of some boards, each alone. decided: boards by the stage that decided them. examples: up
     to three wrong boards, drawn.
     """
@@ -116,7 +116,7 @@ def check_labels(
         agents: only boards with this number.
         where: where batches are tried, and how many at a time; times are of boards beside as many others.
 
-    Raises ImportError where w9-pathfinding is not installed (`pip install lakewright[bench]`), InputError where the
+    Raises ImportError if w9-pathfinding is not installed (`pip install lakewright[bench]`), InputError if the
     journal is of another seed.
     """
     with _journal_batches(journal, seed, agents) as (found, keep):
@@ -229,8 +229,8 @@ def _try_batch(seed: int, only: int | None, batch: tuple[int, int]) -> Tried:
 
 
 def _solve_with_peers(board: PlainBoard) -> int | None:
-    """The optimum by A* over joint states; where A* takes too long, by CBS, which finds long plans of many agents
-    sooner, but never that there is none. None where both take too long.
+    """The optimum by A* over joint states; if A* takes too long, by CBS, which finds long plans of many agents
+    sooner, but never that there is none. None if both take too long.
     """
     cost = w9_joint_astar(board)
     return w9_cbs(board) if cost is None else cost
@@ -248,7 +248,7 @@ def _time_row(boards: Board, row: int) -> float:
 
 
 def _replay_labels(boards: Board, labels) -> np.ndarray:
-    """Tests that both plans reach their optima, and that the cheaper one waits just where it must: bool [B].
+    """Tests that both plans reach their optima, and that the cheaper one waits just if it must: bool [B].
 
     The simulator must think so, and a replay that shares no code with it.
     """

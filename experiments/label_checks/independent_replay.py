@@ -13,7 +13,7 @@ class Replay(NamedTuple):
     """The outcome of each plan: whether all agents reach their goals without a collision, bool [B], and what that took.
 
     makespan, sum_of_costs: of final arrivals, int [B]; waits: whether an agent waits before its own, bool [B]. They
-    mean nothing where the plan is not valid.
+    mean nothing if the plan is not valid.
     """
 
     valid: np.ndarray

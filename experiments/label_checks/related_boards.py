@@ -32,7 +32,7 @@ def find_contradictions(boards: Board, labels: Labels, random: np.random.Generat
 
 
 def _read_optima(labels: Labels) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Makespan, sum of costs and forced wait, float [B] each: infinite without a plan, NaN where undecided."""
+    """Makespan, sum of costs and forced wait, float [B] each: infinite without a plan, NaN if undecided."""
     status = np.asarray(labels.status)
 
     def known(field: Any) -> np.ndarray:
@@ -66,7 +66,7 @@ def _reorder_agents(boards: Board, random: np.random.Generator) -> Board:
 
 
 def _with_a_hole(boards: Board, random: np.random.Generator) -> Board:
-    """A hole in the place of a free cell where no agent starts or ends; a board without such a cell stays unchanged."""
+    """A hole in the place of a free cell if no agent starts or ends; a board without such a cell stays unchanged."""
     taken = np.array(boards.holes)
     rows = np.arange(len(taken))[:, None]
     for cells in (boards.starts, boards.goals):

@@ -42,7 +42,7 @@ RECORDED_VERSIONS = ("lakewright", "jax", "torch", "transformers", "trl")
 def run(settings: RunSettings, folder: RunFolder, on_stage: Callable[[], object] = lambda: None) -> None:
     """Runs or resumes the whole loop in `folder`.
 
-    Raises InputError where the folder holds another run, or the budget is spent before the first stage.
+    Raises InputError if the folder holds another run, or the budget is spent before the first stage.
 
     on_stage: called once the warm-up is finished, and after each stage.
     """

@@ -33,7 +33,7 @@ class RunPlan(msgspec.Struct, frozen=True):
 
 
 def describe_run(settings: RunSettings) -> RunPlan:
-    """The plan of a run. Raises InputError where its environment or settings cannot be used.
+    """The plan of a run. Raises InputError if its environment or settings cannot be used.
 
     Of environments other than the lake, whose generator needs no test, the held-out problems are drawn and checked as
     before the warm-up.

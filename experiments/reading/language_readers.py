@@ -25,7 +25,7 @@ def load_reader(place: str) -> Reader:
 
 
 def load_language_model(place: str) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """The model of a place with its tokenizer. Raises InputError as `load_model`, and where it knows no text."""
+    """The model of a place with its tokenizer. Raises InputError as `load_model`, and if it knows no text."""
     model, tokenizer = load_model(place)
     if answers_only_plans(model) or get_codec(model) != TEXT:
         raise InputError(f"{place}: its codec is {get_codec(model)!r:.40}, which has no words; give a language model")
@@ -74,7 +74,7 @@ class ReadingTeacher(Stateful):
         self._reader: Reader | None = None
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
-        """The model's delta; with an error where its answer means none, or the evidence lacks what is shown."""
+        """The model's delta; with an error if its answer means none, or the evidence lacks what is shown."""
         columns = choose_columns(self.columns, space, "teacher_options.columns")
         modules = Modules(difficulty=self.shows == "forecast", shuffled=self.shuffled)
         view = show_evidence(evidence, modules, key)

@@ -102,7 +102,7 @@ def teach_reader(
         on_step: gets each step and its loss, those before a kill too.
         clock: by which the training is saved about once a minute.
 
-    Raises InputError where the folder holds other work, or another process works there.
+    Raises InputError if the folder holds other work, or another process works there.
     """
     with CLAIM.hold_folder(folder, work):
         if (folder / CHECKPOINT).exists():
@@ -161,7 +161,7 @@ def _write_question(
     tokenizer: PreTrainedTokenizerFast,
     rng: np.random.Generator,
 ) -> list[Example]:
-    """A lesson about a question, none where the rule decides nothing.
+    """A lesson about a question, none if the rule decides nothing.
 
     kind: what is shown. form, work, environment, tokenizer: as for `write_lessons`. rng: consumed.
     """
@@ -267,7 +267,7 @@ def _encode(text: str, tokenizer: PreTrainedTokenizerFast) -> list[int]:
 
 
 def check_teachable(form: Form, goal: Goal = "rule") -> None:
-    """Raises InputError where a form has no lessons with a goal."""
+    """Raises InputError if a form has no lessons with a goal."""
     if form.asks == "delta" or form.examples:
         names = ", ".join(one.name for one in FORMS.values() if one.asks != "delta" and not one.examples)
         raise InputError(f"--form {form.name} has no lessons; choose from {names}")

@@ -82,7 +82,7 @@ def run_reading_test(
         forms: of the questions.
         on_progress: gets how many more answers there are.
 
-    Answers that the folder holds are not asked for again. Raises InputError where it holds another test, or another
+    Answers that the folder holds are not asked for again. Raises InputError if it holds another test, or another
     process works there.
     """
     pairs = draw_pairs(environment, work.pairs, work.seed, work.strata)

@@ -21,13 +21,13 @@ from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 def draw_final_test(settings: RunSettings, chosen: ValidationSettings, held_out: Sequence[Problem], path: Path) -> None:
     """Draws the problems of the test and saves them, unless that is done.
 
-    On the lake they are drawn as a held-out set. Of other environments, where there may be few of a kind, all problems
+    On the lake they are drawn as a held-out set. Of other environments, if there may be few of a kind, all problems
     of the test are different, and none is held out already.
 
     Args:
         settings, held_out: of the runs.
         chosen: those of the test.
-        path: where it is saved.
+        path: if it is saved.
 
     Raises InputError if none is left.
     """

@@ -36,7 +36,7 @@ def count_stages(number: int) -> int:
 
 
 def stop_after(run: RunFolder, stages: int) -> None:
-    """Raises RoundOver where a run has finished `stages` stages."""
+    """Raises RoundOver if a run has finished `stages` stages."""
     if len(run.finished_stages()) >= stages:
         raise RoundOver
 
@@ -74,7 +74,7 @@ def find_stopped(plan: Plan, folder: StudyFolder, finished: Sequence[RunResult])
 
 
 def _find_end(run: RunFolder, planned: Planned, number: int) -> Stage | None:
-    """The stage with which a run ended a round; None where it has not."""
+    """The stage with which a run ended a round; None if it has not."""
     wanted = count_stages(number)
     done = [stage for place in range(wanted) if (stage := run.stage(place)).done.exists()]
     return done[-1] if len(done) == wanted or is_finished(run, planned) else None

@@ -66,7 +66,7 @@ def correct_by_holm(p_values: Sequence[float]) -> list[float]:
 
 
 def _p_value(pairs: np.ndarray) -> float:
-    """1 where the two never differ, which no test can say anything of."""
+    """1 if the two never differ, which no test can say anything of."""
     differences = pairs[:, 0] - pairs[:, 1]
     return 1.0 if not np.ptp(differences) and not differences[0] else float(ttest_rel(*pairs.T).pvalue)
 
@@ -111,7 +111,7 @@ def prediction_of(trial: Trial, plan: Plan, gains: Mapping[str, float]) -> Predi
 
 
 def correlate_ranks(one: Sequence[float], other: Sequence[float]) -> Rank | None:
-    """Spearman's rank correlation; None where all values of one are alike, which have no ranks."""
+    """Spearman's rank correlation; None if all values of one are alike, which have no ranks."""
     if min(len(set(one)), len(set(other))) < 2:
         return None
     found = spearmanr(one, other)

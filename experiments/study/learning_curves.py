@@ -25,7 +25,7 @@ Curve = Sequence[CurvePoint]
 class Reached(msgspec.Struct, frozen=True):
     """The tokens until an arm is as good on the held-out set as the baseline of the same seed at its best.
 
-    tokens: generated until then, the median over seeds; None where half of them or more never are. share: of the
+    tokens: generated until then, the median over seeds; None if half of them or more never are. share: of the
     median of the baseline's own tokens until its best, over the same seeds. reached: the seeds that ever are, of
     `seeds`. Seeds whose baseline is at its best after the warm-up are left out, as nothing had to be reached.
     """
@@ -44,7 +44,7 @@ def average_curve(curve: Curve, budget: int) -> float:
 
 
 def value_at_time(curve: Curve, seconds: float) -> float | None:
-    """The valid % after some processor seconds, lines between points; None where they are not known."""
+    """The valid % after some processor seconds, lines between points; None if they are not known."""
     spent = [point.processor_seconds for point in curve if point.processor_seconds is not None]
     if len(spent) < len(curve) or not curve:
         return None
@@ -52,14 +52,14 @@ def value_at_time(curve: Curve, seconds: float) -> float | None:
 
 
 def find_equal_time(curves: Iterable[Curve]) -> float | None:
-    """The processor seconds that all of some runs have spent: those of the shortest. None where one's are not known."""
+    """The processor seconds that all of some runs have spent: those of the shortest. None if one's are not known."""
     ends = [curve[-1].processor_seconds if curve else None for curve in curves]
     known = [end for end in ends if end is not None]
     return min(known) if known and len(known) == len(ends) else None
 
 
 def find_crossing(curve: Curve, valid: float) -> float | None:
-    """The tokens at which a curve, lines between its points, is first at `valid` % or above; None where it never is."""
+    """The tokens at which a curve, lines between its points, is first at `valid` % or above; None if it never is."""
     before = None
     for point in curve:
         if point.valid >= valid:
@@ -72,7 +72,7 @@ def find_crossing(curve: Curve, valid: float) -> float | None:
 
 
 def tokens_to_best(curve: Curve, baseline: Curve) -> float | None:
-    """The tokens after which a run is as good as the baseline at its best; None where it never is, or has no curve."""
+    """The tokens after which a run is as good as the baseline at its best; None if it never is, or has no curve."""
     return find_crossing(curve, max(point.valid for point in baseline)) if curve and baseline else None
 
 

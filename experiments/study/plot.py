@@ -25,7 +25,7 @@ def study_svg(results: Results) -> str:
 
 
 def _draw_arms(results: Results) -> str:
-    """The arms by their last policies and, where known, by how they came there."""
+    """The arms by their last policies and, if known, by how they came there."""
     arms = sorted(results.arms, key=lambda arm: -arm.valid)
     charts = [_draw_finals(arms, results)]
     if any(arm.to_best for arm in arms):
@@ -54,7 +54,7 @@ def _draw_along(arms: list[ArmResult], results: Results) -> str:
 
 
 def _draw_reached(arms: list[ArmResult], results: Results) -> str:
-    """When each arm is as good on that set as the baseline at its best; nothing where it is not."""
+    """When each arm is as good on that set as the baseline at its best; nothing if it is not."""
     rows = _make_rows(
         arms,
         results,
@@ -113,7 +113,7 @@ def _draw_prediction(found: Prediction, answers: str) -> str:
 
 
 def _draw_scatter(x: list[float], y: list[float], name: str, rank: Rank | None) -> str:
-    """Points, their line of least squares where they have a rank correlation, and zero."""
+    """Points, their line of least squares if they have a rank correlation, and zero."""
     series = [Series("configs", [Point(*pair) for pair in zip(x, y, strict=True)], joined=False)]
     ends = np.array([min(x), max(x)])
     if rank:
@@ -148,7 +148,7 @@ def curves_svg(results: Results, arms: list[str] | None = None) -> str:
 
 
 def _to_draw(results: Results) -> list[str]:
-    """All arms, or where they would hide each other, those of most seeds."""
+    """All arms, or if they would hide each other, those of most seeds."""
     most = max((arm.seeds for arm in results.arms), default=0)
     few = len(results.arms) <= MOST_CURVES
     return [arm.arm for arm in results.arms if few or arm.seeds == most]

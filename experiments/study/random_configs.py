@@ -43,7 +43,7 @@ class Configs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def random_configs(chosen: Configs, trainee: Trainee) -> Iterator[tuple[str, Design]]:
     """The designs by name, over the strata of the first design of a trainee.
 
-    Raises InputError where a stratum has no problems at the given values, or the environment has no such lists.
+    Raises InputError if a stratum has no problems at the given values, or the environment has no such lists.
     """
     of_lake = {"hole_ratio": chosen.hole_ratios, "wait_ratio": chosen.wait_ratios}
     if not trainee.lake and (chosen.hole_ratios, chosen.wait_ratios) != (Configs().hole_ratios, Configs().wait_ratios):

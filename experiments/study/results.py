@@ -98,7 +98,7 @@ class Results(msgspec.Struct, frozen=True):
 
     missing: unfinished runs, except runs that were stopped early, which are in `stopped`. unable: the reasons of those
     that can never finish, by name. tests: of the family, in valid %; along: of the same pairs, in what arms have
-    `along`; likely: in the probability of the reference answer, where it is known. sizes, forced_sizes, traits: of the
+    `along`; likely: in the probability of the reference answer, if it is known. sizes, forced_sizes, traits: of the
     warm-up, as in `RunResult`. environment: that of the runs. probability: of the reference answers by the warm-up's
     policy, in percent. constant: the valid % on each stratum of the one answer that is right most often there, for
     problems in text. equal_time: the processor seconds of the shortest run, at which `at_equal_time` is read.
@@ -176,7 +176,7 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
 
 
 def _compare_probabilities(runs: Sequence[RunResult], spec: StudySpec) -> list[PairedTest]:
-    """The pairs of the family by the probability of the reference answer; none where it is not known of every run."""
+    """The pairs of the family by the probability of the reference answer; none if it is not known of every run."""
     known = {(run.arm, run.seed): run.probability for run in runs if run.probability is not None}
     if len(known) < len(runs) or not known:
         return []

@@ -91,7 +91,7 @@ def _taught_lines(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
 
 
 def _stratum_tables(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
-    """Valid % on each stratum, means over seeds, of all problems and, where known, of those that have a trait."""
+    """Valid % on each stratum, means over seeds, of all problems and, if known, of those that have a trait."""
     known: list[tuple[str, Rates, Callable[[RunResult], Rates]]] = [
         (f"valid % by {'size' if results.lake else 'stratum'}", results.sizes, lambda run: run.sizes),
         ("wait forced", results.forced_sizes, lambda run: run.forced_sizes),
@@ -161,7 +161,7 @@ def _format_arm(arm: ArmResult, results: Results) -> dict[str, str]:
 
 
 def _format_reached(found: Reached | None) -> str:
-    """The tokens, their share of the baseline's own, and where some seeds never are as good, how many are."""
+    """The tokens, their share of the baseline's own, and if some seeds never are as good, how many are."""
     if found is None:
         return ""
     some = f" ({found.reached} of {found.seeds})" if found.reached < found.seeds else ""

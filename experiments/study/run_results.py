@@ -1,4 +1,4 @@
-"""The result of one run of a study: where it ended, how it came there, and what its engineer was worth."""
+"""The result of one run of a study: if it ended, how it came there, and what its engineer was worth."""
 
 import math
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ class RunResult(msgspec.Struct, frozen=True):
     groups of `self_trained`, the last after its training. drawn: the rows of the design of each stage. as_taught: after
     each stage, the share of the changes of a checkpoint's delta that are those of the rule that it was taught. along:
     the mean of the curve over the tokens of the run. to_best: the tokens until it is first as good as the baseline of
-    its seed at its best; None where it never is. probability: of the reference answer, in percent, for problems in
+    its seed at its best; None if it never is. probability: of the reference answer, in percent, for problems in
     text. at_equal_time: the valid % on the held-out set after the processor time of the study's shortest run. Earlier
     versions have none of these.
     """
@@ -144,7 +144,7 @@ def last_policy(run: RunFolder) -> Stage:
 
 
 def average_probability(judged: Validation) -> float | None:
-    """The mean probability of the reference answers in percent; None where they are not known."""
+    """The mean probability of the reference answers in percent; None if they are not known."""
     known = judged.probability
     problems = [judged.outcomes[stratum].problems for stratum in known]
     return 100 * float(np.average(list(known.values()), weights=problems)) if known else None
@@ -191,7 +191,7 @@ def held_out_valid(stage: Stage) -> float:
 
 
 def _as_taught(settings: RunSettings, stage: Stage, space: DesignSpace) -> float | None:
-    """None where no checkpoint was asked, or its answer cannot be read; shuffled evidence is not what the rule sees."""
+    """None if no checkpoint was asked, or its answer cannot be read; shuffled evidence is not what the rule sees."""
     decision = find_record(stage.proposal, Decision)
     asked = settings.teacher in ("self", "base") and settings.codec != "text"
     if not asked or not decision or (delta := decision.proposal.delta) is None:

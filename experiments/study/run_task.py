@@ -71,7 +71,7 @@ def describe_task(runs: Sequence[Planned], needs: RunNeeds) -> Task:
 
 
 def check_machines(runs: Sequence[Planned]) -> None:
-    """Raises InputError where this machine cannot do what one of the runs needs."""
+    """Raises InputError if this machine cannot do what one of the runs needs."""
     for planned in runs:
         check_machine(planned.settings)
 

@@ -64,7 +64,7 @@ def run_study(
     Args:
         spec: A file, or the name of a spec of the package.
         out: The folder of the study.
-        where: Where its runs take place, and how many at a time.
+        where: if its runs take place, and how many at a time.
         arms: Those to run now, by default all; the others can be run later.
         seeds: Those to run now, likewise.
         needs: What each run takes of its machine.
@@ -93,7 +93,7 @@ def run_study(
 def sum_up(spec: Path, out: Path) -> Results:
     """The results of the runs that are finished, written next to them; runs nothing, and works while the study runs.
 
-    Raises InputError where the folder holds another study, or the warm-up is not finished.
+    Raises InputError if the folder holds another study, or the warm-up is not finished.
     """
     plan, folder = plan_of(spec), StudyFolder(out)
     CLAIM.refuse_other(folder.plan, CLAIM.read_work(out), plan)
@@ -119,7 +119,7 @@ def _copy_results(folder: StudyFolder, address: str) -> None:
 
 
 def _choose_runs(plan: Plan, arms: Sequence[str], seeds: Sequence[int]) -> list[Planned]:
-    """The runs of these arms and seeds, where none are named of all. Raises InputError on an unknown one."""
+    """The runs of these arms and seeds, if none are named of all. Raises InputError on an unknown one."""
     if plan.spec.configs and plan.spec.configs.rounds > 1 and (arms or seeds):
         raise InputError("--arms and --seeds choose runs, but the rounds of configs compare them all; leave them out")
     runs = plan.runs

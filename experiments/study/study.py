@@ -192,9 +192,9 @@ def plan_of(path: Path) -> Plan:
 
 
 def _choose_warmup(start: RunSettings, runs: Sequence[Planned]) -> RunSettings:
-    """The settings of the warm-up of all runs: it teaches the engineer's part where an arm asks a policy of bytes.
+    """The settings of the warm-up of all runs: it teaches the engineer's part if an arm asks a policy of bytes.
 
-    The warm-up of a run teaches it where its own teacher is asked; that of a study has a teacher that no arm needs.
+    The warm-up of a run teaches it if its own teacher is asked; that of a study has a teacher that no arm needs.
     """
     asked = [planned.settings for planned in runs if planned.settings.asks_checkpoint]
     if start.lake or start.codec == "text" or start.asks_checkpoint or not asked:
@@ -203,7 +203,7 @@ def _choose_warmup(start: RunSettings, runs: Sequence[Planned]) -> RunSettings:
 
 
 def prepare_start(plan: Plan, folder: StudyFolder) -> None:
-    """The warm-up of all runs, and where configs are compared their trial."""
+    """The warm-up of all runs, and if configs are compared their trial."""
     trainee, warmup = make_trainee(plan.start), folder.start.warmup
     folder.start.open(plan.start)
     prepare_run(trainee, folder.start)
@@ -249,7 +249,7 @@ def _plan_runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: Study
 
 
 def _check_seeds(seeds: Sequence[int]) -> None:
-    """Raises ValueError without a seed, or where one comes twice: both runs would have one folder."""
+    """Raises ValueError without a seed, or if one comes twice: both runs would have one folder."""
     if not seeds:
         raise ValueError("seeds is empty; name at least one")
     if (twice := first_repeated(seeds)) is not None:
@@ -257,7 +257,7 @@ def _check_seeds(seeds: Sequence[int]) -> None:
 
 
 def _replace_first_design(firsts: Sequence[Design], planned: Planned, path: Path) -> Planned:
-    """The run with its seed's design. Raises InputError where there are too few."""
+    """The run with its seed's design. Raises InputError if there are too few."""
     if planned.seed >= len(firsts):
         raise InputError(
             f"{path}: first_configs.count is {len(firsts)}, but there is a seed {planned.seed}; make it larger"
@@ -298,7 +298,7 @@ def _check_shares(planned: Planned, start: RunSettings, path: Path) -> None:
 
 
 def _check_design(planned: Planned, trainee: Trainee, path: Path) -> None:
-    """Raises InputError where the first design of a run is none of the environment, or has other strata."""
+    """Raises InputError if the first design of a run is none of the environment, or has other strata."""
     space, given = trainee.environment.space, planned.settings.design
     with _name_place(f"{path}: arms.{planned.arm}"):
         design = space.design(by_stratum(given)) if given else trainee.start
@@ -308,7 +308,7 @@ def _check_design(planned: Planned, trainee: Trainee, path: Path) -> None:
 
 @contextmanager
 def _name_place(where: str) -> Iterator[None]:
-    """Begins the message of what is wrong with the place where it is."""
+    """Begins the message of what is wrong with if it is."""
     try:
         yield
     except (InputError, ValueError) as error:

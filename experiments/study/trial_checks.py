@@ -68,7 +68,7 @@ class TrialReliability(msgspec.Struct, frozen=True):
 def check_trials(out: Path, count: int, boards: int) -> TrialReliability:
     """Tries `count` comparisons of a study's finished runs again, on `boards` problems a design, or resumes.
 
-    They are spread evenly over all trials of the study, in the order of its runs. Raises InputError where the study has
+    They are spread evenly over all trials of the study, in the order of its runs. Raises InputError if the study has
     fewer of them, or other boards were asked for before.
     """
     folder = StudyFolder(out)

@@ -86,7 +86,7 @@ def summarize_sweep(sweep: SweepFolder) -> list[CellSummary]:
     """Writes cells.parquet, cells.json and values.parquet of the finished shards; cells without any are left out.
 
     values.parquet: how many boards of each cell have each value of a statistic, by wait_required. Raises InputError
-    where no shard is finished, or one is damaged.
+    if no shard is finished, or one is damaged.
     """
     cells, finished = sweep.manifest().cells, sorted(sweep.finished())
     if not finished:

@@ -36,7 +36,7 @@ CLAIM = Claim("sweep", "manifest.json", SweepManifest, FORMAT, "lakewright sweep
 
 
 class Status(msgspec.Struct, frozen=True):
-    """The progress of a sweep. boards_per_second: of the last ten minutes, None where nothing was finished."""
+    """The progress of a sweep. boards_per_second: of the last ten minutes, None if nothing was finished."""
 
     cells: int
     cells_done: int
@@ -59,7 +59,7 @@ class SweepFolder:
     def working(self, spec: SweepSpec, shared: bool) -> Iterator[None]:
         """Claims this folder for `spec` and keeps other processes out, except those that share the work.
 
-        Raises InputError where it holds something else.
+        Raises InputError if it holds something else.
         """
         cells = {cell.name: cell for cell in spec.cells()}
         work = SweepManifest(FORMAT, versions(), prng(), spec, content_hash(spec), cells)
@@ -72,7 +72,7 @@ class SweepFolder:
                     self._tidy()
 
     def manifest(self) -> SweepManifest:
-        """The manifest. Raises InputError where this is not the folder of a sweep."""
+        """The manifest. Raises InputError if this is not the folder of a sweep."""
         return CLAIM.read_work(self.folder)
 
     def finished(self) -> set[str]:
@@ -88,7 +88,7 @@ class SweepFolder:
         return [self.shards / f"{name}.parquet", self.shards / f"{name}.json"]
 
     def record(self, name: str) -> Record:
-        """The record of a finished shard. Raises InputError where it was changed."""
+        """The record of a finished shard. Raises InputError if it was changed."""
         path = self.shards / f"{name}.json"
         record = read_config(path, Record)
         if record.name != name or (record.sha256 and record != seal_record(record, self.spec_hash)):
@@ -96,7 +96,7 @@ class SweepFolder:
         return record
 
     def files(self) -> list[Path]:
-        """The files of the finished shards, by name. Raises InputError where one was changed."""
+        """The files of the finished shards, by name. Raises InputError if one was changed."""
         names = sorted(self.finished())
         return in_threads(lambda name: check_file(self.shards / f"{name}.parquet", self.record(name)), names)
 

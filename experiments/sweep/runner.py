@@ -35,7 +35,7 @@ class Finished:
     new: bool
 
     def read(self) -> pa.Table:
-        """Its boards, one row for each. Raises InputError where its file was changed."""
+        """Its boards, one row for each. Raises InputError if its file was changed."""
         check_file(self.path, self.record)
         return pq.read_table(self.path, partitioning=None)
 
@@ -54,7 +54,7 @@ def sweep(
         share: (i, n) for every n-th shard from the i-th on, so that n processes can share a folder.
         copy_to: An address of fsspec, to which each finished shard is copied, its record last.
 
-    Raises InputError where `out` holds another sweep or a stratum is too rare.
+    Raises InputError if `out` holds another sweep or a stratum is too rare.
     """
     folder = SweepFolder(out)
     if copy_to:

@@ -71,7 +71,7 @@ def make_shard(folder: Path, spec: SweepSpec, shard: Shard) -> Record:
 
 
 def check_file(path: Path, record: Record) -> Path:
-    """The path of a shard's file. Raises InputError where it is not the one that its record was written for."""
+    """The path of a shard's file. Raises InputError if it is not the one that its record was written for."""
     if record.file and digest_of(path) != record.file:
         raise InputError(
             f"{path}: was changed after it was written: its SHA-256 is not that in {path.stem}.json; {REMEDY}"
@@ -121,7 +121,7 @@ def table_of(shard: Shard, measured: dict[str, np.ndarray]) -> pa.Table:
 
 
 def check_cell(cell: SweepCell) -> None:
-    """Raises InputError, naming the cell, where its strata are too rare to be drawn."""
+    """Raises InputError, naming the cell, if its strata are too rare to be drawn."""
     try:
         check_reachable(cell.config, cell.seed)
     except InputError as error:

@@ -25,9 +25,9 @@ Shares = Annotated[tuple[Share, ...], msgspec.Meta(min_length=1)]
 
 
 class SweepCell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One kind of board: free draws where `wait_ratio` is None, else boards of the generator's strata.
+    """One kind of board: free draws if `wait_ratio` is None, else boards of the generator's strata.
 
-    shard: boards in a shard. seed: of this cell alone, so that cells are independent even where they have the same
+    shard: boards in a shard. seed: of this cell alone, so that cells are independent even if they have the same
     number of holes.
     """
 
@@ -74,7 +74,7 @@ class Shard(msgspec.Struct, frozen=True):
 
 
 class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A grid of cells: every size with every number of agents, hole ratio and, where given, wait ratio.
+    """A grid of cells: every size with every number of agents, hole ratio and, if given, wait ratio.
 
     Without wait ratios boards are free draws: uniform, solvable or not. boards: of each cell, and shard: of each shard,
     both one number or one for each number of agents. columns: those of
@@ -161,7 +161,7 @@ def count_memory(spec: SweepSpec) -> int:
 
 
 def check_memory(spec: SweepSpec, workers: int) -> None:
-    """Raises InputError where the memory of this machine does not hold the boards of all workers."""
+    """Raises InputError if the memory of this machine does not hold the boards of all workers."""
     available = psutil.virtual_memory().total
     for cell in spec.cells():
         needed = memory_needed(cell.size, cell.agents)

@@ -61,7 +61,7 @@ class EpisodeBook:
 
         outcome: a text that the environment judges, or a verdict. steps: the length of the episode.
 
-        Raises InputError, and stays at this episode, where the outcome cannot be recorded.
+        Raises InputError, and stays at this episode, if the outcome cannot be recorded.
         """
         text, given = ("", [outcome]) if isinstance(outcome, Verdict) else (outcome, None)
         verdict = self._recorder.record(

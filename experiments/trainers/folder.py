@@ -56,7 +56,7 @@ class EngineerFolder:
     """An engineer whose state is a folder. `path`: of the folder."""
 
     def __init__(self, path: str | Path) -> None:
-        """Opens a folder. Raises InputError where none was begun there, or its environment has another space now."""
+        """Opens a folder. Raises InputError if none was begun there, or its environment has another space now."""
         self.files = VersionFiles(path)
         self.path = self.files.folder
         self.setup = self.files.read_setup()
@@ -87,7 +87,7 @@ class EngineerFolder:
             settings: how the engineer works, and how a server is asked.
             held_out: how many held-out problems there are, drawn from version 0.
 
-        Raises InputError where something is not usable, no problem of a stratum can be drawn, or an engineer is there
+        Raises InputError if something is not usable, no problem of a stratum can be drawn, or an engineer is there
         already.
         """
         files, name = VersionFiles(path), resolve_name(environment)
@@ -134,17 +134,17 @@ class EngineerFolder:
         """Reads the outcomes since the last time, and writes the next version, or leaves the design unchanged.
 
         A `design.json` that was edited by hand becomes a version by "user" instead, also if it is edited while the
-        engineer decides. Without new outcomes nothing happens. Where a model that is the engineer cannot be reached, or
+        engineer decides. Without new outcomes nothing happens. If a model that is the engineer cannot be reached, or
         not afforded, nothing is decided either, and the outcomes are read again the next time.
 
         roll_out: rolls the present policy out, so that proposals are tried before one becomes a version; by default
         at the server `rollouts` of the settings, if any. Before there are any outcomes, it answers the held-out
         problems, and the first version is redesigned from that, just as from answers to them that were recorded.
-        ask: asks the present policy, where the teacher is `self`. step: the trainer's; at one that was decided at
+        ask: asks the present policy, if the teacher is `self`. step: the trainer's; at one that was decided at
         already, as after a trainer resumed, nothing happens.
 
-        Raises InputError where another process works here, where an edited design is not legal, where the teacher is
-        `self` and there is no `ask`, or where the server `rollouts` does not answer.
+        Raises InputError if another process works here, if an edited design is not legal, if the teacher is
+        `self` and there is no `ask`, or if the server `rollouts` does not answer.
         """
         with self._lock_folder():
             return self._repeat_if_edited(lambda: self._decide(roll_out, ask, step))
@@ -338,7 +338,7 @@ class EngineerFolder:
         return following, True
 
     def _find_edit(self, current: Version) -> Design | None:
-        """The design that a user wrote, None where it is that of the newest version.
+        """The design that a user wrote, None if it is that of the newest version.
 
         That of the version before, unchanged, was left by a kill between the two files of a new version.
         """
@@ -381,7 +381,7 @@ class EngineerFolder:
         )
 
     def _make_version(self, current: Version, decision: Decision, engineer: Engineer) -> Version:
-        """The version that a decision leads to; where the design stays, the current one, with the decision added.
+        """The version that a decision leads to; if the design stays, the current one, with the decision added.
 
         current: the version until now. decision: of the engineer, whose state is noted.
         """

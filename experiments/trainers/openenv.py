@@ -109,7 +109,7 @@ class EngineerClient(EpisodeClient[Client]):
         return self._begin_episode(self.client.reset(**self._name_reset()))
 
     def step(self, action: Any) -> Result:
-        """A step; the end of the episode is recorded. Raises InputError where no episode has begun."""
+        """A step; the end of the episode is recorded. Raises InputError if no episode has begun."""
         self._check_running()
         return self._add_step(self.client.step(action))
 
@@ -122,6 +122,6 @@ class AsyncEngineerClient(EpisodeClient[AsyncClient]):
         return self._begin_episode(await self.client.reset(**self._name_reset()))
 
     async def step(self, action: Any) -> Result:
-        """A step; the end of the episode is recorded. Raises InputError where no episode has begun."""
+        """A step; the end of the episode is recorded. Raises InputError if no episode has begun."""
         self._check_running()
         return self._add_step(await self.client.step(action))

@@ -3,7 +3,7 @@
     outcomes.index    SHA-256 of what follows, then an `Index` as MessagePack
     traces.index      likewise, of what was read of traces
 
-It is made from the outcomes alone. Where it is missing, damaged, or of other outcomes, all lines are read, and it is
+It is made from the outcomes alone. If it is missing, damaged, or of other outcomes, all lines are read, and it is
 made again.
 """
 
@@ -80,7 +80,7 @@ def write_index(path: Path, index: Index | TraceIndex) -> None:
 
 
 def read_index(path: Path, empty: T) -> T:
-    """The index of a file; `empty` where there is none that is whole and of the same format."""
+    """The index of a file; `empty` if there is none that is whole and of the same format."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -135,7 +135,7 @@ class Prefix:
         self._path, self._size, self._hash = path, 0, hashlib.sha256()
 
     def digest(self, size: int) -> str:
-        """The SHA-256 of the first `size` bytes, at least as many as the last time, or of all where there are fewer."""
+        """The SHA-256 of the first `size` bytes, at least as many as the last time, or of all if there are fewer."""
         left = size - self._size
         if left > 0 and self._path.exists():
             with open(self._path, "rb") as file:

@@ -29,7 +29,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     version, key, stratum, knobs, given: of the problem. group: what answers of one policy to one problem share.
     answer: the number of this one among them. A line with the same group, key and number as an earlier one is that line
-    written twice. Lines without a number are different answers where they stand together; one that comes again later,
+    written twice. Lines without a number are different answers if they stand together; one that comes again later,
     the same in all fields, is written twice. tokens: its length.
     """
 
@@ -116,7 +116,7 @@ class LineChecker:
 
 
 def split_torn(text: bytes) -> list[bytes]:
-    """The line; where writers were killed within theirs, what is left of these and the whole line after it."""
+    """The line; if writers were killed within theirs, what is left of these and the whole line after it."""
     if not is_json(text):
         place = 0
         for _ in range(MOST_TORN):

@@ -208,7 +208,7 @@ class Read:
         )
 
     def complaint(self, path: Path) -> str:
-        """One line on the lines that do not count of what is new; empty where there are none."""
+        """One line on the lines that do not count of what is new; empty if there are none."""
         parts = []
         if self.left_out:
             found = [
@@ -332,7 +332,7 @@ class TestedAnswers:
     def tally(self) -> Outcomes | None:
         """The outcomes of the held-out problems, None without any answer.
 
-        Where all problems of the folder were answered, they are in their order, the last answer of each counting, so
+        If all problems of the folder were answered, they are in their order, the last answer of each counting, so
         that rounds can be compared; else all answers count.
         """
         if not self.count:

@@ -120,7 +120,7 @@ class OutcomeRecorder:
         return found
 
     def _append_lines(self, lines: list[bytes]) -> None:
-        """Appends lines, all by one call where they are not too long for that."""
+        """Appends lines, all by one call if they are not too long for that."""
         if (longest := max(map(len, lines), default=0)) > LONGEST:
             raise InputError(f"outcome: a line has {longest} bytes; give the problem a key of at most 64 letters")
         together = b"".join(lines)

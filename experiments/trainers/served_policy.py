@@ -23,7 +23,7 @@ def make_served_rollouts(
         environment: judges them.
         spending: what was paid before, to which each request is added.
 
-    What it returns raises InputError where the server does not answer, or the cost cap leaves no room.
+    What it returns raises InputError if the server does not answer, or the cost cap leaves no room.
     """
 
     def roll_out(problems: Sequence[Problem], samples: int, turn: int) -> tuple[list[Group], int]:

@@ -37,7 +37,7 @@ class ProblemSource:
     def __init__(self, path: str | Path, seed: int = 0, position: int = 0) -> None:
         """Opens the source of a folder.
 
-        Raises InputError without an engineer, or where the seed is that of the held-out problems.
+        Raises InputError without an engineer, or if the seed is that of the held-out problems.
         """
         self._files = VersionFiles(path)
         self.path, self.seed, self.position = self._files.folder, seed, position
@@ -98,7 +98,7 @@ class ProblemSource:
         return self._problem(place, self._pins[place]) if place in self._pins else None
 
     def _pin_places(self, places: Iterable[int]) -> None:
-        """Pins places; where two processes pin one at the same time, the line that comes first in the file counts."""
+        """Pins places; if two processes pin one at the same time, the line that comes first in the file counts."""
         for _ in range(TRIES):
             missing = [place for place in places if place not in self._pins]
             if missing and self._read_pins():

@@ -150,7 +150,7 @@ def _copy_file(copier: "Copier", file: Path, read: TraceFile) -> CopiedFile:
 
 
 def _read_outcomes(path: Path, index: TraceIndex) -> TraceIndex:
-    """The index brought up to all present outcomes, or an empty one brought so, where these do not begin as it says."""
+    """The index brought up to all present outcomes, or an empty one brought so, if these do not begin as it says."""
     prefix = Prefix(path)
     if prefix.digest(index.offset) != index.digest:
         prefix, index = Prefix(path), NO_TRACES
@@ -180,7 +180,7 @@ class Copier:
         self._answers = answers
 
     def copy_episode(self, line: bytes | int) -> bool:
-        """Appends an episode; whether it was not there before. line: its length where it is too long.
+        """Appends an episode; whether it was not there before. line: its length if it is too long.
 
         Raises LeftOutError.
         """

@@ -33,7 +33,7 @@ class EngineerTasks:
     """The parts of a folder that `GRPOTrainer` needs.
 
     train_dataset: has `prompt`, `place` and `split`; a row is made when it is first asked for, from the design of then,
-    so shuffling hides no change. eval_dataset: the held-out problems; where the trainer evaluates, they guide the
+    so shuffling hides no change. eval_dataset: the held-out problems; if the trainer evaluates, they guide the
     engineer. reward_funcs: the environment's reward, which is recorded. callbacks: the first process decides every few
     steps, while the others wait. decided: what it decided.
     """
@@ -77,7 +77,7 @@ class EngineerTasks:
 
         trainer: that of these tasks. answer_tokens: the most tokens of an answer as the engineer.
 
-        Raises InputError where `answer_tokens` is below 1.
+        Raises InputError if `answer_tokens` is below 1.
         """
         if answer_tokens < 1:
             raise InputError(f"answer_tokens is {answer_tokens}; choose at least 1")
@@ -162,7 +162,7 @@ class DecideEverySteps(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
-        """Decides what training begins with, where there are held-out problems for the policy to answer before."""
+        """Decides what training begins with, if there are held-out problems for the policy to answer before."""
         if state.global_step == 0 and self.tasks.held_out:
             self.tasks.decide(0)
         return control
@@ -177,9 +177,9 @@ class DecideEverySteps(TrainerCallback):
 
 
 def resume_training(trainer: GRPOTrainer) -> None:
-    """Trains from the newest whole checkpoint of the trainer's folder, or from the beginning where there is none.
+    """Trains from the newest whole checkpoint of the trainer's folder, or from the beginning if there is none.
 
-    transformers itself takes the newest one, also where a kill left it half written, and does one more step where the
+    transformers itself takes the newest one, also if a kill left it half written, and does one more step where the
     last one had been done. Here a training that had reached its end is loaded, and nothing more happens.
     """
     checkpoint = find_checkpoint(trainer.args.output_dir)

@@ -42,7 +42,7 @@ class EngineerDataset(Dataset[dict[str, Any]]):
         Args:
             data_files: a folder, or `FOLDER/held_out`, or several of them.
             tokenizer, processor: not used.
-            config: `data` of verl, of which `seed` is the seed of the problems, 0 where it is null.
+            config: `data` of verl, of which `seed` is the seed of the problems, 0 if it is null.
             max_samples: rows; by default 100,000 of each folder, or all its held-out problems.
 
         Raises InputError without an engineer or without held-out problems, or on a folder that is named twice.
@@ -94,7 +94,7 @@ class EngineerRewardManager(NaiveRewardManager):
         super().__init__(config, tokenizer, compute_score=judge_answer, **further)
 
     async def run_single(self, data: DataProto) -> dict[str, Any]:
-        """The reward of one answer. Raises InputError where verl does not number answers, as before its version 1."""
+        """The reward of one answer. Raises InputError if verl does not number answers, as before its version 1."""
         data = data[-1:]
         found = {name: data.non_tensor_batch.get(name) for name in ("global_steps", "session_id", "response_len")}
         if missing := [name for name, value in found.items() if value is None]:
@@ -116,7 +116,7 @@ def judge_answer(
         extra_info: of the data set, with `step`, `answer` and `tokens` from the manager. Without these, as under
             another manager, each call is another answer: steps that are done again after a resumption then count again.
 
-    Returns `score`, the reward, and `acc`, 1 where the answer is valid.
+    Returns `score`, the reward, and `acc`, 1 if the answer is valid.
     """
     place, split = extra_info["index"], extra_info["split"]
     with _JUDGING:

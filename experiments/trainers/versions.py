@@ -4,7 +4,7 @@
     design.json           the present design, for any trainer to read
     versions/NNNN.json    each version: its design, who made it and why, and what the engineer knew then
     outcomes.jsonl        what became of answers, appended by trainers
-    outcomes.index        what was read of it before, made again where it is missing or damaged
+    outcomes.index        what was read of it before, made again if it is missing or damaged
     traces.index          what was read of traces of verifiers, likewise
     pins-SEED.jsonl       which version the problems of a source were drawn from
 
@@ -99,7 +99,7 @@ class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     by: who made it. parent: the version that `undo` goes back to; None of the first. line, reasons: why. decisions:
     those of the engineer, as JSON: the one that made it, and those that changed nothing. offset: how many bytes of the
     outcomes the engineer has read. outcomes: the SHA-256 of these bytes, which earlier folders do not have. step: the
-    trainer's at the last decision, -1 where it gave none. counts: of what was read for the last decision. state: what
+    trainer's at the last decision, -1 if it gave none. counts: of what was read for the last decision. state: what
     the engineer knows.
     """
 
@@ -161,7 +161,7 @@ class VersionFiles:
             write_json(self.setup_path, msgspec.to_builtins(setup, str_keys=True))
 
     def load_environment(self) -> Environment:
-        """The environment of the folder. Raises InputError where its space is another than at the beginning."""
+        """The environment of the folder. Raises InputError if its space is another than at the beginning."""
         setup = self.read_setup()
         environment = load_environment(setup.environment)
         if environment.space.signature() != setup.space:
@@ -172,7 +172,7 @@ class VersionFiles:
         return environment
 
     def list_versions(self) -> list[int]:
-        """The numbers of all versions, in order. Raises InputError where one is missing that has been there."""
+        """The numbers of all versions, in order. Raises InputError if one is missing that has been there."""
         versions = self.folder / "versions"
         names = list_names(versions)  # before the files, as another process may write more
         found = _read_numbers(file.name for file in versions.glob("*.json"))
@@ -185,7 +185,7 @@ class VersionFiles:
         return sorted(found)
 
     def newest(self) -> int:
-        """The number of the newest version. Raises InputError where there is none."""
+        """The number of the newest version. Raises InputError if there is none."""
         numbers = self.list_versions()
         if not numbers:
             raise InputError(f"{self.folder}: versions is empty; begin another folder")
@@ -196,7 +196,7 @@ class VersionFiles:
         return self.folder / "versions" / f"{number:04d}.json"
 
     def read_version(self, number: int) -> Version:
-        """A version. Raises InputError where its file is missing or damaged."""
+        """A version. Raises InputError if its file is missing or damaged."""
         return read_config(self.version_path(number), Version)
 
     def note_design(self) -> None:
@@ -212,7 +212,7 @@ class VersionFiles:
         self.write_design(version.design)
 
     def write_design(self, design: Design) -> None:
-        """Replaces `design.json`. Raises EditedError, and leaves it, where it is not what was noted or written last."""
+        """Replaces `design.json`. Raises EditedError, and leaves it, if it is not what was noted or written last."""
         data = msgspec.json.format(msgspec.json.encode(self.describe_design(design))) + b"\n"
         with replacing(self.design_path) as beside:
             with open(beside, "wb") as file:

@@ -23,7 +23,7 @@ from lakewright.experiments.view.pictures.replay import describe_ending
 def write_pictures(folder: RunFolder, out: Path) -> None:
     """Writes board.svg, the longest valid plan on a board that forces a wait, and curves.svg.
 
-    Raises InputError where the run has no such plan yet.
+    Raises InputError if the run has no such plan yet.
     """
     history = read_chapters(folder)
     write_atomically(out / "board.svg", strip_svg(_choose_example(folder, history)).encode())

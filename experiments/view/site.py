@@ -22,7 +22,7 @@ DYNAMIC = ("compare", "editor", "api/", "export/")  # what needs the server
 def write_site(paths: Sequence[Path], out: Path) -> int:
     """Writes the pages of what lies under `paths` into `out`, and gives their number.
 
-    Raises InputError where a path is not there, or `out` holds something else.
+    Raises InputError if a path is not there, or `out` holds something else.
     """
     refuse_file(out)
     if out.exists() and any(out.iterdir()) and not (out / MARK).exists():

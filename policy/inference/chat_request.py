@@ -46,12 +46,12 @@ class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     price_out: Weight = 0.0
     """Dollars for a million tokens of answers."""
     max_cost: Weight | None = None
-    """Dollars never to exceed: a request starts, or is repeated, only where its max_tokens fit. A try that failed
+    """Dollars never to exceed: a request starts, or is repeated, only if its max_tokens fit. A try that failed
     counts as the most that it may have cost, unless the server refused it or was never reached."""
     limit_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
     """How the server names the limit of an answer's tokens."""
     schemas: tuple[SchemaForm, ...] = ("json_schema", "json_object")
-    """The forms in which the server is given a JSON schema, tried in turn until it accepts one; with none, or where it
+    """The forms in which the server is given a JSON schema, tried in turn until it accepts one; with none, or if it
     refuses all, the prompt describes the schema."""
 
     def __post_init__(self) -> None:

@@ -85,7 +85,7 @@ def count_answer_bytes(pairs: int, words: int, prompt: int, answer: int, copies:
 
 @contextmanager
 def naming_full_memory(work: str, remedy: str) -> Iterator[None]:
-    """Raise InputError in place of torch's error where a GPU has too little memory for the block.
+    """Raise InputError in place of torch's error if a GPU has too little memory for the block.
 
     Args:
         work: what the block does.

@@ -115,7 +115,7 @@ def write_tokens(
     ends: Collection[int],
     most: int,
 ) -> list[int]:
-    """Return the tokens of an answer under a grammar, without an end token; the model is asked where it can choose.
+    """Return the tokens of an answer under a grammar, without an end token; the model is asked if it can choose.
 
     Args:
         reader: of the model.

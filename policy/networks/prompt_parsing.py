@@ -15,7 +15,7 @@ STARTS, GOALS, PLAN = (ID[word] for word in ("<starts>", "<goals>", "<plan>"))
 class Boards:
     """A batch of boards on a grid of n x n cells, cells numbered row by row.
 
-    free: bool [B, n * n]. starts, goals: int [B, K], 0 where an agent is not there. there: bool [B, K].
+    free: bool [B, n * n]. starts, goals: int [B, K], 0 if an agent is not there. there: bool [B, K].
     """
 
     free: torch.Tensor

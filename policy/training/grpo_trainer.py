@@ -151,7 +151,7 @@ def may_share_prompts(model: PreTrainedModel, host: HostSettings, answer: int) -
 def answer_log_probs(
     model: Any, ids: torch.Tensor, mask: torch.Tensor, answer: int, temperature: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return log-probabilities and entropies of the last `answer` tokens of each row: [B, answer], 0 where `mask` is.
+    """Return log-probabilities and entropies of the last `answer` tokens of each row: [B, answer], 0 if `mask` is.
 
     Args:
         model: the policy.

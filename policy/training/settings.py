@@ -38,7 +38,7 @@ class WarmupSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     hole_ratios: tuple[HoleRatio, ...] = ()
     """Hole ratios that fresh boards have in turn; without any, those of warmup_env."""
     minutes: Positive | None = None
-    """Ends the warm-up where its steps do not end it earlier; the rates fall towards the nearer end."""
+    """Ends the warm-up if its steps do not end it earlier; the rates fall towards the nearer end."""
 
 
 class RewardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,7 +104,7 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     steps: Count = 32
     """Updates in a stage."""
     first_steps: Count | None = None
-    """Updates in the first stage, where it is to be shorter; each later one has twice as many, up to `steps`."""
+    """Updates in the first stage, if it is to be shorter; each later one has twice as many, up to `steps`."""
     prompts: Count = 32
     """Boards in each update."""
     group: Annotated[int, msgspec.Meta(ge=2)] = 8
@@ -122,14 +122,14 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     epsilon: Positive = 0.2
     """Clipping range of the probability ratio."""
     epsilon_high: Positive | None = None
-    """Upper clipping range, where it differs from epsilon."""
+    """Upper clipping range, if it differs from epsilon."""
     oversample: Count = 1
     """Up to this many times `prompts` boards are sampled in a step, and those whose completions all earn the same are
     left out; 1 leaves out none."""
     fresh: bool = False
     """Whether boards are drawn while training."""
     minutes: Positive | None = None
-    """Ends the stage where its steps do not end it earlier."""
+    """Ends the stage if its steps do not end it earlier."""
     optimizer: Literal["adamw", "muon"] = "adamw"
     """AdamW, or Muon for the matrices."""
     schedule: Literal["constant", "cosine"] = "constant"
@@ -138,7 +138,7 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Decay of averaged weights, which replace the last ones: after n steps at most (1 + n) / (10 + n).
     With 0 the last weights are the result."""
     share_prompts: bool = True
-    """Whether the prompt of a group is read once, where possible."""
+    """Whether the prompt of a group is read once, if possible."""
     guided: bool = False
     """Whether one answer of each group is the board's certified plan."""
     host: HostSettings = HostSettings()

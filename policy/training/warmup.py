@@ -122,7 +122,7 @@ def _load_state(
 
 
 def _choose_loss(model: PreTrainedModel) -> Loss | RecordedLoss:
-    """Return `plan_loss`, recorded where a GPU waits for its operations."""
+    """Return `plan_loss`, recorded if a GPU waits for its operations."""
     return RecordedLoss(model, _token_loss) if is_recordable(model) else plan_loss
 
 

@@ -72,7 +72,7 @@ def solve_on_device(boards: Board, memory: int | None = None) -> Labels:
     """Labels a batch of boards for two agents as `solve` does, plan by plan, by the layout for accelerators.
 
     Runs on every platform, on all devices of this process, and on the same boards gives the same labels everywhere.
-    Raises InputError on boards of another number of agents, or where the memory does not hold the smallest block.
+    Raises InputError on boards of another number of agents, or if the memory does not hold the smallest block.
 
     Args:
         boards: with leading axis B, any B >= 1, of one size.
@@ -103,7 +103,7 @@ def solve_on_device(boards: Board, memory: int | None = None) -> Labels:
 def solve_rows(sizes: Sizes, boards: Board) -> list[PackedLabels]:
     """Labels at most `sizes.block` boards on the default device, in smaller blocks if its memory is full.
 
-    Raises InputError where it has no room for the smallest block, or cannot go on.
+    Raises InputError if it has no room for the smallest block, or cannot go on.
     """
     try:
         return [solve_block(sizes, _fill_up(boards, sizes.block))]

@@ -1,7 +1,7 @@
 """Optimal plans on accelerators, read by a walk down the saved layers of a flood.
 
 Ties are resolved as in `lakewright.core_jax.solver.two_agents.plan_extraction`: of the pairs of moves that are
-optimal, and free of waits where an optimal plan is, the first of PAIRS. So the plan of a board depends on the board
+optimal, and free of waits if an optimal plan is, the first of PAIRS. So the plan of a board depends on the board
 alone.
 """
 
@@ -30,7 +30,7 @@ def flood_for_costs(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Sums of costs int32 [G], forced waits bool [G] and moves uint8 [depth, G] of some of B boards, all solvable.
 
-    A cost is UNKNOWN, and the moves IDLE, where the flood ended before it was found.
+    A cost is UNKNOWN, and the moves IDLE, if the flood ended before it was found.
 
     Args:
         size: n, the cells on a side of the boards.

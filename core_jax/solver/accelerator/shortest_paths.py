@@ -171,7 +171,7 @@ def _walk_second(
     closer: list[CellSet],
     others: tuple[jax.Array, CellSet],
 ) -> jax.Array:
-    """The moves of the agents that go second, uint8 [horizon, 2, 2, B]; anything where G_0 lacks the start.
+    """The moves of the agents that go second, uint8 [horizon, 2, 2, B]; anything if G_0 lacks the start.
 
     Args: size n; horizon; rounds of STEPS; starts of the first agents; closer, of the second; others, the moves of the
         first agents and all later G.

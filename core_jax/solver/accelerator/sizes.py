@@ -29,7 +29,7 @@ class Sizes:
 def choose_sizes(size: int, count: int, memory: int) -> Sizes:
     """The sizes for boards on an accelerator: the largest block that they fill within the memory, or the smallest.
 
-    Raises InputError where not even the smallest sizes fit.
+    Raises InputError if not even the smallest sizes fit.
 
     Args: size n; count of the boards; memory, bytes that one thread may take.
     """

@@ -1,6 +1,6 @@
 """Boards that the search leaves open, decided one by one by formulas and by floods of joint states.
 
-Formulas first ask for bounds just above what is known. Where those fail, or take long, and no plan is known, all
+Formulas first ask for bounds just above what is known. If those fail, or take long, and no plan is known, all
 joint states are visited to find out whether one exists (`lakewright.core_jax.solver.teams.joint_states`): a formula
 that cannot hold for that reason may take millions of conflicts to refute. If the optimum is far above its bound, the
 agents have little room: then their joint states are few, and all of them are flooded.
@@ -79,7 +79,7 @@ class HardBoard:
         return self._make_decision(None if cheapest.moves is None else True, cheapest, fastest)
 
     def _find_optimum(self, plan: Plan, flooded: Callable[..., tuple], lower: int, checked: bool) -> Answer | None:
-        """An optimal plan, or a bound where the budget ends; None where no plan exists.
+        """An optimal plan, or a bound where the budget ends; None if no plan exists.
 
         Args:
             plan: finds it by formulas.

@@ -26,7 +26,7 @@ Members = tuple[int, ...]
 
 
 def list_steps(holes: np.ndarray) -> np.ndarray:
-    """The cell that each move leads to, cells numbered row by row: int [N, 5], -1 where it leads nowhere."""
+    """The cell that each move leads to, cells numbered row by row: int [N, 5], -1 if it leads nowhere."""
     size = len(holes)
     number = np.where(holes, -1, np.arange(size * size).reshape(size, size))
     padded = np.pad(number, 1, constant_values=-1)

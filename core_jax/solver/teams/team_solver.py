@@ -2,7 +2,7 @@
 
 A search in compiled code (`core_jax.solver.teams.host_search`) decides most boards within microseconds. What it leaves
 open is solved board by board, with the bounds that it found (`core_jax.solver.teams.hard_boards`). Three agents are
-always decided; four or more are left undecided where a board has taken its budget of conflicts.
+always decided; four or more are left undecided if a board has taken its budget of conflicts.
 """
 
 import dataclasses

@@ -70,11 +70,11 @@ class Sheet:
 
 @program(static_argnums=0)
 def extract_cheapest_plans(horizon: int, tables: CostTable, starts: jax.Array) -> jax.Array:
-    """Plans of optimal sum of costs: int8 [B, 2, horizon], all PAD where unsolvable. starts: int32 [B, 2, 2].
+    """Plans of optimal sum of costs: int8 [B, 2, horizon], all PAD if unsolvable. starts: int32 [B, 2, 2].
 
     A joint move costs 2 until one agent is parked, then 1. From a state of cost c the walk enters one of cost c - 2, or
     c - 1 once an agent is parked. From a state without forced wait both agents move into another such state, so a plan
-    waits only where every optimal plan does.
+    waits only if every optimal plan does.
     """
     size = board_side(tables.reached.shape[-1])
     cells = cell_index(size, starts)
@@ -90,7 +90,7 @@ def extract_cheapest_plans(horizon: int, tables: CostTable, starts: jax.Array) -
 def extract_fastest_plans(
     horizon: int, arrival: jax.Array, free: jax.Array, starts: jax.Array, makespan: jax.Array
 ) -> jax.Array:
-    """Plans of optimal makespan: int8 [B, 2, horizon], all PAD where `makespan` int32 [B] is -1.
+    """Plans of optimal makespan: int8 [B, 2, horizon], all PAD if `makespan` int32 [B] is -1.
 
     Each move leads from a state of makespan t to one of t - 1.
 
@@ -119,7 +119,7 @@ def map_boards(function: Callable, tables: CostTable | jax.Array, *fields: jax.A
 
 
 def read_joint_cost(table: CostTable, lane: jax.Array, cells: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Cost (-1 where the goals cannot be reached) and forced wait of a joint state of board `lane`, cells int32 [2]."""
+    """Cost (-1 if the goals cannot be reached) and forced wait of a joint state of board `lane`, cells int32 [2]."""
     reached = read_bit(table.reached[*cells], lane).astype(bool)
     cost = jnp.where(reached, _read_digits(table.cost[:, *cells], lane), -1)
     return cost, reached & read_bit(table.wait[*cells], lane).astype(bool)
@@ -159,7 +159,7 @@ def _walk_boards(horizon: int, choose: Callable, size: int, cells: jax.Array, le
         choose: of (board, cells, left, phase): moves int8 [2, G], their price int32 [G], and the next phase.
         size: n, the cells on a side of the boards.
         cells: int32 [B, 2], the padded cells of the starts.
-        lengths: int32 [B], the price of a whole walk; no walk where it is not above 0.
+        lengths: int32 [B], the price of a whole walk; no walk if it is not above 0.
     """
     count = lengths.shape[0]
     by = jnp.array(move_offsets(size), jnp.int32)

@@ -53,7 +53,7 @@ class ExecutorOptions:
     """Processes of this machine, or tasks at a time on the cluster."""
 
     def chosen(self, processes: int | None = None) -> ExecutorChoice:
-        """The choice. processes: of this machine, where `workers` is not given."""
+        """The choice. processes: of this machine, if `workers` is not given."""
         workers = self.workers if self.workers is not None or self.executor != "local" else processes
         return ExecutorChoice(self.executor, workers)
 

@@ -64,7 +64,7 @@ def encode_line(value: Any) -> str:
 
 
 def print_summary(summary: dict[str, Any], json: bool) -> None:
-    """Prints what a command made: as JSON where requested, otherwise on a terminal only."""
+    """Prints what a command made: as JSON if requested, otherwise on a terminal only."""
     if json:
         print_result(encode_line(summary))
     elif sys.stderr.isatty():

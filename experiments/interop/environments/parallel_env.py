@@ -23,7 +23,7 @@ class LakeParallelEnv(ParallelEnv[str, Arrays, int]):
     """Agents `agent_0`, `agent_1`, ...: each chooses 0 up, 1 down, 2 left, 3 right or 4 wait, and all move at once.
 
     All get the team's reward, 1 for the move after which all are at their goals, else 0. The episode ends for all at
-    once: there, where a rule is broken (then nobody moves), or after `step_limit` moves. options: as `TeamEnv`.
+    once: there, if a rule is broken (then nobody moves), or after `step_limit` moves. options: as `TeamEnv`.
     """
 
     metadata: ClassVar[dict[str, Any]] = {

@@ -50,7 +50,7 @@ class TeamEnv(gymnasium.Env[Arrays, np.ndarray]):
     where a rule is broken, upon which nobody moves; it is truncated after `step_limit` moves. Each episode is on a
     board of a pool of `boards` certified ones, drawn by `pool_seed`; `reset` chooses one by its own seed, or takes
     `options={"board": number}`, and returns its optimal makespan and sum of costs. options: as `PoolOptions`. It works
-    in processes that are forked, as `AsyncVectorEnv` does, where all have the same options: the first draws the boards.
+    in processes that are forked, as `AsyncVectorEnv` does, if all have the same options: the first draws the boards.
     """
 
     metadata: dict[str, Any] = {"render_modes": list(MODES), "render_fps": 4}  # noqa: RUF012, as the base class has it

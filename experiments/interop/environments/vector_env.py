@@ -27,7 +27,7 @@ _STEP = jax.jit(jax.vmap(step, (0, 0, 0, None)))
 class TeamVectorEnv(VectorEnv[Arrays, np.ndarray, np.ndarray]):
     """`num_envs` environments as `TeamEnv`, which begin a new episode within the step that ends one.
 
-    `info` then has `final_obs`, the last observation of the episode that ended, where the mask `_final_obs` is set.
+    `info` then has `final_obs`, the last observation of the episode that ended, if the mask `_final_obs` is set.
     They are one program of JAX, which does not work in a process that was forked after JAX had started.
     """
 

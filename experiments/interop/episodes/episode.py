@@ -46,7 +46,7 @@ class Episode:
     def move(self, action: np.ndarray) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         """A joint move: observation, the team's reward, whether it terminated, whether it was truncated, and info.
 
-        As `core_jax.lake.step_env`: nobody moves where a rule is broken, and nothing changes an episode that has ended.
+        As `core_jax.lake.step_env`: nobody moves if a rule is broken, and nothing changes an episode that has ended.
         """
         if self._cells is None:
             raise InputError("step: no episode has begun; call reset first")
@@ -87,7 +87,7 @@ class Episode:
         return cell[0] + row, cell[1] + column
 
     def _find_failure(self, cells: list[Cell], targets: list[Cell], moves: list[int]) -> tuple[Failure, int]:
-        """The first failure of a step, by its kind and then by the agent; agent -1 where there is none."""
+        """The first failure of a step, by its kind and then by the agent; agent -1 if there is none."""
         size = len(self._holes)
         for agent, ((row, column), move) in enumerate(zip(targets, moves, strict=True)):
             if not (0 <= row < size and 0 <= column < size and PAD <= move <= WAIT):
@@ -121,7 +121,7 @@ def read_options(options: dict[str, Any] | None, known: tuple[str, ...] = ("boar
 
 
 def read_moves(action: Any, shape: tuple[int, ...]) -> np.ndarray:
-    """Moves as int32 of that shape. Raises InputError where there are more, fewer, or no whole numbers."""
+    """Moves as int32 of that shape. Raises InputError if there are more, fewer, or no whole numbers."""
     moves = np.asarray(action)
     if moves.shape != shape or not np.issubdtype(moves.dtype, np.integer):
         what = f"{moves.dtype} of shape {list(moves.shape)}"

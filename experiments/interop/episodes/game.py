@@ -58,7 +58,7 @@ class PlayedLake:
         return self._reward
 
     def _read(self, moves: Any) -> np.ndarray:
-        """The numbers of the moves, int32 [K]. Raises InputError where a model gives anything else."""
+        """The numbers of the moves, int32 [K]. Raises InputError if a model gives anything else."""
         if not isinstance(moves, list) or len(moves) != self._agents:
             raise InputError(f"moves is {moves!r:.60}; give a list of {self._agents} moves, one for each agent")
         if wrong := [move for move in moves if not isinstance(move, str) or move.upper() not in WORDS]:

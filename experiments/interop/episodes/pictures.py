@@ -24,7 +24,7 @@ def as_text(holes: np.ndarray, positions: np.ndarray, goals: np.ndarray) -> str:
 def as_pixels(holes: np.ndarray, positions: np.ndarray, goals: np.ndarray) -> np.ndarray:
     """uint8 [CELL n, CELL n, 3]: agents are discs, their goals frames of the same colour.
 
-    Raises InputError where the board has more than MOST_SIDE cells a side.
+    Raises InputError if the board has more than MOST_SIDE cells a side.
     """
     if len(holes) > MOST_SIDE:
         raise InputError(f"the board has {len(holes)} cells a side, and pictures are drawn up to {MOST_SIDE}; use ansi")

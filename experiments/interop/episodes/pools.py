@@ -65,7 +65,7 @@ class BoardPool(NamedTuple):
 
 
 def board_pool(**given: Any) -> BoardPool:
-    """The boards of `PoolOptions`, the same for the same options. Raises InputError where they cannot be drawn."""
+    """The boards of `PoolOptions`, the same for the same options. Raises InputError if they cannot be drawn."""
     options, own = _check_options(given)
     boards, labels = _draw_pool(options)[:2] if own is None else _label_board(fingerprint(own))
     limit = options.step_limit or max(1, MARGIN * int(labels.makespan.max()))
@@ -106,7 +106,7 @@ def _draw_pool(options: PoolOptions) -> tuple[Board, Labels, Batch, EnvConfig]:
 
 @functools.lru_cache(POOLS)
 def _label_board(parts: Fingerprint) -> tuple[Board, Labels]:
-    """A board with a leading axis of 1, and its labels. Raises InputError where it has none."""
+    """A board with a leading axis of 1, and its labels. Raises InputError if it has none."""
     grid, starts, goals = map(list, parts)
     boards = boards_of([Row("desc", len(grid), len(starts), grid, starts, goals)])  # type: ignore[arg-type]
     labels = jax.tree.map(np.asarray, solve(boards))

@@ -12,7 +12,7 @@ _MOVE_OF = dict(zip(DELTAS, MOVES, strict=True))
 
 
 def check_agents(grid: Sequence[str], starts: Sequence[Cell], goals: Sequence[Cell], place: str) -> None:
-    """Raises InputError where an agent starts or ends off the board, in a hole, or in another's cell.
+    """Raises InputError if an agent starts or ends off the board, in a hole, or in another's cell.
 
     Args:
         grid: The rows of the board, `.` and `H`.
@@ -52,7 +52,7 @@ def path_of(start: Cell, moves: str) -> list[Cell]:
 
 
 def moves_of(path: Sequence[Cell], place: str) -> str:
-    """The moves of a path, without the waits at its end. Raises InputError where a step is longer than one cell."""
+    """The moves of a path, without the waits at its end. Raises InputError if a step is longer than one cell."""
     moves = []
     for time, (here, there) in enumerate(itertools.pairwise(path)):
         move = _MOVE_OF.get((there[0] - here[0], there[1] - here[1]))

@@ -52,7 +52,7 @@ def convert(
         on_progress: gets how many more boards are done.
         agents: how many of each board, its first; by default all. Labels are those of all, so they are left out.
 
-    Raises InputError where a file, a board or a combination is not what the format takes; then nothing is written.
+    Raises InputError if a file, a board or a combination is not what the format takes; then nothing is written.
     """
     if not source.exists():
         raise InputError(f"{source}: no such file or folder; check the path")
@@ -71,7 +71,7 @@ def convert(
 
 
 def _take_agents(row: Row, agents: int) -> Row:
-    """The board with its first agents. Raises InputError where it has fewer."""
+    """The board with its first agents. Raises InputError if it has fewer."""
     if not 1 <= agents <= row.agents:
         raise InputError(f"{row.id!r:.60} has {row.agents} agents, and --agents is {agents}; give 1 to {row.agents}")
     if agents == row.agents:
@@ -123,7 +123,7 @@ def _by_ending(ending: str, path: Path, option: str) -> str:
 def _text(path: Path, read: set[Path]) -> str:
     """The text of a file of any line ends, which is added to `read`.
 
-    Raises InputError where it is none, or too large to be one.
+    Raises InputError if it is none, or too large to be one.
     """
     read.add(path)
     refuse_pipe(path)
@@ -142,7 +142,7 @@ def _text(path: Path, read: set[Path]) -> str:
 def _beside(path: Path, name: str) -> Path:
     """The file of that name beside `path`, whatever folder the file names: other people's folders are not ours.
 
-    Raises InputError where no file can have that name.
+    Raises InputError if no file can have that name.
     """
     last = name.replace("\\", "/").rpartition("/")[2]
     if last in ("", ".", "..") or "\0" in last or len(last.encode(errors="replace")) > LONGEST_NAME:
@@ -158,7 +158,7 @@ def _within(path: Path, name: str) -> Path:
 
 
 def _each(path: Path, ending: str) -> list[Path]:
-    """The files of that ending in a folder, or the one of a file. Raises InputError where a name is not text."""
+    """The files of that ending in a folder, or the one of a file. Raises InputError if a name is not text."""
     files = sorted(path.glob(f"*{ending}")) if path.is_dir() else [path.with_suffix(ending)]
     for file in files:
         try:
@@ -176,7 +176,7 @@ def _read_movingai(path: Path, read: set[Path]) -> Iterator[Row]:
 
 
 def _read_grid(map_file: Path, file: Path, sides: tuple[int, int], read: set[Path]) -> list[str]:
-    """The map of a scenario, as a square. Raises InputError where it has other sides, (width, height)."""
+    """The map of a scenario, as a square. Raises InputError if it has other sides, (width, height)."""
     grid = movingai.read_rectangle(_text(map_file, read), str(map_file))
     if sides != (len(grid[0]), len(grid)):
         raise InputError(
@@ -229,7 +229,7 @@ def _read_pogema(path: Path, read: set[Path]) -> Iterator[Row]:
 
 
 def _read_yaml(path: Path, read: set[Path]) -> Any:
-    """The plain data of a YAML file, all texts. Raises InputError where it is another."""
+    """The plain data of a YAML file, all texts. Raises InputError if it is another."""
     try:
         return yaml.load(_text(path, read), _TextLoader)
     except (yaml.YAMLError, RecursionError) as error:
@@ -327,7 +327,7 @@ def _write_files(
 
 
 def _file_name(row: Row, longest: int) -> str:
-    """A board's id as the name of its files. Raises InputError where it can be none."""
+    """A board's id as the name of its files. Raises InputError if it can be none."""
     name = quote(row.id, safe=" ")
     most = LONGEST_NAME - longest
     if not name or len(name) > most:

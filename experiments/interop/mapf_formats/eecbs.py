@@ -15,7 +15,7 @@ _CELL = re.compile(r"\((\d{1,6}), *(\d{1,6})\)(?:->)?")
 
 
 def paths_text(row: Row) -> str:
-    """The plan of a board, each path up to its last arrival. Raises InputError where the row has no plan."""
+    """The plan of a board, each path up to its last arrival. Raises InputError if the row has no plan."""
     if row.plan is None:
         raise InputError(f"{row.id!r:.60} has no plan, which a file of paths is made of; solve the rows first")
     lines = []
@@ -55,7 +55,7 @@ def make_row(
         name: the id of the row.
         place: the file for the message.
 
-    Raises InputError where they do not fit.
+    Raises InputError if they do not fit.
     """
     starts, goals = (list(cells[: len(paths)]) for cells in ends)
     if len(starts) < len(paths):

@@ -14,7 +14,7 @@ _CELL = re.compile(r"\((\d{1,6}),(\d{1,6})\),?")
 
 
 def result_text(row: Row, map_name: str) -> str:
-    """A board with its plan as the result of a solver. Raises InputError where the row has no plan."""
+    """A board with its plan as the result of a solver. Raises InputError if the row has no plan."""
     if row.plan is None:
         raise InputError(f"{row.id!r:.60} has no plan, which a result file is made of; solve the rows first")
     plan = [moves.rstrip("W") for moves in row.plan]
@@ -37,7 +37,7 @@ def result_text(row: Row, map_name: str) -> str:
 
 
 def map_of(text: str, place: str) -> str:
-    """The name of the map that a result is on. Raises InputError where it has none."""
+    """The name of the map that a result is on. Raises InputError if it has none."""
     named = re.search(r"^map_file=(.+)$", text, re.MULTILINE)
     if named is None:
         raise InputError(f"{place}: no line `map_file=`; name the map, which lies beside the result")
@@ -55,7 +55,7 @@ def read_result(text: str, grid: list[str], name: str, place: str) -> Row:
         name: The id of the row.
         place: The file for the message.
 
-    Raises InputError with the line, the value and the remedy where the file is not a result.
+    Raises InputError with the line, the value and the remedy if the file is not a result.
     """
     fields, times = _split_parts(text, place)
     if not times:

@@ -88,7 +88,7 @@ def make_row(grid: list[str], starts: list[Cell], goals: list[Cell], name: str, 
         name: the id of the row.
         place: the file for the message.
 
-    Raises InputError where they do not fit.
+    Raises InputError if they do not fit.
     """
     square = pad_to_square(grid)
     check_agents(square, starts, goals, place)

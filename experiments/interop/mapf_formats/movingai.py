@@ -89,7 +89,7 @@ def make_board(grid: list[str], scenario: tuple[list[Cell], list[Cell]], name: s
         name: The id of the row.
         place: The file for the message.
 
-    Raises InputError where they do not fit.
+    Raises InputError if they do not fit.
     """
     starts, goals = scenario
     check_agents(grid, starts, goals, place)

@@ -13,7 +13,7 @@ STARTS, GOALS = string.ascii_lowercase, string.ascii_uppercase
 
 
 def map_string(row: Row) -> str:
-    """A board with its starts and goals. Raises InputError where a cell would need two letters, or letters run out."""
+    """A board with its starts and goals. Raises InputError if a cell would need two letters, or letters run out."""
     if row.agents > len(STARTS):
         raise InputError(f"{row.id!r:.60} has {row.agents} agents; a map string has letters for {len(STARTS)}")
     lines = [list(line.replace("H", "#")) for line in row.grid]

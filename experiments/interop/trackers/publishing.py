@@ -119,7 +119,7 @@ class Published(msgspec.Struct, frozen=True):
 
 
 class Publisher:
-    """Publishes the finished stages of a run to trackers. Raises InputError where one is not known or not installed."""
+    """Publishes the finished stages of a run to trackers. Raises InputError if one is not known or not installed."""
 
     def __init__(self, folder: RunFolder, names: Sequence[str]) -> None:
         for name in names:

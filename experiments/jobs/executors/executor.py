@@ -42,7 +42,7 @@ class NodeLostError(RuntimeError):
 class Executor(Protocol):
     """Calls functions that can be imported, or `functools.partial`s of such, in other processes.
 
-    An attribute `at_once`, where there is one, says how many tasks it is given at a time; `elsewhere`, that it works on
+    An attribute `at_once`, if there is one, says how many tasks it is given at a time; `elsewhere`, that it works on
     machines that may have what this one has not, such as a GPU.
     """
 
@@ -91,7 +91,7 @@ class Task:
 
     name: what it is called in messages. cores, gpus, memory: of the machine that it runs on. Without `cores` it has an
     equal share of this machine's, on a cluster one; without `gpus` all tasks share what there is, and 0.5 is half of
-    one; memory is in bytes. prepare: called in each process before its tasks. processes: that each task starts; where
+    one; memory is in bytes. prepare: called in each process before its tasks. processes: that each task starts; if
     no node of a cluster has room for all of them, they are divided among several. spreads: without `--workers` such
     tasks use all of this machine.
     """

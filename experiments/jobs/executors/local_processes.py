@@ -27,7 +27,7 @@ R = TypeVar("R")
 class Local:
     """Spawned processes, by default as many as there are cores; they are started when they are needed.
 
-    Raises InputError where the machine has too few GPUs for these tasks.
+    Raises InputError if the machine has too few GPUs for these tasks.
     """
 
     def __init__(self, workers: int | None = None, task: Task = Task()) -> None:  # noqa: B008

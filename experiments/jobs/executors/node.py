@@ -56,7 +56,7 @@ def mark_home(folder: Path | None) -> Iterator[Home]:
 
 @functools.cache
 def enter_node(home: Home) -> None:
-    """Makes this process one of a node that passed its checks. Raises InputError where versions or folder differ."""
+    """Makes this process one of a node that passed its checks. Raises InputError if versions or folder differ."""
     node, there = socket.gethostname(), _list_versions()
     for name, version in home.versions:
         if there.get(name) != version:

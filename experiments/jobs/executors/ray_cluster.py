@@ -1,8 +1,8 @@
 """Tasks on a Ray cluster: the one that RAY_ADDRESS names, or one of its own on this machine.
 
 A task is one of Ray Core: all that it takes is on one node. A task of several processes that no node has room for is
-given a placement group instead, which is packed on few nodes. Where a node is lost its tasks begin again on others,
-however often; where only a worker dies, its task is tried ATTEMPTS times.
+given a placement group instead, which is packed on few nodes. If a node is lost its tasks begin again on others,
+however often; if only a worker dies, its task is tried ATTEMPTS times.
 """
 
 import contextlib
@@ -61,7 +61,7 @@ class Ray:
         task: What each takes.
         folder: Where the tasks write. The nodes must share it, and of two drivers that work on it one is refused.
 
-    Raises InputError where Ray is not installed, the cluster cannot be reached, no node has what a task takes, or
+    Raises InputError if Ray is not installed, the cluster cannot be reached, no node has what a task takes, or
     another driver works on `folder`.
     """
 
@@ -127,7 +127,7 @@ class Ray:
         reference.future().add_done_callback(lambda done: self._ended.put((reference, done)))
 
     def _pass_on(self) -> None:
-        """Passes results on, in a thread of its own: Ray is not to be called where it calls back."""
+        """Passes results on, in a thread of its own: Ray is not to be called from its callback."""
         while (ended := self._ended.get()) != OVER:
             if isinstance(ended, str):
                 while self._running:
@@ -140,7 +140,7 @@ class Ray:
                 self._settle(given, ended[1])
 
     def _settle(self, given: Given, done: Future[Any]) -> None:
-        """Gives a task its result, or begins it again where it is not at fault."""
+        """Gives a task its result, or begins it again if it is not at fault."""
         errors, error = self._ray.exceptions, done.exception()
         if error is None:
             given.future.set_result(done.result())
@@ -209,7 +209,7 @@ def _connect_cluster(workers: int | None) -> Iterator[tuple[Any, bool]]:
 
 
 def _check_reachable(address: str) -> None:
-    """Raises InputError where nothing listens at an address HOST:PORT: Ray itself would try for minutes."""
+    """Raises InputError if nothing listens at an address HOST:PORT: Ray itself would try for minutes."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal():  # `auto`, for example, for which Ray looks on this machine
         return
@@ -238,7 +238,7 @@ def _take_first_line(error: BaseException) -> str:
 def _plan_bundles(ray: Any, task: Task) -> list[dict[str, float]]:
     """The resources of a task on each node: all of them on one, else a part for each process on several.
 
-    Raises InputError where the nodes do not have that.
+    Raises InputError if the nodes do not have that.
     """
     needs = {"CPU": task.cores or 1, "GPU": task.gpus or 0, "memory": task.memory}
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]

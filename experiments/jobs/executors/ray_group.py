@@ -41,7 +41,7 @@ class Group:
     def results(self, references: Sequence[Any], patience: float | None = None) -> list[Any]:
         """The results so far, in any order. patience: seconds to wait for all of them; None: until all are.
 
-        Raises what a function raised, NodeLostError where its node is gone, and WorkerDiedError.
+        Raises what a function raised, NodeLostError if its node is gone, and WorkerDiedError.
         """
         errors = self._ray.exceptions
         done, _ = self._ray.wait(list(references), num_returns=len(references), timeout=patience)

@@ -46,7 +46,7 @@ class Claim(Generic[W]):
             replace: the folder may change hands, as nothing in it depends on the earlier work.
             writer: as for `lakewright.core_jax.support.replacing`.
 
-        Raises InputError where the folder holds other work.
+        Raises InputError if the folder holds other work.
         """
         self._check_alone(folder)
         if self.is_in(folder) and not replace:
@@ -59,9 +59,9 @@ class Claim(Generic[W]):
 
     @contextlib.contextmanager
     def hold_folder(self, folder: Path, work: W, *, shared: bool = False) -> Iterator[None]:
-        """Takes `folder` and keeps other processes out; where `shared`, only those that do not share the work.
+        """Takes `folder` and keeps other processes out; if `shared`, only those that do not share the work.
 
-        Raises InputError where another process works there, or the folder holds other work.
+        Raises InputError if another process works there, or the folder holds other work.
         """
         self._check_alone(folder)  # before the lock, which makes the folder
         busy = f"{folder}: another process works on this {self.kind}; wait for it, or choose another folder"
@@ -74,7 +74,7 @@ class Claim(Generic[W]):
         return (folder / self.file).exists()
 
     def read_work(self, folder: Path) -> W:
-        """The work that `folder` holds. Raises InputError where there is none, or one of another format."""
+        """The work that `folder` holds. Raises InputError if there is none, or one of another format."""
         if not self.is_in(folder):
             raise InputError(f"{folder}: holds no {self.kind} (no {self.file}); give a folder made by `{self.command}`")
         path = folder / self.file
@@ -88,7 +88,7 @@ class Claim(Generic[W]):
         return convert(self.complete(raw), self.work, str(path))
 
     def refuse_other(self, path: Path, there: W, here: W) -> None:
-        """Raises InputError where the work recorded in the file `path` is not the work `here`."""
+        """Raises InputError if the work recorded in the file `path` is not the work `here`."""
         if found := describe_difference(there, here):
             raise InputError(f"{path}: holds another {self.kind}: {found}; {REMEDY}")
 
@@ -102,7 +102,7 @@ REMEDY = "give the same input and options to continue, or choose another folder"
 
 
 def describe_difference(there: msgspec.Struct, here: msgspec.Struct) -> str:
-    """The first field in which two structs differ, with both values, for a message; empty where they are equal."""
+    """The first field in which two structs differ, with both values, for a message; empty if they are equal."""
     return next(iter(list_differences(there, here)), "")
 
 

@@ -2,7 +2,7 @@
 
 Work itself stays in a folder, as it resumes by locks and by renaming, which object stores do not have. A copy is there
 whole or not at all: it is written in a transaction of fsspec, so an object is seen once all of it was sent, and a file
-on a disk is written beside and moved. A file is not copied again where one of the same size exists.
+on a disk is written beside and moved. A file is not copied again if one of the same size exists.
 """
 
 import functools
@@ -30,7 +30,7 @@ class Copies:
 
     address: of fsspec; one without a protocol is a folder. claim: the file that identifies the work.
 
-    Raises InputError where the address cannot be written, its protocol needs a package that is missing, or it holds
+    Raises InputError if the address cannot be written, its protocol needs a package that is missing, or it holds
     copies of other work.
     """
 
@@ -49,7 +49,7 @@ class Copies:
     def add(self, files: Sequence[Path], folder: Path, *, again: bool = False) -> None:
         """Copies files, the last one last, to their places in `folder`. again: also those that exist.
 
-        Raises InputError where the address cannot be written.
+        Raises InputError if the address cannot be written.
         """
         names = {file: file.relative_to(folder).as_posix() for file in files}
         try:
@@ -89,7 +89,7 @@ def _is_left_out(parts: tuple[str, ...]) -> bool:
 
 
 def check_address(address: str) -> None:
-    """Writes a file at an address and removes it. Raises InputError where it cannot."""
+    """Writes a file at an address and removes it. Raises InputError if it cannot."""
     system, root = _open_address(address)
     probe = f"{root}/.{secrets.token_hex(8)}"
     try:

@@ -61,7 +61,7 @@ def _touch_again(path: Path, over: threading.Event) -> None:
 
 
 def find_sign(folder: Path) -> Sign | None:
-    """The last sign of life of the driver of a folder; None where none was started, or it has ended."""
+    """The last sign of life of the driver of a folder; None if none was started, or it has ended."""
     path = folder / FILE
     try:
         driver, age = read_config(path, Driver), read_clock(folder) - path.stat().st_mtime
@@ -73,7 +73,7 @@ def find_sign(folder: Path) -> Sign | None:
 
 
 def read_clock(folder: Path) -> float:
-    """The time of the disk that holds a folder, in seconds since 1970; ours where nothing can be written there."""
+    """The time of the disk that holds a folder, in seconds since 1970; ours if nothing can be written there."""
     try:
         with tempfile.TemporaryFile(dir=folder) as file:  # which has no name on a disk that allows it
             return os.fstat(file.fileno()).st_mtime

@@ -91,7 +91,7 @@ class Journal(Generic[T]):
 
 
 def check_journal(path: Path, of: str) -> None:
-    """Raises InputError where a line of the journal of `of` was changed; nothing else is checked."""
+    """Raises InputError if a line of the journal of `of` was changed; nothing else is checked."""
     with open(path, "rb") as file:
         for _ in _unseal(path, file, of):
             pass
@@ -112,7 +112,7 @@ def _unseal(path: Path, lines: Iterable[bytes], of: str) -> Iterator[bytes]:
 
 
 def _split(line: bytes) -> tuple[bytes, bytes]:
-    """A line without its digest, and the digest; empty where the line has none."""
+    """A line without its digest, and the digest; empty if the line has none."""
     found = SEALED.fullmatch(line)
     return (found[1] + b"}", found[2]) if found else (line.removesuffix(b"\n"), b"")
 

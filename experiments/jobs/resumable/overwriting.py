@@ -12,7 +12,7 @@ Named: TypeAlias = tuple[str, Path]
 
 
 def refuse_overwriting(outputs: Iterable[Named], inputs: Iterable[Named]) -> None:
-    """Raises InputError where an output is also an input, or another output, by whatever path or link."""
+    """Raises InputError if an output is also an input, or another output, by whatever path or link."""
     others = list(inputs)
     for name, path in outputs:
         for other, there in others:
@@ -22,7 +22,7 @@ def refuse_overwriting(outputs: Iterable[Named], inputs: Iterable[Named]) -> Non
 
 
 def refuse_within(folder: Path, inputs: Iterable[Named]) -> None:
-    """Raises InputError where an input lies in `folder`, whose files the command removes."""
+    """Raises InputError if an input lies in `folder`, whose files the command removes."""
     for name, path in inputs:
         if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
             raise InputError(f"{path}: {name} lies in {folder}, which is removed at the end; move it elsewhere")

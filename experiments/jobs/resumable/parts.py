@@ -84,7 +84,7 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def job_of(command: str, inputs: dict[str, Path], options: dict[str, Any]) -> Job:
-    """The job of a command. Raises InputError where an input is not there."""
+    """The job of a command. Raises InputError if an input is not there."""
     return Job(command, {name: _input_file(path) for name, path in inputs.items()}, options, versions())
 
 
@@ -182,7 +182,7 @@ def parts_of(out: Path, job: Job, schema: pa.Schema, rejects: Path | None = None
         schema: Its columns.
         rejects: A file for the rows of the job's `input` that are left out, unchanged; without it they are lost.
 
-    Raises InputError where another process writes `out`, where finished parts of another job would be lost, or where
+    Raises InputError if another process writes `out`, if finished parts of another job would be lost, or if
     a file to write is one that is read.
     """
     ending(out)

@@ -30,7 +30,7 @@ class PlanIndex:
             self._file.execute(CREATE)
 
     def add(self, row: PlanRow, number: int = 0) -> None:
-        """Adds a plan, with the number of its row. Raises ValueError where its board has one already."""
+        """Adds a plan, with the number of its row. Raises ValueError if its board has one already."""
         values = _escape_id(row.id), msgspec.json.encode(row.plan), number
         with self._name_errors():
             try:
@@ -46,7 +46,7 @@ class PlanIndex:
             self._file.commit()
 
     def find_plans(self, names: pa.StringArray) -> pa.ListArray:
-        """The plan for each board of `names`, null where there is none."""
+        """The plan for each board of `names`, null if there is none."""
         keys = [name and _escape_id(name) for name in names.to_pylist()]
         wanted = msgspec.json.encode(keys).decode()
         with self._name_errors(), self._lock:

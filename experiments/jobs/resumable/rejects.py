@@ -26,7 +26,7 @@ def rejects_option(path: Path | None) -> dict[str, Any]:
 class Rejects:
     """The rows of `source` that are left out, saved in `folder` until they are written to `path`.
 
-    Raises InputError where `path` has another format than `source`: the rows are not to be changed.
+    Raises InputError if `path` has another format than `source`: the rows are not to be changed.
     """
 
     def __init__(self, path: Path, source: Path, folder: Path) -> None:

@@ -41,7 +41,7 @@ class Spending:
         self._opened.close()  # also after an error: every charge is whole
 
     def count_tokens(self) -> tuple[int, int]:
-        """The tokens in and out that may have been billed. Raises InputError where the file is damaged."""
+        """The tokens in and out that may have been billed. Raises InputError if the file is damaged."""
         if not self._path.exists():
             return 0, 0
         check_digest(self._path)

@@ -25,7 +25,7 @@ from lakewright.experiments.loop.records.token_budget import Spent, count_stage_
 class Chapter(msgspec.Struct, frozen=True):
     """The warm-up, or a finished stage. log: the figures of each training step.
 
-    design: None for the warm-up, of which there is a decision only where the engineer is asked before the first stage.
+    design: None for the warm-up, of which there is a decision only if the engineer is asked before the first stage.
 
     calibration: of the difficulty model's forecast of this stage. engineer: the figures of each group of the training
     of `self_trained`, the last after it.
@@ -55,7 +55,7 @@ class Chapter(msgspec.Struct, frozen=True):
 
 
 def read_chapters(folder: RunFolder) -> list[Chapter]:
-    """The warm-up and every finished stage, in order; fewer where the run is not finished."""
+    """The warm-up and every finished stage, in order; fewer if the run is not finished."""
     found = [_read_chapter("warm-up", folder.warmup)] if folder.warmup.done.exists() else []
     warmup = [msgspec.structs.replace(chapter, design=None) for chapter in found]  # the engineer's, if it was asked
     stages = enumerate(folder.finished_stages())
@@ -104,7 +104,7 @@ def _read_chapter(name: str, stage: Stage) -> Chapter:
 
 
 def explain_first_design(folder: RunFolder) -> str | None:
-    """Why all stages of a run were drawn from the first design; None where one was not, or nothing was decided."""
+    """Why all stages of a run were drawn from the first design; None if one was not, or nothing was decided."""
     stages = folder.finished_stages()
     decided = [stage for stage in (folder.warmup, *stages[:-1]) if stage.proposal.exists() or stage.rolled_back()]
     first = find_record(decided[0].env, Design) if decided else None

@@ -96,16 +96,16 @@ class Stage:
         return choose_next(self)
 
     def rolled_back(self) -> Rollback | None:
-        """The record of the rollback, where the stage is rolled back."""
+        """The record of the rollback, if the stage is rolled back."""
         found = find_record(self.rollback, Rollback)
         return found if found and found.back else None
 
     def read_evidence(self) -> Evidence:
-        """All that was known after the stage. Raises InputError where its file holds something else."""
+        """All that was known after the stage. Raises InputError if its file holds something else."""
         return read_evidence(read_raw(self.evidence), str(self.evidence), {2: from_lake})
 
     def read_steps(self) -> list[dict[str, Any]]:
-        """The figures of each step of the training; none where it has no log. Raises InputError on a damaged log."""
+        """The figures of each step of the training; none if it has no log. Raises InputError on a damaged log."""
         if not self.train_log.exists():
             return []
         check_digest(self.train_log)
@@ -153,7 +153,7 @@ class RunFolder:
         self.warmup = Stage(folder / "warmup")
 
     def locked(self) -> AbstractContextManager[None]:
-        """Keeps other processes from running in this folder. Raises InputError where one does."""
+        """Keeps other processes from running in this folder. Raises InputError if one does."""
         return locked(self.folder)
 
     def stage(self, number: int) -> Stage:
@@ -227,5 +227,5 @@ class RunFolder:
         return self.warmup.folder.exists() or self.stage(0).folder.exists()
 
     def settings(self) -> RunSettings:
-        """The settings of the run. Raises InputError where there is none, or one of another format."""
+        """The settings of the run. Raises InputError if there is none, or one of another format."""
         return CLAIM.read_work(self.folder).settings

@@ -65,7 +65,7 @@ class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     """validation.json: the outcomes on the held-out set by stratum, and some answers as examples.
 
     by_trait: by stratum and knob, the outcomes on the problems that have the trait. valid: a digit for each problem in
-    the order of the set, 1 where the answer is valid. probability: of the reference answer at temperature 1, the mean
+    the order of the set, 1 if the answer is valid. probability: of the reference answer at temperature 1, the mean
     on each stratum; for problems in text. cases: for these, the examples that failed as the environment describes them;
     None of the lake, and in folders of earlier versions.
     """
@@ -137,8 +137,8 @@ class EngineerGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A group of answers of the checkpoint as engineer, what each earned, and the figures of the training on them.
 
     figures: means over the group of `reward`, `score` and `siblings`; the shares `refused`, `projected` and `distinct`;
-    and `loss` and `kl` of the training, where there was one and the answers did not all earn the same. said: the
-    answers as text, where they are those of a language model.
+    and `loss` and `kl` of the training, if there was one and the answers did not all earn the same. said: the
+    answers as text, if they are those of a language model.
     """
 
     answers: list[list[str]]

@@ -22,16 +22,16 @@ from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 
 
 def read_problems(path: Path) -> list[Problem]:
-    """The problems of a file: boards of rows, or problems as lines of JSON. Raises InputError where it is damaged."""
+    """The problems of a file: boards of rows, or problems as lines of JSON. Raises InputError if it is damaged."""
     if path.suffix == ".parquet":
         return list(map(problem_of, read_all(path)))
     return [convert(raw, Problem, f"{path}:{line}") for line, raw in enumerate(_read_lines(path), 1)]
 
 
 def write_problems(path: Path, problems: Sequence[Problem]) -> None:
-    """Writes problems, whole or not at all: boards as rows where the file is Parquet, else lines of JSON.
+    """Writes problems, whole or not at all: boards as rows if the file is Parquet, else lines of JSON.
 
-    Raises InputError, and writes nothing, where one could not be read again.
+    Raises InputError, and writes nothing, if one could not be read again.
     """
     with listed(path):
         if path.suffix == ".parquet":
@@ -57,7 +57,7 @@ def read_rollouts(stage: Stage) -> list[tuple[Problem, Group]]:
     """Each group of a stage with its problem, in the order of groups.jsonl; the problems may lie in any order.
 
     A problem that was drawn more than once has a group for each time; its cell is that of its first row. Raises
-    InputError where the file is damaged, or a group is of a problem that the stage does not have.
+    InputError if the file is damaged, or a group is of a problem that the stage does not have.
     """
     problems, found = read_stage_problems(stage), []
     of_key = {problem.key: problem for problem in reversed(problems)}
@@ -125,7 +125,7 @@ def write_answers(path: Path, answers: Sequence[Any]) -> None:
 
 
 def read_answers(path: Path, row: Row, place: int) -> list[Answer]:
-    """The answers to the board of a row; none where the file is not there. A line that is being written is ignored.
+    """The answers to the board of a row; none if the file is not there. A line that is being written is ignored.
 
     place: of the row in the file of boards, by which older versions named it.
     """

@@ -76,7 +76,7 @@ def has_next_stage(settings: RunSettings, folder: RunFolder, number: int) -> boo
 
 
 class RunEngineer:
-    """The engineer of a run. Each decision is made once: one that was interrupted continues where its records end.
+    """The engineer of a run. Each decision is made once: one that was interrupted continues if its records end.
 
     Args:
         trainee, folder: of the run.
@@ -125,7 +125,7 @@ class RunEngineer:
 
 
 class StageJournal(Journal):
-    """The records of a stage. Those of a finished stage are read alone, also where earlier versions left some out.
+    """The records of a stage. Those of a finished stage are read alone, also if earlier versions left some out.
 
     Args:
         trainee, folder, number: the run and its stage.
@@ -138,7 +138,7 @@ class StageJournal(Journal):
         self.finished = self.stage.next.exists() or (number >= 0 and self.stage.done.exists())
 
     def keep(self, step: Step, make: Callable[[], T]) -> T:
-        """As `Journal.keep`. No trial is held where no stage follows."""
+        """As `Journal.keep`. No trial is held if no stage follows."""
         path = getattr(self.stage, FILES.get(step, step))
         if path.exists() or (self.finished and step not in ("forecast", "evidence")):
             return self._read_step(step)
@@ -171,7 +171,7 @@ class StageJournal(Journal):
         return read[step]() if step in read else find_record(stage.trial, Trial)
 
     def _read_forecast(self) -> Forecast | None:
-        """The forecast. Raises InputError where it is of an environment whose space was another one."""
+        """The forecast. Raises InputError if it is of an environment whose space was another one."""
         found, place = self.stage.read_forecast(), self.stage.difficulty
         try:
             if found:

@@ -108,7 +108,7 @@ def check_askable(settings: RunSettings) -> None:
 
 
 def _ask_checkpoint(settings: RunSettings, policy: Stage) -> Tools:
-    """A checkpoint answers in tokens where its vocabulary has the engineer's words, else in language."""
+    """A checkpoint answers in tokens if its vocabulary has the engineer's words, else in language."""
     model, tokenizer = load_engineer(settings, policy.checkpoint)
     if answers_only_plans(model):
         raise InputError(

@@ -1,7 +1,7 @@
 """Training in several processes: the loop stays one process, and `accelerate launch` runs a stage's training.
 
 The processes end with the one that launched them, even if that one is killed, so a resumed run meets none of them.
-Where the run is a task in a placement group of a Ray cluster, each process is started in a bundle of its own.
+If the run is a task in a placement group of a Ray cluster, each process is started in a bundle of its own.
 """
 
 import contextlib
@@ -100,7 +100,7 @@ def _run_alone(command: Sequence[str], log: Path, on_wait: Callable[[], object] 
 def _run_command(
     command: Sequence[str], log: Path, on_wait: Callable[[], object], check_others: Callable[[float], list[int]]
 ) -> int:
-    """The exit code of a command whose output goes to `log`; it is ended where another of its group fails.
+    """The exit code of a command whose output goes to `log`; it is ended if another of its group fails.
 
     Args:
         command, log: what is run, and the file for its output.

@@ -106,7 +106,7 @@ class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     asked_first: bool = False
     """Whether the first stage is redesigned too, from the held-out answers after the warm-up."""
     asked_again: bool = False
-    """Whether, where no trial is held, the next stage is drawn from what `self_trained` answers after its training, not
+    """Whether, if no trial is held, the next stage is drawn from what `self_trained` answers after its training, not
     from what it answered before."""
     endpoint: EndpointSettings | None = None
     """The server of the teacher `endpoint`."""
@@ -219,7 +219,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def asked(self) -> str:
-        """The teacher that proposes: the one that `matched_random` matches, where it is the teacher."""
+        """The teacher that proposes: the one that `matched_random` matches, if it is the teacher."""
         return self.teacher_options.get("match", self.teacher)
 
     def __post_init__(self) -> None:
@@ -303,7 +303,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def load_settings(preset: str, overrides: list[str]) -> RunSettings:
     """A preset with overrides such as `grpo.steps=10`; `null` empties an optional setting.
 
-    The boards of a preset are left out where an override names another environment than the lake.
+    The boards of a preset are left out if an override names another environment than the lake.
 
     Raises InputError naming the setting, its value and the remedy.
     """

@@ -166,7 +166,7 @@ class TextTrainee(Trainee[Problem]):
                 play.encode_reference(problem)
 
     def check_problems(self, held_out: Sequence[Problem]) -> None:
-        """Raises InputError where the warm-up lacks a reference answer, or a problem of a stratum cannot be judged."""
+        """Raises InputError if the warm-up lacks a reference answer, or a problem of a stratum cannot be judged."""
         if self.settings.warmup.steps and not all(problem.answer for problem in held_out):
             raise InputError(
                 "warmup.steps: the environment gives no reference answers to learn from; give warmup.steps=0 and start"

@@ -104,7 +104,7 @@ class Trainee(abc.ABC, Generic[T]):
     def check_start(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, held_out: Sequence[Problem]
     ) -> None:
-        """Raises InputError where the model to begin with cannot answer."""
+        """Raises InputError if the model to begin with cannot answer."""
 
     @abc.abstractmethod
     def stream_references(self, warmup: Stage, first: int) -> AbstractContextManager[Tasks[T]]:
@@ -165,7 +165,7 @@ class Trainee(abc.ABC, Generic[T]):
 
 
 def check_settings(settings: RunSettings, environment: Environment, start: Design) -> None:
-    """Raises InputError where settings do not suit an environment, or would have no effect in it."""
+    """Raises InputError if settings do not suit an environment, or would have no effect in it."""
     usual, owner = RunSettings(), "other environments have" if settings.lake else "the lake has"
     for name, remedy in (OTHERS_ONLY if settings.lake else LAKE_ONLY).items():
         if (value := getattr(settings, name)) != getattr(usual, name):
@@ -176,7 +176,7 @@ def check_settings(settings: RunSettings, environment: Environment, start: Desig
 
 
 def make_trainee(settings: RunSettings) -> Trainee:
-    """The trainee of a run by its settings. Raises InputError where the environment cannot be used."""
+    """The trainee of a run by its settings. Raises InputError if the environment cannot be used."""
     # Each kind of trainee is a subclass in a file of its own, which imports this one.
     if settings.environment == "lake":
         from lakewright.experiments.loop.training.lake_trainee import LakeTrainee

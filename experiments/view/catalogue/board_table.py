@@ -115,7 +115,7 @@ class Tile(msgspec.Struct, frozen=True):
 
     @property
     def valid(self) -> bool | None:
-        """True if all plans are valid, False if none is; None where some are, or it is not known."""
+        """True if all plans are valid, False if none is; None if some are, or it is not known."""
         return None if self.success is None or 0 < self.success < 1 else self.success == 1
 
 
@@ -133,7 +133,7 @@ class BoardTable(msgspec.Struct, frozen=True):
     countable: bool = True
 
     def page(self, filters: Filters) -> tuple[list[Tile], bool]:
-        """The boards of a page, and whether there are more. Raises InputError where the file cannot be read."""
+        """The boards of a page, and whether there are more. Raises InputError if the file cannot be read."""
         where, values = _write_where(filters)
         query = f"SELECT * FROM ({self.relation}) {where} ORDER BY {SORTS[filters.sort]} LIMIT ? OFFSET ?"
         if not filters.sort:
@@ -150,7 +150,7 @@ class BoardTable(msgspec.Struct, frozen=True):
         return found["boards"]
 
     def at(self, place: int) -> tuple[Tile, bool]:
-        """The board at a place of the file, from 0, and whether one follows. Raises InputError where there is none."""
+        """The board at a place of the file, from 0, and whether one follows. Raises InputError if there is none."""
         query = f"SELECT * FROM ({self.relation}) WHERE place BETWEEN ? AND ? ORDER BY place LIMIT 2"
         found = ask_database(query, [*self.values, place, place + 1])
         if not found or found[0]["place"] != place:
@@ -176,7 +176,7 @@ NOTHING: dict[str, str] = {}
 def boards_of_file(path: Path, known: Mapping[str, str] = NOTHING, source: str = "") -> tuple[str, list[Any]]:
     """SQL that reads the boards of a file, and its values. known: columns of EXTRA, as SQL over what `source` joins.
 
-    Raises InputError where the file holds no boards.
+    Raises InputError if the file holds no boards.
     """
     values: list[Any] = [escape_glob(path)]
     if path.suffix == ".parquet":
@@ -197,7 +197,7 @@ def boards_of_file(path: Path, known: Mapping[str, str] = NOTHING, source: str =
 
 
 def ask_database(query: str, values: list[Any]) -> list[dict[str, Any]]:
-    """The rows that DuckDB answers with. Raises InputError, in one line, where a file cannot be read."""
+    """The rows that DuckDB answers with. Raises InputError, in one line, if a file cannot be read."""
     duckdb = load_duckdb()
     try:
         with _open_database().cursor() as cursor:
@@ -211,7 +211,7 @@ def ask_database(query: str, values: list[Any]) -> list[dict[str, Any]]:
 
 
 def escape_glob(path: Path) -> str:
-    """A path as DuckDB takes it, to whom `*` would mean many files. Raises InputError where the file was changed."""
+    """A path as DuckDB takes it, to whom `*` would mean many files. Raises InputError if the file was changed."""
     check_digest(path)
     return "".join(f"[{letter}]" if letter in "*?[" else letter for letter in str(path))
 

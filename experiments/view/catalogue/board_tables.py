@@ -42,7 +42,7 @@ def table_of(catalogue: Catalogue, item: Item, part: str, policy: str = "") -> B
         part: `file`, `held-out`, `stage-N` or `answers`.
         policy: whose plans for held-out boards.
 
-    Raises InputError where the item has no such part, or its file is not there yet or not readable.
+    Raises InputError if the item has no such part, or its file is not there yet or not readable.
     """
     if item.kind is Kind.RUN:
         return _of_run(RunFolder(item.path), item, part, policy)
@@ -170,7 +170,7 @@ def _find_answered(catalogue: Catalogue, item: Item) -> BoardTable:
 
 
 def _answer_files(item: Item) -> list[Any]:
-    """The verdicts and the answers of an evaluation, for DuckDB. Raises InputError where one was changed."""
+    """The verdicts and the answers of an evaluation, for DuckDB. Raises InputError if one was changed."""
     verdicts, answers = (_check_there(item.path / name) for name in ("verdicts.jsonl", "answers.jsonl"))
     job = item.path / "job.json"
     for path in (verdicts, answers):
@@ -186,7 +186,7 @@ def _has_several(summary: dict[str, Any]) -> bool:
 
 
 def _find_evaluated(catalogue: Catalogue, folder: Path, summary: dict[str, Any]) -> Path:
-    """The file of an evaluation's boards. Raises InputError where it lies outside of what is shown."""
+    """The file of an evaluation's boards. Raises InputError if it lies outside of what is shown."""
     if (folder / "boards.jsonl").exists():
         return folder / "boards.jsonl"
     path = Path(str(summary.get("benchmark", "")))

@@ -64,7 +64,7 @@ class Item(NamedTuple):
 class Catalogue:
     """The items below the given folders and files, found again when they are asked for.
 
-    Raises InputError where a given path is not there, or a file that holds no boards.
+    Raises InputError if a given path is not there, or a file that holds no boards.
     """
 
     def __init__(self, paths: Sequence[Path]) -> None:
@@ -96,7 +96,7 @@ class Catalogue:
         return found
 
     def check_inside(self, path: Path) -> None:
-        """Raises MissingError where a path, or a link in it or right below it, leads out of the given folders."""
+        """Raises MissingError if a path, or a link in it or right below it, leads out of the given folders."""
         for each in _with_links(path):
             if not any(each.resolve().is_relative_to(root) for root in self._roots.values()):
                 raise MissingError(f"{path.name!r:.80} leads out of the folders that are shown; it is not followed")
@@ -241,7 +241,7 @@ def stamp_of_item(item: Item) -> str:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The files and folders in a folder and one folder deeper; none where it is gone."""
+    """The files and folders in a folder and one folder deeper; none if it is gone."""
     try:
         names = [path for path in folder.iterdir() if path.name not in UNSEEN]
         inner = [path for part in names if part.is_dir() for path in part.iterdir() if path.name not in UNSEEN]

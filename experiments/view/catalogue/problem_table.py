@@ -37,7 +37,7 @@ class ProblemFilters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class TextAnswer(msgspec.Struct, frozen=True):
-    """An answer; its failure is `none` where it is valid."""
+    """An answer; its failure is `none` if it is valid."""
 
     text: str = ""
     failure: str = "none"
@@ -82,7 +82,7 @@ def read_problem_table(folder: RunFolder, name: str, part: str, policy: str = ""
         part: `held-out` or `stage-N`.
         policy: whose answers to the held-out ones.
 
-    Raises MissingError if the part does not exist yet, InputError where a file is damaged.
+    Raises MissingError if the part does not exist yet, InputError if a file is damaged.
     """
     if part == "held-out":
         return _read_held_out(folder, name, policy)
@@ -143,7 +143,7 @@ def _count_groups(path: Path) -> dict[str, tuple[int, int]]:
 
 
 def _read_lines(path: Path, decoder: msgspec.json.Decoder[T]) -> list[T]:
-    """The lines of a file that are whole; none where it is not there. Raises InputError where one is damaged."""
+    """The lines of a file that are whole; none if it is not there. Raises InputError if one is damaged."""
     if not path.exists():
         return []
     check_digest(path)

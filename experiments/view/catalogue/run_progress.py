@@ -48,7 +48,7 @@ class Pace(msgspec.Struct, frozen=True):
 
     @property
     def steps_per_second(self) -> float | None:
-        """Of this process; None where too little is done to estimate it."""
+        """Of this process; None if too little is done to estimate it."""
         steps, seconds = self.done.steps - self.before.steps, self.done.seconds - self.before.seconds
         return steps / seconds if steps > 1 and seconds > 0 else None
 
@@ -65,7 +65,7 @@ class Pace(msgspec.Struct, frozen=True):
 
     @property
     def seconds_left(self) -> float | None:
-        """Of the training, at the pace of this process; None where too little is done to estimate it."""
+        """Of the training, at the pace of this process; None if too little is done to estimate it."""
         gained, share = max(
             (now - then, now)
             for now, then in zip(self._list_shares(self.done), self._list_shares(self.before), strict=True)
@@ -202,7 +202,7 @@ def _name_activity(stage: Stage, settings: RunSettings) -> str:
 
 
 def _estimate_left(folder: RunFolder, stages: list[StageProgress]) -> float | None:
-    """Stages to come take as long as finished ones did on average; where none is, as the training of this one."""
+    """Stages to come take as long as finished ones did on average; if none is, as the training of this one."""
     now = next((stage for stage in stages if stage.state == "current"), None)
     here = now.pace.seconds_left if now and now.pace else None
     if now is None or now.pace is None or here is None:

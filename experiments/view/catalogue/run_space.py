@@ -36,7 +36,7 @@ class Measure(NamedTuple):
     """A share of the answers to the held-out problems.
 
     name: in addresses. title, short: in charts, and in the terminal. where: of a trait, the problems in a sentence.
-    counts: how many answers it counts, and of how many; of none where an environment does not know it.
+    counts: how many answers it counts, and of how many; of none if an environment does not know it.
     """
 
     name: str
@@ -110,7 +110,7 @@ class RunSpace(NamedTuple):
 
 
 def find_space(folder: RunFolder, settings: RunSettings) -> RunSpace:
-    """The design space of a run; where its environment cannot be loaded, as far as the records of the run tell."""
+    """The design space of a run; if its environment cannot be loaded, as far as the records of the run tell."""
     if settings.environment == LAKE:
         return RunSpace(lake_space(), lake=True)
     try:
@@ -122,7 +122,7 @@ def find_space(folder: RunFolder, settings: RunSettings) -> RunSpace:
 
 
 def _check_columns(folder: RunFolder, settings: RunSettings, space: DesignSpace) -> None:
-    """Raises InputError where the records of a run have other knobs or strata than its environment has by now."""
+    """Raises InputError if the records of a run have other knobs or strata than its environment has by now."""
     names = [column.name for column in space.columns]
     for design in _list_designs(folder, settings):
         for stratum, row in design.strata.items():
@@ -154,7 +154,7 @@ def gather_space(folder: RunFolder, settings: RunSettings) -> DesignSpace:
 
 
 def format_value(column: Knob, value: Value) -> str:
-    """A value of a column in a table: whole where they all are, with two digits or more where they are needed."""
+    """A value of a column in a table: whole if they all are, with two digits or more if they are needed."""
     if column.whole:
         return f"{value:g}"
     return f"{value:.2f}" if column.span >= FINE else f"{value:.4g}"

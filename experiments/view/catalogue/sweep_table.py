@@ -18,7 +18,7 @@ NORMAL = 1.96  # standard errors to either side of a 95 % interval
 
 
 class SweepQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A statistic over an axis, with a curve for each value of `by`; only cells where `only` has a value."""
+    """A statistic over an axis, with a curve for each value of `by`; only cells for which `only` has a value."""
 
     statistic: str = "solvable"
     over: str = "hole_ratio"
@@ -36,7 +36,7 @@ class SweepQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class SweepPoint(NamedTuple):
     """The mean of a statistic over `boards` boards, with its 95 % interval: of a share Wilson's, of a number 1.96
-    standard errors to either side; None where a single board shows no spread.
+    standard errors to either side; None if a single board shows no spread.
     """
 
     by: float | None

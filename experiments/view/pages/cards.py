@@ -111,7 +111,7 @@ def _summarise_study(item: Item) -> dict[str, Any]:
 
 
 def describe_study(item: Item, *, finished: bool) -> tuple[str, str]:
-    """The state of a study, and where its driver is or was, if that is known."""
+    """The state of a study, and if its driver is or was, if that is known."""
     sign = find_sign(item.path)
     running = is_locked(item.path) or (sign is not None and sign.alive)
     state = "running" if running else "finished" if finished else "stopped"

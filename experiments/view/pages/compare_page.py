@@ -32,7 +32,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 
 def compare_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
-    """The runs that the address names, overlaid. Raises InputError where one is not there or not readable."""
+    """The runs that the address names, overlaid. Raises InputError if one is not there or not readable."""
     asked = asked_for(Asked, query)
     names = list(dict.fromkeys(query.get("run", [])))
     if len(names) > MOST_RUNS:
@@ -67,7 +67,7 @@ def _list_measures(spaces: Sequence[RunSpace]) -> dict[str, Measure]:
 
 
 def _title_of(measure: Measure, spaces: Sequence[RunSpace]) -> str:
-    """The title of the chart, in the words of the runs where these agree."""
+    """The title of the chart, in the words of the runs if these agree."""
     nouns = {(about.space.words.answers, about.space.words.problems) for about in spaces}
     answers, problems = nouns.pop() if len(nouns) == 1 else ("answers", "problems")
     return f"{measure.title.capitalize()} {answers} for held-out {problems}"

@@ -1,4 +1,4 @@
-"""The editor: a board made by clicking, answered by the real solver, and by a checkpoint where one is chosen."""
+"""The editor: a board made by clicking, answered by the real solver, and by a checkpoint if one is chosen."""
 
 from collections.abc import Mapping
 

@@ -34,7 +34,7 @@ class Noted(msgspec.Struct, frozen=True):
 
 
 def engineer_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:
-    """An engineer's folder, also while a trainer uses it. Raises InputError where its versions cannot be read."""
+    """An engineer's folder, also while a trainer uses it. Raises InputError if its versions cannot be read."""
     files = VersionFiles(item.path)
     setup = files.read_setup()
     versions = [files.read_version(number) for number in files.list_versions()[-MOST_VERSIONS:]]
@@ -163,7 +163,7 @@ def _list_decisions(versions: Sequence[Version], about: RunSpace | None) -> list
 
 
 def _show_forecast(versions: Sequence[Version], about: RunSpace | None) -> dict[str, Any]:
-    """The difficulty model of the last decision: a picture, or a table where there are several levels."""
+    """The difficulty model of the last decision: a picture, or a table if there are several levels."""
     notes = [note for version in versions for note in version.decisions]
     columns = (about.space.words.token, *(column.short for column in about.space.columns)) if about else ()
     found: dict[str, Any] = {"frontier": None, "frontier_table": None, "columns": columns}

@@ -15,7 +15,7 @@ Query = Mapping[str, list[str]]
 
 
 def evaluation_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
-    """The rates of an evaluation by agents and size. Raises InputError where its summary is missing or not readable."""
+    """The rates of an evaluation by agents and size. Raises InputError if its summary is missing or not readable."""
     if not (item.path / "summary.json").exists():
         raise InputError(f"{item.name}: has no summary.json yet; it is written when all answers are judged")
     found = record_of(item, "summary.json")
@@ -27,7 +27,7 @@ def evaluation_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
 
 
 def benchmark_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
-    """The numbers of boards of each kind in a benchmark. Raises InputError where its manifest cannot be read."""
+    """The numbers of boards of each kind in a benchmark. Raises InputError if its manifest cannot be read."""
     found = record_of(item, "manifest.json")
     try:
         counts = [
@@ -90,7 +90,7 @@ def _by_kind(title: str, cells: list[dict[str, Any]], name: str, top: float | No
 
 
 def record_of(item: Item, name: str) -> dict[str, Any]:
-    """A file of an item that holds a JSON object. Raises InputError where it is none."""
+    """A file of an item that holds a JSON object. Raises InputError if it is none."""
     found = read_raw(item.path / name)
     if not isinstance(found, dict):
         raise InputError(f"{item.name}/{name}: holds no object; was it written by another version?")

@@ -186,7 +186,7 @@ def difficulty_map(evidence: Evidence, title: str, about: RunSpace) -> str:
 
 
 def _mark_traits(traits: Sequence[Knob]) -> list[str]:
-    """A letter for each trait; its word where two begin alike."""
+    """A letter for each trait; its word if two begin alike."""
     letters = [knob.short[0].upper() for knob in traits]
     return [mark if letters.count(mark) == 1 else knob.short for mark, knob in zip(letters, traits, strict=True)]
 

@@ -26,7 +26,7 @@ Log = Sequence[Mapping[str, float | None]]
 
 
 def run_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:
-    """The page of a run so far, also while it runs. Raises InputError where its files cannot be read."""
+    """The page of a run so far, also while it runs. Raises InputError if its files cannot be read."""
     folder = RunFolder(item.path)
     values = _collect_values(folder, item.name)
     live = values["progress"].state == "running"

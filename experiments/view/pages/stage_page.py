@@ -151,7 +151,7 @@ def _describe_problems(stage: Stage, following: Stage, about: RunSpace) -> dict[
 
 
 def _show_forecast(stage: Stage, about: RunSpace) -> dict[str, Any]:
-    """The difficulty model's forecast: a picture, or a table where there are several levels."""
+    """The difficulty model's forecast: a picture, or a table if there are several levels."""
     forecast = read_record(stage.difficulty, Forecast) if stage.difficulty.exists() else None
     drawn = forecast is not None and len(about.space.levels) < 2
     return {

@@ -19,7 +19,7 @@ LAST = {"stages": "stages", "tried": "trials", "taken_back": "rolled back"}
 
 
 def study_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:
-    """The arms of a study and its runs, also while it runs. Raises InputError where its files cannot be read."""
+    """The arms of a study and its runs, also while it runs. Raises InputError if its files cannot be read."""
     found = record_of(item, RESULTS) if (item.path / RESULTS).exists() else {}
     cards = [card_of(run) for run in catalogue.items() if run.kind is Kind.RUN and _of_study(run, item)]
     started = [card for card in cards if arm_of(card.item.name) != card.item.name]
@@ -76,7 +76,7 @@ def _list_unable(found: dict[str, Any]) -> list[str]:
 
 
 def _of_records(make: Any, found: dict[str, Any], name: str) -> Table | None:
-    """A table of a list of records, where there is one and it is of this version."""
+    """A table of a list of records, if there is one and it is of this version."""
     records = found.get(name)
     if not isinstance(records, list) or not records or not all(isinstance(one, dict) for one in records):
         return None

@@ -17,7 +17,7 @@ MOST_COLUMNS = 14  # of a heat map
 
 
 def sweep_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:
-    """The answer to the question in the address. Raises InputError where it is none, or a shard is not readable."""
+    """The answer to the question in the address. Raises InputError if it is none, or a shard is not readable."""
     table = SweepTable(SweepFolder(item.path))
     question = asked_for(SweepQuestion, query)
     if not query and question.statistic not in table.statistics:
@@ -41,7 +41,7 @@ def sweep_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]])
 
 
 def _draw_pictures(question: SweepQuestion, points: Sequence[SweepPoint], scale: int) -> list[str]:
-    """Curves, and where both axes have several values the same as a map."""
+    """Curves, and if both axes have several values the same as a map."""
     title = f"{_plain_name(question.statistic)} over {_plain_name(question.over)}"
     unit = "% of boards" if scale == 100 else "mean"
     curves = list(dict.fromkeys(point.by for point in points))
@@ -82,7 +82,7 @@ def _scale_end(end: float | None, scale: int) -> float | None:
 
 
 def _format_interval(point: SweepPoint, scale: int) -> str:
-    """The ends; nothing where a single board shows no spread."""
+    """The ends; nothing if a single board shows no spread."""
     if point.low is None or point.high is None:
         return ""
     return f"{scale * point.low:.4g} to {scale * point.high:.4g}"

@@ -18,7 +18,7 @@ def is_drawable(side: int) -> bool:
 
 
 def check_drawable(side: int) -> None:
-    """Raises InputError where boards of `side` cells a side are not drawn."""
+    """Raises InputError if boards of `side` cells a side are not drawn."""
     if not is_drawable(side):
         raise InputError(f"the board has {side} cells a side, and pictures are drawn up to {MOST_SIDE}; take its row")
 

@@ -39,7 +39,7 @@ class Played(msgspec.Struct, frozen=True):
 
 
 def draw_played(example: Example) -> Played:
-    """A plan with what moves it. Raises InputError where the board is too large."""
+    """A plan with what moves it. Raises InputError if the board is too large."""
     art.check_drawable(example.row.size)
     row, plan, end = example.row, example.plan, describe_ending(example)
     times = range(end.step + 1)
@@ -49,7 +49,7 @@ def draw_played(example: Example) -> Played:
 
 
 def still_svg(row: Row) -> str:
-    """A board with its agents at their starts. Raises InputError where it is too large."""
+    """A board with its agents at their starts. Raises InputError if it is too large."""
     art.check_drawable(row.size)
     owners = {cell: [agent] for agent, cell in enumerate(row.goals)}
     agents = (

@@ -37,7 +37,7 @@ def find_positions(row: Row, plan: list[str], step: int) -> list[Cell]:
 
 
 def letters_of(plan: list[str], agent: int) -> str:
-    """The moves of an agent; none where the plan is too short for it."""
+    """The moves of an agent; none if the plan is too short for it."""
     return plan[agent] if agent < len(plan) else ""
 
 
@@ -48,7 +48,7 @@ def list_waiting(row: Row, plan: list[str], step: int) -> list[int]:
 
 
 def find_arrival(row: Row, plan: list[str], agent: int) -> int:
-    """The time from which an agent is on its goal for good; the length of its moves where it never is."""
+    """The time from which an agent is on its goal for good; the length of its moves if it never is."""
     letters = letters_of(plan, agent)
     parked = letters.rstrip("W")
     return len(parked if _walk(row, agent, letters) == row.goals[agent] else letters)

@@ -54,7 +54,7 @@ class Solver:
         self._ready: dict[BoardKind, Future[None]] = {}
 
     def solve(self, row: Row, patience: float) -> Row:
-        """The row with its labels. Raises CompilingError where its programs are not ready within `patience` seconds."""
+        """The row with its labels. Raises CompilingError if its programs are not ready within `patience` seconds."""
         try:
             self._prepare_programs(row).result(patience)
         except TimeoutError:
@@ -101,13 +101,13 @@ class Answering:
         self._models: OrderedDict[str, Any] = OrderedDict()
 
     def draw_board(self, board: str) -> str:
-        """The picture of a board. Raises InputError where it is none."""
+        """The picture of a board. Raises InputError if it is none."""
         return still_svg(read_drawn_row(board))
 
     def solve_board(self, board: str) -> str:
         """Status, optima, forced wait and plan of a board, or that its programs are compiled, to be asked again.
 
-        Raises InputError where it is none, or too large.
+        Raises InputError if it is none, or too large.
         """
         row = read_drawn_row(board)
         check_memory(row.size, row.agents)
@@ -123,7 +123,7 @@ class Answering:
     def ask_checkpoint(self, board: str, checkpoint: str) -> str:
         """The greedy plan for a board, of a run's checkpoint (`warmup/RUN`, `stage-0/RUN`) or the one `pretrained`.
 
-        Raises InputError where there is none of that name.
+        Raises InputError if there is none of that name.
         """
         row, begun = read_drawn_row(board), time.perf_counter()
         part, _, name = checkpoint.partition("/")
@@ -169,7 +169,7 @@ class Answering:
         return folder, stage
 
     def _plan_by_run(self, folder: RunFolder, stage: Stage, row: Row) -> list[str] | None:
-        """A greedy plan; None where the answer was none."""
+        """A greedy plan; None if the answer was none."""
         key = f"{stage.checkpoint}:{stage.checkpoint.stat().st_mtime_ns}"
         return greedy_plan(self._load_policy(key, lambda: load_of_run(folder.settings(), stage.checkpoint)), row)
 
@@ -215,7 +215,7 @@ class Asked:
 
 
 def load_of_run(settings: RunSettings, checkpoint: Path) -> Asked:
-    """A checkpoint of a run with these settings, on the CPU. Raises InputError where it cannot be read."""
+    """A checkpoint of a run with these settings, on the CPU. Raises InputError if it cannot be read."""
     from lakewright.experiments.jobs.runtime.library_setup import prepare_training
     from lakewright.experiments.loop.training.trainee import load_policy
     from lakewright.policy.codecs import codec_for
@@ -237,7 +237,7 @@ def load_pretrained() -> Asked:
 
 
 def greedy_plan(asked: Asked, row: Row) -> list[str] | None:
-    """The moves that a policy answers with; None where its answer names no plan."""
+    """The moves that a policy answers with; None if its answer names no plan."""
     from lakewright.policy.board_play import BoardPlay
     from lakewright.policy.evaluation import evaluate
 

@@ -20,7 +20,7 @@ METHODS = ("GET", "HEAD")
 
 
 class Protection:
-    """Answers GET and HEAD whose Host is one of `hosts` and whose Origin, where there is one, is such a host too.
+    """Answers GET and HEAD whose Host is one of `hosts` and whose Origin, if there is one, is such a host too.
 
     A page elsewhere that has its own name resolve to this machine (DNS rebinding) sends its own name as Host.
     """

@@ -21,7 +21,7 @@ HOST = "127.0.0.1"
 def serve_pages(paths: Sequence[Path], port: int = 0, browser: bool = False) -> None:
     """Serves what lies under `paths` until it is interrupted. port: 0 for any that is free.
 
-    Raises InputError where a path is not there or the port is taken.
+    Raises InputError if a path is not there or the port is taken.
     """
     keep_compiled_programs()
     app = make_application(paths)

@@ -33,7 +33,7 @@ class Formula:
     """
 
     def __init__(self, puzzle: Puzzle, latest: np.ndarray, late: int | None) -> None:
-        """late: how late all agents together may be, counted for `at_most`; None where it does not matter."""
+        """late: how late all agents together may be, counted for `at_most`; None if it does not matter."""
         self._puzzle = puzzle
         agents, cells = puzzle.distance.shape
         self._at = np.zeros((agents, int(latest.max()) + 1, cells), np.int64)

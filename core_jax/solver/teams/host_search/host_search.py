@@ -20,7 +20,7 @@ class Searched:
     """The results of searching B boards.
 
     answers: [B], of dtype ANSWER, see `workspace`. moves, fastest: int8 [B, K, T], plans of least cost and of least
-    makespan, where known, without waits after the last move.
+    makespan, if known, without waits after the last move.
     """
 
     answers: np.ndarray
@@ -33,7 +33,7 @@ def search_batch(boards: Board, wanted: np.ndarray | None = None, nodes: int | N
 
     The result of a board depends on that board alone. A board of more than CELLS free cells is left open.
 
-    Args: boards; wanted, bool [B] or None: where it is not whether a wait is required, the makespan is not looked for;
+    Args: boards; wanted, bool [B] or None: if it is not whether a wait is required, the makespan is not looked for;
     nodes, joint states of one question, or None for NODES or NODES_OF_THREE.
     """
     compile_all()

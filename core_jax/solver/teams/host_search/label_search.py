@@ -2,7 +2,7 @@
 
 1. Single agents: one without a path makes the board unsolvable; the distances bound both optima.
 2. Pairs: one without a plan makes the board unsolvable; their excess bounds the slack.
-3. Where parity and bounds allow it, a brief search for a plan without waits at the lower bound.
+3. If parity and bounds allow it, a brief search for a plan without waits at the lower bound.
 4. Else a search for a plan of least cost; if that plan waits, another for a plan of that cost without waits.
 5. A search for a plan of smaller makespan than that plan has.
 """

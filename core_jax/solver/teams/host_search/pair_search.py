@@ -35,14 +35,14 @@ def clear_tags(work: Work, table: Table) -> None:
 
 @compiled_within
 def pair_entry(entry: int, tag: int) -> int:
-    """A lower bound, plus EXACT where it is more than that; 0 for an entry of another board."""
+    """A lower bound, plus EXACT if it is more than that; 0 for an entry of another board."""
     known = np.int64(entry) - tag
     return known if 0 <= known < 2 * EXACT else 0
 
 
 @compiled_within
 def bound_pair(work: Work, table: Table, mode: int, pair: int, one: int, other: int, limit: int) -> int:
-    """The excess of a pair, or its makespan, from two cells; or a lower bound above `limit` where it exceeds that.
+    """The excess of a pair, or its makespan, from two cells; or a lower bound above `limit` if it exceeds that.
 
     Args:
         work: the board, and the stack of the search for two.

@@ -29,7 +29,7 @@ CUT, DEEPER, HOME = range(3)
 def search_team(work: Work, table: Table, mode: int, bound: int, members: int, variant: int, nodes: int) -> int:
     """Looks for a plan of the members: NONE, FOUND or OPEN.
 
-    Where it is FOUND, its moves are in `work.next_move`, and their number in `work.steps`.
+    If it is FOUND, its moves are in `work.next_move`, and their number in `work.steps`.
 
     Args:
         work: the board, and the stack of the search; the members are in `work.order`, as they choose.
