@@ -15,11 +15,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from lakewright.experiments.boards.sweep import read_spec
 from lakewright.experiments.cli import build_app, main
 from lakewright.experiments.cli.conventions.options import take_overrides
 from lakewright.experiments.loop.settings.run_settings import load_settings
 from lakewright.experiments.study.study import plan_of
-from lakewright.experiments.sweep import read_spec
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.source import ProblemSource
 from tests.support.processes.commands import HOUSE

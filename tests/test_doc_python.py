@@ -22,13 +22,13 @@ from tests.test_docs import text_of
 # A line of each block that is not run here, by the test that runs the same calls.
 ELSEWHERE: dict[str, str] = {
     "tests/core_jax/lake/test_environment.py::test_the_guides_example_runs": "def rollout(key):",
-    "tests/experiments/interop/test_trl_tasks.py::test_the_examples_train_a_tiny_random_model": (
+    "tests/experiments/boards/episodes/test_trl_tasks.py::test_the_examples_train_a_tiny_random_model": (
         "lake = LakePrompts(size=4, agents=2, boards=64)"
     ),
     "tests/experiments/loop/test_own_loop.py::test_the_example_of_the_readme_runs_as_it_stands": (
         "designer = Engineer(Sums())"
     ),
-    "tests/experiments/test_environments.py::"
+    "tests/experiments/environments/test_environments.py::"
     "test_a_new_environment_and_its_test_pass_at_once_and_are_not_overwritten": (
         "    check_environment(Rhymes(), seconds=5)"
     ),

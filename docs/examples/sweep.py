@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lakewright.experiments.boards.sweep import SweepSpec, sweep
 from lakewright.experiments.jobs.executors import Local
-from lakewright.experiments.sweep import SweepSpec, sweep
 
 SPEC = SweepSpec(sizes=(4, 6), agents=(2,), hole_ratios=(0.0, 0.2, 0.4, 0.6), boards=8192, shard=4096)
 

@@ -4,7 +4,7 @@ import sys
 
 from trl import GRPOConfig, GRPOTrainer
 
-from lakewright.experiments.interop.trl_tasks import LakePlay
+from lakewright.experiments.boards.episodes.trl_tasks import LakePlay
 
 model, folder = sys.argv[1:]
 lake = LakePlay(size=4, agents=2, boards=64)

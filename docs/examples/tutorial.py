@@ -59,7 +59,7 @@ def play(boards, mo, waiting):
 
     from lakewright.core_jax.terms import MOVES
 
-    lake = "lakewright.experiments.interop.environments:lakewright/Lake-v0"  # from the room that registers it
+    lake = "lakewright.experiments.boards.gym:lakewright/Lake-v0"  # from the room that registers it
     env = gymnasium.make(lake, size=5, agents=2, boards=len(boards), render_mode="ansi")
     env.reset(options={"board": boards.index(waiting)})
     begun = env.render()

@@ -56,9 +56,9 @@ from lakewright.core_jax.support import read_config, write_atomically
 from lakewright.engineer.difficulty import Calibration, pool_calibrations
 from lakewright.experiments.bench.world_scores import Score, draw_scores
 from lakewright.experiments.bench.world_scores import format_table as format_scores
+from lakewright.experiments.boards.evaluation.plot import evaluation_svg
+from lakewright.experiments.boards.evaluation.scores import Summary
 from lakewright.experiments.charts.lines import reliability_chart
-from lakewright.experiments.evaluation.plot import evaluation_svg
-from lakewright.experiments.evaluation.scores import Summary
 from lakewright.experiments.reading.reading_table import Result, draw_results, format_results
 from lakewright.experiments.study.engineer_samples import EngineerAnswers, format_counts
 from lakewright.experiments.study.plot import curves_svg, study_svg

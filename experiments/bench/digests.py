@@ -26,9 +26,9 @@ import msgspec
 from lakewright.core_jax.support import check_digest
 from lakewright.experiments.bench.lake import describe_machine
 from lakewright.experiments.bench.measurement import format_markdown
+from lakewright.experiments.boards.sweep import shards
 from lakewright.experiments.jobs.resumable import journal
 from lakewright.experiments.jobs.runtime.library_setup import prepare_training
-from lakewright.experiments.sweep import shards
 
 Main = Callable[[Sequence[str]], int]
 LARGE = "100M"

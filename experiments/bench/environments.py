@@ -22,7 +22,7 @@ from lakewright.core_jax.support import cores
 from lakewright.experiments.bench.lake import HOLE_RATIO, describe_machine
 from lakewright.experiments.bench.measurement import Bench, Measurement
 
-LAKE = "lakewright.experiments.interop.environments:lakewright/Lake-v0"  # from the room that registers it
+LAKE = "lakewright.experiments.boards.gym:lakewright/Lake-v0"  # from the room that registers it
 SIZE, AGENTS = 8, 4
 STEPS = 64  # of an episode
 AT_ONCE = (1, 64, 1024, 4096)

@@ -19,13 +19,13 @@ import psutil
 from lakewright.core_jax.solver import solve
 from lakewright.core_jax.support import cores
 from lakewright.experiments.bench.measurement import format_markdown, wall_and_processor
+from lakewright.experiments.boards.sweep.folder import SweepFolder
+from lakewright.experiments.boards.sweep.runner import sweep
+from lakewright.experiments.boards.sweep.shards import Record, draw_boards, make_shard
+from lakewright.experiments.boards.sweep.spec import SweepSpec
 from lakewright.experiments.jobs.executors.executor import Executor
 from lakewright.experiments.jobs.executors.local_processes import Local
 from lakewright.experiments.jobs.executors.ray_cluster import Ray
-from lakewright.experiments.sweep.folder import SweepFolder
-from lakewright.experiments.sweep.runner import sweep
-from lakewright.experiments.sweep.shards import Record, draw_boards, make_shard
-from lakewright.experiments.sweep.spec import SweepSpec
 
 HOLE_RATIO = 0.3
 CASES = ((5, 2, 1 << 14), (8, 2, 1 << 14), (10, 2, 1 << 14), (8, 3, 1 << 10))  # size, agents, boards of a shard

@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
-from lakewright.experiments.benchmark.tiers import TIERS
+from lakewright.experiments.boards.benchmark.tiers import TIERS
 from lakewright.experiments.cli.conventions.answerers import Answering, EndpointOptions, ModelOptions, answerer_of
 from lakewright.experiments.cli.conventions.options import ExecutorOptions, Flag, Json
 from lakewright.experiments.cli.conventions.output import print_error, print_found, print_summary
@@ -38,7 +38,7 @@ def build(
         tier: The paper's cells, or harder ones.
         seed: The same seed gives the same boards.
     """
-    from lakewright.experiments.benchmark.builder import build_benchmark as build_in
+    from lakewright.experiments.boards.benchmark.builder import build_benchmark as build_in
 
     with progress("benchmark", TIERS[tier].count, "boards") as bar:
         manifest = build_in(out, tier, seed, bar.update, where.chosen())
@@ -59,7 +59,7 @@ def export(
         benchmark: A folder of `benchmark build`.
         to: The folder to write, which must not exist yet.
     """
-    from lakewright.experiments.interop.hugging_face import export_benchmark
+    from lakewright.experiments.boards.formats.hugging_face import export_benchmark
 
     print_summary(msgspec.to_builtins(export_benchmark(benchmark, to)), json)
 
@@ -97,10 +97,10 @@ def evaluate(
     """
     if who.solver not in (None, "random") and samples:
         raise InputError(f"--samples is {samples}, but --solver {who.solver} never varies; remove it")
-    from lakewright.experiments.evaluation.evaluator import EvaluationSettings
-    from lakewright.experiments.evaluation.evaluator import evaluate as evaluate_in
-    from lakewright.experiments.evaluation.plot import write_plots
-    from lakewright.experiments.evaluation.table import as_table
+    from lakewright.experiments.boards.evaluation.evaluator import EvaluationSettings
+    from lakewright.experiments.boards.evaluation.evaluator import evaluate as evaluate_in
+    from lakewright.experiments.boards.evaluation.plot import write_plots
+    from lakewright.experiments.boards.evaluation.table import as_table
 
     if who.endpoint and where.chosen() != HERE:
         raise InputError("--executor and --workers: the server of --endpoint answers; give --concurrency instead")

@@ -54,11 +54,11 @@ def run(
     usual = "cpu" if environment in (None, "lake") else "text"
     settings = load_settings(preset or usual, [*given, *overrides])
     prepare_training(settings.start)
-    from lakewright.experiments.interop.trackers.publishing import Publisher
     from lakewright.experiments.jobs.runtime.progress_bars import showing_progress
     from lakewright.experiments.loop.closed_loop import run as run_loop
     from lakewright.experiments.loop.dry_run import check_machine, describe_plan, describe_run
     from lakewright.experiments.loop.records.run_folder import RunFolder
+    from lakewright.experiments.loop.trackers.publishing import Publisher
 
     check_machine(settings)
     folder = RunFolder(out)
@@ -86,8 +86,8 @@ def track(
         folder: The run folder.
         to: The tracker; may be given several times.
     """
-    from lakewright.experiments.interop.trackers.publishing import Publisher
     from lakewright.experiments.loop.records.run_folder import RunFolder
+    from lakewright.experiments.loop.trackers.publishing import Publisher
 
     run_folder = RunFolder(folder)
     run_folder.settings()  # raises InputError if the folder holds no run

@@ -12,7 +12,7 @@ from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.settings.preset_files import list_presets
 
 if TYPE_CHECKING:
-    from lakewright.experiments.sweep.folder import Status
+    from lakewright.experiments.boards.sweep.folder import Status
 
 EXAMPLE = "example: lakewright sweep spec.toml --out sweeps/a --workers 2"
 
@@ -48,10 +48,10 @@ def run(
         copy_to: Also copy each finished shard to an address of fsspec, such as s3://bucket/sweeps/a.
     """
     from lakewright.core_jax.support import cores
+    from lakewright.experiments.boards.sweep.runner import WHOLE, share_of, sweep
+    from lakewright.experiments.boards.sweep.spec import check_memory, choose_spec, count_memory
     from lakewright.experiments.jobs.executors.executor import Task
     from lakewright.experiments.jobs.executors.this_machine import has_gpu
-    from lakewright.experiments.sweep.runner import WHOLE, share_of, sweep
-    from lakewright.experiments.sweep.spec import check_memory, choose_spec, count_memory
 
     grid, share = choose_spec(spec, preset, boards), share_of(shard)
     chosen = where.chosen(None if has_gpu() else cores())
@@ -84,7 +84,7 @@ def status(folder: Annotated[Path, Parameter(name="DIR")], /, *, json: Json = Fa
     Args:
         folder: The folder of the sweep.
     """
-    from lakewright.experiments.sweep.folder import SweepFolder
+    from lakewright.experiments.boards.sweep.folder import SweepFolder
 
     print_found(SweepFolder(folder).status(), json, _status_text)
 
@@ -96,7 +96,7 @@ def plot(folder: Annotated[Path, Parameter(name="DIR")], /, *, json: Json = Fals
     Args:
         folder: The folder of the sweep.
     """
-    from lakewright.experiments.sweep.plots import plot as draw
+    from lakewright.experiments.boards.sweep.plots import plot as draw
 
     found = {"cells": str(folder / "cells.json"), "pictures": [str(path) for path in draw(folder)]}
     print_found(found, json, lambda found: "\n".join(found["pictures"]))

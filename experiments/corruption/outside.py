@@ -13,9 +13,9 @@ from unittest import mock
 
 import torch
 
-from lakewright.experiments.interop.trackers import publishing
-from lakewright.experiments.interop.trackers.figures import Point
 from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.trackers import publishing
+from lakewright.experiments.loop.trackers.figures import Point
 from lakewright.policy.inference import EndpointAnswer, EndpointSettings, Question
 
 URL = "http://127.0.0.1:9/v1"  # where nothing listens

@@ -159,7 +159,7 @@ class Lake(Environment):
 
     def judge(self, problem: Problem, answer: str) -> Verdict:
         """The simulator's verdict on a plan in text, which is read strictly."""
-        from lakewright.experiments.interop.text_tasks import TextTask, score
+        from lakewright.experiments.environments.text_tasks import TextTask, score
 
         row = row_of(problem)
         seen = TextTask(row).judge(answer)
@@ -232,7 +232,7 @@ class Lake(Environment):
         return EnvConfig.single(int(cell.stratum), agents, min(float(hole_ratio), MAX_HOLE_RATIO), float(wait))
 
     def _write_problem(self, row: Row) -> Problem:
-        from lakewright.experiments.interop.text_tasks import TextTask
+        from lakewright.experiments.environments.text_tasks import TextTask
 
         task = TextTask(row)
         return msgspec.structs.replace(problem_of(row), prompt=task.question, answer=task.answer)

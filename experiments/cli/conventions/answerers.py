@@ -15,7 +15,7 @@ from lakewright.experiments.jobs.runtime.library_setup import prepare_training
 if TYPE_CHECKING:
     from cyclopts.argument import ArgumentCollection
 
-    from lakewright.experiments.evaluation.answerers import Answerer
+    from lakewright.experiments.boards.evaluation.answerers import Answerer
     from lakewright.experiments.jobs.executors.executor import Executor
 
 
@@ -98,7 +98,7 @@ def answerer_of(
 
 
 def _make_solver(solver: str, seed: int, executor: "Executor") -> Callable[[Path], "Answerer"]:
-    from lakewright.experiments.evaluation.answerers import PlannerAnswerer
+    from lakewright.experiments.boards.evaluation.answerers import PlannerAnswerer
 
     return lambda out: PlannerAnswerer(solver, seed, executor)
 
@@ -108,7 +108,7 @@ def _make_model(
 ) -> Callable[[Path], "Answerer"]:
     place = who.model or ""
     prepare_training(place)
-    from lakewright.experiments.evaluation.answerers import ModelAnswerer
+    from lakewright.experiments.boards.evaluation.answerers import ModelAnswerer
     from lakewright.policy.codecs import TextSettings
 
     form = "compact" if prompt == "compact" else "full"
@@ -120,7 +120,7 @@ def _make_model(
 
 
 def _make_endpoint(who: Answering, options: EndpointOptions) -> Callable[[Path], "Answerer"]:
-    from lakewright.experiments.evaluation.answerers import EndpointAnswerer
+    from lakewright.experiments.boards.evaluation.answerers import EndpointAnswerer
     from lakewright.policy.inference import EndpointSettings
 
     given = {"url": who.endpoint, "model": who.model_name, "max_tokens": who.max_tokens, **dataclasses.asdict(options)}

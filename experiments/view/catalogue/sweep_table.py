@@ -8,7 +8,7 @@ import pyarrow as pa
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import wilson
 from lakewright.core_jax.statistics import COLUMNS
-from lakewright.experiments.sweep.folder import SweepFolder
+from lakewright.experiments.boards.sweep.folder import SweepFolder
 from lakewright.experiments.view.catalogue.board_table import ask_database, escape_glob
 
 AXES = ("hole_ratio", "size", "agents", "wait_ratio")

@@ -8,11 +8,11 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import is_locked, read_raw
 from lakewright.engineer.tally import pool_tallies
+from lakewright.experiments.boards.sweep.folder import SweepFolder
 from lakewright.experiments.jobs.resumable.driver import find_sign
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.loop.settings.run_settings import RunSettings
-from lakewright.experiments.sweep.folder import SweepFolder
 from lakewright.experiments.trainers.versions import VersionFiles
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item, Kind, stamp_of
 from lakewright.experiments.view.catalogue.run_progress import progress_of

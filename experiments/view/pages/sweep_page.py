@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from lakewright.experiments.boards.sweep.folder import SweepFolder
 from lakewright.experiments.charts.heat import heat_map
 from lakewright.experiments.charts.lines import Point, Series, line_chart
-from lakewright.experiments.sweep.folder import SweepFolder
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Item
 from lakewright.experiments.view.catalogue.sweep_table import SweepPoint, SweepQuestion, SweepTable
 from lakewright.experiments.view.pages.rendering import Crumb, Page, Table, asked_for, mark_svg

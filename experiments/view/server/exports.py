@@ -5,7 +5,7 @@ from starlette.responses import Response
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
-from lakewright.experiments.interop.mapf_formats.movingai import map_text, scenario_text
+from lakewright.experiments.boards.formats.movingai import map_text, scenario_text
 from lakewright.experiments.view.catalogue.board_tables import table_of
 from lakewright.experiments.view.catalogue.discovery import Catalogue, Kind, MissingError
 from lakewright.experiments.view.pictures.played_plans import moving_svg, still_svg

@@ -11,11 +11,11 @@ import pytest
 from cyclopts import App
 
 from lakewright.engineer.teachers import TEACHERS
+from lakewright.experiments.boards.evaluation.planners import PLANNERS
 from lakewright.experiments.cli import build_app, main
 from lakewright.experiments.cli.conventions import options
 from lakewright.experiments.cli.conventions.options import take_overrides
-from lakewright.experiments.evaluation.planners import PLANNERS
-from lakewright.experiments.interop.trackers.publishing import TRACKERS
+from lakewright.experiments.loop.trackers.publishing import TRACKERS
 from tests.support.processes.commands import HOUSE, surroundings
 
 HEAVY = ("jax", "numpy", "torch", "transformers", "trl", "pyarrow", "scipy", "sklearn", "duckdb")

@@ -1,7 +1,7 @@
 """Each figure of a sweep's page, worked out again from the rows of its shards.
 
 Where figures of a sweep are shown: the page of the sweep (a statistic with its interval, by two axes), `cells.json` and
-the pictures. Rates, quantiles and areas of the last two are worked out again in tests/experiments/sweep/test_cells.py.
+the pictures. Of the last two, tests/experiments/boards/sweep/test_cells.py checks rates, quantiles and areas.
 """
 
 from pathlib import Path

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.evaluation.answerers import ModelAnswerer
+from lakewright.experiments.boards.evaluation.answerers import ModelAnswerer
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.training.trainee import load_engineer, load_policy
 from lakewright.experiments.view.server.answering import load_of_run

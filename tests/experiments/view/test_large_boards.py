@@ -6,7 +6,7 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, read_all, write_rows
-from lakewright.experiments.interop.episodes.pictures import as_pixels
+from lakewright.experiments.boards.episodes.pictures import as_pixels
 from lakewright.experiments.loop.records.stage_records import Validation, read_record, write_record
 from lakewright.experiments.view.pictures.board_pictures import draw_frames, strip_svg
 from lakewright.experiments.view.pictures.played_plans import draw_played, moving_svg, still_svg

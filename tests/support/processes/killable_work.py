@@ -16,7 +16,7 @@ import pytest
 
 from lakewright.core_jax.rows import chunks
 from lakewright.experiments import cli
-from lakewright.experiments.benchmark.tiers import TIERS, Tier
+from lakewright.experiments.boards.benchmark.tiers import TIERS, Tier
 from lakewright.experiments.jobs.resumable import parts
 from tests.support.processes.commands import HOUSE
 from tests.support.processes.killable import serve
@@ -27,13 +27,13 @@ IMPORTED = (
     *(
         "lakewright.core_jax.solver.solver",
         "lakewright.core_jax.generator.generator",
-        "lakewright.experiments.sweep.runner",
+        "lakewright.experiments.boards.sweep.runner",
         "lakewright.experiments.cli.app",
     ),
     *(
-        "lakewright.experiments.benchmark.builder",
-        "lakewright.experiments.evaluation.evaluator",
-        "lakewright.experiments.board_files.solving",
+        "lakewright.experiments.boards.benchmark.builder",
+        "lakewright.experiments.boards.evaluation.evaluator",
+        "lakewright.experiments.boards.files.solving",
     ),
 )
 LEARNED = (
@@ -88,8 +88,8 @@ def tiny_text_loop(line: str) -> None:
 
 def endless_build(line: str) -> None:
     """Builds the small benchmark in a folder, and stays for ever in its second cell."""
-    from lakewright.experiments.benchmark import builder
-    from lakewright.experiments.benchmark.builder import build_benchmark
+    from lakewright.experiments.boards.benchmark import builder
+    from lakewright.experiments.boards.benchmark.builder import build_benchmark
 
     draw, begun = builder.draw_cell, []
 
@@ -160,7 +160,7 @@ KINDS = {
     "examples with verifiers": (example, ("sklearn.linear_model", "lakewright.experiments.trainers.traces")),
     "examples with verl": (example, ("sklearn.linear_model", "lakewright.experiments.trainers.verl")),
     "examples with openenv": (example, ("sklearn.linear_model", "openenv.core", "uvicorn")),
-    "endless builds": (endless_build, ("lakewright.experiments.benchmark.builder",)),
+    "endless builds": (endless_build, ("lakewright.experiments.boards.benchmark.builder",)),
 }
 
 

@@ -5,9 +5,9 @@ import math
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
 from lakewright.core_jax.types import MOVES
-from lakewright.experiments.evaluation.answerers import AnswerRow
-from lakewright.experiments.evaluation.evaluator import EvaluationSettings, evaluate
-from lakewright.experiments.evaluation.scores import Summary
+from lakewright.experiments.boards.evaluation.answerers import AnswerRow
+from lakewright.experiments.boards.evaluation.evaluator import EvaluationSettings, evaluate
+from lakewright.experiments.boards.evaluation.scores import Summary
 from lakewright.policy.codecs.text_prompt import MOVE_WORDS
 from tests.support.boards.generated_rows import small_rows
 from tests.support.boards.sample_boards import drawing

@@ -6,8 +6,8 @@ import msgspec
 
 from lakewright.core_jax.rows import write_rows
 from lakewright.core_jax.support import listed
-from lakewright.experiments.evaluation.answerers import PlannerAnswerer
-from lakewright.experiments.evaluation.evaluator import EvaluationSettings, evaluate
+from lakewright.experiments.boards.evaluation.answerers import PlannerAnswerer
+from lakewright.experiments.boards.evaluation.evaluator import EvaluationSettings, evaluate
 from tests.support.samples.finished_run import begin, board, finish
 
 PLAIN = "plain"

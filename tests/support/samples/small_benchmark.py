@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from lakewright.experiments.benchmark.builder import build_benchmark
-from lakewright.experiments.benchmark.tiers import TIERS
+from lakewright.experiments.boards.benchmark.builder import build_benchmark
+from lakewright.experiments.boards.benchmark.tiers import TIERS
 from tests.support.processes.killable_work import SMALL_TIER
 
 

@@ -17,7 +17,7 @@ ELSEWHERE: dict[str, list[str]] = {
         "python docs/examples/cost_of_a_board.py",
         "python docs/examples/hundred_machines.py",
     ],
-    "tests/experiments/benchmark/test_benchmark.py::test_the_command_builds_and_reports": [
+    "tests/experiments/boards/benchmark/test_benchmark.py::test_the_command_builds_and_reports": [
         "lakewright benchmark build --out benchmark",
         "lakewright benchmark build --out benchmark --tier paper",
         "lakewright benchmark build --out hard --tier hard",
@@ -26,7 +26,7 @@ ELSEWHERE: dict[str, list[str]] = {
         "lakewright bench --worlds",
         "lakewright bench --worlds --kinds gaps,lake --teachers gain,my_module:MyTeacher",
     ],
-    "tests/experiments/sweep/test_sweep_on_device.py::test_a_preset_is_tried_with_fewer_boards": [
+    "tests/experiments/boards/sweep/test_sweep_on_device.py::test_a_preset_is_tried_with_fewer_boards": [
         "lakewright sweep --preset billion --out sweeps/billion",
         "lakewright sweep --preset billion --boards 11000 --out sweeps/thousandth",
     ],
@@ -61,18 +61,20 @@ ELSEWHERE: dict[str, list[str]] = {
     "tests/experiments/cli/test_run.py::test_the_report_can_be_printed_and_written_again": [
         "lakewright report runs/first",
     ],
-    "tests/experiments/evaluation/test_eval_command.py::"
+    "tests/experiments/boards/evaluation/test_eval_command.py::"
     "test_a_checkpoint_is_evaluated_in_its_codec_and_a_kill_loses_a_batch_at_most": [
         "lakewright benchmark eval benchmark --model runs/mine/stage_02/checkpoint --samples 8 --out runs/mine-eval",
     ],
     "tests/policy/models/test_places.py::test_the_pretrained_policy_plans_better_than_chance": [
         "lakewright benchmark eval benchmark --model pretrained --samples 8 --out runs/pretrained",
     ],
-    "tests/experiments/evaluation/test_eval_command.py::test_an_endpoint_is_evaluated_and_its_key_is_in_no_file": [
+    "tests/experiments/boards/evaluation/test_eval_command.py::"
+    "test_an_endpoint_is_evaluated_and_its_key_is_in_no_file": [
         "lakewright benchmark eval benchmark --endpoint http://localhost:8000/v1 --model-name Qwen/Qwen3-4B "
         "--out runs/qwen",
     ],
-    "tests/experiments/evaluation/test_eval_command.py::test_solvers_are_evaluated_without_the_training_libraries": [
+    "tests/experiments/boards/evaluation/test_eval_command.py::"
+    "test_solvers_are_evaluated_without_the_training_libraries": [
         "lakewright benchmark eval benchmark --solver prioritized --out runs/prioritized",
         "lakewright benchmark eval runs/smollm2/validation.parquet --solver offset --out runs/offset",
     ],
@@ -85,34 +87,34 @@ ELSEWHERE: dict[str, list[str]] = {
     "test_a_machine_without_gpus_is_reported_plainly_and_the_command_ends_with_two": [
         "lakewright doctor --preset qwen3-4b --out runs/qwen3",
     ],
-    "tests/experiments/interop/test_guests.py::"
+    "tests/experiments/boards/gym/test_guests.py::"
     "test_verifiers_validates_every_board_and_scores_the_answers_of_a_scripted_model": [
         "vf-validate verifiers-lakewright -n 100 --runtime.type subprocess",
         "vf-eval verifiers-lakewright -n 20 --env.taskset.size 6 --env.agent.harness.id null --no-push",
     ],
-    "tests/experiments/interop/test_guests.py::test_openenv_validates_and_plays_on_the_running_server": [
+    "tests/experiments/boards/gym/test_guests.py::test_openenv_validates_and_plays_on_the_running_server": [
         "server --port 8000",
         "openenv validate --url http://localhost:8000",
     ],
-    "tests/experiments/interop/test_hugging_face.py::test_the_command_exports_and_says_how_much": [
+    "tests/experiments/boards/formats/test_hugging_face.py::test_the_command_exports_and_says_how_much": [
         "lakewright benchmark export benchmark --to hub",
     ],
-    "tests/experiments/interop/test_hugging_face.py::"
+    "tests/experiments/boards/formats/test_hugging_face.py::"
     "test_datasets_finds_a_config_for_each_wait_ratio_and_all_of_them": [
         "python -c 'from datasets import load_dataset; "
         """print(load_dataset("hub", "wr0.25", split="test")[0]["text"])'""",
     ],
-    "tests/experiments/interop/test_mapf_formats.py::test_files_of_boards_come_back_through_every_format": [
+    "tests/experiments/boards/formats/test_mapf_formats.py::test_files_of_boards_come_back_through_every_format": [
         "lakewright convert results --from lacam --out theirs.jsonl",
     ],
-    "tests/experiments/interop/test_round_trips.py::"
+    "tests/experiments/boards/formats/test_round_trips.py::"
     "test_plans_of_w9_pathfinding_are_read_from_result_files_and_judged": [
         "lakewright verify theirs.jsonl --out verdicts.jsonl",
     ],
-    "tests/experiments/interop/test_trackers.py::test_the_loop_publishes_what_is_finished_when_it_is_resumed": [
+    "tests/experiments/loop/test_trackers.py::test_the_loop_publishes_what_is_finished_when_it_is_resumed": [
         "lakewright run --preset cpu --out runs/mine --track tensorboard",
     ],
-    "tests/experiments/interop/test_trackers.py::test_the_command_publishes_and_says_how_much": [
+    "tests/experiments/loop/test_trackers.py::test_the_command_publishes_and_says_how_much": [
         "lakewright track runs/mine --to wandb --to trackio",
     ],
     "tests/experiments/loop/test_language_engineers.py::"
@@ -147,22 +149,22 @@ ELSEWHERE: dict[str, list[str]] = {
     "tests/experiments/study/test_study.py::test_a_part_of_a_study_is_run_by_arm_and_seed_and_the_rest_later": [
         "lakewright study my.toml --out studies/mine --json",
     ],
-    "tests/experiments/sweep/test_cells.py::test_the_command_sums_up_what_is_finished_so_far": [
+    "tests/experiments/boards/sweep/test_cells.py::test_the_command_sums_up_what_is_finished_so_far": [
         "lakewright sweep plot sweeps/phases",
     ],
-    "tests/experiments/sweep/test_sweep.py::test_status_shows_how_far_a_sweep_is_while_it_is_made": [
+    "tests/experiments/boards/sweep/test_sweep.py::test_status_shows_how_far_a_sweep_is_while_it_is_made": [
         "lakewright sweep status sweeps/phases",
     ],
-    "tests/experiments/sweep/test_sweep.py::test_thousands_of_shards_in_many_shares_are_each_made_once": [
+    "tests/experiments/boards/sweep/test_sweep.py::test_thousands_of_shards_in_many_shares_are_each_made_once": [
         "lakewright sweep spec.toml --out /shared/sweeps/a --shard $SLURM_ARRAY_TASK_ID/100",
         "lakewright sweep billion.toml --out /shared/billion --shard $SLURM_ARRAY_TASK_ID/100",
     ],
-    "tests/experiments/test_environments.py::"
+    "tests/experiments/environments/test_environments.py::"
     "test_a_new_environment_and_its_test_pass_at_once_and_are_not_overwritten": [
         "lakewright check rhymes.py:Rhymes",
         "pytest test_rhymes.py",
     ],
-    "tests/experiments/test_environments.py::test_addition_passes_its_check": [
+    "tests/experiments/environments/test_environments.py::test_addition_passes_its_check": [
         "lakewright check docs/examples/addition.py:Addition --json",
     ],
     "tests/experiments/trainers/test_real_trainers.py::test_the_traces_of_vf_eval": [

@@ -14,10 +14,10 @@ from lakewright.core_jax.rows.chunks import Chunk
 from lakewright.core_jax.rows.columns import records_of
 from lakewright.core_jax.support import read_config, read_raw
 from lakewright.engineer.evidence import read_evidence
+from lakewright.experiments.boards.sweep import SweepSpec
 from lakewright.experiments.loop.settings.preset_files import read_preset
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.study.study import StudySpec, plan_of
-from lakewright.experiments.sweep import SweepSpec
 from tests.support.samples.finished_run import ENV, GRID, board
 
 HOUSE = Path(__file__).parents[3]

@@ -12,7 +12,7 @@ import uvicorn
 from openenv.core.env_server.http_server import create_app
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.interop.episodes.pools import board_pool
+from lakewright.experiments.boards.episodes.pools import board_pool
 from openenv_lakewright.models import LakeAction, LakeObservation, LakeState
 from openenv_lakewright.server.lake_environment import LakeEnvironment
 

@@ -7,7 +7,7 @@ from typing import Any
 from reasoning_gym.coaching import BaseCurriculum, RangeAttributeDefinition, ScalarAttributeDefinition
 from reasoning_gym.dataset import ProceduralDataset
 
-from lakewright.experiments.interop.text_tasks import BoardStream, TextTask, score
+from lakewright.experiments.environments.text_tasks import BoardStream, TextTask, score
 
 SMALLEST, LARGEST, MOST_AGENTS = 3, 16, 8
 

@@ -9,8 +9,8 @@ import verifiers.v1 as vf
 
 from lakewright.core_jax.rows import Row, VerdictRow, board_key
 from lakewright.core_jax.terms import FAILURE_NAMES
-from lakewright.experiments.evaluation.evaluation_set import read_set
-from lakewright.experiments.interop.text_tasks import BoardStream, TextTask
+from lakewright.experiments.boards.evaluation.evaluation_set import read_set
+from lakewright.experiments.environments.text_tasks import BoardStream, TextTask
 
 FAMILIAR = 4096  # boards in a row that have come before, after which no more of a kind are looked for
 

@@ -11,6 +11,7 @@ import pytest
 import ray
 
 from lakewright.core_jax.errors import InputError
+from lakewright.experiments.boards.sweep import sweep
 from lakewright.experiments.jobs.executors import (
     Local,
     Ray,
@@ -24,7 +25,6 @@ from lakewright.experiments.jobs.executors import (
 )
 from lakewright.experiments.jobs.executors.executor import ATTEMPTS
 from lakewright.experiments.jobs.executors.node import TOKEN
-from lakewright.experiments.sweep import sweep
 from tests.support.processes.commands import surroundings
 from tests.support.processes.pool_work import noted, notes
 from tests.support.samples.tiny_sweep import SPEC, data_of, expected

@@ -4,10 +4,10 @@ import fsspec
 import pytest
 
 from lakewright.core_jax.errors import InputError
+from lakewright.experiments.boards.sweep import sweep
 from lakewright.experiments.jobs.executors import Serial
 from lakewright.experiments.jobs.resumable import copies
 from lakewright.experiments.jobs.resumable.copies import Copies, check_address, list_results
-from lakewright.experiments.sweep import sweep
 from tests.support.processes.commands import assert_refused
 from tests.support.samples.tiny_sweep import SPEC, TOML
 

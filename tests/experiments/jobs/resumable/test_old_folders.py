@@ -12,6 +12,7 @@ import pytest
 
 from lakewright.engineer.delta import edit_design
 from lakewright.engineer.trial import Trial
+from lakewright.experiments.boards.sweep import folder as sweep_folder
 from lakewright.experiments.environments.lake import design_of, lake_space
 from lakewright.experiments.loop.records.history import read_chapters
 from lakewright.experiments.loop.records.run_folder import RunFolder
@@ -20,7 +21,6 @@ from lakewright.experiments.loop.records.stage_rollouts import read_rollouts
 from lakewright.experiments.loop.redesign.story import describe_stage
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.study import study
-from lakewright.experiments.sweep import folder as sweep_folder
 from lakewright.policy.models import save_checkpoint
 from tests.support.processes.commands import assert_refused, lakewright
 from tests.support.samples.tiny_runs import run_loop

@@ -4,7 +4,7 @@ import pytest
 
 from lakewright.core_jax.config import holds, holes_of
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.benchmark.tiers import PAPER
+from lakewright.experiments.boards.benchmark.tiers import PAPER
 from lakewright.experiments.loop.settings.preset_files import list_presets
 from lakewright.experiments.loop.settings.run_settings import load_settings
 from lakewright.policy.codecs.tokens import answer_length

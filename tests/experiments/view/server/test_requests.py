@@ -7,8 +7,8 @@ import pytest
 from starlette.testclient import TestClient
 
 from lakewright.core_jax.rows import write_rows
-from lakewright.experiments.evaluation.answerers import PlannerAnswerer
-from lakewright.experiments.evaluation.evaluator import EvaluationSettings, evaluate
+from lakewright.experiments.boards.evaluation.answerers import PlannerAnswerer
+from lakewright.experiments.boards.evaluation.evaluator import EvaluationSettings, evaluate
 from tests.support.samples.finished_run import board, finish, redesign
 from tests.support.samples.tiny_sweep import SPEC, make
 from tests.support.servers.viewer_client import client, page

@@ -1,0 +1,1 @@
+"""Boards of the lake: files of them, sweeps, the benchmark and its evaluation, and the lake in other people's tools."""

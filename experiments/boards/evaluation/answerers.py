@@ -1,0 +1,227 @@
+"""Answerers of an evaluation: a planner, a model behind an endpoint, or a model in this process."""
+
+import dataclasses
+import functools
+import hashlib
+import itertools
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import msgspec
+
+from lakewright.core_jax.generator import content_hash
+from lakewright.core_jax.rows import Row, board_of, plan_of
+from lakewright.core_jax.support import Natural
+from lakewright.experiments.boards.evaluation.planners import PLANNERS
+from lakewright.experiments.jobs.executors.executor import SERIAL, Executor, Serial, in_order
+from lakewright.experiments.jobs.resumable.spending import Spending
+from lakewright.policy.inference import Endpoint, EndpointSettings, Question, price_tokens
+
+if TYPE_CHECKING:
+    from lakewright.policy.codecs import TextSettings
+
+PLANS_AT_ONCE = 128  # saved together
+ANSWERS_AT_ONCE, TEXTS_AT_ONCE = 512, 16  # decoded together, in tokens of cells and in text
+HORIZON = 64  # steps of the longest plan in tokens of cells
+
+
+class AnswerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """A line of answers.jsonl. sample: 0 is greedy, those from 1 on are sampled.
+
+    text: of a model that answers in text. plan: of others, null if the answer could not be read. finish: why the
+    model ended, `length` if it was cut off.
+    """
+
+    id: str
+    sample: Natural
+    text: str | None = None
+    plan: list[str] | None = None
+    prompt_tokens: Natural | None = None
+    completion_tokens: Natural | None = None
+    finish: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class WantedAnswer:
+    """An answer that is to be given. prompt: empty for answerers that read none."""
+
+    row: Row
+    prompt: str
+    sample: int
+    temperature: float
+
+
+class Answerer(Protocol):
+    """Gives answers.
+
+    reads_text: whether it reads prompts in text. name: for people. identity: all that its answers depend on. spent:
+    dollars, earlier ones in the same folder included.
+    """
+
+    reads_text: bool
+    name: str
+    identity: dict[str, Any]
+
+    @property
+    def spent(self) -> float:
+        """Dollars for all tries so far; 0 if nothing is paid for."""
+        ...
+
+    def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
+        """The answers as they come, in any order."""
+        ...
+
+
+class PlannerAnswerer:
+    """A planner of `lakewright.experiments.boards.evaluation.planners`, which reads no prompt."""
+
+    reads_text = False
+    spent = 0.0
+
+    def __init__(self, solver: str, seed: int, executor: Executor = SERIAL) -> None:
+        self.name = f"solver {solver}"
+        self.identity = {"solver": solver, "seed": seed}
+        self._plan, self._executor = functools.partial(_plan_batch, solver=solver, seed=seed), executor
+
+    def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
+        """In order."""
+        return in_order(self._executor, self._plan, _split_batches(asked, PLANS_AT_ONCE))
+
+
+def _plan_batch(asked: Sequence[WantedAnswer], solver: str, seed: int) -> list[AnswerRow]:
+    plan = PLANNERS[solver]
+    return [AnswerRow(one.row.id, one.sample, plan=plan(one.row, seed + one.sample)) for one in asked]
+
+
+class EndpointAnswerer:
+    """A model behind an endpoint. out: the folder of its answers, where `spending.jsonl` keeps what they cost."""
+
+    reads_text = True
+
+    def __init__(self, settings: EndpointSettings, out: Path) -> None:
+        self.name = settings.model
+        self.identity = {"endpoint": settings.url, "model": settings.model, "max_tokens": settings.max_tokens}
+        self._spending = Spending(out / "spending.jsonl")
+        paid = price_tokens(settings, *self._spending.count_tokens())
+        self._endpoint = Endpoint(settings, paid, self._spending.add)
+
+    @property
+    def spent(self) -> float:
+        """Dollars for all tries so far, those without an answer included."""
+        return self._endpoint.spent
+
+    def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
+        """As they come. Raises EndpointError or BudgetSpentError once all that were asked for have come."""
+        questions = (Question([{"role": "user", "content": one.prompt}], one.temperature) for one in asked)
+        with self._spending:
+            for place, said in self._endpoint.ask_all(questions):
+                row, sample = asked[place].row, asked[place].sample
+                tokens = (said.prompt_tokens, said.completion_tokens)
+                yield [AnswerRow(row.id, sample, said.text, None, *tokens, said.finish)]
+
+
+class ModelAnswerer:
+    """A checkpoint, whichever codec it uses.
+
+    Args:
+        place: Where it is.
+        settings: How it is asked in text.
+        device: Where it runs.
+        batch: Answers decoded together.
+        seed: Of samples.
+        executor: Answers batches, each of its processes with a model of its own.
+
+    Raises InputError if the model cannot be read or the device is not there.
+    """
+
+    spent = 0.0
+
+    def __init__(
+        self,
+        place: str,
+        settings: "TextSettings",
+        device: str,
+        batch: int | None,
+        seed: int,
+        executor: Executor = SERIAL,
+    ) -> None:
+        self._source, self._executor = (place, settings, device, batch, seed), executor
+        from lakewright.policy.codecs import codec_for
+        from lakewright.policy.models import get_codec, load_model, prepare_place
+
+        self._model, tokenizer = load_model(place, "auto", device)
+        self._codec = codec_for(get_codec(self._model), tokenizer, settings)
+        self.reads_text = self._codec.name == "text"
+        self._batch = batch or (TEXTS_AT_ONCE if self.reads_text else ANSWERS_AT_ONCE)
+        self._seed = seed
+        self.name = place
+        sampled = {"max_tokens": settings.max_tokens, "thinking": settings.thinking} if self.reads_text else {}
+        self.identity = {"model": place, "weights": _weights(Path(prepare_place(place))), "seed": seed, **sampled}
+
+    def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
+        """One batch after another. Raises InputError on a board that the codec cannot describe."""
+        alike = itertools.groupby(asked, lambda one: (one.temperature, one.sample))
+        batches = (some for _, one in alike for some in _split_batches(list(one), self._batch))
+        here = isinstance(self._executor, Serial)
+        work = self._answers if here else functools.partial(_answer_batch, self._source)
+        return in_order(self._executor, work, batches)
+
+    def _answers(self, asked: Sequence[WantedAnswer]) -> list[AnswerRow]:
+        import torch
+
+        from lakewright.policy.codecs import TextCodec
+        from lakewright.policy.inference import end_tokens, sample
+
+        codec, tokenizer = self._codec, self._codec.tokenizer
+        boards = [board_of(one.row) for one in asked]
+        if isinstance(codec, TextCodec):
+            prompts = [codec.encode_request(one.prompt) for one in asked]
+        else:
+            prompts = [codec.encode_prompt(board) for board in boards]
+        torch.manual_seed(int(content_hash([self._seed, asked[0].row.id, asked[0].sample])[:8], 16))
+        made = sample(
+            self._model,
+            tokenizer,
+            prompts,
+            max_new_tokens=max(codec.answer_length(HORIZON, one.row.agents) for one in asked),
+            temperature=asked[0].temperature,
+            batch=self._batch,
+            scored=not self.reads_text,
+        )
+        ends = set(end_tokens(self._model, tokenizer))
+        rows = []
+        for one, board, prompt, answer in zip(asked, boards, prompts, made.answers, strict=True):
+            text = plan = None
+            if isinstance(codec, TextCodec):
+                text = codec.decode_text(prompt, answer)
+            elif (moves := codec.decode_answer(answer, board, HORIZON)) is not None:
+                plan = plan_of(moves)
+            finish = "stop" if answer and answer[-1] in ends else "length"
+            rows.append(AnswerRow(one.row.id, one.sample, text, plan, len(prompt), len(answer), finish))
+        return rows
+
+
+def _answer_batch(source: tuple[Any, ...], asked: Sequence[WantedAnswer]) -> list[AnswerRow]:
+    """The answers of a model, in another process than that of the evaluation."""
+    return _load_answerer(*source)._answers(asked)
+
+
+@functools.cache
+def _load_answerer(*source: Any) -> ModelAnswerer:
+    return ModelAnswerer(*source)
+
+
+def _weights(folder: Path) -> str | None:
+    """The hash of the weights in a folder; None for a model on the hub."""
+    if not folder.is_dir():
+        return None
+    digest = hashlib.sha256()
+    for path in sorted([*folder.glob("*.safetensors"), *folder.glob("*config.json"), *folder.glob("tokenizer.json")]):
+        with open(path, "rb") as file:
+            digest.update(hashlib.file_digest(file, "sha256").digest())
+    return digest.hexdigest()
+
+
+def _split_batches(asked: Sequence[WantedAnswer], size: int) -> Iterator[Sequence[WantedAnswer]]:
+    return (asked[begin : begin + size] for begin in range(0, len(asked), size))

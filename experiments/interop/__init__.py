@@ -1,1 +1,0 @@
-"""The lake in other people's tools: their files, their environments, their data sets."""

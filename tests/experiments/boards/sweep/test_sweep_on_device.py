@@ -1,0 +1,33 @@
+"""A sweep as on a GPU, in threads of one process, makes the same tables as by processes of a processor."""
+
+import pyarrow.parquet as pq
+import pytest
+
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.boards.sweep import shards
+from lakewright.experiments.boards.sweep.runner import sweep
+from lakewright.experiments.boards.sweep.spec import SweepSpec, choose_spec
+from lakewright.experiments.jobs.executors import Local
+from lakewright.experiments.jobs.executors.this_machine import Threads
+
+
+@pytest.mark.deep
+def test_the_tables_are_the_same(monkeypatch, tmp_path):
+    spec = SweepSpec(sizes=(5,), agents=(2, 3), hole_ratios=(0.3,), boards={2: 100, 3: 8}, shard={2: 50, 3: 8})
+    with Local(1) as executor:
+        expected = {one.path.name: pq.read_table(one.path) for one in sweep(spec, executor, tmp_path / "processor")}
+    monkeypatch.setattr(shards, "on_gpu", lambda: True)
+    with Threads() as executor:
+        found = {one.path.name: pq.read_table(one.path) for one in sweep(spec, executor, tmp_path / "device")}
+    assert found.keys() == expected.keys()
+    for name in found:
+        assert found[name].equals(expected[name]), name
+
+
+def test_a_preset_is_tried_with_fewer_boards(tmp_path):
+    spec = choose_spec(None, "billion", 11)
+    assert (sum(cell.boards for cell in spec.cells()), len(spec.shards())) == (91 * 11, 91)
+    with pytest.raises(InputError, match="a sweep is of a file or of a preset, and both is named"):
+        choose_spec(tmp_path / "a.toml", "billion", None)
+    with pytest.raises(InputError, match=r"billion\.toml with --boards: boards: 0 does not fit"):
+        choose_spec(None, "billion", 0)
