@@ -10,7 +10,7 @@ import yaml
 
 from lakewright.experiments.cli import build_app
 from lakewright.experiments.cli.conventions.options import take_overrides
-from lakewright.experiments.host.estimate import GB, estimate_of
+from lakewright.experiments.loop.host.estimate import GB, estimate_of
 from lakewright.experiments.loop.settings.run_settings import load_settings
 
 HOUSE = Path(__file__).parents[1]

@@ -133,7 +133,7 @@ def _describe_batch(model: str | None, device: str, where: ExecutorOptions) -> T
     gpus, memory = None, 0
     if where.executor == "ray":
         prepare_training(model)
-        from lakewright.experiments.host.estimate import estimate_answering
+        from lakewright.experiments.loop.host.estimate import estimate_answering
 
         gpus, memory = (1.0 if device == "cuda" else None), estimate_answering(model)
     return Task("batch of answers", None, gpus, memory, keep_compiled_programs)

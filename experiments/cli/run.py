@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 from lakewright.experiments.cli.conventions.options import TRACKERS, Json, Overrides, TeacherName
 from lakewright.experiments.cli.conventions.output import encode_line, print_found, print_result, print_summary
 from lakewright.experiments.jobs.runtime.library_setup import prepare_training
-from lakewright.experiments.loop.settings.preset_files import list_presets
+from lakewright.experiments.preset_files import list_presets
 
 if TYPE_CHECKING:
     from lakewright.experiments.loop.records.run_folder import RunFolder

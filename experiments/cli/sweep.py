@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 from lakewright.experiments.cli.conventions.options import ExecutorOptions, Json
 from lakewright.experiments.cli.conventions.output import print_found, print_summary
 from lakewright.experiments.jobs.runtime.progress_bars import progress
-from lakewright.experiments.loop.settings.preset_files import list_presets
+from lakewright.experiments.preset_files import list_presets
 
 if TYPE_CHECKING:
     from lakewright.experiments.boards.sweep.folder import Status

@@ -24,13 +24,13 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
+from lakewright.experiments import preset_files
 from lakewright.experiments.bench.measurement import format_markdown
 from lakewright.experiments.corruption.commands import COMMANDS, Command, target_in, without_clock
 from lakewright.experiments.corruption.damages import TENSORS, damage_file, list_kinds
 from lakewright.experiments.corruption.fixtures import Main, enter_folder, make_fixtures, tiny_tier
 from lakewright.experiments.corruption.outside import outside_alike
 from lakewright.experiments.jobs.resumable.journal import Journal
-from lakewright.experiments.loop.settings import preset_files
 
 LIMIT = 60.0  # seconds, within which a command on so little ends
 REFUSED, SAME, DIFFERENT = "refused", "same", "different"

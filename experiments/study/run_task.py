@@ -13,11 +13,11 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import read_config, write_json
-from lakewright.experiments.host.estimate import LIBRARIES, estimate_of
-from lakewright.experiments.host.machine import installed_version
 from lakewright.experiments.jobs.executors.executor import Task
 from lakewright.experiments.jobs.executors.ray_group import find_group
 from lakewright.experiments.loop.dry_run import check_machine
+from lakewright.experiments.loop.host.estimate import LIBRARIES, estimate_of
+from lakewright.experiments.loop.host.machine import installed_version
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.study.study import Planned
 

@@ -39,9 +39,9 @@ from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import read_record, write_record
 from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_problems
 from lakewright.experiments.loop.redesign.run_engineer import start_trial
-from lakewright.experiments.loop.settings.preset_files import read_preset
 from lakewright.experiments.loop.settings.run_settings import RunSettings, ValidationSettings, merge_tables
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
+from lakewright.experiments.preset_files import read_preset
 from lakewright.experiments.study.final_evaluation import draw_final_test, take_final_test
 from lakewright.experiments.study.random_configs import Configs, random_configs
 

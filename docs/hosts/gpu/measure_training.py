@@ -141,7 +141,7 @@ class Table:
     def _estimate(self, item: dict[str, Any]) -> None:
         import torch
 
-        from lakewright.experiments.host.estimate import estimate_of
+        from lakewright.experiments.loop.host.estimate import estimate_of
 
         total = torch.cuda.mem_get_info()[1] if torch.cuda.is_available() else 80 * GB
         item |= {phase.name: round(phase.total / GB, 2) for phase in estimate_of(self.settings, total).phases}

@@ -14,7 +14,7 @@ from lakewright.core_jax.generator import MOST_BOARDS
 from lakewright.core_jax.solver import memory_needed
 from lakewright.core_jax.statistics import COLUMNS
 from lakewright.core_jax.support import Count, Natural, Share, convert, first_repeated, read_config, read_raw
-from lakewright.experiments.loop.settings.preset_files import FOLDER
+from lakewright.experiments.preset_files import FOLDER
 
 WORKER_BYTES = 1 << 29  # measured by `lakewright bench --sweeps`
 MOST_SHARDS = 1 << 20  # each is a file, and all are listed

@@ -17,7 +17,7 @@ from lakewright.engineer.teachers import TEACHERS, check_teacher
 from lakewright.engineer.trial import ProposalReward, TrialSettings
 from lakewright.experiments.jobs.runtime.named_values import set_value
 from lakewright.experiments.loop.settings.launch import LaunchSettings
-from lakewright.experiments.loop.settings.preset_files import read_preset
+from lakewright.experiments.preset_files import read_preset
 from lakewright.policy.codecs import CodecName, TextSettings
 from lakewright.policy.inference import EndpointSettings
 from lakewright.policy.model_settings import ModelName, ModelSettings, resolve_shape

@@ -8,9 +8,9 @@ import pytest
 
 from lakewright.engineer.teachers import TEACHERS
 from lakewright.experiments.cli import main
-from lakewright.experiments.loop.settings.preset_files import list_presets
 from lakewright.experiments.loop.settings.run_settings import load_settings
 from lakewright.experiments.loop.settings.setting_list import Setting, list_settings
+from lakewright.experiments.preset_files import list_presets
 from tests.support.processes.commands import surroundings
 
 FOUND = {setting.name: setting for setting in list_settings("cpu")}

@@ -6,9 +6,9 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import LISTING
+from lakewright.experiments import preset_files
 from lakewright.experiments.boards.sweep.cells import summarize_sweep
 from lakewright.experiments.boards.sweep.folder import SweepFolder
-from lakewright.experiments.loop.settings import preset_files
 from lakewright.experiments.view.catalogue.board_table import boards_of_file
 from lakewright.experiments.view.run_table import as_table
 from lakewright.policy.models import load_checkpoint, save_checkpoint

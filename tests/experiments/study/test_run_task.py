@@ -8,7 +8,7 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import read_config
-from lakewright.experiments.host.estimate import estimate_of
+from lakewright.experiments.loop.host.estimate import estimate_of
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.study import run_task
 from lakewright.experiments.study.run_task import (

@@ -83,7 +83,7 @@ ELSEWHERE: dict[str, list[str]] = {
         "lakewright study arena --out /shared/studies/arena --executor ray",
         "lakewright study /shared/study.toml --out /shared/studies/a --executor ray",
     ],
-    "tests/experiments/host/test_doctor.py::"
+    "tests/experiments/loop/host/test_doctor.py::"
     "test_a_machine_without_gpus_is_reported_plainly_and_the_command_ends_with_two": [
         "lakewright doctor --preset qwen3-4b --out runs/qwen3",
     ],

@@ -15,8 +15,8 @@ from lakewright.core_jax.rows.columns import records_of
 from lakewright.core_jax.support import read_config, read_raw
 from lakewright.engineer.evidence import read_evidence
 from lakewright.experiments.boards.sweep import SweepSpec
-from lakewright.experiments.loop.settings.preset_files import read_preset
 from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.preset_files import read_preset
 from lakewright.experiments.study.study import StudySpec, plan_of
 from tests.support.samples.finished_run import ENV, GRID, board
 

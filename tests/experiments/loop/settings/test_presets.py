@@ -5,8 +5,8 @@ import pytest
 from lakewright.core_jax.config import holds, holes_of
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.boards.benchmark.tiers import PAPER
-from lakewright.experiments.loop.settings.preset_files import list_presets
 from lakewright.experiments.loop.settings.run_settings import load_settings
+from lakewright.experiments.preset_files import list_presets
 from lakewright.policy.codecs.tokens import answer_length
 from lakewright.policy.model_settings import FAMILY
 from lakewright.policy.training.hardware import share_batch

@@ -6,7 +6,7 @@ with what is allocated. h: hidden width, a: heads x their width, k: key-value he
 
 import msgspec
 
-from lakewright.experiments.host.model_shape import ModelShape, Widths
+from lakewright.experiments.loop.host.model_shape import ModelShape, Widths
 
 FULL, HALF = 4, 2  # bytes of a number
 TILE_TOKENS, TILE_WORDS = 4096, 32768  # what TRL's head computes at once (trl.kernels.chunked_logprob)

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from lakewright.experiments.host.memory_arithmetic import (
+from lakewright.experiments.loop.host.memory_arithmetic import (
     FULL,
     HALF,
     Sharing,
@@ -23,8 +23,14 @@ from lakewright.experiments.host.memory_arithmetic import (
     weights,
     whole_logits,
 )
-from lakewright.experiments.host.model_shape import ModelShape, Widths, adapter_weights, count_weight_bytes, model_shape
-from lakewright.experiments.host.sequence_lengths import Lengths, longest_sequences
+from lakewright.experiments.loop.host.model_shape import (
+    ModelShape,
+    Widths,
+    adapter_weights,
+    count_weight_bytes,
+    model_shape,
+)
+from lakewright.experiments.loop.host.sequence_lengths import Lengths, longest_sequences
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.policy.inference import ANSWERS_ON_CPU, MEMORY_SHARE, MOST_ANSWERS, count_answer_bytes

@@ -11,10 +11,10 @@ import msgspec
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
 
-from lakewright.experiments.host.estimate import GB, Estimate, estimate_of
-from lakewright.experiments.host.machine import Machine
-from lakewright.experiments.host.memory_arithmetic import HALF, keys_and_values
-from lakewright.experiments.host.model_shape import model_shape
+from lakewright.experiments.loop.host.estimate import GB, Estimate, estimate_of
+from lakewright.experiments.loop.host.machine import Machine
+from lakewright.experiments.loop.host.memory_arithmetic import HALF, keys_and_values
+from lakewright.experiments.loop.host.model_shape import model_shape
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.policy.models import is_gguf
 

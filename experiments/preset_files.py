@@ -9,7 +9,7 @@ from typing import Any
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import read_raw
 
-FOLDER = Path(__file__).parents[2] / "presets"
+FOLDER = Path(__file__).with_name("presets")
 
 
 def list_presets(kind: str = "") -> list[str]:

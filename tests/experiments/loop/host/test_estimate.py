@@ -13,9 +13,9 @@ from transformers import Qwen3Config, Qwen3ForCausalLM
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.experiments.cli import main
-from lakewright.experiments.host.estimate import Estimate, estimate_of, estimate_table
-from lakewright.experiments.host.memory_arithmetic import Sharing, Trained, gradients, optimizer_state, weights
-from lakewright.experiments.host.model_shape import adapter_weights, model_shape, shape_of_model
+from lakewright.experiments.loop.host.estimate import Estimate, estimate_of, estimate_table
+from lakewright.experiments.loop.host.memory_arithmetic import Sharing, Trained, gradients, optimizer_state, weights
+from lakewright.experiments.loop.host.model_shape import adapter_weights, model_shape, shape_of_model
 from lakewright.experiments.loop.settings.run_settings import EngineerSettings, RunSettings, load_settings
 from lakewright.experiments.loop.training.trainee import load_policy, make_trainee
 from lakewright.policy.board_play import BoardPlay
@@ -111,7 +111,7 @@ def small_tiles(monkeypatch):
     """TRL's head computes in tiles of 32 768 words, which would hide everything else that a small model takes."""
     for place in (
         "trl.trainer.utils._CHUNKED_LOGPROB_CHUNK_SIZE",
-        "lakewright.experiments.host.memory_arithmetic.TILE_WORDS",
+        "lakewright.experiments.loop.host.memory_arithmetic.TILE_WORDS",
     ):
         monkeypatch.setattr(place, 256)
 

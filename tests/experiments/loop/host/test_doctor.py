@@ -11,9 +11,9 @@ import torch
 from packaging.requirements import Requirement
 
 from lakewright.experiments.cli import main
-from lakewright.experiments.host.doctor import Finding, diagnose, findings_table, misfits, needed_packages
-from lakewright.experiments.host.estimate import GB
-from lakewright.experiments.host.machine import (
+from lakewright.experiments.loop.host.doctor import Finding, diagnose, findings_table, misfits, needed_packages
+from lakewright.experiments.loop.host.estimate import GB
+from lakewright.experiments.loop.host.machine import (
     WEIGHTS_PORT,
     Accelerator,
     Machine,
