@@ -19,7 +19,7 @@ from lakewright.experiments.boards.sweep import read_spec
 from lakewright.experiments.cli import build_app, main
 from lakewright.experiments.cli.conventions.options import take_overrides
 from lakewright.experiments.loop.settings.run_settings import load_settings
-from lakewright.experiments.study.study import plan_of
+from lakewright.experiments.studies.study import plan_of
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.source import ProblemSource
 from tests.support.processes.commands import HOUSE

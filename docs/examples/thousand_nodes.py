@@ -18,7 +18,7 @@ import numpy as np
 from tabulate import tabulate
 
 from lakewright.experiments.jobs.executors import as_finished
-from lakewright.experiments.study.runner import run_study, sum_up
+from lakewright.experiments.studies.runner import run_study, sum_up
 
 SPEC = """
 budget = 1000000

@@ -32,7 +32,7 @@ from lakewright.experiments.loop.records.stage_records import (
     Validation,
 )
 from lakewright.experiments.loop.settings.setting_list import format_default, list_settings
-from lakewright.experiments.study.results import Results
+from lakewright.experiments.studies.results import Results
 
 COLUMNS = "110"  # letters of a line of help
 PRESET = "cpu"  # whose values are the defaults of the settings

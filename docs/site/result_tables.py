@@ -13,9 +13,9 @@ import numpy as np
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.support import read_config
 from lakewright.experiments.boards.evaluation.scores import PUBLISHED
-from lakewright.experiments.study.learning_curves import Curve, average_curve, sum_up_reached
-from lakewright.experiments.study.results import Results
-from lakewright.experiments.study.run_results import RunResult
+from lakewright.experiments.studies.learning_curves import Curve, average_curve, sum_up_reached
+from lakewright.experiments.studies.results import Results
+from lakewright.experiments.studies.run_results import RunResult
 
 DATA = Path(__file__).parents[1] / "data"
 OTHERS = "other sizes"

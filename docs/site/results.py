@@ -59,12 +59,12 @@ from lakewright.experiments.bench.world_scores import format_table as format_sco
 from lakewright.experiments.boards.evaluation.plot import evaluation_svg
 from lakewright.experiments.boards.evaluation.scores import Summary
 from lakewright.experiments.charts.lines import reliability_chart
-from lakewright.experiments.reading.reading_table import Result, draw_results, format_results
-from lakewright.experiments.study.engineer_samples import EngineerAnswers, format_counts
-from lakewright.experiments.study.plot import curves_svg, study_svg
-from lakewright.experiments.study.results import Results
-from lakewright.experiments.study.results_table import as_table
-from lakewright.experiments.study.trial_checks import TrialCheck, reliability_of, reliability_table
+from lakewright.experiments.studies.engineer_samples import EngineerAnswers, format_counts
+from lakewright.experiments.studies.plot import curves_svg, study_svg
+from lakewright.experiments.studies.reading.reading_table import Result, draw_results, format_results
+from lakewright.experiments.studies.results import Results
+from lakewright.experiments.studies.results_table import as_table
+from lakewright.experiments.studies.trial_checks import TrialCheck, reliability_of, reliability_table
 
 DOCS = Path(__file__).parents[1]
 PAGES = [DOCS / "results.md", DOCS / "how-good.md", *sorted((DOCS / "lab").glob("*.md"))]

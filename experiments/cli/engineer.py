@@ -105,7 +105,7 @@ def sample(
     from lakewright.experiments.loop.records.run_folder import RunFolder
     from lakewright.experiments.loop.settings.run_settings import replace_teacher
     from lakewright.experiments.loop.training.trainee import make_trainee
-    from lakewright.experiments.study.engineer_samples import format_samples, sample_engineers
+    from lakewright.experiments.studies.engineer_samples import format_samples, sample_engineers
 
     run = RunFolder(folder)
     settings = replace_teacher(run.settings(), run.settings().teacher, list(overrides))

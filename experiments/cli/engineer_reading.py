@@ -53,9 +53,9 @@ def read(
     prepare_training(next((place for place in places if place.count("/") == 1), ""))
     from lakewright.engineer.reading import FORMS, choose_forms
     from lakewright.experiments.environments.registry import load_environment
-    from lakewright.experiments.reading.language_readers import choose_columns, load_reader, use_threads
-    from lakewright.experiments.reading.reading_table import format_results
-    from lakewright.experiments.reading.reading_test import CLAIM, ReadingWork, run_reading_test
+    from lakewright.experiments.studies.reading.language_readers import choose_columns, load_reader, use_threads
+    from lakewright.experiments.studies.reading.reading_table import format_results
+    from lakewright.experiments.studies.reading.reading_test import CLAIM, ReadingWork, run_reading_test
 
     chosen = choose_forms(forms.split(",") if forms else list(FORMS))
     loaded = load_environment(environment)
@@ -111,8 +111,8 @@ def teach(
     prepare_training(model)
     from lakewright.engineer.reading import choose_forms
     from lakewright.experiments.environments.registry import load_environment
-    from lakewright.experiments.reading.language_readers import choose_columns, load_language_model, use_threads
-    from lakewright.experiments.reading.lessons import CLAIM, Teaching, check_teachable, teach_reader
+    from lakewright.experiments.studies.reading.language_readers import choose_columns, load_language_model, use_threads
+    from lakewright.experiments.studies.reading.lessons import CLAIM, Teaching, check_teachable, teach_reader
 
     check_teachable(choose_forms([form])[0], goal)
     loaded = load_environment(environment)

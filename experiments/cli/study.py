@@ -51,9 +51,9 @@ def study(
             "--results-only sums up all finished runs; leave out --arms, --seeds and --copy-to, which are for running"
         )
     prepare_training()
-    from lakewright.experiments.study.results_table import as_table
-    from lakewright.experiments.study.run_task import RunNeeds
-    from lakewright.experiments.study.runner import run_study, sum_up
+    from lakewright.experiments.studies.results_table import as_table
+    from lakewright.experiments.studies.run_task import RunNeeds
+    from lakewright.experiments.studies.runner import run_study, sum_up
 
     needs = RunNeeds(cores_per_run, gpus_per_run)
     if results_only:
@@ -83,6 +83,6 @@ def check_trials(
         boards: About how many boards each config is tried on.
     """
     prepare_training()
-    from lakewright.experiments.study.trial_checks import check_trials, reliability_table
+    from lakewright.experiments.studies.trial_checks import check_trials, reliability_table
 
     print_found(check_trials(folder, count, boards), json, reliability_table)

@@ -17,11 +17,11 @@ from statistics import fmean, median, stdev
 import pytest
 
 from lakewright.core_jax.support import read_config
-from lakewright.experiments.study.learning_curves import sum_up_reached
-from lakewright.experiments.study.plot import curves_svg
-from lakewright.experiments.study.results import Results, results_of
-from lakewright.experiments.study.results_table import as_table
-from lakewright.experiments.study.study import StudyFolder, plan_of
+from lakewright.experiments.studies.learning_curves import sum_up_reached
+from lakewright.experiments.studies.plot import curves_svg
+from lakewright.experiments.studies.results import Results, results_of
+from lakewright.experiments.studies.results_table import as_table
+from lakewright.experiments.studies.study import StudyFolder, plan_of
 from tests.support.samples.finished_text_run import ADDITION
 from tests.support.samples.recorded_run import HELD_OUT, record_run
 from tests.support.servers.viewer_client import client, page

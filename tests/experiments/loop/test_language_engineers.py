@@ -32,7 +32,7 @@ from lakewright.experiments.loop.redesign.teacher_models import check_askable
 from lakewright.experiments.loop.settings.launch import LaunchSettings
 from lakewright.experiments.loop.settings.run_settings import EngineerSettings, load_settings
 from lakewright.experiments.loop.training.trainee import make_trainee
-from lakewright.experiments.study.engineer_samples import format_samples, sample_engineers
+from lakewright.experiments.studies.engineer_samples import format_samples, sample_engineers
 from lakewright.policy.codecs import TextSettings
 from lakewright.policy.inference import EndpointSettings, answer_under_grammar
 from lakewright.policy.models import build_model, load_model, save_checkpoint
@@ -200,7 +200,7 @@ def test_many_answers_are_counted_with_the_mask_and_without(tmp_path):
 
 def test_a_sample_of_answers_that_is_killed_goes_on_and_ends_the_same(tmp_path, monkeypatch):
     run = before_the_first_decision(RunFolder(tmp_path / "run"))
-    monkeypatch.setattr("lakewright.experiments.study.engineer_samples.TOGETHER", 2)
+    monkeypatch.setattr("lakewright.experiments.studies.engineer_samples.TOGETHER", 2)
     words = {"codec": "text", "start": str(text_checkpoint())}
     trainee = make_trainee(tiny_run(engineer=msgspec.structs.replace(ENGINEER, answer=12), **words))
     places, out, seen = [str(text_checkpoint())], tmp_path / "answers", []
@@ -244,7 +244,7 @@ def test_answers_win_where_their_config_leads_the_current_one(tmp_path, monkeypa
         tried.extend(rivals)
         return [Lead(0.0, 0.0, 0.0, 0.0, 0.0, 0.6 if place == 0 else 0.4) for place in range(len(rivals))]
 
-    monkeypatch.setattr("lakewright.experiments.study.engineer_samples.measure_leads", leads)
+    monkeypatch.setattr("lakewright.experiments.studies.engineer_samples.measure_leads", leads)
     words = {"codec": "text", "start": str(text_checkpoint())}
     trainee = make_trainee(tiny_run(engineer=ENGINEER, **words))
     _, masked = sample_engineers(trainee, run, 0, [str(text_checkpoint())], 6, trial=True)

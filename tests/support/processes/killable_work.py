@@ -38,7 +38,7 @@ IMPORTED = (
 )
 LEARNED = (
     "lakewright.experiments.loop.closed_loop",
-    "lakewright.experiments.study.runner",
+    "lakewright.experiments.studies.runner",
 )  # with the training libraries
 
 

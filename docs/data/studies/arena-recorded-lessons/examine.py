@@ -22,7 +22,7 @@ from lakewright.engineer.lessons import measure_agreement, synthetic_examples
 from lakewright.engineer.random_generators import make_key
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.training.trainee import load_engineer, make_trainee
-from lakewright.experiments.study.study import plan_of
+from lakewright.experiments.studies.study import plan_of
 from lakewright.policy.inference import answer_under_grammar
 
 QUESTIONS = 100  # of each kind, at most

@@ -20,14 +20,14 @@ from lakewright.experiments.loop.records.stage_records import Decision, Sampled,
 from lakewright.experiments.loop.records.stage_rollouts import read_rollouts
 from lakewright.experiments.loop.redesign.story import describe_stage
 from lakewright.experiments.loop.training.trainee import make_trainee
-from lakewright.experiments.study import study
+from lakewright.experiments.studies import study
 from lakewright.policy.models import save_checkpoint
 from tests.support.processes.commands import assert_refused, lakewright
 from tests.support.samples.tiny_runs import run_loop
 from tests.support.samples.tiny_sweep import TOML, expected
 
 OLD = Path(__file__).parent / "old_folders"
-STUDY = Path(__file__).parents[2] / "study" / "study.toml"
+STUDY = Path(__file__).parents[2] / "studies" / "study.toml"
 RECORDS = {"run": "config.json", "study": "study.json", "sweep": "manifest.json", "evaluation": "job.json"}
 
 

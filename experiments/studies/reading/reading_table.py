@@ -45,7 +45,7 @@ def format_results(results: Sequence[Result]) -> str:
     """
     from tabulate import tabulate
 
-    from lakewright.experiments.study.inference import correct_by_holm
+    from lakewright.experiments.studies.inference import correct_by_holm
 
     asked = [result for result in results if result.model != RULE]
     corrected = iter(correct_by_holm([result.score.p_value for result in asked]))

@@ -2,8 +2,8 @@
 
 import pytest
 
-from lakewright.experiments.study.runner import run_study
-from lakewright.experiments.study.study import plan_of
+from lakewright.experiments.studies.runner import run_study
+from lakewright.experiments.studies.study import plan_of
 from tests.support.processes.commands import HOUSE
 from tests.support.samples.tiny_runs import quick
 

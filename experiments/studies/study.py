@@ -42,8 +42,8 @@ from lakewright.experiments.loop.redesign.run_engineer import start_trial
 from lakewright.experiments.loop.settings.run_settings import RunSettings, ValidationSettings, merge_tables
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 from lakewright.experiments.preset_files import read_preset
-from lakewright.experiments.study.final_evaluation import draw_final_test, take_final_test
-from lakewright.experiments.study.random_configs import Configs, random_configs
+from lakewright.experiments.studies.final_evaluation import draw_final_test, take_final_test
+from lakewright.experiments.studies.random_configs import Configs, random_configs
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 LONGEST_NAME = 100  # letters of an arm, which names files together with its seed

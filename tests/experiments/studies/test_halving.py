@@ -8,11 +8,11 @@ import pytest
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
-from lakewright.experiments.study import runner
-from lakewright.experiments.study.random_configs import Configs
-from lakewright.experiments.study.results_table import as_table
-from lakewright.experiments.study.runner import run_study
-from lakewright.experiments.study.study import StudyFolder, plan_of
+from lakewright.experiments.studies import runner
+from lakewright.experiments.studies.random_configs import Configs
+from lakewright.experiments.studies.results_table import as_table
+from lakewright.experiments.studies.runner import run_study
+from lakewright.experiments.studies.study import StudyFolder, plan_of
 from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.processes.commands import assert_refused
 from tests.support.samples.tiny_runs import quick

@@ -28,13 +28,13 @@ from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import write_record
 from lakewright.experiments.loop.records.stage_rollouts import read_problems
 from lakewright.experiments.loop.training.trainee import make_trainee
-from lakewright.experiments.study.final_evaluation import take_final_test
-from lakewright.experiments.study.halving import RoundOver, choose_survivors, count_stages, stop_after
-from lakewright.experiments.study.plot import curves_svg, study_svg
-from lakewright.experiments.study.results import Results, results_of
-from lakewright.experiments.study.results_table import as_table
-from lakewright.experiments.study.run_results import last_policy
-from lakewright.experiments.study.run_task import (
+from lakewright.experiments.studies.final_evaluation import take_final_test
+from lakewright.experiments.studies.halving import RoundOver, choose_survivors, count_stages, stop_after
+from lakewright.experiments.studies.plot import curves_svg, study_svg
+from lakewright.experiments.studies.results import Results, results_of
+from lakewright.experiments.studies.results_table import as_table
+from lakewright.experiments.studies.run_results import last_policy
+from lakewright.experiments.studies.run_task import (
     RunNeeds,
     check_machines,
     describe_task,
@@ -42,7 +42,7 @@ from lakewright.experiments.study.run_task import (
     prepare_process,
     record_machine,
 )
-from lakewright.experiments.study.study import CLAIM, Plan, Planned, StudyFolder, begin_run, plan_of, prepare_start
+from lakewright.experiments.studies.study import CLAIM, Plan, Planned, StudyFolder, begin_run, plan_of, prepare_start
 
 FAILURE = "failure.txt"  # the traceback in a run's folder
 MOST_SHOWN = 300  # characters of an error

@@ -20,8 +20,8 @@ from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Decision, Done, Validation, find_record, read_record
 from lakewright.experiments.loop.records.token_budget import Spent, count_run_tokens, count_stage_tokens
 from lakewright.experiments.loop.settings.run_settings import RunSettings
-from lakewright.experiments.study.learning_curves import CurvePoint
-from lakewright.experiments.study.study import Planned
+from lakewright.experiments.studies.learning_curves import CurvePoint
+from lakewright.experiments.studies.study import Planned
 
 OPTIMAL = "optimal_sum_of_costs"
 Rates = dict[int | str, float]

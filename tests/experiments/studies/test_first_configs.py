@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from lakewright.experiments.study.study import plan_of
+from lakewright.experiments.studies.study import plan_of
 
 SPEC = Path(__file__).with_name("study.toml")
 FIRST = "[first_configs]\ncount = 2\nhole_ratios = [0.2]\nwait_ratios = [0.5]\n[arms]"

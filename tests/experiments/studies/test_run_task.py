@@ -10,8 +10,8 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import read_config
 from lakewright.experiments.loop.host.estimate import estimate_of
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.study import run_task
-from lakewright.experiments.study.run_task import (
+from lakewright.experiments.studies import run_task
+from lakewright.experiments.studies.run_task import (
     LIBRARIES,
     RunMachines,
     RunNeeds,
@@ -19,7 +19,7 @@ from lakewright.experiments.study.run_task import (
     hold_run,
     record_machine,
 )
-from lakewright.experiments.study.study import plan_of
+from lakewright.experiments.studies.study import plan_of
 
 STUDY = Path(__file__).with_name("study.toml")
 

@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator, Sequence
 from tabulate import tabulate
 
 from lakewright.experiments.environments.lake import lake_space
-from lakewright.experiments.study.inference import PairedTest, Prediction, Rank
-from lakewright.experiments.study.learning_curves import Reached
-from lakewright.experiments.study.results import ArmResult, Results
-from lakewright.experiments.study.run_results import Rates, RunResult
+from lakewright.experiments.studies.inference import PairedTest, Prediction, Rank
+from lakewright.experiments.studies.learning_curves import Reached
+from lakewright.experiments.studies.results import ArmResult, Results
+from lakewright.experiments.studies.run_results import Rates, RunResult
 
 FIRST = ("arm", "seeds", "valid %", "s.d.", "IQM % (95 %)", "along %")
 LAST = ("losses", "k tokens", "k trials", "k engineer", "stages", "kept", "back", "refused", "minutes")

@@ -8,8 +8,8 @@ import pytest
 from lakewright.core_jax.support import read_config
 from lakewright.engineer.teachers import TEACHERS, ProportionalTeacher
 from lakewright.experiments.cli import main
-from lakewright.experiments.study import runner as studying
-from lakewright.experiments.study.study import StudySpec, plan_of
+from lakewright.experiments.studies import runner as studying
+from lakewright.experiments.studies.study import StudySpec, plan_of
 from tests.support.processes.commands import HOUSE
 
 SPEC = Path(__file__).with_name("study.toml")

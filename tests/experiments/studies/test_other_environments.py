@@ -24,14 +24,14 @@ from lakewright.experiments.loop.settings.run_settings import RunSettings, Valid
 from lakewright.experiments.loop.training.text_trainee import TextTrainee
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.loop.training.warmup import _answers_engineer
-from lakewright.experiments.study.final_evaluation import draw_final_test
-from lakewright.experiments.study.learning_curves import average_curve, tokens_to_best
-from lakewright.experiments.study.random_configs import Configs, random_configs, spread_values
-from lakewright.experiments.study.results import Results
-from lakewright.experiments.study.results_table import as_table
-from lakewright.experiments.study.run_results import last_policy
-from lakewright.experiments.study.runner import run_study
-from lakewright.experiments.study.study import StudyFolder, plan_of, read_prediction
+from lakewright.experiments.studies.final_evaluation import draw_final_test
+from lakewright.experiments.studies.learning_curves import average_curve, tokens_to_best
+from lakewright.experiments.studies.random_configs import Configs, random_configs, spread_values
+from lakewright.experiments.studies.results import Results
+from lakewright.experiments.studies.results_table import as_table
+from lakewright.experiments.studies.run_results import last_policy
+from lakewright.experiments.studies.runner import run_study
+from lakewright.experiments.studies.study import StudyFolder, plan_of, read_prediction
 from lakewright.policy.codecs.settings import TextSettings
 from lakewright.policy.models import load_model
 from lakewright.policy.text_play import play_texts

@@ -16,8 +16,8 @@ from lakewright.engineer.difficulty.worth import estimate_worth
 from lakewright.engineer.reading import FORMS, KINDS, draw_pairs, draw_question
 from lakewright.experiments.cli import main
 from lakewright.experiments.environments.registry import load_environment
-from lakewright.experiments.reading.language_readers import ReadingTeacher, load_language_model
-from lakewright.experiments.reading.lessons import (
+from lakewright.experiments.studies.reading.language_readers import ReadingTeacher, load_language_model
+from lakewright.experiments.studies.reading.lessons import (
     CLAIM,
     Decision,
     Teaching,

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from lakewright.core_jax.support import read_config
-from lakewright.experiments.study.learning_curves import (
+from lakewright.experiments.studies.learning_curves import (
     CurvePoint,
     Reached,
     average_curve,
@@ -17,9 +17,9 @@ from lakewright.experiments.study.learning_curves import (
     tokens_to_best,
     value_at_time,
 )
-from lakewright.experiments.study.plot import study_svg
-from lakewright.experiments.study.results import Results
-from lakewright.experiments.study.results_table import as_table
+from lakewright.experiments.studies.plot import study_svg
+from lakewright.experiments.studies.results import Results
+from lakewright.experiments.studies.results_table import as_table
 
 OLDER = Path(__file__).parents[3] / "docs" / "data" / "studies" / "arena" / "results.json"
 

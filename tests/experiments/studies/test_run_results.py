@@ -8,10 +8,10 @@ from lakewright.core_jax.support import read_config
 from lakewright.engineer.tally import pool_tallies
 from lakewright.experiments.environments.lake import WAIT, lake_space
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
-from lakewright.experiments.study.results import Results
-from lakewright.experiments.study.results_table import as_table
-from lakewright.experiments.study.run_results import RunResult, run_result
-from lakewright.experiments.study.study import Planned
+from lakewright.experiments.studies.results import Results
+from lakewright.experiments.studies.results_table import as_table
+from lakewright.experiments.studies.run_results import RunResult, run_result
+from lakewright.experiments.studies.study import Planned
 from tests.support.samples.tiny_runs import finished, tiny_run
 
 OLDER = Path(__file__).parents[3] / "docs" / "data" / "studies" / "frontier-forecast" / "results.json"

@@ -9,7 +9,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.reading import FORMS
 from lakewright.experiments.cli import main
 from lakewright.experiments.environments.registry import load_environment
-from lakewright.experiments.reading.reading_test import CLAIM, ReadingWork, run_reading_test
+from lakewright.experiments.studies.reading.reading_test import CLAIM, ReadingWork, run_reading_test
 from tests.support.models.small_language_model import language_checkpoint
 from tests.support.samples.fake_readers import FakeReader
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lakewright.experiments.study import inference
-from lakewright.experiments.study.inference import interquartile_mean, run_paired_tests
+from lakewright.experiments.studies import inference
+from lakewright.experiments.studies.inference import interquartile_mean, run_paired_tests
 from lakewright.experiments.view.pages.compare_page import make_seed_point
 from tests.support.tools.calibration import SURE, assert_coverage
 

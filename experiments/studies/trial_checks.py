@@ -18,8 +18,8 @@ from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import read_record, write_record
 from lakewright.experiments.loop.redesign.run_engineer import start_trial
 from lakewright.experiments.loop.training.trainee import make_trainee
-from lakewright.experiments.study.run_results import is_finished
-from lakewright.experiments.study.study import CLAIM, Planned, StudyFolder
+from lakewright.experiments.studies.run_results import is_finished
+from lakewright.experiments.studies.study import CLAIM, Planned, StudyFolder
 
 BINS = 5
 HALF = 0.5

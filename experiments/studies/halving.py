@@ -12,8 +12,8 @@ import numpy as np
 
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.token_budget import count_run_tokens
-from lakewright.experiments.study.run_results import RunResult, held_out_valid, is_finished
-from lakewright.experiments.study.study import Plan, Planned, StudyFolder
+from lakewright.experiments.studies.run_results import RunResult, held_out_valid, is_finished
+from lakewright.experiments.studies.study import Plan, Planned, StudyFolder
 
 
 class RoundOver(Exception):  # noqa: N818

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy.stats import ttest_1samp
 
-from lakewright.experiments.study.inference import correct_by_holm, interquartile_mean, run_paired_tests
-from lakewright.experiments.study.learning_curves import CurvePoint, average_curve
+from lakewright.experiments.studies.inference import correct_by_holm, interquartile_mean, run_paired_tests
+from lakewright.experiments.studies.learning_curves import CurvePoint, average_curve
 
 
 def test_the_interquartile_mean_ignores_the_outer_quarters():

@@ -19,7 +19,7 @@ from lakewright.experiments.loop.dry_run import check_machine
 from lakewright.experiments.loop.host.estimate import LIBRARIES, estimate_of
 from lakewright.experiments.loop.host.machine import installed_version
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.study.study import Planned
+from lakewright.experiments.studies.study import Planned
 
 MACHINES = "machines.json"  # in a run's folder
 PATIENCE = 20.0  # seconds in which the processes of a lost node end

@@ -26,7 +26,7 @@ from lakewright.engineer.reading import (
 )
 from lakewright.experiments.jobs.resumable.claims import Claim
 from lakewright.experiments.jobs.resumable.journal import Journal
-from lakewright.experiments.reading.reading_table import RULE, Result, draw_results, format_results
+from lakewright.experiments.studies.reading.reading_table import RULE, Result, draw_results, format_results
 
 SOLVED = 32  # pairs from which examples are taken
 SOLVED_SEED = 1_000_003  # they are others than those of the test

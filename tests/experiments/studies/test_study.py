@@ -16,17 +16,17 @@ from lakewright.engineer.tally import pool_tallies
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
-from lakewright.experiments.study import runner as studying
-from lakewright.experiments.study import study as study_module
-from lakewright.experiments.study.inference import correlate_ranks
-from lakewright.experiments.study.learning_curves import CurvePoint
-from lakewright.experiments.study.plot import curves_svg
-from lakewright.experiments.study.results import Results, results_of
-from lakewright.experiments.study.results_table import as_table
-from lakewright.experiments.study.run_results import last_policy
-from lakewright.experiments.study.runner import run_study
-from lakewright.experiments.study.study import Plan, StudyFolder, plan_of
-from lakewright.experiments.study.trial_checks import TrialCheck, reliability_of
+from lakewright.experiments.studies import runner as studying
+from lakewright.experiments.studies import study as study_module
+from lakewright.experiments.studies.inference import correlate_ranks
+from lakewright.experiments.studies.learning_curves import CurvePoint
+from lakewright.experiments.studies.plot import curves_svg
+from lakewright.experiments.studies.results import Results, results_of
+from lakewright.experiments.studies.results_table import as_table
+from lakewright.experiments.studies.run_results import last_policy
+from lakewright.experiments.studies.runner import run_study
+from lakewright.experiments.studies.study import Plan, StudyFolder, plan_of
+from lakewright.experiments.studies.trial_checks import TrialCheck, reliability_of
 from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.processes.commands import assert_refused
 from tests.support.samples.tiny_runs import files, quick, state

@@ -7,7 +7,7 @@ import numpy as np
 from scipy.stats import bootstrap, rankdata, spearmanr, trim_mean, ttest_rel
 
 from lakewright.engineer.trial import Trial
-from lakewright.experiments.study.study import Plan
+from lakewright.experiments.studies.study import Plan
 
 RESAMPLES = 10_000
 QUARTER = 0.25

@@ -14,8 +14,8 @@ from lakewright.experiments.loop.records.stage_records import Validation, read_r
 from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_problems
 from lakewright.experiments.loop.records.token_budget import Spent, explain_spent
 from lakewright.experiments.loop.training.trainee import make_trainee
-from lakewright.experiments.study.halving import Stopped, find_stopped
-from lakewright.experiments.study.inference import (
+from lakewright.experiments.studies.halving import Stopped, find_stopped
+from lakewright.experiments.studies.inference import (
     Estimate,
     PairedTest,
     Prediction,
@@ -23,7 +23,7 @@ from lakewright.experiments.study.inference import (
     prediction_of,
     run_paired_tests,
 )
-from lakewright.experiments.study.learning_curves import (
+from lakewright.experiments.studies.learning_curves import (
     Curve,
     Reached,
     average_curve,
@@ -32,7 +32,7 @@ from lakewright.experiments.study.learning_curves import (
     tokens_to_best,
     value_at_time,
 )
-from lakewright.experiments.study.run_results import (
+from lakewright.experiments.studies.run_results import (
     Rates,
     RunResult,
     average_probability,
@@ -44,7 +44,7 @@ from lakewright.experiments.study.run_results import (
     valid_by_trait,
     valid_with_trait,
 )
-from lakewright.experiments.study.study import Plan, Planned, StudyFolder, StudySpec, read_prediction
+from lakewright.experiments.studies.study import Plan, Planned, StudyFolder, StudySpec, read_prediction
 
 CONFIDENCE = 1.96  # standard errors to either side of a 95 % interval
 
