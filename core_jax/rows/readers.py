@@ -2,7 +2,6 @@
 
 import contextlib
 import functools
-import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -19,7 +18,7 @@ from lakewright.core_jax.rows.column_checks import good_rows
 from lakewright.core_jax.rows.columns import columns_of, records_of
 from lakewright.core_jax.rows.json_lines import parse_lines
 from lakewright.core_jax.rows.row import BENCHMARK_COLUMNS, BENCHMARK_FIELDS, INDEX_COLUMN, SCHEMA, Row
-from lakewright.core_jax.support.decoding import convert, find_repeated_key
+from lakewright.core_jax.support.decoding import convert, decode_line, find_repeated_key
 
 FEW = 32  # rows among which the bad ones are looked for one by one
 R = TypeVar("R", bound=msgspec.Struct)
@@ -226,7 +225,7 @@ def _decode_carefully(raw: Any, kind: type[R], place: str) -> R | InputError:
     """Reads a record field by field, for an error that names place, field, value and remedy."""
     if isinstance(raw, bytes):
         try:
-            line, raw = raw, _decode_line(raw)
+            line, raw = raw, decode_line(raw)
         except _REFUSED as error:
             return InputError(f"{place}: not JSON ({error}); one object a line")
         if (twice := find_repeated_key(line)) is not None:
@@ -251,24 +250,6 @@ def _plain_value(name: str, value: Any) -> Any:
     return bool(value) if name == "wait_required" and isinstance(value, int | float) and value in (0, 1) else value
 
 
-def _decode_line(line: bytes) -> Any:
-    """A line of JSON, also if NaN is in it, as Python's own writer has it; then numbers are read by Python."""
-    try:
-        return msgspec.json.decode(line)
-    except msgspec.DecodeError:
-        if b"NaN" not in line:
-            raise
-        with contextlib.suppress(ValueError):
-            return json.loads(line, parse_constant=_read_constant)
-        raise
-
-
-def _read_constant(name: str) -> float:
-    if name != "NaN":
-        raise ValueError(f"{name} is not a number of JSON")
-    return math.nan
-
-
 class _Named(msgspec.Struct):
     """Of a row only its id."""
 
@@ -282,7 +263,7 @@ def read_ids(path: str | Path) -> Iterator[str]:
         if isinstance(chunk.raw, list):
             for line in chunk.raw:
                 with contextlib.suppress(*_REFUSED):
-                    yield decode(line).id if b"NaN" not in line else msgspec.convert(_decode_line(line), _Named).id
+                    yield decode(line).id if b"NaN" not in line else msgspec.convert(decode_line(line), _Named).id
         elif "id" in chunk.raw.schema.names:
             yield from (name for name in chunk.raw["id"].to_pylist() if isinstance(name, str))
 

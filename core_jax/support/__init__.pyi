@@ -23,6 +23,7 @@ from .decoding import Share as Share
 from .decoding import Team as Team
 from .decoding import Weight as Weight
 from .decoding import convert as convert
+from .decoding import decode_line as decode_line
 from .decoding import find_repeated_key as find_repeated_key
 from .decoding import first_repeated as first_repeated
 from .decoding import make_whole as make_whole

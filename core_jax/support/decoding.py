@@ -164,6 +164,27 @@ def _convert_leaf(raw: Any, kind: Any, at: str) -> Any:
         raise InputError(f"{at}{raw!r:.60} does not fit: {problem[0].lower()}{problem[1:]}") from error
 
 
+def decode_line(line: bytes) -> Any:
+    """A line of JSON as plain data, also with NaN in it, as Python's own writer has it; then Python reads its numbers.
+
+    Raises as `msgspec.json.decode` does.
+    """
+    try:
+        return msgspec.json.decode(line)
+    except msgspec.DecodeError:
+        if b"NaN" not in line:
+            raise
+        with contextlib.suppress(ValueError):
+            return json.loads(line, parse_constant=_read_constant)
+        raise
+
+
+def _read_constant(name: str) -> float:
+    if name != "NaN":
+        raise ValueError(f"{name} is not a number of JSON")
+    return math.nan
+
+
 def make_whole(raw: Any) -> Any:
     """Plain data in which whole numbers are ints, also if another tool wrote them as floats, as pandas does."""
     if isinstance(raw, float) and raw.is_integer():

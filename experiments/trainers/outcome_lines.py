@@ -1,13 +1,15 @@
 """The lines of `outcomes.jsonl`, one an answer: as recorders write them, and as they are checked when read."""
 
+import codecs
+import contextlib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Annotated, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import refuse_pipe
+from lakewright.core_jax.support import decode_line, make_whole, refuse_pipe
 from lakewright.engineer.bounds import MOST_REWARD, WholeNumber, is_reward
 from lakewright.engineer.cells import Cell, stratum_of
 from lakewright.engineer.design import Design
@@ -74,14 +76,7 @@ class LineChecker:
         """A line and its cell, from its text, or from its length if it is too long. Raises RefusedError."""
         if isinstance(text, int):
             raise RefusedError(f"over {LONGEST >> 20} MB", f"{text} bytes")
-        try:
-            line = self._decoder.decode(text)
-        except msgspec.ValidationError as error:
-            raise RefusedError("a wrong field", error) from None
-        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
-            odd = b"NaN" in text or b"Infinity" in text
-            shown = text.rstrip()[:SHOWN].decode(errors="backslashreplace")
-            raise RefusedError("a number that is not finite" if odd else "no JSON", shown) from None
+        line = self._decode_line(text)
         if line.version > self.newest:
             raise RefusedError("an unknown version", line.version)
         if not is_reward(line.reward):
@@ -91,6 +86,20 @@ class LineChecker:
         if unknown := [grade for grade in line.grades if grade not in self.space.grades]:
             raise RefusedError("an unknown grade", repr(unknown[0]))
         return line, self._find_cell(line)
+
+    def _decode_line(self, text: bytes) -> Line:
+        """A line of ours, or one of another tool that means the same. Raises RefusedError."""
+        with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
+            return self._decoder.decode(text)
+        try:
+            return msgspec.convert(_make_usual(decode_line(text)), Line)
+        except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
+            shown = text.rstrip()[:SHOWN].decode(errors="backslashreplace")
+            if b"NaN" in text or b"Infinity" in text:
+                raise RefusedError("a number that is not finite", shown) from None
+            if isinstance(error, msgspec.ValidationError):
+                raise RefusedError("a wrong field", error) from None
+            raise RefusedError("no JSON", shown) from None
 
     def _find_cell(self, line: Line) -> Cell:
         names = (line.stratum, *line.knobs.items(), *line.given.items())
@@ -113,6 +122,14 @@ class LineChecker:
         except (InputError, TypeError, OverflowError) as error:
             raise RefusedError("knobs that do not fit", error) from None
         return self.space.complete_cell(cell, self.design)
+
+
+def _make_usual(raw: Any) -> Any:
+    """Plain data of a line without what is missing, null or NaN; whole numbers are ints, and `valid` a bool."""
+    if not isinstance(raw, dict):
+        return raw
+    usual = {name: make_whole(value) for name, value in raw.items() if value is not None and value == value}
+    return usual | {"valid": bool(usual["valid"])} if usual.get("valid") in (0, 1) else usual
 
 
 def split_torn(text: bytes) -> list[bytes]:
@@ -155,6 +172,7 @@ def read_lines(path: Path, begin: int = 0, longest: int = LONGEST) -> Iterator[t
         end = file.seek(begin)
         while end < size and (text := file.readline(min(longest + 1, size - end))):
             length = len(text)
+            text = text if end else text.removeprefix(codecs.BOM_UTF8)
             while not text.endswith(b"\n"):
                 if not (text := file.readline(min(CHUNK, size - end - length))):
                     return

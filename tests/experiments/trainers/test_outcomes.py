@@ -60,6 +60,21 @@ def test_lines_of_the_contract_count_one_each(folder):
     }
 
 
+def test_lines_of_other_tools_mean_the_same_as_ours(folder):
+    """pandas writes whole numbers beside missing ones as floats, and null or NaN for what is missing."""
+    flat = {**GOOD, "version": 0.0, "tokens": 17.0, "answer": 0.0, "valid": 1.0, "failure": None, "grades": None}
+    whole = {**GOOD, "stratum": 2.0, "knobs": {"terms": 2.0, "carry": 1.0}, "answer": 1.0, "split": None}
+    spread = {**GOOD, "failure": float("nan"), "answer": 2}
+    first = b"\xef\xbb\xbf" + json.dumps(flat).encode() + b"\r\n"
+    append(folder, first, whole, spread, {**GOOD, "answer": 3}, {**GOOD, "tokens": 1.5}, {**GOOD, "valid": 2})
+    found = read(folder)
+    assert [fault.reason for fault in found.faults] == ["a wrong field"] * 2, found.faults
+    assert [answer.line.answer for answer in found.answers] == [0, 1, 2, 3]
+    assert {str(answer.cell) for answer in found.answers} == {"2 2 1"}
+    assert [group.completions for group in found.groups] == [4]
+    assert [answer.line.tokens for answer in found.answers] == [17] * 4
+
+
 def test_a_line_written_twice_counts_once(folder):
     record_some(folder, ProblemSource(folder.path).take(3))
     append(folder, *[{**GOOD, "group": f"g{number // 4}"} for number in range(8)])
