@@ -137,8 +137,8 @@ def convert(
     out_format: Annotated[str | None, Parameter(name="--to", choices=BOARD_FORMATS)] = None,
     agents: int | None = None,
     json: Json = False,
-) -> None:
-    """Convert boards, and plans if a format has them, from one format to another.
+) -> int:
+    """Convert boards, and plans if a format has them, to another format; bad boards are reported and left out.
 
     Args:
         source: Rows (.jsonl, .parquet), a scenario (.scen), results (.txt), maps (.yaml), a problem (.json), a folder.
@@ -147,13 +147,20 @@ def convert(
         out_format: The format to write, where the ending does not say it.
         agents: The first agents of each board, as benchmarks use a scenario; by default all.
     """
-    from lakewright.experiments.boards.formats.conversion import convert as convert_file
-    from lakewright.experiments.jobs.runtime.progress_bars import progress
+    from lakewright.experiments.interop.mapf_formats.conversion import convert as convert_file
+    from lakewright.experiments.resumable.parts import MOST_LISTED
+    from lakewright.experiments.runtime.progress_bars import progress
 
-    begun = time.monotonic()
+    begun, bad = time.monotonic(), list[InputError]()
     with progress("convert", None, "boards") as bar:
-        boards = convert_file(source, out, source_format, out_format, bar.update, agents)
-    print_summary({"boards": boards, "seconds": round(time.monotonic() - begun, 3), "out": str(out)}, json)
+        boards = convert_file(source, out, source_format, out_format, bar.update, agents, bad)
+    for error in bad[:MOST_LISTED]:
+        print_error(str(error))
+    if len(bad) > MOST_LISTED:
+        print_error(f"{source}: {len(bad) - MOST_LISTED} more boards left out; correct them like these")
+    seconds = round(time.monotonic() - begun, 3)
+    print_summary({"boards": boards, "bad_rows": len(bad), "seconds": seconds, "out": str(out)}, json)
+    return 1 if bad else 0
 
 
 @contextmanager

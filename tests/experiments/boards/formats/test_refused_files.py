@@ -1,5 +1,6 @@
 """Files that are none of a format are refused in one line, which names the place, the value and the remedy."""
 
+import json
 import os
 import re
 
@@ -146,3 +147,57 @@ def test_a_huge_map_is_read_and_a_larger_file_than_any_map_is_refused(tmp_path, 
         file.truncate((64 << 20) + 1)
     assert main(["convert", str(tmp_path / "a.scen"), "--out", str(tmp_path / "again.jsonl")]) == 2
     assert "a.map: 67108865 bytes, more than the 67108864 of the largest map; split it" in capsys.readouterr().err
+
+
+def count_converted(capsys, *words):
+    """Exit code, boards and lines on standard error of a conversion."""
+    code = main(["convert", *map(str, words), "--json"])
+    said = capsys.readouterr()
+    found = json.loads(said.out)
+    return code, found["boards"], found["bad_rows"], said.err.splitlines()
+
+
+def test_a_bad_row_of_a_file_costs_no_other(tmp_path, capsys):
+    rows = small_rows()[:3]
+    lines = [msgspec.json.encode(row) for row in rows]
+    lines[1:1] = [b"no JSON", lines[0].replace(b'"agents":2', b'"agents":3').replace(rows[0].id.encode(), b"odd")]
+    (tmp_path / "rows.jsonl").write_bytes(b"\n".join([*lines, lines[0]]) + b"\n")
+    for name in ("out.jsonl", "maps"):
+        code, boards, bad, said = count_converted(capsys, tmp_path / "rows.jsonl", "--out", tmp_path / name)
+        assert (code, boards, bad, len(said)) == (1, 3, 3, 3), said
+        assert "rows.jsonl:2: not JSON" in said[0]
+        assert "rows.jsonl:3: " in said[1]
+        assert f"the id {rows[0].id!r} comes twice" in said[2]
+    assert read_all(tmp_path / "out.jsonl") == rows
+    assert len(list((tmp_path / "maps").glob("*.scen"))) == 3
+
+
+def test_a_bad_file_of_a_folder_and_a_bad_map_string_cost_no_other(tmp_path, capsys):
+    (tmp_path / "a.map").write_text(MAP)
+    (tmp_path / "good.scen").write_text(scenario((0, 0, 1, 0)))
+    (tmp_path / "lost.scen").write_text(scenario((0, 0, 1, 0)).replace("a.map", "lost.map"))
+    (tmp_path / "wall.scen").write_text(scenario((2, 0, 0, 0)))
+    code, boards, bad, said = count_converted(capsys, tmp_path, "--out", tmp_path / "out.jsonl")
+    assert (code, boards, bad) == (1, 1, 2)
+    assert "lost.map: no such file" in said[0]
+    assert "wall.scen: the start of agent 0" in said[1]
+    (tmp_path / "maps.yaml").write_text("one: |-\n  a.A\ntwo: |-\n  a.\nthree: [1]\nfour: |-\n  A.a\n")
+    code, boards, bad, said = count_converted(capsys, tmp_path / "maps.yaml", "--out", tmp_path / "four.jsonl")
+    assert (code, boards, bad) == (1, 2, 2)
+    assert [row.id for row in read_all(tmp_path / "four.jsonl")] == ["one", "four"]
+
+
+def test_a_board_with_fewer_agents_than_asked_for_costs_no_other(tmp_path, capsys):
+    (tmp_path / "maps.yaml").write_text("one: |-\n  a.A\ntwo: |-\n  abA\n  ..B\n")
+    words = (tmp_path / "maps.yaml", "--agents", 2, "--out", tmp_path / "two.jsonl")
+    code, boards, bad, said = count_converted(capsys, *words)
+    assert (code, boards, bad) == (1, 1, 1)
+    assert "'one' has 1 agents, and --agents is 2; give 1 to 1" in said[0]
+
+
+def test_of_many_bad_rows_the_first_are_listed_and_the_others_counted(tmp_path, capsys):
+    line = msgspec.json.encode(small_rows()[0])
+    (tmp_path / "rows.jsonl").write_bytes(b"\n".join([line, *[b"{"] * 30]))
+    code, _, bad, said = count_converted(capsys, tmp_path / "rows.jsonl", "--out", tmp_path / "out.jsonl")
+    assert (code, bad, len(said)) == (1, 30, 21)
+    assert "10 more boards left out" in said[-1]
