@@ -148,8 +148,8 @@ def convert(
         agents: The first agents of each board, as benchmarks use a scenario; by default all.
     """
     from lakewright.experiments.interop.mapf_formats.conversion import convert as convert_file
-    from lakewright.experiments.resumable.parts import MOST_LISTED
-    from lakewright.experiments.runtime.progress_bars import progress
+    from lakewright.experiments.jobs.resumable.parts import MOST_LISTED
+    from lakewright.experiments.jobs.runtime.progress_bars import progress
 
     begun, bad = time.monotonic(), list[InputError]()
     with progress("convert", None, "boards") as bar:

@@ -27,7 +27,7 @@ from lakewright.experiments.interop.mapf_formats.file_readers import (
     read_published_rows,
     read_scenario_file,
 )
-from lakewright.experiments.resumable.overwriting import refuse_overwriting
+from lakewright.experiments.jobs.resumable.overwriting import refuse_overwriting
 from lakewright.policy.codecs import PublishedRow, encode_prompt
 
 HEAD = 1 << 16  # bytes that tell one format from another
