@@ -147,7 +147,7 @@ def convert(
         out_format: The format to write, where the ending does not say it.
         agents: The first agents of each board, as benchmarks use a scenario; by default all.
     """
-    from lakewright.experiments.interop.mapf_formats.conversion import convert as convert_file
+    from lakewright.experiments.boards.formats.conversion import convert as convert_file
     from lakewright.experiments.jobs.resumable.parts import MOST_LISTED
     from lakewright.experiments.jobs.runtime.progress_bars import progress
 

@@ -13,8 +13,8 @@ import yaml
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, board_of, write_rows
 from lakewright.core_jax.support import refuse_pipe, replacing_folder, write_atomically
-from lakewright.experiments.interop.mapf_formats import eecbs, lacam, lorr, movingai, multirobot, pogema
-from lakewright.experiments.interop.mapf_formats.file_readers import (
+from lakewright.experiments.boards.formats import eecbs, lacam, lorr, movingai, multirobot, pogema
+from lakewright.experiments.boards.formats.file_readers import (
     LONGEST_NAME,
     Reader,
     read_each,

@@ -10,8 +10,8 @@ import yaml
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, decode, read_chunks, read_rows
 from lakewright.core_jax.support import first_repeated, refuse_pipe
-from lakewright.experiments.interop.mapf_formats import eecbs, lacam, lorr, movingai, multirobot, pogema
-from lakewright.experiments.interop.mapf_formats.cells import pad_to_square
+from lakewright.experiments.boards.formats import eecbs, lacam, lorr, movingai, multirobot, pogema
+from lakewright.experiments.boards.formats.cells import pad_to_square
 from lakewright.policy.codecs import PublishedRow, row_of
 
 LARGEST = 64 << 20  # bytes of one text file: a map of 8000 x 8000
