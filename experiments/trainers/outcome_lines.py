@@ -88,7 +88,7 @@ class LineChecker:
         return line, self._find_cell(line)
 
     def _decode_line(self, text: bytes) -> Line:
-        """A line of ours, or one of another tool that means the same. Raises RefusedError."""
+        """A line of a recorder, or one of another tool that means the same. Raises RefusedError."""
         with contextlib.suppress(msgspec.MsgspecError, UnicodeDecodeError):
             return self._decoder.decode(text)
         try:

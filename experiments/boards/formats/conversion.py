@@ -87,7 +87,7 @@ def convert(
 def _read_distinct(
     reader: Format, source: Path, agents: int | None, read: set[Path], refused: list[InputError]
 ) -> list[Row]:
-    """The good rows of a source, one of each id, with so many agents.
+    """The good rows of a source, one of each id, with `agents` agents.
 
     Args:
         reader, source, agents: as in `convert`.

@@ -1,4 +1,4 @@
-"""Boards as they are read from files of other tools; a bad one is left out, and what is wrong with it is told."""
+"""Boards as they are read from files of other tools; a bad one is left out, and the reason is given."""
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
@@ -110,7 +110,7 @@ def read_map_strings(path: Path, read: set[Path], refuse: Refuse) -> Iterator[Ro
         place = f"{path}: {str(name)!r:.60}"
         try:
             if not isinstance(text, str):
-                raise InputError(f"{place} is no map string; give `name: |-` and the lines of a map")
+                raise InputError(f"{place} has no text; give `name: |-` and the lines of a map")
             row = pogema.read_map_string(text, str(name), place)
         except InputError as error:
             refuse(error)
