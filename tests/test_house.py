@@ -7,9 +7,11 @@ import re
 import runpy
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+import pytest
 
 HOUSE = Path(__file__).parents[1]
 NAME = "lakewright."  # what the wings are imported by, see setup.py
@@ -198,7 +200,13 @@ def test_inside_a_wing_one_imports_the_file():
             assert not ours, f"{file}:{line}: {name} is the door for others; import the file"
 
 
-def test_no_room_leads_back_to_itself():
+def first_level(module: str) -> str:
+    """The folder or file of a wing that a module is in, whatever folders are in between."""
+    return ".".join(module.split(".")[:3])
+
+
+@pytest.mark.parametrize("place", [place, first_level], ids=["rooms", "first level"])
+def test_no_room_leads_back_to_itself(place: Callable[[str], str]):
     leads = {}
     for file in FILES:
         here = place(module_of(file))

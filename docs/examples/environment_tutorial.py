@@ -124,7 +124,7 @@ def loop(Engineer, Network, SIGNS, design_of, environment, rounds, torch):
 
 @app.cell
 def redesigns(environment, mo, rounds, train):
-    from lakewright.experiments.charts.heat import heat_map
+    from lakewright.experiments.viewer.charts.heat import heat_map
 
     decisions, valid = train("difficulty")
     kinds = environment.space.strata
@@ -137,7 +137,7 @@ def redesigns(environment, mo, rounds, train):
 
 @app.cell
 def compare(mo, rounds, train, valid):
-    from lakewright.experiments.charts.lines import Point, Series, line_chart
+    from lakewright.experiments.viewer.charts.lines import Point, Series, line_chart
 
     _, unchanged = train("fixed")
     curves = [("difficulty", valid), ("fixed", unchanged)]

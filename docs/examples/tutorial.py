@@ -28,8 +28,8 @@ def draw(mo):
     from lakewright.core_jax.config import EnvConfig
     from lakewright.core_jax.generator import generate
     from lakewright.core_jax.rows import rows_of
-    from lakewright.experiments.view.pictures.board_pictures import strip_svg
-    from lakewright.experiments.view.pictures.replay import make_example
+    from lakewright.experiments.viewer.pictures.board_pictures import strip_svg
+    from lakewright.experiments.viewer.pictures.replay import make_example
 
     def film(row):
         return mo.Html(strip_svg(make_example(row, row.plan)))
@@ -93,7 +93,7 @@ def train(folder, minutes, mo):
 def redesign(finished, mo):
     from lakewright.experiments.environments.lake import Lake
     from lakewright.experiments.loop import describe_stage
-    from lakewright.experiments.view.run_table import as_table
+    from lakewright.experiments.viewer.run_table import as_table
 
     story = "\n".join(describe_stage(finished, 0, Lake.of(finished.settings().env).space))
     mo.md(

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-from lakewright.experiments.charts.frame import join_pictures
-from lakewright.experiments.charts.heat import heat_map
+from lakewright.experiments.viewer.charts.frame import join_pictures
+from lakewright.experiments.viewer.charts.heat import heat_map
 
 KNOBS = {"data_ratio": "of data", "hole_ratio": "holes", "wait_ratio": "waits"}  # by column of a config
 WIDE = 250  # of each of the three

@@ -56,15 +56,15 @@ from lakewright.core_jax.support import read_config, write_atomically
 from lakewright.engineer.difficulty import Calibration, pool_calibrations
 from lakewright.experiments.bench.world_scores import Score, draw_scores
 from lakewright.experiments.bench.world_scores import format_table as format_scores
-from lakewright.experiments.boards.evaluation.plot import evaluation_svg
 from lakewright.experiments.boards.evaluation.scores import Summary
-from lakewright.experiments.charts.lines import reliability_chart
 from lakewright.experiments.studies.engineer_samples import EngineerAnswers, format_counts
 from lakewright.experiments.studies.plot import curves_svg, study_svg
 from lakewright.experiments.studies.reading.reading_table import Result, draw_results, format_results
 from lakewright.experiments.studies.results import Results
 from lakewright.experiments.studies.results_table import as_table
 from lakewright.experiments.studies.trial_checks import TrialCheck, reliability_of, reliability_table
+from lakewright.experiments.viewer.charts.evaluation_plot import evaluation_svg
+from lakewright.experiments.viewer.charts.lines import reliability_chart
 
 DOCS = Path(__file__).parents[1]
 PAGES = [DOCS / "results.md", DOCS / "how-good.md", *sorted((DOCS / "lab").glob("*.md"))]

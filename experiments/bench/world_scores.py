@@ -19,8 +19,8 @@ from lakewright.engineer.difficulty import DifficultySettings
 from lakewright.engineer.teachers import TEACHERS
 from lakewright.experiments.bench.measurement import format_markdown
 from lakewright.experiments.bench.worlds import ANSWERS, KINDS, World
-from lakewright.experiments.charts.frame import COLOURS
-from lakewright.experiments.charts.rows import Mark, Row, row_chart
+from lakewright.experiments.viewer.charts.frame import COLOURS
+from lakewright.experiments.viewer.charts.rows import Mark, Row, row_chart
 
 ROUNDS, PROBLEMS, SEEDS = 12, 64, 5
 USUAL = ("gain", "difficulty", "coaching", "thompson", "proportional", "rlve", "learning_progress")

@@ -13,7 +13,7 @@ from lakewright.experiments.jobs.runtime.progress_bars import progress
 
 if TYPE_CHECKING:
     from lakewright.engineer.design import Design
-    from lakewright.experiments.view.catalogue.run_space import RunSpace
+    from lakewright.experiments.viewer.catalogue.run_space import RunSpace
 
 EXAMPLE = "example: lakewright engineer show runs/demo --stage 0"
 
@@ -31,8 +31,8 @@ def show(folder: Annotated[Path, Parameter(name="DIR")], /, *, stage: int, json:
         stage: A finished stage, counted from 0.
     """
     from lakewright.experiments.loop.records.run_folder import RunFolder
-    from lakewright.experiments.view.catalogue.run_space import find_space
-    from lakewright.experiments.view.proposals import plain_stage, read_shown_stage, stage_text
+    from lakewright.experiments.viewer.catalogue.run_space import find_space
+    from lakewright.experiments.viewer.proposals import plain_stage, read_shown_stage, stage_text
 
     run = RunFolder(folder)
     found = read_shown_stage(run, stage)
@@ -63,8 +63,8 @@ def propose(
     prepare_training()
     from lakewright.experiments.loop.records.run_folder import RunFolder
     from lakewright.experiments.loop.settings.run_settings import replace_teacher
-    from lakewright.experiments.view.catalogue.run_space import find_space
-    from lakewright.experiments.view.proposals import ask_teacher, plain_replay, proposal_text
+    from lakewright.experiments.viewer.catalogue.run_space import find_space
+    from lakewright.experiments.viewer.proposals import ask_teacher, plain_replay, proposal_text
 
     run = RunFolder(folder)
     number = len(run.finished_stages()) - 1 if stage is None else stage
@@ -137,8 +137,8 @@ def replay(
     from lakewright.engineer.teachers import MODELS
     from lakewright.experiments.loop.records.run_folder import RunFolder
     from lakewright.experiments.loop.settings.run_settings import replace_teacher
-    from lakewright.experiments.view.catalogue.run_space import find_space
-    from lakewright.experiments.view.proposals import Replayed, plain_replay, replay_teachers, side_by_side
+    from lakewright.experiments.viewer.catalogue.run_space import find_space
+    from lakewright.experiments.viewer.proposals import Replayed, plain_replay, replay_teachers, side_by_side
 
     names = teachers.split(",") if teachers else [name for name in TEACHERS if name not in MODELS]
     found: list[Replayed] = []

@@ -107,8 +107,8 @@ def report(folder: Annotated[Path, Parameter(name="DIR")], /, *, json: Json = Fa
 
 
 def _print_report(folder: "RunFolder", json: bool) -> None:
-    from lakewright.experiments.view.run_table import as_json, as_table
-    from lakewright.experiments.view.site import write_report
+    from lakewright.experiments.viewer.run_table import as_json, as_table
+    from lakewright.experiments.viewer.site import write_report
 
     write_report(folder)
     folder.link_best()  # of runs of versions that had none

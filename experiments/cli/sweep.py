@@ -96,7 +96,7 @@ def plot(folder: Annotated[Path, Parameter(name="DIR")], /, *, json: Json = Fals
     Args:
         folder: The folder of the sweep.
     """
-    from lakewright.experiments.boards.sweep.plots import plot as draw
+    from lakewright.experiments.viewer.charts.sweep_plots import plot as draw
 
     found = {"cells": str(folder / "cells.json"), "pictures": [str(path) for path in draw(folder)]}
     print_found(found, json, lambda found: "\n".join(found["pictures"]))

@@ -34,7 +34,7 @@ def serve(
     """
     if not 0 <= port <= LAST_PORT:
         raise InputError(f"--port is {port}; give 1 to {LAST_PORT}, or leave it out")
-    from lakewright.experiments.view.server.serving import serve_pages
+    from lakewright.experiments.viewer.server.serving import serve_pages
 
     serve_pages(paths, port, open_browser)
 
@@ -52,7 +52,7 @@ def bundle(
         paths: Folders and files to show.
         out: The folder of the site.
     """
-    from lakewright.experiments.view.site import write_site
+    from lakewright.experiments.viewer.site import write_site
 
     count = write_site(paths, out)
     print(f"{count} {'page' if count == 1 else 'pages'}: {out / 'index.html'}")

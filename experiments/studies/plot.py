@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from lakewright.experiments.charts.frame import COLOURS, join_pictures
-from lakewright.experiments.charts.lines import Point, Series, line_chart
-from lakewright.experiments.charts.rows import Mark, Row, row_chart
 from lakewright.experiments.studies.inference import Prediction, Rank
 from lakewright.experiments.studies.results import ArmResult, Results
 from lakewright.experiments.studies.run_results import RunResult
+from lakewright.experiments.viewer.charts.frame import COLOURS, join_pictures
+from lakewright.experiments.viewer.charts.lines import Point, Series, line_chart
+from lakewright.experiments.viewer.charts.rows import Mark, Row, row_chart
 
 MOST_CURVES = 8  # with all arms; of more, one cannot be told from another
 MOST_RANGES = 4

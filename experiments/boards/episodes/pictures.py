@@ -3,11 +3,20 @@
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.charts.frame import pick_colour
 
 MOST_SIDE = 64  # cells
 CELL = 24  # pixels of a cell's side
 ICE, HOLE, LINE = (236, 244, 250), (44, 62, 80), (200, 214, 226)
+AGENTS = (
+    (0, 114, 178),
+    (213, 94, 0),
+    (0, 158, 115),
+    (204, 121, 167),
+    (230, 159, 0),
+    (86, 180, 233),
+    (138, 143, 148),
+    (184, 168, 0),
+)
 MODES = ("ansi", "rgb_array")
 
 
@@ -36,5 +45,5 @@ def as_pixels(holes: np.ndarray, positions: np.ndarray, goals: np.ndarray) -> np
     for shape, cells in ((frame, goals), (disc, positions)):
         for agent, (row, column) in enumerate(cells):
             part = picture[CELL * row : CELL * (row + 1), CELL * column : CELL * (column + 1)]
-            part[shape] = list(bytes.fromhex(pick_colour(agent)[1:]))
+            part[shape] = AGENTS[agent % len(AGENTS)]
     return picture

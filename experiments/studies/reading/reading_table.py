@@ -5,8 +5,8 @@ from collections.abc import Sequence
 import msgspec
 
 from lakewright.engineer.reading import Interval, Score
-from lakewright.experiments.charts.frame import COLOURS, join_pictures
-from lakewright.experiments.charts.rows import Mark, Row, row_chart
+from lakewright.experiments.viewer.charts.frame import COLOURS, join_pictures
+from lakewright.experiments.viewer.charts.rows import Mark, Row, row_chart
 
 
 class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

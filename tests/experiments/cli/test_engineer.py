@@ -13,7 +13,7 @@ from lakewright.experiments.cli import main
 from lakewright.experiments.environments.lake import lake_space
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Decision, write_record
-from lakewright.experiments.view.proposals import escape_controls
+from lakewright.experiments.viewer.proposals import escape_controls
 from tests.support.samples.tiny_runs import decision, finished, state
 
 

@@ -9,8 +9,8 @@ from lakewright.core_jax.support import LISTING
 from lakewright.experiments import preset_files
 from lakewright.experiments.boards.sweep.cells import summarize_sweep
 from lakewright.experiments.boards.sweep.folder import SweepFolder
-from lakewright.experiments.view.catalogue.board_table import boards_of_file
-from lakewright.experiments.view.run_table import as_table
+from lakewright.experiments.viewer.catalogue.board_table import boards_of_file
+from lakewright.experiments.viewer.run_table import as_table
 from lakewright.policy.models import load_checkpoint, save_checkpoint
 from tests.support.models.tiny_policy import tiny_model, tokenizer
 from tests.support.samples.finished_run import finish

@@ -11,7 +11,7 @@ from lakewright.experiments.loop.records.history import count_excluded
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.redesign.teacher_models import make_tools
 from lakewright.experiments.loop.settings import run_settings
-from lakewright.experiments.view.run_table import as_json, as_table
+from lakewright.experiments.viewer.run_table import as_json, as_table
 from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
 from lakewright.policy.models import answers_only_plans, load_checkpoint
 from lakewright.policy.training import GrpoSettings, WarmupSettings

@@ -21,7 +21,7 @@ from lakewright.experiments.loop.redesign.run_engineer import start_trial
 from lakewright.experiments.loop.settings.run_settings import RunSettings, load_settings
 from lakewright.experiments.loop.training import lake_trainee
 from lakewright.experiments.loop.training.trainee import make_trainee
-from lakewright.experiments.view.site import write_report
+from lakewright.experiments.viewer.site import write_report
 from lakewright.policy.training import GrpoSettings
 from tests.support.boards.generated_rows import ROOMY
 from tests.support.models.tiny_policy import SHORT, tiny_run

@@ -15,7 +15,7 @@ import pytest
 
 from lakewright.experiments.studies import inference
 from lakewright.experiments.studies.inference import interquartile_mean, run_paired_tests
-from lakewright.experiments.view.pages.compare_page import make_seed_point
+from lakewright.experiments.viewer.pages.compare_page import make_seed_point
 from tests.support.tools.calibration import SURE, assert_coverage
 
 CASES = 1000

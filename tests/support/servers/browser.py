@@ -8,7 +8,7 @@ from pathlib import Path
 
 import uvicorn
 
-from lakewright.experiments.view.server.routing import make_application
+from lakewright.experiments.viewer.server.routing import make_application
 from tests.support.servers.chromium_path import chromium_path
 
 QUIET = ("--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-first-run")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from starlette.testclient import TestClient
 
-from lakewright.experiments.view.server.routing import make_application
+from lakewright.experiments.viewer.server.routing import make_application
 
 HOSTILE = "<script>alert(1)</script>\"'&]]>\x00\x1b[31m"
 

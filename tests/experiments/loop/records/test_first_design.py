@@ -7,7 +7,7 @@ from lakewright.engineer.guard import GuardVerdict
 from lakewright.experiments.environments.lake import design_of
 from lakewright.experiments.loop.records.history import explain_first_design
 from lakewright.experiments.loop.records.stage_records import Decision, read_record, write_record
-from lakewright.experiments.view.run_table import as_json, as_table
+from lakewright.experiments.viewer.run_table import as_json, as_table
 from tests.support.samples.finished_run import ENV, NEXT, begin, finish, redesign, validate
 
 

@@ -16,7 +16,7 @@ from lakewright.experiments.loop.redesign.run_engineer import RunEngineer
 from lakewright.experiments.loop.redesign.story import describe_stage
 from lakewright.experiments.loop.settings.run_settings import load_settings
 from lakewright.experiments.loop.training.trainee import make_trainee
-from lakewright.experiments.view.run_table import as_json, as_table
+from lakewright.experiments.viewer.run_table import as_json, as_table
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.tiny_runs import finished, forget
 

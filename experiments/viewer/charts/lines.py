@@ -1,0 +1,160 @@
+"""Curves as SVG: series that differ in colour, marker and line, with their intervals."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from lakewright.engineer.difficulty import Calibration
+from lakewright.experiments.viewer.charts.frame import (
+    HEIGHT,
+    SHAPES,
+    TOP,
+    WIDTH,
+    Scale,
+    draw_axes,
+    draw_legend,
+    draw_text,
+    escape_text,
+    format_short,
+    make_scales,
+    pick_colour,
+    wrap_picture,
+)
+
+DASHES = ("", "7 3", "7 3 2 3", "2 3", "10 3 2 3 2 3", "4 2", "1 2", "12 3")
+MARKS = ("disc", "square", "triangle", "diamond", "down")
+MOST_MARKED = 40  # points of a series; beyond, the line alone is drawn
+
+
+class Point(NamedTuple):
+    """A point of a curve, with its interval if it has one, and words for it."""
+
+    x: float
+    y: float
+    low: float | None = None
+    high: float | None = None
+    words: str = ""
+
+
+class Series(NamedTuple):
+    """A curve and its name; without `joined`, points alone, and without `marked`, a line alone."""
+
+    name: str
+    points: Sequence[Point]
+    joined: bool = True
+    marked: bool = True
+
+
+def line_chart(
+    title: str,
+    series: Sequence[Series],
+    *,
+    x_label: str = "",
+    y_label: str = "",
+    y_range: tuple[float, float] | None = None,
+    names: Mapping[float, str] | None = None,
+    marks: Mapping[float, str] | None = None,
+) -> str:
+    """Curves over one x axis, as SVG.
+
+    Args:
+        title: Stands above the chart.
+        series: The curves. Points whose y is not a number are left out, and the line continues after them.
+        x_label: Stands below the axis.
+        y_label: The unit along y.
+        y_range: Lowest and highest y, by default those of the points.
+        names: Of places along x, shown instead of numbers.
+        marks: Upright lines, with a word each.
+    """
+    drawn = [one._replace(points=[point for point in one.points if point.y == point.y]) for one in series]
+    points = [point for one in drawn for point in one.points]
+    xs = [point.x for point in points] + list(names or ())
+    ys = [y for point in points for y in (point.y, point.low, point.high) if y is not None]
+    across, up = make_scales((min(xs, default=0), max(xs, default=1)), y_range or _choose_range(ys))
+    parts = [
+        draw_axes(across, up, x_label, y_label, names),
+        *(_draw_mark(across(x), word) for x, word in (marks or {}).items()),
+    ]
+    parts += [_draw_band(one, n, across, up) for n, one in enumerate(drawn)]
+    parts += [_draw_curve(one, n, across, up) for n, one in enumerate(drawn)]
+    below, height = draw_legend([one.name for one in series], [_draw_sample(one, n) for n, one in enumerate(series)])
+    if len(series) == 1:
+        below, height = "", 0
+    return wrap_picture(title, "".join(parts) + below, HEIGHT + height)
+
+
+def _choose_range(ys: Sequence[float]) -> tuple[float, float]:
+    if not ys:
+        return 0, 1
+    room = 0.06 * (max(ys) - min(ys))
+    return (0 if 0 <= min(ys) < max(ys) / 3 else min(ys) - room), max(ys) + room
+
+
+def _draw_curve(one: Series, n: int, across: Scale, up: Scale) -> str:
+    places = [(across(point.x), up(point.y)) for point in one.points]
+    line = " ".join(f"{x},{y}" for x, y in places)
+    look = f'stroke="currentColor" stroke-width="1.9" stroke-dasharray="{DASHES[n % len(DASHES)]}" fill="none"'
+    marked = zip(one.points, places, strict=True) if one.marked and len(places) <= MOST_MARKED else ()
+    dots = "".join(
+        f'<g transform="translate({x} {y})">{SHAPES[MARKS[n % len(MARKS)]]}'
+        f"<title>{escape_text(_describe_point(one, point))}</title></g>"
+        for point, (x, y) in marked
+    )
+    curve = f'<polyline points="{line}" {look}/>' if one.joined else ""
+    return f'<g color="{pick_colour(n)}" fill="currentColor">{curve}{dots}</g>'
+
+
+def _draw_band(one: Series, n: int, across: Scale, up: Scale) -> str:
+    sure = [(across(p.x), up(p.low), up(p.high)) for p in one.points if p.low is not None and p.high is not None]
+    if not sure:
+        return ""
+    if len(sure) == 1:
+        x, low, high = sure[0]
+        return (
+            f'<line x1="{x}" x2="{x}" y1="{low}" y2="{high}" stroke="{pick_colour(n)}" stroke-width="5" opacity=".3"/>'
+        )
+    outline = [(x, high) for x, _, high in sure] + [(x, low) for x, low, _ in reversed(sure)]
+    return f'<polygon points="{" ".join(f"{x},{y}" for x, y in outline)}" fill="{pick_colour(n)}" opacity=".16"/>'
+
+
+def _describe_point(one: Series, point: Point) -> str:
+    sure = (
+        f" ({format_short(point.low)} to {format_short(point.high)})"
+        if point.low is not None and point.high is not None
+        else ""
+    )
+    return f"{one.name}: {point.words or f'{point.y:.4g}'}{sure}"
+
+
+def _draw_sample(one: Series, n: int) -> str:
+    line = f'<line x2="20" stroke="currentColor" stroke-width="1.9" stroke-dasharray="{DASHES[n % len(DASHES)]}"/>'
+    mark = f'<g transform="translate(10 0)" fill="currentColor">{SHAPES[MARKS[n % len(MARKS)]]}</g>'
+    return line * one.joined + mark * one.marked
+
+
+def _draw_mark(x: float, word: str) -> str:
+    if x > WIDTH:
+        return ""
+    line = f'<line x1="{x}" x2="{x}" y1="{TOP}" y2="{HEIGHT - 40}" stroke="currentColor" opacity=".3"'
+    named = draw_text(x + 3, TOP + 9, word, "start", 'font-size="9.5" opacity=".7"')
+    return f'{line} stroke-dasharray="2 3"/>{named}'
+
+
+def reliability_chart(found: Mapping[str, Calibration], answers: str = "plans") -> str:
+    """The share of valid answers over what was expected of groups, in percent; on the diagonal both agree.
+
+    answers: what answers are called.
+    """
+    series = [Series("as expected", [Point(0, 0), Point(100, 100)])]
+    for name, calibration in found.items():
+        bins = calibration.reliability
+        points = [
+            Point(100 * bin.predicted, 100 * bin.observed, words=f"{bin.groups} groups of {name}") for bin in bins
+        ]
+        series.append(Series(name, points))
+    return line_chart(
+        f"Valid {answers}: expected and observed",
+        series,
+        x_label="% expected by the difficulty model",
+        y_label="% observed",
+        y_range=(0.0, 100.0),
+    )

@@ -1,0 +1,137 @@
+"""Named rows with marks, intervals and bars along one axis, as SVG."""
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from lakewright.experiments.viewer.charts.frame import (
+    COLOURS,
+    LETTER,
+    SHAPES,
+    Scale,
+    draw_legend,
+    draw_text,
+    escape_text,
+    format_short,
+    widen_range,
+    wrap_picture,
+)
+
+LINE, TOP, BOTTOM, LABEL_LINE, SPACE = 22, 48, 24, 15, 12  # a row, the margins, a line of the label, beside the names
+WIDE = 330  # along the axis
+
+
+class Mark(NamedTuple):
+    """A place on a row: its shape, its colour, its interval if it has one, and words for it."""
+
+    x: float
+    shape: str = "disc"
+    colour: str = COLOURS[0]
+    interval: tuple[float, float] | None = None
+    words: str = ""
+
+
+class Bar(NamedTuple):
+    """A bar from zero, with text after it."""
+
+    x: float
+    colour: str
+    text: str = ""
+    text_x: float = 0.0
+
+
+class Row(NamedTuple):
+    """A name with its marks; `bar` lies below them."""
+
+    name: str
+    marks: Sequence[Mark] = ()
+    bar: Bar | None = None
+
+
+def row_chart(
+    title: str,
+    rows: Sequence[Row],
+    *,
+    x_label: str = "",
+    x_range: tuple[float, float] | None = None,
+    lines: Mapping[float, str] | None = None,
+    legend: Mapping[str, Mark] | None = None,
+    named: bool = True,
+    wide: int = WIDE,
+) -> str:
+    """Rows from top to bottom, as SVG.
+
+    Args:
+        title: Stands above the chart.
+        rows: The rows.
+        x_label: Stands below the axis, on one line or more.
+        x_range: Lowest and highest x, by default those of the marks and lines.
+        lines: Upright lines, with a word each.
+        legend: By name a mark that stands for it.
+        named: Whether the names are written; charts of the same rows side by side need them once.
+        wide: The width along the axis.
+    """
+    names = max((len(row.name) for row in rows), default=0) if named else 0
+    left = SPACE + round(LETTER * names) + (SPACE if named else 0)
+    across = Scale(*(x_range or _choose_range(rows, list(lines or ()))), left, left + wide)
+    bottom = TOP + LINE * len(rows)
+    parts = [_draw_tick(across(x), bottom, format_short(x)) for x in across.ticks(6)]
+    parts += [_draw_line(across(x), bottom, word) for x, word in (lines or {}).items()]
+    for place, row in enumerate(rows):
+        y = TOP + LINE * (place + 0.5)
+        parts.append(draw_text(left - SPACE, y + 4, row.name, "end") if named else "")
+        parts.append(_draw_row(row, y, across))
+    labels = x_label.splitlines()
+    for place, label in enumerate(labels):
+        y = bottom + BOTTOM + LABEL_LINE * (place + 1)
+        parts.append(draw_text(left + wide / 2, y, label, "middle", 'opacity=".75"'))
+    height, width = bottom + BOTTOM + LABEL_LINE * len(labels) + 8, left + wide + SPACE + SPACE
+    if legend:
+        below, more = draw_legend(list(legend), [_draw_sample(mark) for mark in legend.values()], height, width)
+        parts.append(below)
+        height += more
+    return wrap_picture(title, "".join(parts), height, width)
+
+
+def _choose_range(rows: Sequence[Row], lines: Sequence[float]) -> tuple[float, float]:
+    """The range of the marks, their intervals and the lines, with room at both ends."""
+    xs = [x for row in rows for mark in row.marks for x in (mark.x, *(mark.interval or ()))] + list(lines)
+    low, high = widen_range(min(xs, default=0), max(xs, default=1))
+    room = 0.05 * (high - low)
+    return low - room, high + room
+
+
+def _draw_tick(x: float, bottom: float, name: str) -> str:
+    line = f'<line x1="{x}" x2="{x}" y1="{TOP}" y2="{bottom}" stroke="currentColor" opacity=".14"/>'
+    return line + draw_text(x, bottom + 16, name, "middle")
+
+
+def _draw_line(x: float, bottom: float, word: str) -> str:
+    line = f'<line x1="{x}" x2="{x}" y1="{TOP - 6}" y2="{bottom}" stroke="currentColor" opacity=".6"'
+    return f'{line} stroke-dasharray="2 3"/>{draw_text(x, TOP - 10, word, "middle")}'
+
+
+def _draw_row(row: Row, y: float, across: Scale) -> str:
+    parts = []
+    if row.bar:
+        width = max(across(row.bar.x) - across(0), 0.5)
+        box = f'<rect x="{across(0)}" y="{y - 7:g}" width="{width:g}" height="14" rx="2" fill="{row.bar.colour}"/>'
+        parts += [box, draw_text(across(max(row.bar.x, row.bar.text_x)) + 6, y + 4, row.bar.text, "start")]
+    return "".join(parts + [_draw_mark(row.name, mark, y, across) for mark in row.marks])
+
+
+def _draw_mark(name: str, mark: Mark, y: float, across: Scale) -> str:
+    said = f"{name}: {mark.words or f'{mark.x:.4g}'}"
+    interval = ""
+    if mark.interval:
+        low, high = mark.interval
+        said += f" ({low:.4g} to {high:.4g})"
+        interval = (
+            f'<line x1="{across(low)}" x2="{across(high)}" y1="{y:g}" y2="{y:g}" '
+            f'stroke="{mark.colour}" stroke-width="3" opacity=".45"/>'
+        )
+    shape = f'<g transform="translate({across(mark.x)} {y:g})" fill="{mark.colour}" color="{mark.colour}">'
+    return f"{interval}{shape}{SHAPES[mark.shape]}<title>{escape_text(said)}</title></g>"
+
+
+def _draw_sample(mark: Mark) -> str:
+    return f'<g transform="translate(10 0)" fill="{mark.colour}" color="{mark.colour}">{SHAPES[mark.shape]}</g>'

@@ -1,0 +1,224 @@
+"""The page of a run: progress, result, stages and curves; and the report, a run in one file."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+from markupsafe import Markup
+
+from lakewright.experiments.loop.records.history import Chapter, count_met_in_training, read_chapters, read_examination
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.records.stage_records import Example
+from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_stage_problems
+from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Item
+from lakewright.experiments.viewer.catalogue.run_progress import StageProgress, progress_of
+from lakewright.experiments.viewer.catalogue.run_space import Measure, RunSpace, describe_next, find_space
+from lakewright.experiments.viewer.pages import run_charts as charts
+from lakewright.experiments.viewer.pages.rendering import Crumb, Page, Table, format_percent, mark_svg
+from lakewright.experiments.viewer.pages.stage_page import stage_values, texts_of
+from lakewright.experiments.viewer.pictures.board_art import MOST_SIDE, is_drawable
+from lakewright.experiments.viewer.pictures.board_pictures import draw_frames, write_caption
+
+Log = Sequence[Mapping[str, float | None]]
+
+
+def run_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:
+    """The page of a run so far, also while it runs. Raises InputError if its files cannot be read."""
+    folder = RunFolder(item.path)
+    values = _collect_values(folder, item.name)
+    live = values["progress"].state == "running"
+    return Page(item.name, "run.html", values, [Crumb("All", ""), Crumb(item.name, f"run/{item.name}")], live)
+
+
+def report_page(folder: RunFolder) -> Page:
+    """The run and all its stages on one page."""
+    name = folder.folder.resolve().name
+    values = _collect_values(folder, name)
+    history: list[Chapter] = values["history"]
+    stages = [stage_values(folder, name, number) for number, chapter in enumerate(_select_stages(history)) if chapter]
+    values |= {"stages": stages, "strips": _draw_strips(history) if values["about"].lake else []}
+    values |= {"texts": [] if values["about"].lake or not history else texts_of(history[-1], values["about"])}
+    return Page(f"Lakewright run {name}", "report.html", values)
+
+
+def _collect_values(folder: RunFolder, name: str) -> dict[str, Any]:
+    settings, history = folder.settings(), read_chapters(folder)
+    progress, about = progress_of(folder, settings), find_space(folder, settings)
+    forecast = charts.forecast_chart(history, about)
+    return {
+        "about": about,
+        "words": about.space.words,
+        "name": name,
+        "settings": settings,
+        "settings_text": msgspec.json.format(msgspec.json.encode(settings), indent=2).decode(),
+        "history": history,
+        "progress": progress,
+        "finished": len(_select_stages(history)),
+        "result": result_of(history, about, progress.now),
+        "examination": _describe_examination(folder),
+        "results": _make_results(history, about),
+        "counts": _count_traits(history, about),
+        "by_stratum": _by_stratum(history, about),
+        "met": _count_met(folder, about),
+        "charts": _draw_charts(history, about),
+        "step_charts": _step_charts(folder, history, about, progress.now),
+        "forecast": mark_svg(forecast) if forecast else None,
+        "forecasts": _make_forecasts(history),
+        "engineer_charts": [mark_svg(chart) for chart in charts.engineer_charts(history)],
+        "design_charts": [mark_svg(chart) for chart in charts.design_charts(history, about)]
+        if _select_stages(history)
+        else [],
+        "next_words": _describe_next(folder, history, about),
+        "tokens": charts.tokens_after(history)[-1] if history else 0,
+    }
+
+
+def result_of(history: Sequence[Chapter], about: RunSpace, now: StageProgress | None = None) -> str:
+    """The result of a run, in a sentence. now: the stage in progress."""
+    if not history:
+        doing = now.doing if now else "preparing"
+        return f"Nothing is finished yet; the warm-up comes first: {doing}."
+    first, last = history[0], [chapter for chapter in history if not chapter.rolled_back][-1]
+    valid, *others = about.measures
+    traits, answers = [measure for measure in others if measure.where], about.space.words.answers
+    if len(history) == 1:
+        shares = [f", and {format_percent(one.share(first.pooled))}% {one.where}" for one in traits]
+        share = format_percent(valid.share(first.pooled))
+        return f"After the {first.name} {share}% of {answers} are valid{''.join(shares)}."
+    back = [chapter.name for chapter in history if chapter.rolled_back]
+    undone = f" Rolled back: {', '.join(back)}." if back else ""
+    if first is last:
+        return f"Every stage was rolled back: the policy of the {first.name} is final.{undone}"
+    gains = [f", and {one.where}, {_describe_change(one, first, last)}" for one in traits]
+    change = _describe_change(valid, first, last)
+    return f"From {first.name} to {last.name}, valid {answers} go {change}{''.join(gains)}.{undone}"
+
+
+def _describe_next(folder: RunFolder, history: Sequence[Chapter], about: RunSpace) -> str:
+    """The design of the stage to come, and the reason for it; of the lake, the page of a stage has it."""
+    number = len(_select_stages(history)) - 1
+    stage = folder.stage(number)
+    last = number + 1 == folder.settings().stages
+    if about.lake or number < 0 or last or not (stage.proposal.exists() or stage.next.exists()):
+        return ""
+    return describe_next(stage.read_next(), stage.design(), number, about)
+
+
+def _describe_examination(folder: RunFolder) -> str:
+    """The result of the engineer's examination, in a sentence; empty if the warm-up did not teach its part."""
+    learned = read_examination(folder)
+    return f"After the warm-up {learned.summary()}." if learned else ""
+
+
+def agents_of(settings: RunSettings) -> str:
+    """The numbers of agents of a run's boards."""
+    return " or ".join(map(str, settings.teams or [settings.env.agents]))
+
+
+def _select_stages(history: Sequence[Chapter]) -> list[Chapter]:
+    return [chapter for chapter in history if chapter.design]
+
+
+def _make_results(history: Sequence[Chapter], about: RunSpace) -> Table:
+    header = ("", *(f"{measure.title} %" for measure in about.measures), "tokens", "minutes")
+    rows = [
+        (
+            chapter.name + " (rolled back)" * chapter.rolled_back,
+            *(format_percent(measure.share(chapter.pooled)) for measure in about.measures),
+            f"{tokens:,.0f}".replace(",", " "),
+            f"{chapter.seconds / 60:.1f}",
+        )
+        for chapter, tokens in zip(history, charts.tokens_after(history), strict=True)
+    ]
+    return Table(header, rows)
+
+
+def _count_traits(history: Sequence[Chapter], about: RunSpace) -> list[tuple[int, str]]:
+    """The number of held-out problems with each trait, and the name of these."""
+    tally = history[-1].pooled if history else None
+    return [(measure.counts(tally)[1], measure.where) for measure in about.measures if tally and measure.where]
+
+
+def _count_met(folder: RunFolder, about: RunSpace) -> dict[str, int]:
+    """Number of held-out problems of each stratum that also occur among the problems of the finished stages."""
+    if about.lake:
+        return {about.label(size): count for size, count in count_met_in_training(folder).items() if count}
+    if not folder.held_out.exists():
+        return {}
+    stages = [stage for stage in folder.finished_stages() if stage.problems.exists()]
+    trained = {problem.key for stage in stages for problem in read_stage_problems(stage)}
+    met = Counter(problem.cell.stratum for problem in read_held_out(folder) if problem.key in trained)
+    return {about.label(stratum): met[stratum] for stratum in about.space.sort_strata(met)}
+
+
+def _make_forecasts(history: Sequence[Chapter]) -> Table | None:
+    """The calibration of the difficulty model's forecast of each stage."""
+    known = [(chapter.name, chapter.calibration) for chapter in history if chapter.calibration]
+    rows = [(name, str(found.groups), f"{found.brier:.4f}", f"{found.baseline:.4f}") for name, found in known]
+    return Table(("", "groups", "Brier score", "of one prediction for all"), rows) if rows else None
+
+
+def _by_stratum(history: Sequence[Chapter], about: RunSpace) -> Table:
+    last = history[-1].validation.outcomes if history else {}
+    strata = about.space.sort_strata(last)
+    header = ("", *(f"{about.label(stratum)} ({last[stratum].problems})" for stratum in strata))
+    rows = []
+    for chapter in history:
+        parts = [chapter.validation.outcomes.get(stratum) for stratum in strata]
+        rows.append((chapter.name, *(format_percent(part.valid_rate) if part else "" for part in parts)))
+    return Table(header, rows)
+
+
+def _draw_charts(history: Sequence[Chapter], about: RunSpace) -> list:
+    made = (charts.rates_chart, charts.strata_chart, charts.failures_chart)
+    return [mark_svg(make(history, about)) for make in made] if history else []
+
+
+def _step_charts(folder: RunFolder, history: Sequence[Chapter], about: RunSpace, now: StageProgress | None) -> list:
+    """The curves over the steps: of GRPO in all stages, and of the warm-up; also those that are being made."""
+    logs: dict[str, Log] = {chapter.name: chapter.log for chapter in history if chapter.log}
+    if now is not None:
+        log = (folder.stage(now.number) if now.number >= 0 else folder.warmup).train_log
+        if lines := _read_growing(log.with_name(f".{log.name}.part")) or _read_growing(log):
+            logs[now.name] = lines
+    warmup = logs.pop("warm-up", None)
+    found = charts.step_charts(logs, about) if logs else []
+    return [mark_svg(chart) for chart in [*found, *([charts.warmup_chart(warmup)] if warmup else [])]]
+
+
+def _read_growing(log: Path) -> Log:
+    """The whole lines of a log that is being written."""
+    try:
+        return msgspec.json.decode(b"[%s]" % b",".join(log.read_bytes().split(b"\n")[:-1]), type=list[dict[str, Any]])
+    except (OSError, msgspec.DecodeError):  # not begun, or not whole: it is shown once the stage is finished
+        return []
+
+
+def _draw_strips(history: Sequence[Chapter]) -> list[tuple[str, list[tuple[str, list]]]]:
+    """Plans of the last stage, frame by frame: titles, captions and frames."""
+    examples = history[-1].validation.examples if history else []
+    found = []
+    for title, valid in (("Valid plans on boards that force a wait", True), ("Failures", False)):
+        shown = [example for example in examples if (example.failure == "none") == valid]
+        if shown:
+            strips = [(_write_caption(example), _draw_frames(example)) for example in shown]
+            found.append((title, strips))
+    return found
+
+
+def _write_caption(example: Example) -> str:
+    side = example.row.size
+    without = "" if is_drawable(side) else f" {side} x {side} cells, no picture above {MOST_SIDE}."
+    return write_caption(example) + without
+
+
+def _draw_frames(example: Example) -> list[Markup]:
+    return [mark_svg(frame) for frame in draw_frames(example)] if is_drawable(example.row.size) else []
+
+
+def _describe_change(measure: Measure, before: Chapter, after: Chapter) -> str:
+    shares = (format_percent(measure.share(chapter.pooled)) for chapter in (before, after))
+    return "from {}% to {}%".format(*shares)

@@ -1,0 +1,338 @@
+"""The page of a stage: evidence, prompt, answer, delta, guard, trial, the problems drawn, and the outcomes."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.cells import Knob
+from lakewright.engineer.design import Delta, Design
+from lakewright.engineer.difficulty import Forecast
+from lakewright.engineer.evidence import Evidence, evidence_text
+from lakewright.engineer.steps import Attempt
+from lakewright.engineer.tally import Tally, pool_tallies
+from lakewright.engineer.trial import Trial
+from lakewright.experiments.loop.records.history import Chapter
+from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
+from lakewright.experiments.loop.records.stage_records import (
+    Decision,
+    Done,
+    EngineerTraining,
+    Example,
+    Rollback,
+    Sampled,
+    Validation,
+    read_record,
+)
+from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Item
+from lakewright.experiments.viewer.catalogue.run_space import RunSpace, describe_next, find_space, format_value
+from lakewright.experiments.viewer.charts.difficulty_map import difficulty_svg
+from lakewright.experiments.viewer.pages import run_charts as charts
+from lakewright.experiments.viewer.pages.rendering import Crumb, Page, Table, format_percent, format_points, mark_svg
+from lakewright.experiments.viewer.pictures.board_art import MOST_SIDE, is_drawable
+from lakewright.experiments.viewer.pictures.played_plans import draw_played
+from lakewright.experiments.viewer.pictures.replay import make_example
+
+STEPS = ("evidence", "prompt", "answer", "delta", "guard", "trial", "drawn", "change", "plans")
+MOST_PLAYERS = 8
+
+
+class Change(NamedTuple):
+    """The value of a column before and after."""
+
+    column: Knob
+    before: float
+    after: float
+
+    @property
+    def differs(self) -> bool:
+        """Whether it changed, as far as one sees."""
+        return abs(self.after - self.before) > min(5e-4, self.column.span / 1000)
+
+    @property
+    def texts(self) -> tuple[str, str]:
+        """Both values as text."""
+        return format_value(self.column, self.before), format_value(self.column, self.after)
+
+
+class StratumChange(NamedTuple):
+    """The values of a stratum before and after, and why."""
+
+    label: str
+    changes: list[Change]
+    reason: str
+
+
+class TextExample(NamedTuple):
+    """A problem in text with an answer to it. failure: empty of a valid answer."""
+
+    title: str
+    prompt: str
+    answer: str
+    reference: str
+    failure: str
+
+
+def stage_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]], number: str) -> Page:
+    """A stage so far. Raises InputError if the run has no such stage.
+
+    Args:
+        catalogue, query: unused, as this page has no filters.
+        item: the run.
+        number: of the stage, from 0.
+    """
+    folder = RunFolder(item.path)
+    stages = folder.settings().stages
+    if int(number) >= stages:
+        raise InputError(f"{item.name}: has {stages} stages, from 0; stage {int(number)} does not exist")
+    values = stage_values(folder, item.name, int(number)) | {"stages": stages}
+    crumbs = [Crumb("All", ""), Crumb(item.name, f"run/{item.name}"), Crumb(f"stage {int(number)}", "")]
+    return Page(f"{item.name}, stage {int(number)}", "stage.html", values, crumbs, not values["finished"])
+
+
+def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
+    """All that the page of a stage shows; what is not there yet is None."""
+    stage, before = folder.stage(number), folder.stage(number - 1) if number else folder.warmup
+    following = folder.stage(number + 1)
+    about = find_space(folder, folder.settings())
+    decision = read_record(stage.proposal, Decision) if stage.proposal.exists() else None
+    evidence = stage.read_evidence() if stage.evidence.exists() else None
+    trial = read_record(stage.trial, Trial) if stage.trial.exists() else None
+    design = stage.design() if stage.env.exists() else None
+    return {
+        "about": about,
+        "words": about.space.words,
+        "columns": _head_columns(about),
+        "name": name,
+        "number": number,
+        "steps": STEPS,
+        "finished": stage.done.exists(),
+        "seconds": read_record(stage.done, Done).seconds if stage.done.exists() else None,
+        "design": _tabulate_design(design, about) if design else None,
+        "sampled": _show_sampled(stage, about),
+        "evidence_text": evidence_text(evidence, about.space) if evidence else None,
+        "maps": _draw_maps(evidence, following, number, about),
+        **_show_forecast(stage, about),
+        "engineer": _show_engineer(stage),
+        "decision": decision,
+        "attempts": _list_attempts(decision, design, about) if decision and design else [],
+        "trial": _show_trial(trial, about) if trial else None,
+        "trial_tokens": trial.tokens if trial else 0,
+        **_next_values(stage, design, number, about),
+        "next_sampled": _show_sampled(following, about),
+        "own_change": _show_change(before, stage, about),
+        "next_change": _show_change(stage, following, about),
+        "rollback": read_record(stage.rollback, Rollback) if stage.rollback.exists() else None,
+        **_describe_problems(stage, following, about),
+        "most_side": MOST_SIDE,
+    }
+
+
+def _next_values(stage: Stage, design: Design | None, number: int, about: RunSpace) -> dict[str, Any]:
+    """The next design, and the reason for it."""
+    known = stage.done.exists() and (stage.proposal.exists() or stage.next.exists())
+    following = stage.read_next() if known else None
+    return {
+        "next_design": list_stratum_changes(design, following.design, about) if design and following else None,
+        "next_source": following.source if following else "",
+        "next_reasons": following.reasons if following else [],
+        "next_words": describe_next(following, design, number, about) if design and following else "",
+    }
+
+
+def _describe_problems(stage: Stage, following: Stage, about: RunSpace) -> dict[str, Any]:
+    """The problems that can be shown, and the policy's answers to some of the held-out ones."""
+    examples = read_record(stage.validation, Validation).examples if stage.validation.exists() else []
+    return {
+        "next_drawn": following.boards.exists() or following.problems.exists(),
+        "problems_kept": stage.boards.exists() or stage.problems.exists(),
+        "players": _make_players(examples) if about.lake else [],
+        "texts": [] if about.lake else _list_texts(examples, about),
+    }
+
+
+def _show_forecast(stage: Stage, about: RunSpace) -> dict[str, Any]:
+    """The difficulty model's forecast: a picture, or a table if there are several levels."""
+    forecast = read_record(stage.difficulty, Forecast) if stage.difficulty.exists() else None
+    drawn = forecast is not None and len(about.space.levels) < 2
+    return {
+        "frontier": mark_svg(difficulty_svg(forecast, about.space)) if forecast and drawn else None,
+        "frontier_table": tabulate_forecast(forecast, about) if forecast and not drawn else None,
+    }
+
+
+def tabulate_forecast(forecast: Forecast, about: RunSpace) -> Table:
+    """A line for each cell."""
+    knobs, words = about.space.knobs, about.space.words
+    header = (words.token, *(knob.short for knob in knobs), "P(valid) %", "±", "p (1 - p) %", "groups")
+    rows = []
+    for found in forecast.grid:
+        pairs = zip(knobs, found.cell.values, strict=True)
+        values = [("yes" if value else "no") if knob.trait else format_value(knob, value) for knob, value in pairs]
+        shares = map(format_percent, (found.p, found.deviation, found.learnability))
+        rows.append((about.label(found.cell.stratum), *values, *shares, str(found.groups)))
+    return Table(header, rows)
+
+
+def _head_columns(about: RunSpace) -> tuple[str, ...]:
+    """The header of a table of designs."""
+    return about.space.words.token, *(column.short for column in about.space.columns)
+
+
+def _show_engineer(stage: Stage) -> Table | None:
+    """The rewards of the checkpoint's own proposals, round by round, if it was trained on them."""
+    if not stage.engineer.exists():
+        return None
+    groups = read_record(stage.engineer, EngineerTraining).groups
+    names = list(groups[0].figures)
+    rows = [
+        [str(turn), *(f"{group.figures[name]:.3g}" if name in group.figures else "" for name in names)]
+        for turn, group in enumerate(groups)
+    ]
+    return Table(["round", *names], rows)
+
+
+def list_stratum_changes(old: Design, new: Design, about: RunSpace, delta: Delta | None = None) -> list[StratumChange]:
+    """The changes from one design to another, stratum by stratum.
+
+    Args:
+        old, new: the designs.
+        about: their space.
+        delta: has the reasons.
+    """
+    found = []
+    for stratum in about.space.sort_strata(new.strata):
+        row, was = new.strata[stratum], old.strata.get(stratum, new.strata[stratum])
+        changes = [Change(column, was[column.name], row[column.name]) for column in about.space.columns]
+        reason = delta.edits[stratum].reason if delta and stratum in delta.edits else ""
+        found.append(StratumChange(about.label(stratum), changes, reason))
+    return found
+
+
+def _list_attempts(decision: Decision, design: Design, about: RunSpace) -> list[dict[str, Any]]:
+    """Every answer of a round, refused ones first, with its delta and its verdict."""
+    attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)]
+    return [
+        {
+            "proposal": attempt.proposal,
+            "verdict": attempt.verdict,
+            "edits": _list_edits(attempt.proposal.delta, about),
+            "diff": list_stratum_changes(design, attempt.verdict.design, about, attempt.proposal.delta),
+        }
+        for attempt in attempts
+    ]
+
+
+def _list_edits(delta: Delta | None, about: RunSpace) -> Table | None:
+    """The proposed changes, before the guard."""
+    if delta is None or not delta.edits:
+        return None
+    rows = []
+    for stratum in about.space.sort_strata(delta.edits):
+        edit = delta.edits[stratum]
+        steps = (edit.changes.get(column.name, 0.0) for column in about.space.columns)
+        rows.append((about.label(stratum), *(f"{step:+.3g}" if step else "0" for step in steps), edit.reason))
+    header = (*_head_columns(about), "reason")
+    return Table(header, rows, prose=len(header) - 1)
+
+
+def _show_trial(trial: Trial, about: RunSpace) -> Table:
+    header = ("", "p (1 - p)", "informative groups %", f"valid {about.space.words.answers} %")
+    rows = []
+    for place, tried in enumerate(trial.candidates):
+        name = ("proposed" if place else "current") + (", chosen" if place == trial.chosen else "")
+        signal = tried.signal
+        rows.append((name, f"{signal.variance:.3f}", format_percent(signal.informative), format_percent(signal.valid)))
+    return Table(header, rows)
+
+
+def _tabulate_design(design: Design, about: RunSpace) -> Table:
+    rows = []
+    for stratum in about.space.sort_strata(design.strata):
+        row = design.strata[stratum]
+        rows.append((about.label(stratum), *(format_value(one, row[one.name]) for one in about.space.columns)))
+    return Table(_head_columns(about), rows)
+
+
+def _show_sampled(stage: Stage, about: RunSpace) -> Table | None:
+    """Statistics of the problems that were drawn: means by stratum."""
+    if not stage.sampled.exists():
+        return None
+    statistics, words = read_record(stage.sampled, Sampled).statistics, about.space.words
+    knobs = [knob.name for knob in about.space.knobs]
+    measures = list(dict.fromkeys(name for found in statistics.values() for name in found.measures))
+    known = any(found.acceptance is not None for found in statistics.values())
+    names = [name.replace("_", " ") for name in (*knobs, *measures)]
+    header = (words.token, words.problems, *names, *([f"attempts that gave a {words.problem} %"] if known else []))
+    rows = []
+    for stratum in about.space.sort_strata(statistics):
+        found = statistics[stratum]
+        means = [*(found.knobs.get(name) for name in knobs), *(found.measures.get(name) for name in measures)]
+        values = ["" if mean is None else f"{mean:.2f}" for mean in means]
+        accepted = [format_percent(found.acceptance)] if known else []
+        rows.append((about.label(stratum), str(found.problems), *values, *accepted))
+    return Table(header, rows)
+
+
+def _draw_maps(evidence: Evidence | None, following: Stage, number: int, about: RunSpace) -> list:
+    """Maps of the difficulty of problems in training, before the redesign and after it."""
+    found = []
+    if evidence and evidence.groups:
+        found.append(mark_svg(charts.difficulty_map(evidence, f"Stage {number}: before the redesign", about)))
+    if following.evidence.exists():
+        after = following.read_evidence()
+        if after.groups:
+            found.append(mark_svg(charts.difficulty_map(after, f"Stage {number + 1}: after it", about)))
+    return found
+
+
+def _show_change(before: Stage, after: Stage, about: RunSpace) -> Table | None:
+    """Valid answers to the held-out problems, by stratum and over all."""
+    if not before.validation.exists() or not after.validation.exists():
+        return None
+    one, other = (read_record(stage.validation, Validation).outcomes for stage in (before, after))
+    strata = about.space.sort_strata(one.keys() & other.keys())
+    rows = [_change_row(about.label(stratum), one[stratum], other[stratum]) for stratum in strata]
+    rows.append(_change_row("all", pool_tallies(one.values()), pool_tallies(other.values())))
+    words = about.space.words
+    return Table((words.token, words.problems, "valid % before", "valid % after", "change"), rows)
+
+
+def _change_row(name: str, before: Tally, after: Tally) -> tuple[str, ...]:
+    was, now = before.valid_rate, after.valid_rate
+    return name, str(after.problems), format_percent(was), format_percent(now), format_points(now - was)
+
+
+def _make_players(examples: Sequence[Example]) -> list[dict[str, Any]]:
+    """Plans for held-out boards to be stepped through; next to those that fail, the certified ones."""
+    found: list[dict[str, Any]] = []
+    for example in _choose_examples(examples):
+        row = example.row
+        if not is_drawable(row.size):
+            found.append({"title": row.id, "played": None, "side": row.size})
+            continue
+        found.append({"title": row.id, "played": draw_played(example)})
+        if example.failure != "none" and row.plan:
+            found.append({"title": f"{row.id}: the certified plan", "played": draw_played(make_example(row, row.plan))})
+    return found
+
+
+def texts_of(chapter: Chapter, about: RunSpace) -> list[TextExample]:
+    """Answers to some of the held-out problems after a chapter of a run, those that fail first."""
+    return _list_texts(chapter.validation.examples, about)
+
+
+def _list_texts(examples: Sequence[Example], about: RunSpace) -> list[TextExample]:
+    words, found = about.space.words, []
+    for example in _choose_examples(examples):
+        problem = example.problem
+        failure = "" if example.failure == "none" else words.failure(example.failure)
+        title = about.describe_cell(problem.cell)
+        found.append(TextExample(title, problem.prompt, example.answer, problem.answer, failure))
+    return found
+
+
+def _choose_examples(examples: Sequence[Example]) -> list[Example]:
+    """Half of those that are shown fail, and come first."""
+    failed = [example for example in examples if example.failure != "none"]
+    valid = [example for example in examples if example.failure == "none"]
+    return failed[: MOST_PLAYERS // 2] + valid[: MOST_PLAYERS // 2]
