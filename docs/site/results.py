@@ -9,7 +9,7 @@ of one of the preset smollm2, where engineers.json is what `lakewright engineer 
 figures and answers of each round of a run's engineer.json; docs/data/trial_checks/NAME.json is a list of the files that
 `lakewright study check-trials` writes.
 docs/data/reading/NAME is the folder of a test of `lakewright engineer read`; its table and picture are reading-NAME.
-docs/data/worlds.json is what `lakewright bench --worlds --json` prints.
+docs/data/worlds.json is what `lakewright bench worlds --json` prints.
 docs/data/benchmark holds what `lakewright benchmark eval` writes, docs/data/trainee a closed study of ways to train,
 docs/data/searches a search that was stopped, docs/data/fault the runs that were run again, as they were before, and
 docs/data/printed tables of figures of which no more is left.

@@ -1,7 +1,7 @@
 """Completions per second: the tiny model plans for 6x6 boards, compared with transformers' own `generate`, and the
 pretrained policy for five agents on 10x10.
 
-lakewright bench --sampling
+lakewright bench sampling
 
 A short warm-up comes first: the rate depends on the length of the answers, and an untrained model does not end them.
 """

@@ -1,6 +1,6 @@
 """Scores of teachers in worlds of known truth, from no redesign, 0, to an oracle, 1.
 
-lakewright bench --worlds
+lakewright bench worlds
 
 A run has ROUNDS rounds of PROBLEMS problems and begins with a random design. The oracle puts every single group on the
 cell of the largest true gain. It knows abilities, rates and transfer, so 1 is not to be reached.

@@ -10,7 +10,7 @@ import os
 import re
 import signal
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +26,8 @@ from lakewright.experiments.jobs.executors.executor import ClusterLostError, Wor
 from lakewright.experiments.jobs.resumable.overwriting import refuse_overwriting
 from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs
 
-FLAT = (boards.app, run.app, host.app, bench.app, check.app)  # commands of the program itself
-GROUPS = (engineer.app, study.app, benchmark.app, sweep.app, view.app, new.app)  # commands that have commands
+FLAT = (boards.app, run.app, host.app, check.app)  # commands of the program itself
+GROUPS = (engineer.app, study.app, benchmark.app, sweep.app, bench.app, view.app, new.app)  # with commands of their own
 LONGEST_NUMBER = 1024  # bits: of shorter ones the commands say themselves what they may be
 INTERRUPTED = 128 + signal.SIGINT  # the exit code that shells know
 WRONG_PATH = (FileExistsError, FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
@@ -42,13 +42,16 @@ FLAG_OF_JAX = re.compile(r"(JAX flag |environment '|for )(jax|JAX)_\w+'?")  # wh
 Named = tuple[str, Path]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command: 0 done, 1 failed or rows left out, 2 bad input, 130 interrupted."""
+def main(arguments: Sequence[str] | None = None, build: Callable[[], App] | None = None) -> int:
+    """Runs a command: 0 done, 1 failed or rows left out, 2 bad input, 130 interrupted.
+
+    build: makes other commands, which then have these exit codes.
+    """
     keep_compiled_programs()
     words = sys.argv[1:] if arguments is None else arguments
     try:
         with reserve_output() if "--json" in words else contextlib.nullcontext():
-            return _run_command(words)
+            return _run_command(words, build or build_app)
     except InputError as error:
         print_error(str(error))
         return 2
@@ -76,11 +79,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return INTERRUPTED
 
 
-def _run_command(arguments: Sequence[str]) -> int:
+def _run_command(arguments: Sequence[str], build: Callable[[], App]) -> int:
     _check_text(arguments)
-    overrides, words = take_overrides(arguments)
+    overrides, words = take_overrides(bench.update_spelling(arguments))
     try:
-        command, bound, unparsed = build_app().parse_args(words, print_error=False, exit_on_error=False)
+        command, bound, unparsed = build().parse_args(words, print_error=False, exit_on_error=False)
     except CycloptsError as error:
         print(usage_error(error), file=sys.stderr)
         return 2

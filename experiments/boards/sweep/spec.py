@@ -16,7 +16,7 @@ from lakewright.core_jax.statistics import COLUMNS
 from lakewright.core_jax.support import Count, Natural, Share, convert, first_repeated, read_config, read_raw
 from lakewright.experiments.preset_files import FOLDER
 
-WORKER_BYTES = 1 << 29  # measured by `lakewright bench --sweeps`
+WORKER_BYTES = 1 << 29  # measured by `python -m tests.campaigns sweeps`
 MOST_SHARDS = 1 << 20  # each is a file, and all are listed
 ShardSize = Annotated[int, msgspec.Meta(ge=1, le=1 << 20)]  # a shard lies in memory
 Sizes = Annotated[tuple[Annotated[int, msgspec.Meta(ge=MIN_SIZE, le=MAX_SIZE)], ...], msgspec.Meta(min_length=1)]

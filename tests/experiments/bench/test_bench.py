@@ -89,7 +89,7 @@ def test_completions_per_second_are_measured_against_transformers(capsys, monkey
     for name, value in (few | teams).items():
         monkeypatch.setattr(sampling, name, value)
     monkeypatch.setattr(measurement, "REPEATS", 2)
-    assert main(["bench", "--sampling"]) == 0
+    assert main(["bench", "sampling"]) == 0
     rows = [line for line in capsys.readouterr().out.splitlines() if line.startswith("| sample")]
     assert [" completions " in row for row in rows] == [True] * 6, rows
     assert sum("`pretrained`" in row for row in rows) == 2, rows

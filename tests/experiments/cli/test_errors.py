@@ -1,7 +1,5 @@
 """Bad input on the command line: exit code 2, and one line that names the place, the value and the remedy."""
 
-import sys
-
 import msgspec
 import pytest
 
@@ -208,7 +206,6 @@ def test_a_wrong_setting_of_a_run_is_reported_before_anything_is_made(tmp_path, 
 @pytest.mark.parametrize(
     ("options", "parts"),
     [
-        (("bench", "--campaign", "4", "--seed", "-1"), ["--seed is -1", "give 0 or more"]),
         (("sweep", "SPEC", "--shard", "0/" + "9" * 5000), ["--shard is '0/999", "write i/n"]),
     ],
 )
@@ -218,12 +215,6 @@ def test_numbers_of_other_commands_are_checked_before_any_work(tmp_path, capsys,
     words = [str(spec) if word == "SPEC" else word for word in options]
     out = ["--out", str(tmp_path / "out")] if "sweep" in options else []
     assert_refused(capsys, (*words, *out), *parts)
-
-
-def test_a_campaign_without_its_peer_says_what_to_install(capsys, monkeypatch):
-    monkeypatch.setitem(sys.modules, "w9_pathfinding", None)
-    parts = ["w9-pathfinding, which is not installed", "pip install 'lakewright[bench]'"]
-    assert_refused(capsys, ("bench", "--campaign", "4"), *parts)
 
 
 def test_a_sweep_of_more_shards_than_can_be_listed_is_refused(tmp_path, capsys):

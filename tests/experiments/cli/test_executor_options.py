@@ -13,7 +13,6 @@ ASKED = ("benchmark", "eval", "b.jsonl", "--out", "o", "--endpoint", "http://loc
         (("study", "cpu", "--workers", "0"), "--workers is 0; give at least 1"),
         (("study", "cpu", "--gpus-per-run", "1.5"), "--gpus-per-run is 1.5; give 0, a whole number, or a share of one"),
         (("study", "cpu", "--cores-per-run", "0"), "--cores-per-run is 0; give at least 1"),
-        (("bench", "--workers", "2"), "--executor and --workers are for --campaign"),
         ((*ASKED, "--workers", "2"), "the server of --endpoint answers; give --concurrency instead"),
         (("solve", "rows.jsonl", "--executor", "slurm"), "--executor is 'slurm'; choose from local, ray"),
     ],

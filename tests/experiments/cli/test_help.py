@@ -12,10 +12,11 @@ from cyclopts import App
 
 from lakewright.engineer.teachers import TEACHERS
 from lakewright.experiments.boards.evaluation.planners import PLANNERS
-from lakewright.experiments.cli import build_app, main
+from lakewright.experiments.cli import bench, build_app, main
 from lakewright.experiments.cli.conventions import options
 from lakewright.experiments.cli.conventions.options import take_overrides
 from lakewright.experiments.loop.trackers.publishing import TRACKERS
+from tests.campaigns.__main__ import app as campaigns
 from tests.support.processes.commands import HOUSE, surroundings
 
 HEAVY = ("jax", "numpy", "torch", "transformers", "trl", "pyarrow", "scipy", "sklearn", "duckdb")
@@ -118,9 +119,11 @@ def test_a_wrong_choice_is_refused_with_the_choices(capsys):
             "lakewright engineer: 'sing' is not a command; choose from show, propose, sample, ",
         ),
         (["bench", "--loud"], "lakewright bench: Unknown option: --loud; see `lakewright bench --help`"),
+        (["bench", "--worlds", "--loud"], "lakewright bench worlds: Unknown option: --loud; see "),
         (
-            ["bench", "--sampling", "--sweeps"],
-            "lakewright bench: --sweeps and --sampling exclude",
+            ["bench", "--campaign", "4"],
+            "lakewright: --campaign: is not in the package; in a clone of the repository, run "
+            "`python -m tests.campaigns labels --help`",
         ),
         (["solve", "--out", "o.jsonl"], "lakewright solve: IN is missing; give it a value; see "),
         (["sweep", "spec.toml"], "lakewright sweep: --out is missing; give it a value; see "),
@@ -141,6 +144,20 @@ def test_a_command_line_that_is_not_understood_is_refused_in_one_line(capsys, wo
 def test_a_sweep_is_short_for_its_run(words):
     command, bound, _ = build_app().parse_args([*words, "--out", "s"], print_error=False, exit_on_error=False)
     assert (command.__name__, str(bound.arguments["spec"])) == ("run", "spec.toml")
+
+
+@pytest.mark.parametrize("words", ["worlds --seeds 2", "--worlds --seeds 2", "--seeds 2 --worlds"])
+def test_a_benchmark_is_a_command_and_its_option_of_former_versions_is_read(words, monkeypatch):
+    given = {}
+    monkeypatch.setattr(
+        "lakewright.experiments.bench.world_scores.score_teachers", lambda *asked: given.update(seeds=asked[2]) or []
+    )
+    assert main(["bench", *words.split()]) == 0
+    assert given == {"seeds": 2}
+
+
+def test_every_campaign_of_former_versions_is_one_of_the_repository():
+    assert {(name,) for name in bench.CAMPAIGNS.values()} == set(commands_of(campaigns))
 
 
 def test_of_an_option_given_twice_the_last_counts():

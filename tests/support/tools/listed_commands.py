@@ -23,8 +23,8 @@ ELSEWHERE: dict[str, list[str]] = {
         "lakewright benchmark build --out hard --tier hard",
     ],
     "tests/experiments/bench/test_worlds.py::test_the_command_prints_a_score_for_each_kind_and_teacher": [
-        "lakewright bench --worlds",
-        "lakewright bench --worlds --kinds gaps,lake --teachers gain,my_module:MyTeacher",
+        "lakewright bench worlds",
+        "lakewright bench worlds --kinds gaps,lake --teachers gain,my_module:MyTeacher",
     ],
     "tests/experiments/boards/sweep/test_sweep_on_device.py::test_a_preset_is_tried_with_fewer_boards": [
         "lakewright sweep --preset billion --out sweeps/billion",
@@ -233,7 +233,7 @@ ONLY_READ: dict[str, list[str]] = {
         "lakewright run --out runs/a grpo.steps=20 --env.sizes.3.wait_ratio=0.25",
         "lakewright run --teacher difficulty teacher_options.power=3 sampler.name=plr --out runs/mine",
         "lakewright study docs/examples/own_teacher.toml --out studies/own",
-        "lakewright bench --sweeps",
+        "python -m tests.campaigns sweeps",
     ],
     "hours": [
         "lakewright run --preset cpu-30 --out runs/half-hour",

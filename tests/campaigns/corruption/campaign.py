@@ -1,6 +1,6 @@
 """The campaign: N times, one thing in one file that a command reads is damaged, and what the command does is judged.
 
-lakewright bench --corruption 1000
+python -m tests.campaigns corruption 1000
 
 What is damaged follows from seed and number of a case alone, so that a case can be repeated by its number. Finished
 cases are noted in a journal, so that a campaign that was killed resumes.
@@ -26,11 +26,11 @@ import numpy as np
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments import preset_files
 from lakewright.experiments.bench.measurement import format_markdown
-from lakewright.experiments.corruption.commands import COMMANDS, Command, target_in, without_clock
-from lakewright.experiments.corruption.damages import TENSORS, damage_file, list_kinds
-from lakewright.experiments.corruption.fixtures import Main, enter_folder, make_fixtures, tiny_tier
-from lakewright.experiments.corruption.outside import outside_alike
 from lakewright.experiments.jobs.resumable.journal import Journal
+from tests.campaigns.corruption.commands import COMMANDS, Command, target_in, without_clock
+from tests.campaigns.corruption.damages import TENSORS, damage_file, list_kinds
+from tests.campaigns.corruption.fixtures import Main, enter_folder, make_fixtures, tiny_tier
+from tests.campaigns.corruption.outside import outside_alike
 
 LIMIT = 60.0  # seconds, within which a command on so little ends
 REFUSED, SAME, DIFFERENT = "refused", "same", "different"

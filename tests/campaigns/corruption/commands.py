@@ -5,9 +5,9 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from lakewright.experiments.corruption.damages import Target
-from lakewright.experiments.corruption.fixtures import ALIKE, ASKED, RUN, SAMPLED, SERVED, TRAINING, WARMING
-from lakewright.experiments.corruption.outside import POINTS, TRACKER, URL
+from tests.campaigns.corruption.damages import Target
+from tests.campaigns.corruption.fixtures import ALIKE, ASKED, RUN, SAMPLED, SERVED, TRAINING, WARMING
+from tests.campaigns.corruption.outside import POINTS, TRACKER, URL
 
 WEIGHTS, TOKENIZER = "**/model.safetensors", "**/tokenizer*.json"
 CHECKPOINT = {"weights": WEIGHTS, "tokenizer": TOKENIZER, "config.json of a model": "**/checkpoint/*config.json"}

@@ -1,6 +1,6 @@
 """Joint moves per second in the Gymnasium environments and in POGEMA: random play with resets.
 
-lakewright bench --environments --pogema PYTHON
+python -m tests.campaigns environments --pogema PYTHON
 
 PYTHON is that of an environment with POGEMA, whose versions clash with ours. All take turns in one run.
 """

@@ -1,9 +1,12 @@
 """A campaign tries as many boards as asked for, and shows those on which labels differ."""
 
+import sys
+
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.label_checks import campaign
+from tests.campaigns.__main__ import main
+from tests.campaigns.labels import campaign
 
 
 def test_a_campaign_compares_labels_and_replays_plans(monkeypatch):
@@ -55,6 +58,14 @@ def test_a_campaign_of_one_number_of_agents_has_only_such_boards(monkeypatch):
     monkeypatch.setattr(campaign, "SIZES", (3,))
     monkeypatch.setattr(campaign, "AT_ONCE", 8)
     assert {total.agents for total in campaign.check_labels(16, 5, agents=3)} == {3}
+
+
+def test_a_campaign_without_its_peer_says_what_to_install_and_a_wrong_seed_is_refused(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "w9_pathfinding", None)
+    assert main(["labels", "4"]) == 2
+    assert "pip install 'lakewright[bench]'" in capsys.readouterr().err
+    assert main(["labels", "4", "--seed", "-1"]) == 2
+    assert "--seed is -1" in capsys.readouterr().err
 
 
 def _counts(total: campaign.Total) -> tuple:

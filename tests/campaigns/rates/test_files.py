@@ -1,6 +1,6 @@
 """The bench of files: what it measures for each command, and how it is shown."""
 
-from lakewright.experiments.bench import files
+from tests.campaigns.rates import files
 
 
 def test_each_command_is_measured_against_the_core_on_both_forms(tmp_path, monkeypatch):

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from lakewright.core_jax.lake import verify
 from lakewright.core_jax.solver import solve
 from lakewright.core_jax.types import JUMP, PAD, WAIT, Failure
-from lakewright.experiments.label_checks import campaign as label_campaign
-from lakewright.experiments.label_checks import independent_replay
-from lakewright.experiments.label_checks.campaign import Kind, _replay_labels, fresh_boards
-from lakewright.experiments.label_checks.independent_replay import replay_plans
+from tests.campaigns.labels import campaign as label_campaign
+from tests.campaigns.labels import independent_replay
+from tests.campaigns.labels.campaign import Kind, _replay_labels, fresh_boards
+from tests.campaigns.labels.independent_replay import replay_plans
 
 BOARDS = 512
 

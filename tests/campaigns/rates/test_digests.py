@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from lakewright.experiments.bench import digests
-from lakewright.experiments.cli import main
+from tests.campaigns.__main__ import main
+from tests.campaigns.rates import digests
 from tests.support.samples.finished_run import finish
 
 KIND = ("--size", "3", "--agents", "2", "--hole-ratio", "0.2", "--wait-ratio", "0.5")
@@ -19,7 +19,7 @@ def test_the_seconds_in_which_files_are_checked_are_a_part_of_those_of_the_comma
         yield digests._measure(call, "generate", ("generate", *KIND, "--count", "2", "--out", made))
 
     monkeypatch.setattr(digests, "_measure_commands", measure_commands)
-    assert main(["bench", "--digests", "--json"]) == 0
+    assert main(["digests", "--json"]) == 0
     report, generate = msgspec.json.decode(capsys.readouterr().out, type=digests.DigestsBench).costs
     for cost in (report, generate):
         assert 0 < cost.digests < cost.work
@@ -33,4 +33,4 @@ def test_a_command_that_fails_is_named(monkeypatch):
     words = ("report", "no run")
     monkeypatch.setattr(digests, "_measure_commands", lambda call: iter([digests._measure(call, "report", words)]))
     with pytest.raises(RuntimeError, match="lakewright report no run"):
-        main(["bench", "--digests"])
+        main(["digests"])

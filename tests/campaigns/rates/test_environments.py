@@ -5,8 +5,8 @@ import sys
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.bench import environments
-from lakewright.experiments.cli import main
+from tests.campaigns.__main__ import main
+from tests.campaigns.rates import environments
 from tests.support.tools.own_environments import own_environment
 
 
@@ -29,7 +29,7 @@ def test_ours_and_the_peer_take_turns_and_are_compared(tmp_path, monkeypatch):
 
 
 def test_without_a_peer_only_ours_are_measured_and_the_command_prints_a_table(capsys):
-    assert main(["bench", "--environments"]) == 0
+    assert main(["environments"]) == 0
     printed = capsys.readouterr().out
     assert "make_vec, 4 at once" in printed
     assert "POGEMA" not in printed

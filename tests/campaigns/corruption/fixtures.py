@@ -24,9 +24,9 @@ from lakewright.experiments import preset_files
 from lakewright.experiments.boards.benchmark import builder, tiers
 from lakewright.experiments.boards.sweep.runner import sweep
 from lakewright.experiments.boards.sweep.spec import read_spec
-from lakewright.experiments.corruption.outside import TRACKER, URL, outside_alike, save_language_model
 from lakewright.experiments.jobs.executors.executor import Serial
 from lakewright.experiments.jobs.resumable import parts
+from tests.campaigns.corruption.outside import TRACKER, URL, outside_alike, save_language_model
 
 Main: TypeAlias = Callable[[Sequence[str]], int]
 """The program: runs the command that some words say, and returns its exit code."""

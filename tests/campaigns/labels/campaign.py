@@ -1,6 +1,6 @@
 """Labels of fresh boards against other people's solvers, and how long each board takes.
 
-lakewright bench --campaign 1000
+python -m tests.campaigns labels 1000
 
 Four boards in five are for two agents, the others for three to five; 3x3 to 10x10, crowded and sparse ones. Each label
 is compared with w9-pathfinding's A* over joint states, which ends on boards without a plan too, or its CBS, and with
@@ -32,8 +32,8 @@ from lakewright.experiments.bench.peers import UNSOLVABLE, PlainBoard, w9_cbs, w
 from lakewright.experiments.jobs.executors.choice import HERE, ExecutorChoice
 from lakewright.experiments.jobs.executors.executor import Task, in_order
 from lakewright.experiments.jobs.resumable.journal import Journal
-from lakewright.experiments.label_checks.independent_replay import Replay, replay_plans
-from lakewright.experiments.label_checks.related_boards import find_contradictions
+from tests.campaigns.labels.independent_replay import Replay, replay_plans
+from tests.campaigns.labels.related_boards import find_contradictions
 
 TEAMS, SIZES, HOLE_RATIOS = (3, 4, 5), tuple(range(3, 11)), (0.0, 0.1, 0.2, 0.3, 0.4, 0.5)
 EVERY = 2  # batches of which one is of a team

@@ -1,6 +1,6 @@
 """The cost of an engineer's folder for a trainer: problems drawn and outcomes recorded, beside a step of TRL.
 
-lakewright bench --trainers
+python -m tests.campaigns trainers
 
 The step is one of a small random model with TRL's GRPO trainer on this machine. That of a language model on GPUs takes
 longer, and what is drawn and recorded for it the same.

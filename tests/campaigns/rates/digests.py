@@ -1,6 +1,6 @@
 """The cost of SHA-256: what share of a command lists the digests of files that it writes, and checks those it reads.
 
-lakewright bench --digests
+python -m tests.campaigns digests
 
 Each command runs as a user runs it, in a process of its own, and then twice in this process. The digests are measured
 in the last of these. The share of a process is what a user notices; that of the work leaves out the start and the

@@ -1,6 +1,6 @@
 """Files drawn, solved and verified, compared with the core that does the work; the first board, many kinds, and memory.
 
-lakewright bench --files
+python -m tests.campaigns files
 
 Core and files take turns in one run; rates are medians. Start-up is that of whole processes whose programs are cached.
 """

@@ -1,6 +1,6 @@
 """The cost of a sweep on top of the solver: with workers, with Ray, in memory, and with tiny shards.
 
-lakewright bench --sweeps
+python -m tests.campaigns sweeps
 
 Rates of several workers are of the time when all of them were at work: starting and compiling are separate.
 """

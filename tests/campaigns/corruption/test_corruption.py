@@ -11,11 +11,12 @@ from safetensors.numpy import save_file
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import read_all, write_rows
 from lakewright.experiments.cli import main
-from lakewright.experiments.corruption import campaign, fixtures
-from lakewright.experiments.corruption.campaign import Ended, Trials, corrupt_files, has_faults, judge
-from lakewright.experiments.corruption.commands import COMMANDS
-from lakewright.experiments.corruption.damages import Target, damage_file, list_kinds
 from lakewright.experiments.trainers.folder import EngineerFolder
+from tests.campaigns.__main__ import main as run_campaigns
+from tests.campaigns.corruption import campaign, fixtures
+from tests.campaigns.corruption.campaign import Ended, Trials, corrupt_files, has_faults, judge
+from tests.campaigns.corruption.commands import COMMANDS
+from tests.campaigns.corruption.damages import Target, damage_file, list_kinds
 from tests.support.boards.generated_rows import small_rows
 
 QUICK = [command for command in COMMANDS if command.folders[0] == "engineer"]
@@ -115,7 +116,7 @@ def test_a_campaign_finds_nothing_and_resumes_and_repeats_any_case(tmp_path):
 def test_a_file_that_nobody_checks_is_found(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("lakewright.core_jax.support.decoding.check_digest", lambda path: None)
     monkeypatch.setattr(Trials, "run", _change_a_reason)
-    assert main(["bench", "--corruption", "1", "--journal", str(tmp_path / "journal.jsonl")]) == 1
+    assert run_campaigns(["corruption", "1", "--journal", str(tmp_path / "journal.jsonl")]) == 1
     assert "silent" in capsys.readouterr().out
 
 
@@ -131,11 +132,11 @@ def _change_a_reason(trials, number):
 
 def test_wrong_numbers_are_refused(capsys):
     for given, problem in (
-        (("0",), "--corruption is 0"),
+        (("0",), "N is 0"),
         (("1", "--case", "-1"), "--case is -1"),
         (("1", "--commands", "no such"), "--commands is 'no such', of which the campaign has none"),
     ):
-        assert main(["bench", "--corruption", *given]) == 2
+        assert run_campaigns(["corruption", *given]) == 2
         assert problem in capsys.readouterr().err
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from lakewright.core_jax.solver import solve
 from lakewright.core_jax.types import Status
-from lakewright.experiments.label_checks.related_boards import find_contradictions
+from tests.campaigns.labels.related_boards import find_contradictions
 from tests.support.boards.sample_boards import mixed_boards
 
 

@@ -3,8 +3,8 @@
 import msgspec
 import pytest
 
-from lakewright.experiments.bench import trainers
-from lakewright.experiments.cli import main
+from tests.campaigns.__main__ import main
+from tests.campaigns.rates import trainers
 
 
 @pytest.fixture(autouse=True)
@@ -17,7 +17,7 @@ def short(monkeypatch):
 
 
 def test_each_step_is_measured_in_a_fresh_folder_and_in_one_long_in_use(capsys):
-    assert main(["bench", "--trainers", "--json"]) == 0
+    assert main(["trainers", "--json"]) == 0
     found = msgspec.json.decode(capsys.readouterr().out, type=trainers.TrainersBench)
     assert [(cost.problems, cost.answers, cost.outcomes) for cost in found.costs] == [
         *[(2, 2, 0), (3, 2, 0)],
