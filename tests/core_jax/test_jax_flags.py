@@ -18,6 +18,7 @@ from lakewright.core_jax.solver import solve
 from lakewright.core_jax.statistics import features
 from lakewright.core_jax.support import jax_settings
 from lakewright.core_jax.types import Board
+from tests.support.deep import keep_quick
 from tests.support.processes.commands import surroundings
 
 FLAGS: dict[str, object] = {
@@ -41,6 +42,14 @@ FLAGS: dict[str, object] = {
     "jax_enable_checks": True,
 }
 RECOMPILED = ("jax_explicit_x64_dtypes", "jax_random_seed_offset")  # programs are compiled again: tried with all others
+QUICK = (
+    "jax_enable_x64",
+    "jax_numpy_dtype_promotion",
+    "jax_numpy_rank_promotion",
+    "jax_threefry_partitionable",
+    "jax_default_prng_impl",
+)
+WITH_LIMITS = (*QUICK, "jax_transfer_guard", "jax_disable_jit")
 OF_THE_CALLER = ("jax_no_tracing", "jax_no_execution", "jax_transfer_guard", "jax_disable_jit")  # stop any program
 
 
@@ -86,7 +95,10 @@ def make_plainly() -> dict[str, str]:
     return make_all()
 
 
-@pytest.mark.parametrize("flag", [flag for flag in FLAGS if flag not in RECOMPILED])
+@pytest.mark.parametrize(
+    "flag",
+    keep_quick([flag for flag in FLAGS if flag not in RECOMPILED], WITH_LIMITS),
+)
 def test_no_flag_of_jax_changes_what_the_core_makes(flag, set_flag):
     expected = make_plainly()
     set_flag(flag)
@@ -125,7 +137,7 @@ def play_in_own_program() -> str:
     return digest(jax.jit(play_all)(keys, actions, boards, moves))
 
 
-@pytest.mark.parametrize("flag", [flag for flag in FLAGS if flag not in OF_THE_CALLER])
+@pytest.mark.parametrize("flag", keep_quick([flag for flag in FLAGS if flag not in OF_THE_CALLER], QUICK))
 def test_no_flag_of_jax_changes_the_episodes_and_verdicts_of_a_users_own_program(flag, set_flag):
     with jax.debug_key_reuse(False):  # each episode's key serves all its steps here
         expected = play_plainly()

@@ -21,6 +21,7 @@ from lakewright.core_jax.statistics import board_features
 from lakewright.core_jax.support import make_streams
 from lakewright.core_jax.types import Board
 from tests.support.boards.sample_boards import mixed_boards
+from tests.support.deep import keep_quick
 
 SIZE, COUNT, HORIZON = 4, 128, 16
 
@@ -109,7 +110,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", keep_quick(PROGRAMS, list(PROGRAMS)[::2]))
 def test_a_program_is_lowered_for_every_platform(name):
     function, *given = PROGRAMS[name]()
     exported = export.export(jitted(function), platforms=["cpu", "cuda", "tpu"])(*given)

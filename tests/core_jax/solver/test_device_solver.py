@@ -112,6 +112,7 @@ def test_a_device_that_fails_is_named_in_one_line(monkeypatch):
         solve_on_device(mixed_boards(1, 32, 5))
 
 
+@pytest.mark.deep
 def test_boards_are_split_over_the_devices():
     """Two devices, each with a block of boards."""
     script = """

@@ -15,6 +15,7 @@ from lakewright.engineer.plugins import load_class
 from lakewright.engineer.testing import find_faults
 from lakewright.engineer.testing.isolation import ROOM, Calls
 from lakewright.engineer.testing.redraw import Request, redraw_elsewhere
+from tests.support.deep import keep_quick
 
 TEXT = """
 from lakewright.engineer import DesignSpace, Environment, Knob, Problem, Verdict
@@ -192,7 +193,7 @@ def check_guest(tmp_path, imported="", drawn="", judged=""):
     return report.faults, report.seconds
 
 
-@pytest.mark.parametrize("name", CHANGES)
+@pytest.mark.parametrize("name", keep_quick(CHANGES, ("folder", "torch", "variables")))
 def test_an_environment_that_changes_what_its_process_shares_is_named(tmp_path, name):
     *code, words = CHANGES[name]
     (fault,), _ = check_guest(tmp_path, *code)

@@ -9,13 +9,14 @@ import pytest
 from lakewright.core_jax.rows import Row, read_all, solve_rows, write_rows
 from tests.support.boards.generated_rows import BLOCKED, SMALL_COUNT, drawn_elsewhere, rows, shown, small_rows, unsolved
 from tests.support.boards.sample_boards import as_lists, each, mixed_boards
+from tests.support.deep import keep_quick
 from tests.support.processes.commands import lakewright, lakewright_process, surroundings, verdicts
 
 THREE = Row("three", 3, 3, ["...", "...", "..."], [(0, 0), (0, 1), (0, 2)], [(1, 0), (1, 1), (1, 2)])
 CROWD = [(row, column) for row in range(3) for column in range(3)]
 ONE = ("--size", "3", "--agents", "2", "--hole-ratio", "0.2", "--wait-ratio", "0.5", "--count", "3")
 
-each_ending = pytest.mark.parametrize("form", [".jsonl", ".parquet"])
+each_ending = pytest.mark.parametrize("form", keep_quick([".jsonl", ".parquet"], [".parquet"]))
 
 
 def same_labels(row: Row, again: Row) -> bool:

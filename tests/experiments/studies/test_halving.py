@@ -29,6 +29,7 @@ def spec(tmp_path) -> Path:
     return path
 
 
+@pytest.mark.deep
 def test_half_of_the_configs_goes_on_and_what_the_others_would_have_spent_is_stated(tmp_path, spec, capsys):
     out = tmp_path / "study"
     with quick():

@@ -16,6 +16,7 @@ import pytest
 from lakewright.experiments.studies import inference
 from lakewright.experiments.studies.inference import interquartile_mean, run_paired_tests
 from lakewright.experiments.viewer.pages.compare_page import make_seed_point
+from tests.support.deep import keep_quick
 from tests.support.tools.calibration import SURE, assert_coverage
 
 CASES = 1000
@@ -39,7 +40,7 @@ def quick_bootstrap(monkeypatch):
     monkeypatch.setattr(inference, "RESAMPLES", 300)
 
 
-@pytest.mark.parametrize("seeds", [2, 3, 10])
+@pytest.mark.parametrize("seeds", keep_quick([2, 3, 10], [3]))
 def test_arms_that_do_not_differ_are_called_different_as_often_as_p_says(seeds, monkeypatch):
     monkeypatch.setattr(inference, "RESAMPLES", 1)
     p_values = np.array(
@@ -63,7 +64,7 @@ def test_of_nine_pairs_that_do_not_differ_any_is_called_different_in_a_twentieth
     assert wrong / 200 <= 0.05 + 3 * (0.05 * 0.95 / 200) ** 0.5
 
 
-@pytest.mark.parametrize("seeds", [3, 10, *(pytest.param(n, marks=pytest.mark.deep) for n in (2, 5, 20))])
+@pytest.mark.parametrize("seeds", keep_quick([3, 10, 2, 5, 20], [3]))
 def test_the_bootstrap_over_seeds_holds_the_truth_as_often_as_is_written(seeds, quick_bootstrap):
     other = dict.fromkeys(range(seeds), 0.0)
     found = [run_paired_tests({"a": by_seed(one), "b": other}, [("a", "b")])[0].difference for one in draw(seeds)[:, 0]]

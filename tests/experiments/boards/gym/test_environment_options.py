@@ -14,12 +14,13 @@ from lakewright.experiments.boards.episodes.episode import Episode
 from lakewright.experiments.boards.episodes.own_boards import read_board
 from lakewright.experiments.boards.episodes.pools import board_pool, pool_rows
 from lakewright.experiments.boards.gym import LakeParallelEnv, TeamEnv, TeamVectorEnv
+from tests.support.deep import keep_quick
 
 SMALL = {"size": 4, "agents": 2, "hole_ratio": 0.2, "boards": 16}
 SWAP = Row("swap", 3, 2, ["...", "...", "HHH"], [(0, 0), (0, 2)], [(0, 2), (0, 0)])
 
 
-@pytest.mark.parametrize("agents", [1, 2, 3])
+@pytest.mark.parametrize("agents", keep_quick([1, 2, 3], [2]))
 def test_an_episode_is_step_for_step_that_of_the_core(agents):
     pool = board_pool(size=4, agents=agents, hole_ratio=0.2, wait_ratio=0.0, boards=8, step_limit=4)
     step, rng = jax.jit(step_env), np.random.default_rng(agents)
