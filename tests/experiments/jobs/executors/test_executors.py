@@ -42,7 +42,7 @@ def cluster():
     ray.shutdown()
 
 
-@pytest.fixture(params=["local", "ray"])
+@pytest.fixture(params=["local", pytest.param("ray", marks=pytest.mark.deep)])
 def executor(request):
     if request.param == "ray":
         request.getfixturevalue("cluster")
@@ -112,12 +112,14 @@ def test_where_ray_is_not_installed_the_error_says_how_to_get_it(monkeypatch):
         Ray()
 
 
+@pytest.mark.deep
 def test_a_task_that_needs_more_than_any_node_has_is_refused_before_work_starts(cluster):
     needs = r"^a run takes 64 cores, 0 GPUs and 0.0 GB of memory, but no node has them: the largest has 2 cores"
     with pytest.raises(InputError, match=needs):
         Ray(task=Task("run", cores=64))
 
 
+@pytest.mark.deep
 def test_of_two_drivers_on_one_folder_one_is_refused(tmp_path, cluster, monkeypatch):
     with Ray(folder=tmp_path), monkeypatch.context() as patch:
         patch.setattr(ray_cluster, "LET_GO", 0.0)
