@@ -13,8 +13,8 @@ COMPILED := import jax, flax, pandas, pyarrow.parquet, torch, transformers, trl,
 # What is installed: `make lock` pins it, `make install` installs that and nothing newer.
 TORCH := torch==2.13.0
 UV := uv==0.13.9
-EXTRAS := lake dev docs view environments cluster structured lora gguf
-GPU_EXTRAS := lake gpu vllm sharded structured lora
+EXTRAS := lake dev docs sweeps view environments cluster structured lora gguf
+GPU_EXTRAS := lake gpu sweeps vllm sharded structured lora
 PIP := $(BIN)/pip --quiet --disable-pip-version-check
 UV_PIP := $(BIN)/uv pip install --quiet --python $(BIN)/python
 

@@ -67,7 +67,7 @@ def run(settings: RunSettings, folder: RunFolder, on_stage: Callable[[], object]
             print_on_terminal(f"stage {number + 1} of {settings.stages}, teacher {settings.teacher}")
             begun = _read_clocks()
             _run_stage(trainee, folder, number, held_out)
-            engineer.redesign(number)
+            _redesign_after_stage(settings, engineer, number)
             _mark_done(folder, stage, begun)
             for line in describe_stage(folder, number, trainee.environment.space):
                 print_on_terminal(f"  {line}")
@@ -94,9 +94,16 @@ def _redesign_first_stage(trainee: Trainee, folder: RunFolder, engineer: RunEngi
     warmup = folder.warmup
     if not warmup.next.exists():
         _write_once(warmup.env, lambda: trainee.start, trainee)
-        engineer.redesign(-1)
+        _redesign_after_stage(trainee.settings, engineer, -1)
         for line in describe_redesign(warmup, trainee.environment.space):
             print_on_terminal(f"  {line}")
+
+
+def _redesign_after_stage(settings: RunSettings, engineer: RunEngineer, number: int) -> None:
+    """The policy answers as the engineer, trains as one, and is rolled out in trials: each may fill a GPU."""
+    lower = "text.batch or trial.boards" if settings.trial.enabled else "text.batch"
+    with naming_full_memory(f"redesign after {'the warm-up' if number < 0 else f'stage {number}'}", lower):
+        engineer.redesign(number)
 
 
 def _run_stage(trainee: Trainee, folder: RunFolder, number: int, held_out: list[Problem]) -> None:
@@ -106,7 +113,8 @@ def _run_stage(trainee: Trainee, folder: RunFolder, number: int, held_out: list[
     policy = folder.find_standing(number - 1)
     if not settings.grpo.fresh and not trainee.problems_file(stage).exists():
         tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number))
-        make_problems(trainee, stage, policy, before if number else None, number, tokens)
+        with naming_full_memory(f"problems of stage {number}", "text.batch"):
+            make_problems(trainee, stage, policy, before if number else None, number, tokens)
     if not stage.checkpoint.exists():
         tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number) + count_stage_tokens(stage))
         train_stage(trainee, stage, policy, number, tokens)

@@ -53,5 +53,5 @@ def load_duckdb() -> Any:
     try:
         import duckdb
     except ImportError as error:
-        raise InputError("duckdb is missing, which reads files of boards; pip install 'duckdb>=1.4'") from error
+        raise InputError("duckdb is missing, which reads files of boards; pip install 'lakewright[sweeps]'") from error
     return duckdb

@@ -1,9 +1,12 @@
 """A redesign before the first stage, from the held-out answers after the warm-up (`engineer.asked_first`)."""
 
 import json
+import shutil
 
 import pytest
+import torch
 
+from lakewright.core_jax.errors import InputError
 from lakewright.engineer.tally import pool_tallies
 from lakewright.engineer.trial import TrialSettings
 from lakewright.experiments.cli import main
@@ -11,6 +14,7 @@ from lakewright.experiments.loop.records.history import read_chapters
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Decision, Validation, read_record
 from lakewright.experiments.loop.records.token_budget import count_run_tokens, count_stage_tokens
+from lakewright.experiments.loop.redesign.run_engineer import RunEngineer
 from lakewright.experiments.loop.settings.run_settings import EngineerSettings, RunSettings
 from lakewright.experiments.loop.training.trainee import make_trainee
 from tests.support.machines.power_cuts import PowerCutError, cut_power
@@ -46,6 +50,23 @@ def test_a_report_tells_of_the_trial_before_the_first_stage_and_what_it_cost(run
     assert len(warmup["trial"]["candidates"]) > 1
     assert first["config"] in [candidate["config"] for candidate in warmup["trial"]["candidates"]]
     assert "config" not in warmup, "it trained on certified plans"
+
+
+def test_a_gpu_that_is_full_in_a_redesign_is_one_line_and_the_run_continues(run, tmp_path, monkeypatch):
+    def fill(self, number):
+        raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 3.38 GiB. GPU 0 has 139.80 GiB")
+
+    again = RunFolder(tmp_path / "run")
+    shutil.copytree(run.folder, again.folder, symlinks=True)
+    again.stage(0).done.unlink()
+    with monkeypatch.context() as patch:
+        patch.setattr(RunEngineer, "redesign", fill)
+        with pytest.raises(
+            InputError, match=r"^redesign after stage 0: .*another 3\.38 GiB.*text\.batch or trial\.boards"
+        ):
+            run_loop(first(), again)
+    run_loop(first(), again)
+    assert again.stage(0).done.exists()
 
 
 def test_without_a_trial_that_is_what_the_teacher_proposed(tmp_path):
