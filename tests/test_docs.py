@@ -53,7 +53,7 @@ WRITTEN_TABLES = {  # of docs/results.md and of the studies in docs/lab, by firs
 # Pages of the lab that copy what commands printed, or what was noted by hand.
 LOGS = ("benchmarks-log", "reliability-log", "stated-probabilities", "corruption-campaign", "six-tasks")
 LONGEST = 200  # lines of a page, except in the lab
-DEEPER = (["study", "check-trials"], ["view", "bundle"])
+DEEPER = (["study", "check-trials"], ["view", "bundle"], ["bench", "worlds"], ["bench", "sampling"])
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 
