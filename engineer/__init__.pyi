@@ -9,6 +9,8 @@ from .environment import Group as Group
 from .environment import Problem as Problem
 from .environment import Verdict as Verdict
 from .judge_process import JudgeLimit as JudgeLimit
+from .multi_turn import MultiTurnEnvironment as MultiTurnEnvironment
+from .multi_turn import MultiTurnEpisode as MultiTurnEpisode
 from .outcomes import Outcomes as Outcomes
 from .proposal import Proposal as Proposal
 from .proposal import Teacher as Teacher

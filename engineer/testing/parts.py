@@ -12,8 +12,10 @@ from typing import TypeAlias
 import msgspec
 
 from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.multi_turn import MultiTurnEnvironment
 from lakewright.engineer.plugins import load_class
 from lakewright.engineer.testing.isolation import CallError, Calls, watch_process
+from lakewright.engineer.testing.played import PlayedProperties
 from lakewright.engineer.testing.properties import EVERY, START, Properties
 from lakewright.engineer.testing.report import RETURNS, Fault, Report
 
@@ -55,6 +57,12 @@ Share: TypeAlias = Callable[[Callable[[Part], Findings], Sequence[Part]], Iterab
 """Calls a function with each part, in whichever process; the findings, in the order of the parts."""
 
 
+def make_properties(environment: Environment, calls: Calls, report: Report, maker: Sequence[str] = ()) -> Properties:
+    """The properties that an environment of its kind must have."""
+    kind = PlayedProperties if isinstance(environment, MultiTurnEnvironment) else Properties
+    return kind(environment, calls, report, maker)
+
+
 def try_part(part: Part) -> Findings:
     """The findings of a part, in a process of its own."""
     maker, *words = part.maker
@@ -83,7 +91,7 @@ def try_here(environment: Environment, calls: Calls, part: Part, begun: float) -
     report, until = Report(environment=""), begun + part.seconds
     name, fault, drawn = START, None, []
     try:
-        properties = Properties(environment, calls, report, part.maker)
+        properties = make_properties(environment, calls, report, part.maker)
         properties.add_problems(msgspec.json.decode(part.problems, type=Drawn))
         if part.property is None:
             name = EVERY
@@ -114,7 +122,7 @@ def try_parts(
     """
     report = Report(environment="")
     try:
-        properties = Properties(environment, calls, report)
+        properties = make_properties(environment, calls, report)
     except CallError as error:
         yield Report(environment="", faults=[Fault(START, str(error), "start()")])
         return

@@ -65,8 +65,10 @@ class Properties:
     Raises CallError if the environment gives no legal design to begin with, whose givens all cells have.
     """
 
+    kind: type[Trials] = Trials
+
     def __init__(self, environment: Environment, calls: Calls, report: Report, maker: Sequence[str] = ()) -> None:
-        self.trials = Trials(environment, calls)
+        self.trials = self.kind(environment, calls)
         self.environment, self.space, self.report, self.maker = environment, environment.space, report, maker
         try:
             self.start = self.trials.start()
@@ -335,8 +337,12 @@ class Properties:
             cells = f"{len(few)} cell{'s' * (len(few) > 1)}, such as {few[0][1]}"
             about = "1 distinct problem; let make use rng, or" if few[0][0] == 1 else f"{few[0][0]} distinct problems;"
             self.report.warnings.append(f"memorising is easy in {cells}: about {about} give such cells a small share")
-        score_constants(pool[:: 1 + len(pool) // MOST_SCORED], self.trials, self.report, until)
+        self.score_pool(pool, until)
         return None
+
+    def score_pool(self, pool: Sequence[Problem], until: float) -> None:
+        """Measures what a constant answer to some problems scores."""
+        score_constants(pool[:: 1 + len(pool) // MOST_SCORED], self.trials, self.report, until)
 
     def compare_elsewhere(self, until: float) -> Fault | None:
         """Another process, with other hashes and a later clock, gives equal results, and is not changed."""

@@ -212,7 +212,7 @@ class Trials:
             raise CallError(f"statistics gave {drawn!r:.60}; return Drawn objects by stratum")
         self.calls.run_call("features", case, lambda: self.environment.check_features(problem))
         try:
-            verdict = self.judge(problem, "")
+            verdict = self.judge_empty(problem)
         except CallError:  # named where any text is judged
             return
         cases = self.calls.run_call("cases", case, lambda: self.environment.cases([problem], [""], [verdict], 1))
@@ -241,6 +241,10 @@ class Trials:
             said = "judge gave another verdict on the problem as read from JSON"
             raise CallError(f"{said}; leave out chance, clocks and state, and let data be JSON values")
         return verdict
+
+    def judge_empty(self, problem: Problem) -> Verdict:
+        """The verdict on a policy that does nothing."""
+        return self.judge(problem, "")
 
     def judge_case(self, case: tuple[Problem, str]) -> Verdict:
         """The verdict on an answer, as `judge`."""

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.multi_turn import MultiTurnEnvironment
 from lakewright.engineer.teachers import MODELS, Ask, Message, Reply, Tools, UnansweredError, asks_model, check_teacher
 from lakewright.experiments.jobs.resumable.spending import Spending, ask_server
 from lakewright.experiments.trainers.versions import FolderSettings, Setup
@@ -29,14 +30,14 @@ def make_tools(setup: Setup, path: Path, ask: Ask | None = None, unanswered: lis
 
 
 def check_served_teacher(
-    teacher: str, options: Mapping[str, Any], settings: FolderSettings, space: DesignSpace, held_out: int
+    teacher: str, options: Mapping[str, Any], settings: FolderSettings, environment: Environment, held_out: int
 ) -> None:
-    """Raises InputError on a teacher without a server or with unknown options, and on settings without effect.
+    """Raises InputError on a teacher without a server or with unknown options, and on settings that cannot be used.
 
     Args:
         teacher, options: its name and its arguments.
         settings: of the folder.
-        space: of the designs.
+        environment: of the designs.
         held_out: how many held-out problems there are.
     """
     if teacher in MODELS and teacher not in ("endpoint", "self"):
@@ -45,7 +46,10 @@ def check_served_teacher(
         )
     if teacher == "endpoint" and settings.endpoint is None:
         raise InputError("teacher endpoint has no server; give endpoint.url and endpoint.model")
-    check_teacher(teacher, options, space)
+    check_teacher(teacher, options, environment.space)
+    if settings.rollouts and isinstance(environment, MultiTurnEnvironment):
+        name = type(environment).__name__
+        raise InputError(f"rollouts.url: a server plays no episodes, which {name} needs; let a trainer roll out")
     if unused := _find_unused(teacher, settings, held_out):
         raise InputError(f"settings: {unused}")
 

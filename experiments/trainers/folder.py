@@ -96,7 +96,7 @@ class EngineerFolder:
         if loaded.space.givens and not start.given:  # as of a file, which holds the strata alone
             start = msgspec.structs.replace(start, given=find_start(loaded).given)
         check_design(start, loaded.space)
-        check_served_teacher(teacher, options or {}, settings, loaded.space, held_out)
+        check_served_teacher(teacher, options or {}, settings, loaded, held_out)
         if not 0 <= held_out <= MOST_HELD_OUT:
             raise InputError(f"held_out is {held_out}; choose 0 to {MOST_HELD_OUT}")
         setup = Setup(

@@ -8,7 +8,7 @@ resume_training(trainer)  # or trainer.train()
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -17,15 +17,17 @@ import torch
 from datasets import Dataset
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
-from trl import GRPOTrainer
+from trl import GRPOConfig, GRPOTrainer
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Problem
+from lakewright.engineer.multi_turn import MultiTurnEnvironment
 from lakewright.engineer.signal import list_metrics
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.reports import Report
 from lakewright.experiments.trainers.source import ProblemSource
+from lakewright.experiments.trainers.trl_episodes import PlayedRollout, RolloutFactory
 from lakewright.experiments.trainers.trl_policy import Completion, TrainedPolicy, read_completion, write_prompt
 
 
@@ -34,8 +36,9 @@ class EngineerTasks:
 
     train_dataset: has `prompt`, `place` and `split`; a row is made when it is first asked for, from the design of then,
     so shuffling hides no change. eval_dataset: the held-out problems; if the trainer evaluates, they guide the
-    engineer. reward_funcs: the environment's reward, which is recorded. callbacks: the first process decides every few
-    steps, while the others wait. decided: what it decided.
+    engineer. reward_funcs: the environment's reward, which is recorded. environment_factory: the episodes of an
+    environment of several turns, whose tools the policy calls; else None. callbacks: the first process decides every
+    few steps, while the others wait. decided: what it decided.
     """
 
     def __init__(
@@ -47,17 +50,20 @@ class EngineerTasks:
             path: of the folder.
             every: optimizer steps between two decisions.
             places: rows of the data set.
-            chat: whether a prompt is a message to a chat model, or plain text.
+            chat: whether a prompt is a message to a chat model, or plain text; always one with several turns.
             seed: of the problems.
 
         Raises InputError without an engineer, or a number is below 1.
         """
         if min(every, places) < 1:
             raise InputError(f"every is {every}, places {places}; choose at least 1")
-        self.every, self.chat, self.seed = every, chat, seed
         self.folder = EngineerFolder(path)
+        environment = self.folder.environment
+        played = isinstance(environment, MultiTurnEnvironment)
+        self.environment_factory = RolloutFactory(environment, self.find_problem) if played else None
+        self.every, self.chat, self.seed = every, chat or played, seed
         self.source = ProblemSource(path, seed)
-        self.recorder = OutcomeRecorder(path, self.folder.environment)
+        self.recorder = OutcomeRecorder(path, environment)
         self.held_out = self.folder.held_out()
         self.decided: list[Report] = []
         self.train_dataset = Dataset.from_dict({"place": range(places)}).with_transform(self._make_rows)
@@ -65,6 +71,7 @@ class EngineerTasks:
             self._describe_rows(self.held_out, list(range(len(self.held_out))), "held_out")
         )
         self.policy: TrainedPolicy | None = None
+        self.members: dict[str, int] = {}  # of a group, by split, once training has begun
         self.reward_funcs: list[Callable[..., list[float]]] = [self.judge_answers]
         self.callbacks: list[TrainerCallback] = [DecideEverySteps(self)]
 
@@ -81,7 +88,13 @@ class EngineerTasks:
         """
         if answer_tokens < 1:
             raise InputError(f"answer_tokens is {answer_tokens}; choose at least 1")
-        self.policy = TrainedPolicy(trainer, self.folder.environment, chat=self.chat, answer_tokens=answer_tokens)
+        self.policy = TrainedPolicy(
+            trainer,
+            self.folder.environment,
+            chat=self.chat,
+            answer_tokens=answer_tokens,
+            rollouts=self.environment_factory,
+        )
 
     def decide(self, step: int) -> None:
         """Decides at an optimizer step: in the first process, while the others wait or generate for it."""
@@ -108,6 +121,7 @@ class EngineerTasks:
         place: list[int],
         split: list[str],
         trainer_state: TrainerState,
+        environments: Sequence[PlayedRollout] | None = None,
         log_metric: Callable[[str, float], None] | None = None,
         **_: Any,
     ) -> list[float]:
@@ -117,22 +131,33 @@ class EngineerTasks:
             completions, completion_ids: of this process.
             place, split: columns of the data set.
             trainer_state: of TRL.
+            environments: of TRL with an `environment_factory`; the episodes give the verdicts.
             log_metric: of TRL, gets what `list_metrics` says of the groups, for the trainer's own tracker.
 
-        A step that is done again, as a trainer resumed from a checkpoint does, gives its groups the same names.
+        A step that is done again, as a trainer resumed from a checkpoint does, gives its groups the same names. Raises
+        InputError where members of a group have different problems, or an episode did not end; the outcomes of all
+        other groups are recorded.
         """
+        if self.environment_factory and environments is None:
+            raise InputError("GRPOTrainer has no episodes; give it environment_factory=tasks.environment_factory")
         processor = self.policy.trainer.processing_class if self.policy else None
         pairs = zip(completions, completion_ids, strict=True)
         texts = [read_completion(completion, ids, processor) for completion, ids in pairs]
         before, rewards = _find_rank() * len(texts), []
-        groups = []
+        groups, faults = [], self._find_mixed(place, split, before)
         for (row, which), members in groupby(range(len(texts)), key=lambda at: (place[at], split[at])):
             mine = list(members)
-            problem = self.held_out[row] if which == "held_out" else self.source[row]
+            problem = self.find_problem(row, which)
             lengths = [len(completion_ids[at]) for at in mine]
+            try:
+                outcomes = [environments[at].verdict for at in mine] if environments else None
+            except InputError as error:
+                faults.append(f"place {row}: {error}")
+                continue
             verdicts = self.recorder.record(
                 problem,
                 [texts[at] for at in mine],
+                outcomes,
                 split="held_out" if which == "held_out" else "train",
                 tokens=lengths,
                 group=f"{which} {self.seed} {row} step {trainer_state.global_step}",
@@ -140,10 +165,29 @@ class EngineerTasks:
             )
             rewards += [float(verdict.reward) for verdict in verdicts]
             groups.append((problem.cell.stratum, verdicts, lengths))
+        if faults:
+            raise InputError(faults[0])
         if log_metric:
             for name, value in list_metrics(groups).items():
                 log_metric(name, value)
         return rewards
+
+    def find_problem(self, place: int, split: str) -> Problem:
+        """The problem of a row of the data set or of the held-out problems, which `split` says."""
+        return self.held_out[place] if split == "held_out" else self.source[place]
+
+    def _find_mixed(self, place: list[int], split: list[str], before: int) -> list[str]:
+        """A line on each group of several problems. before: the number of the first answer of this process."""
+        found: dict[int, int] = {}
+        lines = []
+        for at, (row, which) in enumerate(zip(place, split, strict=True)):
+            number = (before + at) // self.members.get(which, 1)
+            if (first := found.setdefault(number, row)) != row:
+                lines.append(
+                    f"a group has answers to places {first} and {row}; let its members have one problem: give "
+                    "GRPOTrainer train_dataset=tasks.train_dataset as it is"
+                )
+        return lines
 
     def _make_rows(self, rows: dict[str, list[int]]) -> dict[str, list[Any]]:
         return self._describe_rows(self.source.problems(rows["place"]), rows["place"], "train")
@@ -163,6 +207,9 @@ class DecideEverySteps(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
         """Decides what training begins with, if there are held-out problems for the policy to answer before."""
+        if isinstance(args, GRPOConfig):
+            evaluated = getattr(args, "num_generations_eval", None)
+            self.tasks.members = {"train": args.num_generations, "held_out": evaluated or args.num_generations}
         if state.global_step == 0 and self.tasks.held_out:
             self.tasks.decide(0)
         return control

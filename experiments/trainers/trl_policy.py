@@ -13,10 +13,10 @@ import torch
 from trl import GRPOTrainer
 
 from lakewright.core_jax.support import read_last_words, strip_thoughts
-from lakewright.engineer.environment import Environment, Group, Problem
+from lakewright.engineer.environment import Environment, Group, Problem, Verdict
 from lakewright.engineer.teachers import Message, Reply, prompt_text
+from lakewright.experiments.trainers.trl_episodes import Prompt, RolloutFactory
 
-Prompt = str | list[Message]
 Completion = str | list[dict[str, Any]]
 TURNS = 1000  # of a trial, at most: those of another step have other seeds
 
@@ -24,42 +24,57 @@ TURNS = 1000  # of a trial, at most: those of another step have other seeds
 class Request(NamedTuple):
     """Generation in all processes: answers to each prompt, with chance from a seed, up to a number of tokens.
 
-    tokens: None is as many as the trainer allows.
+    tokens: None is as many as the trainer allows. problems: those of the prompts if episodes on them are played.
     """
 
     prompts: list[Prompt]
     answers: int
     seed: int
     tokens: int | None = None
+    problems: Sequence[Problem] = ()
 
 
 class Answer(NamedTuple):
-    """A text, and its length in tokens."""
+    """A text, and its length in tokens. verdict: of an episode."""
 
     text: str
     tokens: int
+    verdict: Verdict | None = None
 
 
 class TrainedPolicy:
     """The policy of a trainer. What training draws by chance, and what it logs, is as if nothing had been generated."""
 
-    def __init__(self, trainer: GRPOTrainer, environment: Environment, *, chat: bool, answer_tokens: int) -> None:
+    def __init__(
+        self,
+        trainer: GRPOTrainer,
+        environment: Environment,
+        *,
+        chat: bool,
+        answer_tokens: int,
+        rollouts: RolloutFactory | None = None,
+    ) -> None:
         """Wraps a trainer.
 
         Args:
             environment: judges the answers.
             chat: whether prompts are messages.
             answer_tokens: the most tokens of an answer as the engineer.
+            rollouts: of an environment of several turns.
         """
         self.trainer, self.environment, self.chat, self.answer_tokens = trainer, environment, chat, answer_tokens
-        self.step = 0
+        self.rollouts, self.step = rollouts, 0
 
     def roll_out(self, problems: Sequence[Problem], samples: int, turn: int) -> tuple[list[Group], int]:
         """Groups of answers to problems, and their tokens: a `RollOut`, called in the first process."""
         prompts = [write_prompt(problem.prompt, chat=self.chat) for problem in problems]
-        answers = self._generate_everywhere(Request(prompts, samples, seed=TURNS * self.step + turn))
-        texts = [[answer.text for answer in part] for part in answers]
-        return self.environment.groups(problems, texts), sum(answer.tokens for part in answers for answer in part)
+        played = list(problems) if self.rollouts else []
+        answers = self._generate_everywhere(Request(prompts, samples, TURNS * self.step + turn, problems=played))
+        tokens = sum(answer.tokens for part in answers for answer in part)
+        if self.rollouts:
+            verdicts = [[answer.verdict for answer in part if answer.verdict] for part in answers]
+            return list(map(Group.from_verdicts, problems, verdicts)), tokens
+        return self.environment.groups(problems, [[answer.text for answer in part] for part in answers]), tokens
 
     def ask(self, messages: list[Message], schema: dict[str, Any], seed: int) -> Reply:
         """The policy's answer as the engineer: an `Ask`, called in the first process. The schema is in the messages."""
@@ -89,18 +104,32 @@ class TrainedPolicy:
         many = self._count_repeats(request.answers)
         rank, world = trainer.accelerator.process_index, trainer.accelerator.num_processes
         share = -(-len(request.prompts) // world)  # the same for all, as some ways to generate ask for that
-        padded = [*request.prompts, *[request.prompts[-1]] * (share * world - len(request.prompts))]
-        mine = [prompt for prompt in padded[rank * share : (rank + 1) * share] for _ in range(many)]
+        last = len(request.prompts) - 1
+        mine = [min(place, last) for place in range(rank * share, (rank + 1) * share) for _ in range(many)]
         batch = max(1, trainer.args.per_device_train_batch_size * trainer.args.steps_per_generation // many) * many
         answers: list[Answer] = []
         with _leave_as_it_is(trainer, request.seed + rank), _limit_tokens(trainer, request.tokens):
             for begin in range(0, len(mine), batch):
-                _, ids, _, completions, *_ = trainer._generate(mine[begin : begin + batch])
-                answers += [
-                    Answer(read_completion(one, tokens, trainer.processing_class), len(tokens))
-                    for one, tokens in zip(completions, ids, strict=True)
-                ]
+                answers += self._generate_batch(request, mine[begin : begin + batch])
         return _gather_answers(answers)[: many * len(request.prompts)]
+
+    def _generate_batch(self, request: Request, places: Sequence[int]) -> list[Answer]:
+        """The answers to the prompts of some places of a request."""
+        prompts = [request.prompts[place] for place in places]
+        if not self.rollouts:
+            return self._generate_texts(prompts)
+        problems = [request.problems[place] for place in places if request.problems]
+        with self.rollouts.play_here(self.trainer, prompts, problems) as (rollouts, begun):
+            answers = self._generate_texts(begun)
+            verdicts = [rollout.verdict for rollout in rollouts] or [None] * len(answers)
+        return [answer._replace(verdict=verdict) for answer, verdict in zip(answers, verdicts, strict=True)]
+
+    def _generate_texts(self, prompts: Sequence[Prompt]) -> list[Answer]:
+        _, ids, _, completions, *_ = self.trainer._generate(prompts)
+        return [
+            Answer(read_completion(one, tokens, self.trainer.processing_class), len(tokens))
+            for one, tokens in zip(completions, ids, strict=True)
+        ]
 
     def _count_repeats(self, answers: int) -> int:
         """Repetitions of a prompt: a server that samples for the trainer answers in whole groups of its own."""

@@ -17,6 +17,7 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.evidence import vocabulary_of
 from lakewright.engineer.guard import check_floor, check_limits
+from lakewright.engineer.multi_turn import MultiTurnEnvironment
 from lakewright.engineer.tally import Drawn
 from lakewright.engineer.teachers import check_teacher
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
@@ -166,6 +167,9 @@ class Trainee(abc.ABC, Generic[T]):
 
 def check_settings(settings: RunSettings, environment: Environment, start: Design) -> None:
     """Raises InputError if settings do not suit an environment, or would have no effect in it."""
+    if isinstance(environment, MultiTurnEnvironment):
+        name = f"environment {settings.environment!r:.80}"
+        raise InputError(f"{name}: has several turns, and a run trains on one; use it in a trainer, such as TRL")
     usual, owner = RunSettings(), "other environments have" if settings.lake else "the lake has"
     for name, remedy in (OTHERS_ONLY if settings.lake else LAKE_ONLY).items():
         if (value := getattr(settings, name)) != getattr(usual, name):

@@ -1,0 +1,138 @@
+"""TRL's `environment_factory` on the problems of a folder: what it makes, resets, and offers to the policy as tools.
+
+TRL makes an object for each rollout of a batch, calls `reset` with the columns of its row, and takes the functions of
+the object's class, except `reset` and those with an underscore, for tools.
+"""
+
+import contextlib
+import functools
+import inspect
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+from trl import GRPOTrainer
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.environment import Problem, Verdict
+from lakewright.engineer.multi_turn import MultiTurnEnvironment, list_tools
+from lakewright.engineer.teachers import Message
+
+Prompt = str | list[Message]
+FindProblem = Callable[[int, str], Problem]  # from the columns `place` and `split` of a row
+
+
+class PlayedRollout:
+    """One rollout after another, each an episode on the problem of a row; subclasses have the tools."""
+
+    def __init__(self, factory: "RolloutFactory") -> None:
+        self._factory, self._problem = factory, Problem("")
+        self._episode = factory.environment.make_episode()
+
+    def reset(self, place: int | None = None, split: str = "train", **_: Any) -> str | None:
+        """Begins an episode on the problem of a row; what the policy reads after the prompt."""
+        if place is None:
+            raise InputError("reset: a row has no place; give GRPOTrainer train_dataset=tasks.train_dataset")
+        text = self._begin_episode(self._factory.find_problem(place, split))
+        self._factory.check_beginning(place, split, text)
+        return text
+
+    @property
+    def verdict(self) -> Verdict:
+        """That on the episode; it is no function, so TRL makes no tool of it. Raises InputError without one."""
+        return self._factory.environment.end_episode(self._episode, self._problem)
+
+    def _begin_episode(self, problem: Problem) -> str | None:
+        self._problem = problem
+        return self._factory.environment.begin_episode(self._episode, problem)
+
+
+class RolloutFactory:
+    """Makes rollouts, all members of a group on one problem: the `environment_factory` of `GRPOTrainer`."""
+
+    def __init__(self, environment: MultiTurnEnvironment, find_problem: FindProblem) -> None:
+        """Reads the tools of an environment's episodes. find_problem: that of a row.
+
+        Raises InputError where it makes no episodes, or these have no tools.
+        """
+        self.environment, self.find_problem = environment, find_problem
+        self.tools = list_tools(environment.make_episode())
+        forwarded = {name: _forward_call(name, tool) for name, tool in self.tools.items()}
+        self._kind = type(type(environment).__name__, (PlayedRollout,), forwarded)
+        self._begun: tuple[int, str, str | None] | None = None
+        self._spare: list[PlayedRollout] = []
+
+    def __call__(self) -> PlayedRollout:
+        """A new object for rollouts, which is used again and again."""
+        rollout: PlayedRollout = self._kind(self)
+        return rollout
+
+    def check_beginning(self, place: int, split: str, text: str | None) -> None:
+        """Raises InputError where the member before of the same group begins with another text."""
+        before, self._begun = self._begun, (place, split, text)
+        if before and before[:2] == (place, split) and before[2] != text:
+            raise InputError(
+                f"place {place}: members of its group begin with {before[2]!r:.60} and {text!r:.60}; let reset say the "
+                "same whenever the problem is the same"
+            )
+
+    @contextlib.contextmanager
+    def play_here(
+        self, trainer: GRPOTrainer, prompts: Sequence[Prompt], problems: Sequence[Problem]
+    ) -> Iterator[tuple[list[PlayedRollout], list[Prompt]]]:
+        """Rollouts of some problems, whose tools the trainer's generation calls in the block, and how they begin.
+
+        prompts: messages, one for each problem. Without problems no tool is called.
+        """
+        self._spare += [self() for _ in range(len(problems) - len(self._spare))]
+        rollouts = self._spare[: len(problems)]
+        changes: dict[str, Any] = {
+            "environments": rollouts,
+            "_batch_environments": [None] * len(rollouts),
+            "_sync_tool_dicts": [self._list_methods(rollout, apart=False) for rollout in rollouts],
+            "_async_tool_dicts": [self._list_methods(rollout, apart=True) for rollout in rollouts],
+        }
+        if not problems:
+            changes |= {"environment_factories": None, "tools": []}
+        begun = [
+            _add_text(prompt, rollout._begin_episode(problem))
+            for rollout, prompt, problem in zip(rollouts, prompts, problems, strict=False)
+        ]
+        with _change_for_a_while(trainer, changes):
+            yield rollouts, begun or list(prompts)
+
+    def _list_methods(self, rollout: PlayedRollout, *, apart: bool) -> dict[str, Callable[..., Any]]:
+        """The tools of a rollout by name: those that are coroutines, or those that are not."""
+        names = [name for name, tool in self.tools.items() if inspect.iscoroutinefunction(tool) is apart]
+        return {name: getattr(rollout, name) for name in names}
+
+
+def _add_text(prompt: Prompt, text: str | None) -> Prompt:
+    """A conversation with what an episode begins with after its last message, as TRL puts it there."""
+    if text is None or isinstance(prompt, str):
+        return prompt
+    return [*prompt[:-1], {**prompt[-1], "content": prompt[-1]["content"] + text}]
+
+
+def _forward_call(name: str, tool: Callable[..., Any]) -> Callable[..., Any]:
+    """The tool as a function of a rollout, with the types and the docstring from which TRL describes it."""
+
+    def call_tool(self: PlayedRollout, *arguments: Any, **named: Any) -> Any:
+        return getattr(self._episode, name)(*arguments, **named)
+
+    async def await_tool(self: PlayedRollout, *arguments: Any, **named: Any) -> Any:
+        return await getattr(self._episode, name)(*arguments, **named)
+
+    return functools.wraps(tool)(await_tool if inspect.iscoroutinefunction(tool) else call_tool)
+
+
+@contextlib.contextmanager
+def _change_for_a_while(trainer: GRPOTrainer, changes: dict[str, Any]) -> Iterator[None]:
+    """Sets attributes of a trainer in the block; some of them it has from its first batch on."""
+    before = {name: vars(trainer)[name] for name in changes if name in vars(trainer)}
+    vars(trainer).update(changes)
+    try:
+        yield
+    finally:
+        for name in changes:
+            del vars(trainer)[name]
+        vars(trainer).update(before)
