@@ -140,7 +140,9 @@ def test_a_file_is_no_folder_of_a_run_or_of_anything_else(tmp_path, capsys):
 SUMS = ("--environment", HOUSE / "docs" / "examples" / "addition.py:Addition")
 ROW = "{data_ratio=0.25,hole_ratio=0.1,wait_ratio=0.5}"
 SIZES = f"sizes={{{','.join(f'{size}={ROW}' for size in (3, 4, 5, 6))}}}"
+HUNT = HOUSE / "docs" / "examples" / "hunt.py:Hunt"
 ELSEWHERE = {
+    "several turns": (("--environment", HUNT), f"environment '{HUNT!s:.79}", "has several turns, and a run trains on"),
     "boards that are never trained on": (
         (*SUMS, "exclude=none.parquet", "grpo.fresh=true", "warmup.fresh=true"),
         "exclude is 'none.parquet', which only the lake has; leave it out",

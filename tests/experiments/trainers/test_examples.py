@@ -58,6 +58,18 @@ def test_trl_redesigns_and_resumes_with_the_same_problems(run_example, tmp_path,
     assert state_of(path) == ended
 
 
+@pytest.mark.deep
+def test_trl_trains_on_episodes_of_several_turns(run_example, tmp_path):
+    done = run_example("trl_hunt.py", tmp_path)
+    folder = done["tasks"].folder
+    first = folder.files.read_version(1)
+    assert (first.step, folder.status().held_out, folder.status().version >= 2) == (0, 16, True)
+    groups = [lines for lines in read_groups(folder.path).values() if lines[0].split == "train"]
+    assert (len(groups), {len(lines) for lines in groups}) == (24, {4})
+    assert all(len({(line.version, line.key) for line in lines}) == 1 for lines in groups)
+    assert any(line.valid for lines in groups for line in lines), "the random model guesses by the tool"
+
+
 def test_a_message_to_a_chat_model_and_held_out_problems(tmp_path):
     folder = begin_engineer(tmp_path, held_out=3)
     tasks = EngineerTasks(tmp_path, chat=True, places=8)

@@ -12,11 +12,14 @@ def prompt_of(body: dict) -> str:
     return content if isinstance(content, str) else "".join(part["text"] for part in content)
 
 
-def stream(request: BaseHTTPRequestHandler, text: str) -> None:
-    """A completion in pieces, as verifiers asks for it."""
-    pieces = [{"role": "assistant", "content": text}, {}]
+def stream(request: BaseHTTPRequestHandler, text: str, **call: object) -> None:
+    """A completion in pieces, as verifiers asks for it. call: the arguments of the tool `text`, which is called."""
+    first = {"role": "assistant", "content": text}
+    if call:
+        function = {"name": text, "arguments": json.dumps(call)}
+        first |= {"content": None, "tool_calls": [{"index": 0, "id": "1", "type": "function", "function": function}]}
     lines = []
-    for piece, reason in zip(pieces, (None, "stop"), strict=True):
+    for piece, reason in ((first, None), ({}, "tool_calls" if call else "stop")):
         choice = {"index": 0, "delta": piece, "finish_reason": reason}
         chunk = {"id": "x", "object": "chat.completion.chunk", "created": 0, "model": "scripted", "choices": [choice]}
         lines.append(f"data: {json.dumps(chunk)}\n\n")

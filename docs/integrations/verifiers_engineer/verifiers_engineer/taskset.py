@@ -3,32 +3,41 @@
 Outcomes are recorded from the traces that verifiers and prime-rl write, see `experiments/trainers/traces.py`.
 """
 
-import functools
 import itertools
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Literal
 
 import verifiers.v1 as vf
+from pydantic import SerializeAsAny
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer import Problem, Verdict
-from lakewright.experiments.trainers.folder import EngineerFolder
-from lakewright.experiments.trainers.source import ProblemSource
+from lakewright.engineer import MultiTurnEnvironment
+from verifiers_engineer.problems import (
+    EngineerData,
+    Outcome,
+    begin_episode,
+    draw_held_out,
+    find_problem,
+    judge_trace,
+    open_source,
+)
+from verifiers_engineer.toolset import EngineerToolset
 
 
-class EngineerData(vf.TaskData):
-    """Where a problem is of: folder, seed and place, with the version that the place is pinned to."""
+class EngineerTaskConfig(vf.TaskConfig):
+    """Set by the taskset."""
 
-    folder: str
-    seed: int
-    place: int
-    version: int
-    split: Literal["train", "held_out"] = "train"
+    played: bool = False
+    """Whether a policy plays problems in several turns, by the tools of the folder's environment."""
 
 
-class EngineerTask(vf.Task[EngineerData]):
+class EngineerTask(vf.Task[EngineerData, Outcome, EngineerTaskConfig]):
     """One problem, judged by the folder's environment."""
+
+    @classmethod
+    def toolsets(cls, config: EngineerTaskConfig) -> list[vf.Toolset]:
+        """The tools of an environment of several turns."""
+        return [EngineerToolset(vf.ToolsetConfig())] if config.played else []
 
     @property
     def key(self) -> str:
@@ -38,34 +47,30 @@ class EngineerTask(vf.Task[EngineerData]):
     @vf.reward
     async def verdict(self, trace: vf.Trace) -> float:
         """The environment's reward."""
-        return float(self._judge(trace.last_reply).reward)
+        return float(judge_trace(self.data, trace).reward)
 
     @vf.metric
     async def outcome(self, trace: vf.Trace) -> dict[str, float]:
         """`valid`, and 1 for the failure or the grades of the answer, by name, 0 for all others."""
-        verdict, space = self._judge(trace.last_reply), _open_source(self.data.folder, self.data.seed).environment.space
+        verdict = judge_trace(self.data, trace)
+        space = open_source(self.data.folder, self.data.seed).environment.space
         failures = {f"failure/{name}": float(name == verdict.failure) for name in space.failures}
         grades = {f"grade/{name}": float(name in verdict.grades) for name in space.grades}
         return {"valid": float(verdict.valid), **failures, **grades}
 
     async def validate(self, runtime: vf.Runtime) -> bool | None:
-        """Judges the right answer, where the problem has one."""
-        answer = self._problem.answer
-        return self._judge(answer).valid if answer else None
-
-    @property
-    def _problem(self) -> Problem:
-        data = self.data
-        held_out = data.split == "held_out"
-        return _draw_held_out(data.folder)[data.place] if held_out else _open_source(data.folder, data.seed)[data.place]
-
-    def _judge(self, answer: str) -> Verdict:
-        return _open_source(self.data.folder, self.data.seed).environment.check_verdict(self._problem, answer)
+        """Judges the right answer, where the problem has one that is a text."""
+        problem = find_problem(self.data)
+        if not problem.answer or self.config.played:
+            return None
+        environment = open_source(self.data.folder, self.data.seed).environment
+        return environment.check_verdict(problem, problem.answer).valid
 
 
 class EngineerConfig(vf.TasksetConfig):
     """Which folder, and which of its problems."""
 
+    task: SerializeAsAny[EngineerTaskConfig] = EngineerTaskConfig()
     folder: Path | None = None
     """The folder of an engineer, as of `lakewright engineer begin`; it must be given."""
     seed: int = 0
@@ -78,28 +83,22 @@ class EngineerTaskset(vf.Taskset[EngineerTask, EngineerConfig]):
     """The problems of a folder, each of the design of when it is taken from the taskset."""
 
     def __init__(self, config: EngineerConfig) -> None:
-        super().__init__(config)
         if config.folder is None:
             raise InputError("folder is missing; give that of an engineer, as in --env.taskset.folder runs/e")
         self._folder = str(config.folder.absolute())
+        played = isinstance(open_source(self._folder, config.seed).environment, MultiTurnEnvironment)
+        config.task = config.task.model_copy(update={"played": played})
+        super().__init__(config)
         self.INFINITE = not config.held_out
 
     def load(self) -> Iterable[EngineerTask]:
         """The tasks by place. Taken again, as a trainer that resumes does, a place has the same problem."""
         folder, split = self._folder, "held_out" if self.config.held_out else "train"
-        source = _open_source(folder, self.config.seed)
-        problems = _draw_held_out(folder) if self.config.held_out else map(source.__getitem__, itertools.count())
+        source = open_source(folder, self.config.seed)
+        problems = draw_held_out(folder) if self.config.held_out else map(source.__getitem__, itertools.count())
         for place, problem in enumerate(problems):
             where = {"folder": folder, "seed": self.config.seed, "place": place, "version": problem.version}
-            name = f"{split} {place}"
-            yield EngineerTask(EngineerData(name=name, prompt=problem.prompt, split=split, **where), self.config.task)
-
-
-@functools.cache
-def _open_source(folder: str, seed: int) -> ProblemSource:
-    return ProblemSource(folder, seed)
-
-
-@functools.cache
-def _draw_held_out(folder: str) -> list[Problem]:
-    return EngineerFolder(folder).held_out()
+            data = EngineerData(name=f"{split} {place}", prompt=problem.prompt, split=split, **where)
+            if self.config.task.played:
+                data = data.model_copy(update={"prompt": problem.prompt + begin_episode(data)[2]})
+            yield EngineerTask(data, self.config.task)
