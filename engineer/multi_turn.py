@@ -64,7 +64,7 @@ class MultiTurnEnvironment(Environment):
         )
 
     def begin_episode(self, episode: MultiTurnEpisode, problem: Problem) -> str | None:
-        """What the policy reads after the prompt. Raises InputError where `reset` fails, or gives no text."""
+        """What the policy reads after the prompt. Raises InputError if `reset` fails, or gives no text."""
         where = f"{type(episode).__name__}.reset: on {problem.prompt!r:.60}"
         found = run_call(where, lambda: episode.reset(self._name_cell(problem)))
         if found is not None and not isinstance(found, str):
@@ -72,7 +72,7 @@ class MultiTurnEnvironment(Environment):
         return found
 
     def end_episode(self, episode: MultiTurnEpisode, problem: Problem) -> Verdict:
-        """The verdict on an episode. Raises InputError where `verdict` fails, or gives no proper one."""
+        """The verdict on an episode. Raises InputError if `verdict` fails, or gives no proper one."""
         where = f"{type(episode).__name__}.verdict: on {problem.prompt!r:.60}"
         verdict = run_call(where, episode.verdict)
         if verdict is None:
@@ -83,7 +83,7 @@ class MultiTurnEnvironment(Environment):
 
 
 def list_tools(episode: MultiTurnEpisode) -> dict[str, Callable[..., Any]]:
-    """The functions of the tools by name, as of the class. Raises InputError where one is not described."""
+    """The functions of the tools by name, as of the class. Raises InputError if one is not described."""
     kind = type(episode)
     found = {
         name: member

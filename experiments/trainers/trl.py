@@ -135,7 +135,7 @@ class EngineerTasks:
             log_metric: of TRL, gets what `list_metrics` says of the groups, for the trainer's own tracker.
 
         A step that is done again, as a trainer resumed from a checkpoint does, gives its groups the same names. Raises
-        InputError where members of a group have different problems, or an episode did not end; the outcomes of all
+        InputError if members of a group have different problems, or an episode did not end; the outcomes of all
         other groups are recorded.
         """
         if self.environment_factory and environments is None:

@@ -52,7 +52,7 @@ class RolloutFactory:
     def __init__(self, environment: MultiTurnEnvironment, find_problem: FindProblem) -> None:
         """Reads the tools of an environment's episodes. find_problem: that of a row.
 
-        Raises InputError where it makes no episodes, or these have no tools.
+        Raises InputError if it makes no episodes, or these have no tools.
         """
         self.environment, self.find_problem = environment, find_problem
         self.tools = list_tools(environment.make_episode())
@@ -67,7 +67,7 @@ class RolloutFactory:
         return rollout
 
     def check_beginning(self, place: int, split: str, text: str | None) -> None:
-        """Raises InputError where the member before of the same group begins with another text."""
+        """Raises InputError if the member before of the same group begins with another text."""
         before, self._begun = self._begun, (place, split, text)
         if before and before[:2] == (place, split) and before[2] != text:
             raise InputError(
