@@ -64,7 +64,7 @@ class MultiTurnEnvironment(Environment):
         )
 
     def begin_episode(self, episode: MultiTurnEpisode, problem: Problem) -> str | None:
-        """What the policy reads after the prompt. Raises InputError if `reset` fails, or gives no text."""
+        """The text after the prompt, if any. Raises InputError if `reset` fails, or gives anything else."""
         where = f"{type(episode).__name__}.reset: on {problem.prompt!r:.60}"
         found = run_call(where, lambda: episode.reset(self._name_cell(problem)))
         if found is not None and not isinstance(found, str):

@@ -58,7 +58,12 @@ Share: TypeAlias = Callable[[Callable[[Part], Findings], Sequence[Part]], Iterab
 
 
 def make_properties(environment: Environment, calls: Calls, report: Report, maker: Sequence[str] = ()) -> Properties:
-    """The properties that an environment of its kind must have."""
+    """The properties that an environment of its kind must have.
+
+    Args:
+        environment: what is tried.
+        calls, report, maker: as of `Properties`.
+    """
     kind = PlayedProperties if isinstance(environment, MultiTurnEnvironment) else Properties
     return kind(environment, calls, report, maker)
 

@@ -122,7 +122,7 @@ def _draw_call(name: str, tool: Callable[..., Any]) -> st.SearchStrategy[Tool]:
 
 
 def _call(tool: Callable[..., Any], arguments: dict[str, Any]) -> Any:
-    """What a policy reads of a call, which may be refused."""
+    """The text that a policy reads of a call, which may be refused."""
     try:
         found = tool(**arguments)
         return asyncio.run(found) if inspect.iscoroutine(found) else found

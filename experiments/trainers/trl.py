@@ -185,7 +185,7 @@ class EngineerTasks:
             if (first := found.setdefault(number, row)) != row:
                 lines.append(
                     f"a group has answers to places {first} and {row}; let its members have one problem: give "
-                    "GRPOTrainer train_dataset=tasks.train_dataset as it is"
+                    "GRPOTrainer train_dataset=tasks.train_dataset"
                 )
         return lines
 

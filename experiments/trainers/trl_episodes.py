@@ -38,7 +38,7 @@ class PlayedRollout:
 
     @property
     def verdict(self) -> Verdict:
-        """That on the episode; it is no function, so TRL makes no tool of it. Raises InputError without one."""
+        """That on the episode; as a property it is not taken for a tool. Raises InputError without one."""
         return self._factory.environment.end_episode(self._episode, self._problem)
 
     def _begin_episode(self, problem: Problem) -> str | None:

@@ -21,9 +21,11 @@ from lakewright.engineer import (
     Verdict,
 )
 from lakewright.engineer.multi_turn import list_tools
+from lakewright.engineer.plugins import load_class
 from lakewright.engineer.testing import Report, find_faults
 from lakewright.engineer.testing.isolation import ROOM, Calls
 from lakewright.engineer.testing.parts import make_properties
+from tests.support.processes.commands import HOUSE
 
 
 class Counting(MultiTurnEpisode):
@@ -150,11 +152,9 @@ def break_down(self, step: int) -> str:
     return {}[step]
 
 
-def loop(self, step: int) -> str:
-    """Adds."""
-    while step:
+def hang(self, problem):
+    while True:
         pass
-    return ""
 
 
 PLAYED = "any calls lead to a verdict"
@@ -178,10 +178,10 @@ def test_the_check_of_environments_names_a_fault_of_episodes(members, told, case
     assert re.match(case, fault.case), fault.case
 
 
-def test_the_check_ends_a_tool_that_never_returns():
-    (fault,) = find_faults(change(add=loop), seconds=0.2, limit=0.3).faults
-    assert (fault.name, fault.case[:11]) == (PLAYED, "add(step=1)")
-    assert "add did not return within 0.3 s" in fault.problem
+def test_the_check_ends_an_episode_that_hangs():
+    (fault,) = find_faults(change(reset=hang), seconds=0.2, limit=0.3).faults
+    assert (fault.name, fault.case[:7]) == (PLAYED, "no call")
+    assert "reset did not return within 0.3 s" in fault.problem
 
 
 def test_the_check_passes_episodes_and_warns_of_what_it_did_not_play():
@@ -192,3 +192,8 @@ def test_the_check_passes_episodes_and_warns_of_what_it_did_not_play():
     elsewhere = type("Elsewhere", (Counts,), {"make_episode": MultiTurnEnvironment.make_episode})
     fault, report = find_played(elsewhere())
     assert (fault, report.warnings) == (None, ["there is no make_episode, so no episode was tried"])
+
+
+def test_the_example_of_hunts_passes_the_check():
+    fault, report = find_played(load_class(f"{HOUSE / 'docs' / 'examples' / 'hunt.py'}:Hunt", {}, "environment", ())())
+    assert (fault, report.warnings) == (None, [])

@@ -2,6 +2,16 @@
 
 # Run by another test: with files of its own, and where it says so with fewer boards, steps or seconds.
 ELSEWHERE: dict[str, list[str]] = {
+    "tests/engineer/test_multi_turn.py::test_the_example_of_hunts_passes_the_check": [
+        "lakewright check docs/examples/hunt.py:Hunt",
+    ],
+    "tests/experiments/trainers/test_examples.py::test_trl_trains_on_episodes_of_several_turns": [
+        "python docs/examples/trl_hunt.py runs/hunt-of-a-tiny-model",
+    ],
+    "tests/experiments/trainers/test_real_trainers.py::test_episodes_of_several_turns_in_vf_eval": [
+        "vf-eval verifiers-engineer --env.taskset.folder runs/hunt --env.agent.harness.id null -n 20 -r 4 -o runs "
+        "--run.dir hunted",
+    ],
     "tests/test_hosts.py::test_the_files_for_clusters_start_a_study_by_options_that_there_are": [
         "sbatch --nodes=16 docs/hosts/study.slurm",
     ],
