@@ -8,6 +8,7 @@ engineer.observe([Group.from_verdicts(problem, verdicts)])
 
 import abc
 import inspect
+import re
 import typing
 from collections.abc import Callable
 from typing import Any, Never
@@ -97,8 +98,12 @@ def list_tools(episode: MultiTurnEpisode) -> dict[str, Callable[..., Any]]:
         known = run_call(where, lambda tool=tool: typing.get_type_hints(tool))
         if missing := [argument for argument in list_arguments(tool) if argument not in known]:
             raise InputError(f"{where}: argument {missing[0]} has no type; annotate it, for example as int")
-        if not inspect.getdoc(tool):
+        said = inspect.getdoc(tool) or ""
+        if not said:
             raise InputError(f"{where}: has no docstring; say there what the tool does, because the policy reads it")
+        for argument in list_arguments(tool):
+            if not re.search(rf"^\s*{argument}\b.*:", said, re.MULTILINE):
+                raise InputError(f"{where}: its docstring says nothing of {argument}; describe it under `Args:`")
     return found
 
 

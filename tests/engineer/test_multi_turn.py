@@ -116,10 +116,14 @@ def test_tools_are_the_public_methods_each_with_types_and_a_docstring():
 
     def silent(self, step: int): ...
 
+    def brief(self, step: int):
+        """Adds a step."""
+
     hidden = {"reset": Counting.reset, "verdict": Counting.verdict, "_add": Counting.add}
     for tools, told in [
         ({"add": untyped}, "Mine.add: argument step has no type; annotate it"),
         ({"add": silent}, "Mine.add: has no docstring"),
+        ({"add": brief}, "Mine.add: its docstring says nothing of step; describe it under `Args:`"),
         ({}, "Mine has no tools; write methods"),
     ]:
         with pytest.raises(InputError, match=told):
@@ -148,7 +152,11 @@ def remember(self, problem):
 
 
 def break_down(self, step: int) -> str:
-    """Adds."""
+    """Adds.
+
+    Args:
+        step: what is added.
+    """
     return {}[step]
 
 

@@ -6,6 +6,8 @@ import pytest
 from tests.campaigns.__main__ import main
 from tests.campaigns.rates import trainers
 
+REAL = {name: getattr(trainers, name) for name in ("MODEL", "TRAINED")}  # as users run it
+
 
 @pytest.fixture(autouse=True)
 def short(monkeypatch):
@@ -30,3 +32,12 @@ def test_each_step_is_measured_in_a_fresh_folder_and_in_one_long_in_use(capsys):
     table = trainers.format_table(found)
     assert f"({found.trl.share:.2%}) draw and record" in table
     assert "a decision on 64 new outcomes after 64 takes " in table
+
+
+@pytest.mark.deep
+def test_drawing_and_recording_take_less_than_a_hundredth_of_a_step_of_trl(monkeypatch, tmp_path):
+    for name, value in REAL.items():
+        monkeypatch.setattr(trainers, name, value)
+    step = trainers._measure_trl(tmp_path)
+    assert (step.problems, step.answers, step.parameters > 2_000_000) == (8, 8, True)
+    assert step.share < 0.01

@@ -11,7 +11,8 @@ from lakewright.core_jax.errors import InputError
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.trl import EngineerTasks
 from tests.support.processes.commands import HOUSE, surroundings
-from tests.support.samples.engineer_folders import begin_engineer, read_groups, state_of
+from tests.support.samples.engineer_folders import ADDITION, begin_engineer, read_groups, state_of
+from tests.support.samples.trl_trainers import FEW_TRIED
 
 EXAMPLES = HOUSE / "docs" / "examples"
 
@@ -96,17 +97,23 @@ runpy.run_path(sys.argv[1], run_name="__main__")
 """
 
 
+HUNT = f"{EXAMPLES / 'hunt.py'}:Hunt"
+
+
 @pytest.mark.deep
-def test_two_processes_of_trl_share_groups_and_one_decides(tmp_path):
+@pytest.mark.parametrize(
+    ("example", "environment", "versions"), [("trl_engineer.py", ADDITION, "012"), ("trl_hunt.py", HUNT, "12")]
+)
+def test_two_processes_of_trl_share_groups_and_one_decides(tmp_path, example, environment, versions):
     path = tmp_path / "out" / "engineer"
-    begin_engineer(path, teacher="difficulty")
-    (tmp_path / "two.py").write_text(TWO.replace("sys.argv[1]", repr(str(EXAMPLES / "trl_engineer.py"))))
+    EngineerFolder.begin(path, environment, "difficulty", settings=FEW_TRIED, held_out=4 * (environment == HUNT))
+    (tmp_path / "two.py").write_text(TWO.replace("sys.argv[1]", repr(str(EXAMPLES / example))))
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
     program = [*launch, str(tmp_path / "two.py"), str(tmp_path / "out")]
     ended = subprocess.run(program, capture_output=True, text=True, env=surroundings(), check=False, timeout=300)
     assert ended.returncode == 0, ended.stderr[-2000:]
-    groups = read_groups(path)
-    assert sorted(EngineerFolder(path).status().outcomes) == ["0", "1", "2"]
+    groups = {name: lines for name, lines in read_groups(path).items() if lines[0].split == "train"}
+    assert sorted(EngineerFolder(path).status().outcomes)[: len(versions)] == list(versions)
     for lines in groups.values():
         assert sorted(line.answer for line in lines) == [0, 1, 2, 3]
         assert len({(line.version, line.key) for line in lines}) == 1

@@ -145,6 +145,10 @@ KINDS = {
         example,
         ("sklearn.linear_model", "lakewright.experiments.trainers.trl", "trl.trainer.grpo_trainer"),
     ),
+    "examples with turns": (
+        example,
+        ("sklearn.linear_model", "lakewright.experiments.trainers.trl", "trl.trainer.grpo_trainer"),
+    ),
     "trainings with trials": (
         training_with_trials,
         ("sklearn.linear_model", "tests.support.samples.trl_trainers", "trl.trainer.grpo_trainer"),
