@@ -120,7 +120,7 @@ def describe_scores(task: Any, start: Any, entries: dict[int, Any]) -> tuple[str
     """Whether wrong answers earn a part, and whether the scorer raises on some text."""
     import reasoning_gym.dataset
 
-    data_set = task._data_set(start)
+    data_set = task._choose_data_set(start)
     base = type(data_set).score_answer is reasoning_gym.dataset.ProceduralDataset.score_answer
     earned, raises = set(), False
     other = ""

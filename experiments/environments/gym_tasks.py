@@ -138,7 +138,9 @@ class GymTask:
             return 0.0
         try:
             with _seed_process(number):
-                score = run_within(self.seconds, lambda: float(self._data_set(places).score_answer(text, entry.raw)))
+                score = run_within(
+                    self.seconds, lambda: float(self._choose_data_set(places).score_answer(text, entry.raw))
+                )
         except (Exception, OutOfTime):  # many scorers raise on text that they cannot read, and some run on and on
             return 0.0
         return min(1.0, score) if score > 0 else 0.0  # NaN counts as 0
@@ -181,17 +183,27 @@ class GymTask:
         return None if found is None else msgspec.json.decode(found)
 
     def _read_entry(self, places: Places, number: int) -> Entry:
-        data_set = self._data_set(places)
+        data_set = self._choose_data_set(places)
         data_set.seed = data_set.config.seed = number
         raw = data_set[0]
         known = raw["answer"]
         return Entry(str(raw["question"]), "" if known is None else str(known), raw)
 
-    def _make_data_set(self, places: Places) -> Any:
+    def _choose_data_set(self, places: Places) -> Any:
+        """The data set of places; its class has the attributes of when it was made, because some keep data there."""
+        data_set, attributes = self._data_set(places)
+        for name, value in attributes.items():
+            if vars(type(data_set)).get(name) is not value:
+                setattr(type(data_set), name, value)
+        return data_set
+
+    def _make_data_set(self, places: Places) -> tuple[Any, dict[str, Any]]:
+        """The data set of places, and the attributes that its class has then."""
         fields = dict(self.settings)
         for ladder, place in zip(self.ladders.values(), places, strict=True):
             fields |= ladder.rungs[place]
-        return self._gym.create_dataset(self.name, seed=0, **fields)
+        data_set = self._gym.create_dataset(self.name, seed=0, **fields)
+        return data_set, dict(vars(type(data_set)))
 
     def _find_fault(self, places: Places) -> str:
         """Why problems cannot be drawn; empty if most numbers give one whose own answer, if any, is right."""

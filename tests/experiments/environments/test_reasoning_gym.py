@@ -146,6 +146,13 @@ def test_a_text_that_no_parser_ends_with_is_wrong_within_the_seconds(answer):
     assert time.monotonic() - begun < 5
 
 
+def test_problems_depend_on_no_data_set_that_was_made_later():
+    environment = ReasoningGym("classwide")
+    design = environment.space.design({0: {"share": 0.5}, 1: {"share": 0.5}})
+    lengths = {(one.cell.stratum, len(one.prompt)) for one in environment.draw(design, 20, seed=0)}
+    assert lengths == {(0, 1), (1, 2)}
+
+
 def test_a_setting_that_the_task_refuses_cannot_be_drawn_and_the_guard_keeps_the_old_one():
     environment = ReasoningGym("intervals", by="task")
     assert environment.drawable(Cell("intervals", (1,)))
@@ -237,7 +244,7 @@ def test_data_of_no_problem_of_these_are_refused(data):
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"tasks": "mase"}, "'mase' is not a task with a curriculum; choose from evaluates"),
+        ({"tasks": "mase"}, "'mase' is not a task with a curriculum; choose from classwide, evaluates"),
         ({"tasks": []}, "tasks is empty"),
         ({"by": "depth"}, "by is 'depth', no attribute of sums; choose from num_terms, num_digits, task"),
         ({"tasks": ["sums", "loops"], "by": "num_terms"}, "each is a stratum; leave it out"),

@@ -151,6 +151,21 @@ class Silent(DataSet):
         return float(answer == str(sum(entry["metadata"]["terms"])))
 
 
+class Classwide(DataSet):
+    """Keeps the digits of its numbers in the class, so that all data sets have those of the last one."""
+
+    DIGITS = 1
+
+    def __init__(self, config: Config) -> None:
+        super().__init__(config)
+        Classwide.DIGITS = config.digits
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        """A number."""
+        number = str(random.Random(self.seed + index).randrange(10 ** (self.DIGITS - 1), 10**self.DIGITS))
+        return {"question": number, "answer": number, "metadata": {}}
+
+
 class Wrong(DataSet):
     """Does not accept its own answer."""
 
@@ -182,6 +197,7 @@ TASKS = {
     "hashed": (Hashed, [LEVEL]),
     "shared": (Shared, [LEVEL]),
     "silent": (Silent, [LEVEL]),
+    "classwide": (Classwide, [DIGITS]),
     "wrong": (Wrong, [LEVEL]),
     "gaps": (Gaps, [LEVEL]),
 }
