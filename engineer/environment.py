@@ -310,7 +310,7 @@ class Environment(abc.ABC):
         text = run_call(where, lambda: self.describe(self._name_cell(problem), answer, verdict))
         if not isinstance(text, str):
             raise FailedCallError(f"{where}: gave {show(text)}; return a text")
-        return text
+        return text.encode(errors="backslashreplace").decode()  # no file can hold half of a surrogate pair
 
     def _describe_drawn(self, problems: Sequence[Problem]) -> Drawn:
         values = np.array([problem.cell.values for problem in problems], float).reshape(len(problems), -1)

@@ -175,7 +175,8 @@ def main(arguments: Sequence[str]) -> None:
     while True:
         process = os.fork() if hasattr(os, "fork") else 0
         if not process:
-            _work(requests, replies, make)
+            with suppress(BrokenPipeError):  # the program that asked has ended
+                _work(requests, replies, make)
             os._exit(NO_MORE)
         if os.waitstatus_to_exitcode(os.waitpid(process, 0)[1]) == NO_MORE:
             os._exit(0)

@@ -24,6 +24,8 @@ ROOM = 8192  # bytes of memory in which a process says what it does
 HEAD = struct.Struct("ddI")  # when the call must end, 0 where none is under way; its limit; the length of the case
 PR_SET_PDEATHSIG = 1  # of <sys/prctl.h>
 GRACE = 2.0  # seconds that code which ignores a signal gets
+JUDGES = ("judge", "groups", "verdicts", "tallies")  # members whose code reads answers
+LIMITED = ", or give the environment a judge_limit"  # the remedy of these
 AGAIN = 0.0005  # seconds between alarms after the limit, because code may catch many of them
 
 
@@ -71,7 +73,8 @@ class Guard:
                 self._running = False  # at once, so that no further alarm ends what follows
                 signal.setitimer(signal.ITIMER_REAL, 0)
         except _TooLongError as error:
-            raise SlowCallError(f"{where} did not return within {limit:g} s; make it faster or end its loop") from error
+            remedy = f"make it faster or end its loop{LIMITED if where in JUDGES else ''}"
+            raise SlowCallError(f"{where} did not return within {limit:g} s; {remedy}") from error
         except FailedCallError:
             if not self._forked:
                 raise
@@ -126,7 +129,8 @@ class Calls:
             call: its code.
             times: how often the limit it may take, which is that of one problem.
         """
-        data, limit = case.encode(errors="backslashreplace")[: ROOM - HEAD.size], times * self.limit
+        said, limit = f"{what}\0{case}", times * self.limit
+        data = said.encode(errors="backslashreplace")[: ROOM - HEAD.size]
         self.memory[HEAD.size : HEAD.size + len(data)] = data
         HEAD.pack_into(self.memory, 0, time.monotonic() + limit, limit, len(data))
         try:
@@ -167,7 +171,9 @@ def watch_process(
         if status or HEAD.unpack_from(memory)[0]:
             code = os.waitstatus_to_exitcode(status)
             how = f"exit code {code}" if code >= 0 else f"signal {-code}"
-            yield CallError(f"the process ended ({how}); return instead of ending it", _read_case(memory))
+            what, case = _read_call(memory)
+            remedy = f"return instead of ending it{LIMITED if what in JUDGES else ''}"
+            yield CallError(f"the process ended ({how}); {remedy}", case)
     finally:
         reader.close()
         if process:
@@ -209,10 +215,13 @@ def _read_messages(reader: Connection, memory: mmap.mmap, tick: Callable[[], Non
         tick()
         end, limit, _ = HEAD.unpack_from(memory)
         if end and time.monotonic() > end + GRACE:
-            yield CallError(f"no return within {limit:g} s; end its loop", _read_case(memory))
+            what, case = _read_call(memory)
+            yield CallError(f"no return within {limit:g} s; end its loop{LIMITED if what in JUDGES else ''}", case)
             return
 
 
-def _read_case(memory: mmap.mmap) -> str:
+def _read_call(memory: mmap.mmap) -> tuple[str, str]:
+    """The member of the environment that runs, or ran last, and the case."""
     *_, length = HEAD.unpack_from(memory)
-    return memory[HEAD.size : HEAD.size + length].decode(errors="replace")
+    what, _, case = memory[HEAD.size : HEAD.size + length].decode(errors="replace").partition("\0")
+    return what, case

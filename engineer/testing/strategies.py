@@ -23,7 +23,8 @@ except ImportError as error:
 MOST_WAYS = 256  # cells of a stratum at bounds and bins; with more, one knob at a time is varied
 EVEN = st.integers(0, 99)  # hypothesis draws short ranges evenly
 TEXT = st.characters(exclude_categories=["Cs"])
-CARELESS = ("-", "²", "9" * 5000)  # raise where a judge asks `isdigit` before `int`, or looks at the second letter
+# Texts that raise if a judge asks `isdigit` before `int`, looks at the second letter, or encodes.
+CARELESS = ("-", "²", "9" * 5000, "\ud800")
 ODD_ANSWERS = ("", "0", "1", "-1", "yes", "A", " ", "\n", "\0", "é", "1e999", "nan", "[]", "{}", "9" * 999, *CARELESS)
 
 LONG, DEEP = 100_000, 20_000  # characters of a text, and brackets within each other, that exhaust parsers

@@ -197,6 +197,15 @@ def test_answers_that_are_too_few_are_refused():
         Sums().tallies(BOARDS, ["17"])
 
 
+def test_a_case_of_an_answer_with_half_a_surrogate_pair_fits_into_a_file():
+    environment = Sums()
+    problem = environment.draw(environment.start(), 1, seed=0)[0]
+    verdict = environment.check_verdict(problem, "4\ud800")
+    (case,) = environment.cases([problem], ["4\ud800"], [verdict], 1)
+    assert case.text.endswith("answer: 4\\ud800")
+    msgspec.json.encode(case)
+
+
 def test_cases_are_failures_evenly_over_the_problems():
     texts = ["17"] * 40
     verdicts = Sums().verdicts(BOARDS, texts)

@@ -1,15 +1,21 @@
 """A judge in a process of its own: no answer holds it up, and no answer makes the next one wait for a new start."""
 
+import contextlib
 import multiprocessing
 import os
+import signal
+import subprocess
+import sys
 import threading
 import time
 
+import msgspec
 import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer import Environment, JudgeLimit, Verdict
 from tests.support.environments.stuck import Arguments, Stuck
+from tests.support.processes.commands import surroundings
 
 PROBLEM = Stuck().draw(Stuck().start(), 1, seed=0)[0]
 
@@ -71,6 +77,22 @@ def test_threads_and_copies_of_this_process_get_their_own_verdicts():
     assert reader.poll(60)
     assert reader.recv()
     process.join(60)
+
+
+def test_the_process_ends_with_the_program_that_asked_also_while_it_judges():
+    command = [sys.executable, "-m", "lakewright.engineer.judge_process", *Stuck().maker()]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, **pipes, env=surroundings(), start_new_session=True) as process:
+        process.stdout.readline()
+        asked = msgspec.Raw(msgspec.json.encode((PROBLEM, "loop")))
+        process.stdin.write(msgspec.json.encode({"words": [], "seconds": 0.5, "request": asked}) + b"\n")
+        process.stdin.close()
+        process.stdout.close()
+        try:
+            assert process.wait(20) == 0
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def test_an_environment_that_no_other_process_can_make_says_so():
