@@ -14,7 +14,6 @@ from lakewright.experiments.viewer.charts.frame import (
     draw_legend,
     draw_text,
     escape_text,
-    format_short,
     make_scales,
     pick_colour,
     wrap_picture,
@@ -22,7 +21,7 @@ from lakewright.experiments.viewer.charts.frame import (
 
 DASHES = ("", "7 3", "7 3 2 3", "2 3", "10 3 2 3 2 3", "4 2", "1 2", "12 3")
 MARKS = ("disc", "square", "triangle", "diamond", "down")
-MOST_MARKED = 40  # points of a series; beyond, the line alone is drawn
+MOST_MARKED, MOST_SAID = 40, 400  # points of a series; beyond, marks are not seen, or not there
 
 
 class Point(NamedTuple):
@@ -93,10 +92,10 @@ def _draw_curve(one: Series, n: int, across: Scale, up: Scale) -> str:
     places = [(across(point.x), up(point.y)) for point in one.points]
     line = " ".join(f"{x},{y}" for x, y in places)
     look = f'stroke="currentColor" stroke-width="1.9" stroke-dasharray="{DASHES[n % len(DASHES)]}" fill="none"'
-    marked = zip(one.points, places, strict=True) if one.marked and len(places) <= MOST_MARKED else ()
+    marked = zip(one.points, places, strict=True) if one.marked and len(places) <= MOST_SAID else ()
+    mark = SHAPES[MARKS[n % len(MARKS)]] if len(places) <= MOST_MARKED else '<circle r="2" opacity="0"/>'
     dots = "".join(
-        f'<g transform="translate({x} {y})">{SHAPES[MARKS[n % len(MARKS)]]}'
-        f"<title>{escape_text(_describe_point(one, point))}</title></g>"
+        f'<g transform="translate({x} {y})">{mark}<title>{escape_text(_describe_point(one, point))}</title></g>'
         for point, (x, y) in marked
     )
     curve = f'<polyline points="{line}" {look}/>' if one.joined else ""
@@ -117,11 +116,7 @@ def _draw_band(one: Series, n: int, across: Scale, up: Scale) -> str:
 
 
 def _describe_point(one: Series, point: Point) -> str:
-    sure = (
-        f" ({format_short(point.low)} to {format_short(point.high)})"
-        if point.low is not None and point.high is not None
-        else ""
-    )
+    sure = f" ({point.low:.4g} to {point.high:.4g})" if point.low is not None and point.high is not None else ""
     return f"{one.name}: {point.words or f'{point.y:.4g}'}{sure}"
 
 

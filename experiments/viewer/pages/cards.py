@@ -1,23 +1,26 @@
 """Cards of items, with kind, progress and the result of a run's policy; and the first page, of all cards."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, NamedTuple
 
 import msgspec
+from markupsafe import Markup
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import is_locked, read_raw
 from lakewright.engineer.tally import pool_tallies
 from lakewright.experiments.boards.sweep.folder import SweepFolder
 from lakewright.experiments.jobs.resumable.driver import find_sign
+from lakewright.experiments.loop.records.history import read_chapters
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.trainers.versions import VersionFiles
 from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Item, Kind, stamp_of
 from lakewright.experiments.viewer.catalogue.run_progress import progress_of
-from lakewright.experiments.viewer.catalogue.run_space import LAKE
-from lakewright.experiments.viewer.pages.rendering import Page, asked_for
+from lakewright.experiments.viewer.catalogue.run_space import LAKE, find_space
+from lakewright.experiments.viewer.pages.rendering import Page, asked_for, mark_svg
+from lakewright.experiments.viewer.pages.run_charts import rates_chart
 from lakewright.experiments.viewer.pages.run_page import agents_of
 
 KEPT = 10_000  # summaries of runs
@@ -176,8 +179,21 @@ def index_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
         "place": page,
         "first": first,
         "more": any(len(found) > first + MOST_CARDS for found in kinds.values()),
+        "curve": _draw_only(kinds[Kind.RUN]),
         "roots": catalogue.roots(),
         "maps": [] if any(kinds.values()) else catalogue.maps(),
     }
     live = any(card.state == "running" for cards in groups.values() for card in cards)
-    return Page("Lakewright", "index.html", values, (), live)
+    return Page("What is here", "index.html", values, (), live)
+
+
+def _draw_only(runs: Sequence[Item]) -> Markup | None:
+    """The curve of the only run; None if there are others, or nothing to draw."""
+    if len(runs) != 1:
+        return None
+    folder = RunFolder(runs[0].path)
+    try:
+        history = read_chapters(folder)
+        return mark_svg(rates_chart(history, find_space(folder, folder.settings()))) if history else None
+    except (InputError, OSError):  # its card says so
+        return None

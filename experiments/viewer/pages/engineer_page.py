@@ -92,7 +92,9 @@ def _draw_outcomes(status: Status, about: RunSpace) -> Any:
         return None
     word = about.space.words.token
     series = [Series(f"{word} {stratum}", points) for stratum, points in sorted(curves.items())]
-    return mark_svg(line_chart("Valid answers by version", series, x_label="version", y_label="% valid"))
+    names = {float(version): version for version in status.outcomes}
+    chart = line_chart("Valid answers by version", series, x_label="version", y_label="% valid", names=names)
+    return mark_svg(chart)
 
 
 def _tabulate_outcomes(status: Status) -> Table:
@@ -129,7 +131,7 @@ def _tabulate_versions(versions: Sequence[Version], status: Status | None, about
         changes = list_changes(before, version.design, about.space) if before and about else ""
         share = format_percent(valid / total) if total else ""
         rows.append((str(version.version), version.by, str(total), share, changes, version.line))
-    return Table(("version", "by", "answers", "% valid", "what changed", "why"), rows, prose=5)
+    return Table(("version", "by", "answers", "% valid", "what changed", "why"), rows, prose=(4, 5))
 
 
 def _list_decisions(versions: Sequence[Version], about: RunSpace | None) -> list[dict[str, Any]]:

@@ -35,11 +35,11 @@ class Page(NamedTuple):
 
 
 class Table(NamedTuple):
-    """A table of text. prose: the number of the column that holds sentences. links: an address for each row."""
+    """A table of text. prose: the columns that hold sentences. links: an address for each row."""
 
     header: Sequence[str]
     rows: Sequence[Sequence[str]]
-    prose: int | None = None
+    prose: Sequence[int] = ()
     links: Sequence[str | None] = ()
     caption: str = ""
 

@@ -41,7 +41,7 @@ def report_page(folder: RunFolder) -> Page:
     stages = [stage_values(folder, name, number) for number, chapter in enumerate(_select_stages(history)) if chapter]
     values |= {"stages": stages, "strips": _draw_strips(history) if values["about"].lake else []}
     values |= {"texts": [] if values["about"].lake or not history else texts_of(history[-1], values["about"])}
-    return Page(f"Lakewright run {name}", "report.html", values)
+    return Page(name, "report.html", values)
 
 
 def _collect_values(folder: RunFolder, name: str) -> dict[str, Any]:

@@ -232,7 +232,7 @@ def _list_edits(delta: Delta | None, about: RunSpace) -> Table | None:
         steps = (edit.changes.get(column.name, 0.0) for column in about.space.columns)
         rows.append((about.label(stratum), *(f"{step:+.3g}" if step else "0" for step in steps), edit.reason))
     header = (*_head_columns(about), "reason")
-    return Table(header, rows, prose=len(header) - 1)
+    return Table(header, rows, prose=[len(header) - 1])
 
 
 def _show_trial(trial: Trial, about: RunSpace) -> Table:

@@ -1,13 +1,15 @@
-// Brings the parts of a page to life: players, the editor, filters, live updates, and what can be saved.
+// Brings the parts of a page to life: players, the editor, filters, live updates, tooltips, and what can be saved.
 import { startPlayers } from "./player.js";
 import { startEditor } from "./editor.js";
 import { startAsking } from "./asking.js";
 import { startLive } from "./live.js";
 import { startSaving } from "./saving.js";
+import { startTips } from "./tips.js";
 
 export function bring(root) {
   startPlayers(root);
   startSaving(root);
+  startTips(root);
   startAsking(root);
   for (const form of root.querySelectorAll("form[data-auto]")) filtersAsYouGo(form);
 }

@@ -14,7 +14,7 @@ from lakewright.core_jax.rows import write_rows
 from lakewright.core_jax.support import write_json
 from lakewright.experiments.jobs.resumable.driver import FILE, Driver
 from lakewright.experiments.viewer.server.routing import make_application
-from tests.support.samples.finished_run import board
+from tests.support.samples.finished_run import board, finish
 from tests.support.samples.other_folders import benchmark, evaluation, study
 from tests.support.samples.tiny_sweep import SPEC, make
 
@@ -51,6 +51,15 @@ def test_the_page_of_a_folder_of_maps_says_how_they_become_boards(tmp_path):
     found = page(client(tmp_path), "/")
     assert f"4 files of other formats, such as <code>{tmp_path.name}/maps/one.map</code>" in found
     assert "lakewright convert" in found
+
+
+def test_the_only_run_is_shown_by_its_curve(tmp_path):
+    finish(tmp_path / "only")
+    alone = page(client(tmp_path / "only"), "/")
+    assert '<figure class="" data-picture="the run"><svg' in alone
+    assert "<title>What is here - Lakewright</title>" in alone
+    finish(tmp_path / "other")
+    assert "<figure" not in page(client(tmp_path), "/")
 
 
 def client(*paths: Path) -> TestClient:

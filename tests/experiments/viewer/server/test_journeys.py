@@ -113,6 +113,18 @@ def test_a_failing_plan_is_stepped_to_its_conflict(page):
     player.press("Home")
 
 
+def test_a_point_near_the_pointer_says_what_it_is(page, folder):
+    at(page, "/run/shown/demo")
+    shown = page.locator("figure", has_text="Plans for held-out boards")
+    near = shown.locator("circle").nth(1).bounding_box()
+    page.mouse.move(near["x"] + 9, near["y"] - 6)
+    assert page.locator(".tip").inner_text().startswith("valid: after stage 0: 24 of 80 (")
+    assert shown.locator("title").count() == 0, "the browser would show its own, too"
+    page.mouse.move(5, 5)
+    assert page.locator(".tip").is_hidden()
+    assert shown.locator("title").count() > 0
+
+
 def test_boards_are_filtered_and_the_address_holds_the_filter(page, address):
     at(page, BOARDS).get_by_label("Wait").select_option("true")
     page.wait_for_url("**/shown/boards.jsonl?wait=true")
