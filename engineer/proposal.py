@@ -17,7 +17,7 @@ from lakewright.engineer.space import DesignSpace
 
 
 class AnswerTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A prompt and the answers to it as the tokens of a language model, as text does not tell how it was cut."""
+    """A prompt and the answers to it as the tokens of a language model because text does not tell how it was cut."""
 
     prompt: list[str]
     answers: list[list[str]]

@@ -129,7 +129,7 @@ class DesignSpace:
         return self._limits.get(stratum, {}).get(knob.name, (knob.low, knob.high))
 
     def reachable(self, stratum: Stratum, knob: Knob) -> tuple[float, float]:
-        """The range of a knob for proposals; of a trait 0 to 1, as the guard decides what can be drawn."""
+        """The range of a knob for proposals; of a trait 0 to 1 because the guard decides what can be drawn."""
         return (0.0, 1.0) if knob.trait else self.limits(stratum, knob)
 
     def scale(self, stratum: Stratum) -> float:

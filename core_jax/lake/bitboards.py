@@ -118,7 +118,7 @@ def count_sets(sets: dict[str, jax.Array]) -> dict[str, jax.Array]:
 
 
 def _count_bytes(cells: jax.Array) -> jax.Array:
-    """`count_cells` of at most 255 cells: every eighth board at a time, as each count fits a byte."""
+    """`count_cells` of at most 255 cells: every eighth board at a time because each count fits a byte."""
     boards = jnp.arange(8, dtype=jnp.uint32)
     counts = jnp.sum(cells[..., None] >> boards & 0x01010101, axis=-3, dtype=jnp.uint32)  # [..., W, 8]
     by_byte = counts[..., None, :] >> (8 * jnp.arange(4, dtype=jnp.uint32)[:, None]) & 0xFF

@@ -91,7 +91,7 @@ def step(
 def step_env(
     state: EnvState, action: jax.Array, params: EnvParams
 ) -> tuple[Observation, EnvState, jax.Array, jax.Array, Info]:
-    """One joint move; it takes no key, as moves are deterministic.
+    """One joint move; it takes no key because moves are deterministic.
 
     Args: action, integers [K], places in `MOVES`; PAD stays, and any other number is an illegal move.
     Returns: observation; state; reward float32 [], 1 if this step brought all agents home; done bool []; info:

@@ -95,8 +95,8 @@ def _find_nearer(size: int, free: jax.Array, goals: jax.Array) -> tuple[list[jax
 def _walk_agents(size: int, nearer: list[jax.Array], starts: jax.Array, goals: jax.Array) -> Walk:
     """Walks all agents from their starts until the last has arrived.
 
-    On shortest paths two agents meet at most once in a cell, as each is there once and goals are distinct: so sets of
-    cells suffice for counting.
+    On shortest paths two agents meet at most once in a cell because each is there once and goals are distinct: so sets
+    of cells suffice for counting.
 
     Args:
         size: n, the cells on a side of the boards.

@@ -66,7 +66,7 @@ def describe_settings() -> dict[str, str]:
 def check_process() -> None:
     """Raises InputError if JAX would wait for ever or has nothing to run on.
 
-    That is in a process forked after JAX had started, as the threads that JAX waits for are not in it; and where
+    That is in a process forked after JAX had started because the threads that JAX waits for are not in it; and where
     JAX_PLATFORMS names what is not there.
     """
     process = os.getpid()

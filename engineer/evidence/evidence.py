@@ -23,7 +23,7 @@ class Round(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A design, and the outcomes by stratum on the held-out set of the policy trained on it.
 
     delta: what was then proposed. note: one line on its result, such as a projection, a refusal or a rollback.
-    undone: whether the round was rolled back, as validation fell.
+    undone: whether the round was rolled back because validation fell.
     """
 
     design: Design

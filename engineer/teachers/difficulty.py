@@ -32,8 +32,8 @@ class DifficultyTeacher(Stateful):
     advantages are divided by their standard deviation, every such group pulls alike.
 
     With power 1 that is the maximum of sum_c h_c l_c log q_c: data on a cell have diminishing returns. With length 1 it
-    is so for a budget of tokens, as answers grow with the size: each problem of c costs s_c of it. p is drawn from the
-    posterior of the model once a proposal (Thompson 1933), so that cells of which little is known are explored.
+    is so for a budget of tokens because answers grow with the size: each problem of c costs s_c of it. p is drawn from
+    the posterior of the model once a proposal (Thompson 1933), so that cells of which little is known are explored.
     `mix` of the data are spread as the held-out problems are. A design draws one value of a level a stratum: the mean
     of q's.
     """

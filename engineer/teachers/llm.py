@@ -203,7 +203,7 @@ def _explain_column(column: Knob, space: DesignSpace) -> str:
 
 
 def _write_form(strata: Sequence[Stratum], space: DesignSpace, *, summary: bool) -> str:
-    """The form of an answer. It is not JSON itself, as small models copy an example to the letter."""
+    """The form of an answer. It is not JSON itself because small models copy an example to the letter."""
     edit = ",".join(['"reason":"<why>"', *(f'"{column.name}":<change>' for column in space.columns)])
     edits = ",".join(f'"{stratum}":{{{edit}}}' for stratum in strata)
     last = ',"summary":"<summary>"' if summary else ""

@@ -36,7 +36,7 @@ class RuleTeacher(Stateful, abc.ABC):
 class RulesTeacher(RuleTeacher):
     """Per stratum, by the valid rate v (reasoning-gym's coaching rule, with the paper's advice on data):
 
-    v > harder_above: harder, and a bit less data. v < easier_below: easier, and less data, as it gives no signal.
+    v > harder_above: harder, and a bit less data. v < easier_below: easier, and less data because it gives no signal.
     Between them, at the frontier: more data. Knobs move two steps if v is nearer to 1 (or 0) than to the threshold;
     knobs of unknown direction stay, and so does a stratum without outcomes.
     """

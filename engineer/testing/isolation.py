@@ -186,7 +186,7 @@ def watch_process(
 def _work_and_exit(
     work: Callable[[Calls, Callable[[bytes], None]], None], memory: mmap.mmap, limit: float, writer: Connection
 ) -> None:
-    """The new process: what it prints goes to standard error, as standard output is for the report."""
+    """The new process: what it prints goes to standard error because standard output is for the report."""
     code = 3
     try:
         if sys.platform == "linux":  # ends with the process that watches it, however that one ends

@@ -38,7 +38,7 @@ SHRINKING = 3.0  # seconds, for the smallest case of a fault that is found late
 
 
 class _TimeUpError(BaseException):
-    """Ends a search; no Exception, as hypothesis takes these for faults."""
+    """Ends a search; no Exception because hypothesis takes these for faults."""
 
 
 class Draw(NamedTuple):

@@ -110,7 +110,7 @@ def _normal_cdf(x: float) -> float:
 
 
 def _estimate_spreads(values: Mapping[Cell, Sequence[float]], answers: int) -> dict[Cell, float]:
-    """The variance between the problems of each cell, mixed with that of all, as cells are small.
+    """The variance between the problems of each cell, mixed with that of all because cells are small.
 
     To the squares of each cell those of one more problem are added of which one answer differs from all others: what a
     few problems do not show is rare, but not impossible (as Agresti and Caffo, 2000, do for two proportions). Without

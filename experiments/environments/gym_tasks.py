@@ -146,7 +146,7 @@ class GymTask:
         return min(1.0, score) if score > 0 else 0.0  # NaN counts as 0
 
     def _draw_entry(self, places: Places, number: int) -> Entry:
-        """The problem of places and a number: the first of a data set whose seed that is, as items of equal seed +
+        """The problem of places and a number: the first of a data set whose seed that is because items of equal seed +
         index are the same. Raises NoProblemError if there is none.
         """
         if not self.here:
@@ -259,7 +259,7 @@ def _write_label(value: Any) -> str:
 def _seed_process(number: int) -> Iterator[None]:
     """Seeds the generators of the whole process inside the block, and restores their states after it.
 
-    One at a time, as they are shared, and a data set has one seed.
+    One at a time because they are shared, and a data set has one seed.
     """
     with _ALONE:
         before, arrays = random.getstate(), np.random.get_state()

@@ -45,7 +45,7 @@ class LakeSpace(DesignSpace):
 
 @functools.cache
 def lake_space(*, several: bool = True) -> LakeSpace:
-    """The design space of boards. several: whether there is more than one agent, as one alone never has to wait."""
+    """The design space of boards. several: whether there is more than one agent because one alone never has to wait."""
     return LakeSpace(
         range(MIN_SIZE, MAX_SIZE + 1),
         (

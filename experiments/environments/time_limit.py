@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 
 
 class OutOfTime(BaseException):
-    """The code took too long. No Exception, as retry loops catch those and go on."""
+    """The code took too long. No Exception because retry loops catch those and go on."""
 
 
 def run_within(seconds: float, work: Callable[[], Result]) -> Result:

@@ -27,7 +27,7 @@ class Reached(msgspec.Struct, frozen=True):
 
     tokens: generated until then, the median over seeds; None if half of them or more never are. share: of the
     median of the baseline's own tokens until its best, over the same seeds. reached: the seeds that ever are, of
-    `seeds`. Seeds whose baseline is at its best after the warm-up are left out, as nothing had to be reached.
+    `seeds`. Seeds whose baseline is at its best after the warm-up are left out because nothing had to be reached.
     """
 
     tokens: float | None

@@ -114,7 +114,7 @@ def _describe_machine() -> RunMachine:
 
 
 def prepare_process() -> None:
-    """A process that shares its machine: as many threads as cores, and silent, as its run is reported elsewhere."""
+    """A process that shares its machine: as many threads as cores, and silent because its run is reported elsewhere."""
     if "OMP_NUM_THREADS" in os.environ:
         os.environ.setdefault("NPROC", os.environ["OMP_NUM_THREADS"])
     sys.stderr = open(os.devnull, "w")  # noqa: SIM115

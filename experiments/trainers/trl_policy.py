@@ -1,7 +1,7 @@
 """The policy that TRL trains, asked by the trainer's own generation: rollouts for trials, and answers of an engineer.
 
-Generation is the work of all processes together, as weights may be sharded and vLLM is shared. So the first process,
-which decides, sends each request to the others, and these answer requests until it has decided.
+Generation is the work of all processes together because weights may be sharded and vLLM is shared. So the first
+process, which decides, sends each request to the others, and these answer requests until it has decided.
 """
 
 import contextlib

@@ -90,7 +90,7 @@ class EngineerRewardManager(NaiveRewardManager):
     """verl's own reward manager, which tells `compute_score` what the answer is of: step, number and length."""
 
     def __init__(self, config: Any, tokenizer: Any, compute_score: Any = None, **further: Any) -> None:
-        """Makes a manager, as verl does. compute_score: not used, as the folder's environment judges."""
+        """Makes a manager, as verl does. compute_score: not used because the folder's environment judges."""
         super().__init__(config, tokenizer, compute_score=judge_answer, **further)
 
     async def run_single(self, data: DataProto) -> dict[str, Any]:

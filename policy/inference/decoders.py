@@ -160,7 +160,7 @@ class TransformerDecoder:
             return functional.linear(last.to(self._head.dtype), self._head)
 
     def _make_room(self, wanted: int) -> None:
-        """Double the buffers of answers if the next tokens need it: one layer after another, as all are large."""
+        """Double the buffers of answers if the next tokens need it: one layer after another because all are large."""
         room = self._answers[0][0].shape[3]
         if wanted > room:
             more = (0, 0, 0, max(min(room, self._length - room), wanted - room))

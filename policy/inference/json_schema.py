@@ -195,7 +195,7 @@ class Matcher:
             self._matcher.consume_token(token)
 
     def forced_tokens(self) -> list[int]:
-        """Return the tokens that must follow, as nothing else is allowed; empty if there is a choice."""
+        """Return the tokens that must follow because nothing else is allowed; empty if there is a choice."""
         return list(self._matcher.compute_ff_tokens())
 
     @property

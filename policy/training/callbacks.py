@@ -52,7 +52,7 @@ class Average(TrainerCallback):
             self.averaged.update_parameters(model)
 
     def load_into(self, model: torch.nn.Module) -> None:
-        """Load the averaged weights into `model`; it is not replaced, as the trainer has changed its forward."""
+        """Load the averaged weights into `model`; it is not replaced because the trainer has changed its forward."""
         if self.averaged:
             model.load_state_dict(self.averaged.module.state_dict())
 

@@ -2,7 +2,7 @@
 
 Each prompt is read once for its answers. The loss is that of TRL, so there are two recordings: the pass up to the
 log-probabilities, and the pass back from the gradient of the loss by these. The second adds to the gradients of the
-weights, as the next part of a batch does too.
+weights because the next part of a batch does too.
 """
 
 import dataclasses

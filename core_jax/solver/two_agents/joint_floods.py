@@ -223,7 +223,7 @@ def flood_makespans(
 ) -> tuple[jax.Array, jax.Array]:
     """The optimal makespan of every joint state in binary, uint32 [W, bits, N, N], and the states reached [W, N, N].
 
-    The states of a makespan of at most t are R_0 = {goals} and R_t = pre(R_{t-1}), as waiting is legal.
+    The states of a makespan of at most t are R_0 = {goals} and R_t = pre(R_{t-1}) because waiting is legal.
 
     Args:
         size: n, the cells on a side of the boards.

@@ -43,8 +43,8 @@ def number_layers(
 
     Layers only grow, R_0 <= R_1 <= .., and a state that is new in layer c leads to one that was new in layer c - 1 or
     c - 2. So the flood ends where two layers in a row add no state. That holds for sums of costs too: if A is parked
-    and B is c moves from its goal, the state with B one move nearer has a cost of c - 2 at least, as A could also wait
-    while B moves.
+    and B is c moves from its goal, the state with B one move nearer has a cost of c - 2 at least because A could also
+    wait while B moves.
 
     Args:
         layout: where the joint states lie.

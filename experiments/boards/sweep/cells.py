@@ -1,6 +1,7 @@
 """Summaries of the cells of a sweep: counts, rates and quantiles of their boards.
 
-DuckDB reads the shards, as it streams Parquet under a limit of memory. It only counts how many boards of a cell have
+DuckDB reads the shards because it streams Parquet under a limit of memory. It only counts how many boards of a cell
+have
 each value of a statistic: few rows for any number of boards, from which everything else follows exactly.
 """
 

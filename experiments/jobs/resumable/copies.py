@@ -1,6 +1,7 @@
 """Copies of finished results at an address of fsspec: a folder of another disk, or a bucket such as s3://results/a.
 
-Work itself stays in a folder, as it resumes by locks and by renaming, which object stores do not have. A copy is there
+Work itself stays in a folder because it resumes by locks and by renaming, which object stores do not have. A copy is
+there
 whole or not at all: it is written in a transaction of fsspec, so an object is seen once all of it was sent, and a file
 on a disk is written beside and moved. A file is not copied again if one of the same size exists.
 """

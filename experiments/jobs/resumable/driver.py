@@ -1,7 +1,7 @@
 """The heartbeat of the process that works on a folder, as a file that other machines can read.
 
 DIR/.driver.json names the process and is touched again and again; it is removed at the end. A lock says more, but is
-seen only on the machine that holds it. Ages are by the clock of the disk, as machines may differ in theirs.
+seen only on the machine that holds it. Ages are by the clock of the disk because machines may differ in theirs.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""Plans by the id of their board, in a file, as they may exceed the memory."""
+"""Plans by the id of their board, in a file because they may exceed the memory."""
 
 import errno
 import re

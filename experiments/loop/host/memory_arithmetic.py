@@ -100,7 +100,7 @@ def optimizer_work(trained: Trained) -> int:
 def saved_activations(trained: Trained, tokens: int, repeats: bool = False) -> int:
     """Activations of `tokens` tokens that layers save until the backward pass; with checkpointing only their inputs.
 
-    repeats: whether keys and values are repeated for each group of heads, as they are if there is a mask.
+    repeats: whether keys and values are repeated for each group of heads; they are if there is a mask.
     """
     widths = trained.shape.widths
     assert widths

@@ -86,7 +86,7 @@ class LakeTrainee(Trainee[Task]):
         ]
 
     def count_held_out(self) -> int:
-        """As `Trainee.count_held_out`: also the boards of cells that cannot be drawn, as trying takes minutes."""
+        """As `Trainee.count_held_out`: also the boards of cells that cannot be drawn because trying takes minutes."""
         return len(self._list_configs()) * self.settings.validation.boards
 
     def draw_problems(

@@ -21,7 +21,7 @@ def make_problems(
     """Writes the problems of stage `number` and their statistics.
 
     They depend on design and seed alone, unless the sampler uses rollouts. Scoring ends once half of the remaining
-    tokens are spent, as the rest is for training.
+    tokens are spent because the rest is for training.
 
     Args:
         trainee: of the run.

@@ -43,7 +43,7 @@ def warm_up(trainee: Trainee, warmup: Stage, held_out: Sequence[Problem]) -> Non
 
 
 def _make_checkpoint(trainee: Trainee, warmup: Stage, held_out: Sequence[Problem]) -> None:
-    """Makes the first policy; its memory is free again at the end, as it is read once more to be validated."""
+    """Makes the first policy; its memory is free again at the end because it is read once more to be validated."""
     model, tokenizer = trainee.load_start()
     trainee.check_start(model, tokenizer, held_out)
     if trainee.settings.warmup.steps:
@@ -89,7 +89,7 @@ def _learn_answers(
 def _answers_engineer(trainee: Trainee, model: PreTrainedModel) -> bool:
     """Whether the model is small and learns the engineer's part in tokens.
 
-    A model of bytes learns it only if it is to be asked, as its own problems have nothing in common with evidence.
+    A model of bytes learns it only if it is to be asked because its own problems have nothing in common with evidence.
     """
     settings = trainee.settings
     asked = trainee.lake or settings.asks_checkpoint

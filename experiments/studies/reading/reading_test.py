@@ -36,7 +36,7 @@ class ReadingWork(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """reading.json: the questions. Models and forms may be added to a folder.
 
     environment: its name. space: its signature. pairs, seed, strata: as for `draw_pairs`. columns: as for
-    `ask_in_form`. digest: of the pairs, as another version may draw others.
+    `ask_in_form`. digest: of the pairs because another version may draw others.
     """
 
     format: int

@@ -60,8 +60,8 @@ def _order_members(work: Work, members: int, variant: int) -> None:
 def find_least_slack(work: Work, table: Table, mode: int, most_slack: int, nodes: int) -> int:
     """The least slack of a plan of the whole team: FOUND, it is `work.lower[mode]` of all, or NONE up to most_slack.
 
-    A few nodes first; then all sets of three agents, of four and so on are settled, as their bounds add up to better
-    bounds of the team.
+    A few nodes first; then all sets of three agents, of four and so on are settled because their bounds add up to
+    better bounds of the team.
 
     Args:
         work, table, mode: as for `search_team`.

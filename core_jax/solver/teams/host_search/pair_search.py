@@ -204,7 +204,7 @@ def _advance_state(work: Work, table: Table, mode: int, pair: int, step: int, ta
 
 @compiled_within
 def _record_path(work: Work, table: Table, mode: int, pair: int, steps: int, tag: int) -> None:
-    """Stores what is left along the path found, which is exact, as less was refuted where it begins.
+    """Stores what is left along the path found, which is exact because less was refuted where it begins.
 
     Args: steps, the last level of the stack; tag, of the board; the others as for `bound_pair`.
     """
