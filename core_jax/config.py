@@ -80,7 +80,7 @@ def holds(size: int, agents: int) -> bool:
 
 
 def with_teams(config: EnvConfig, teams: Sequence[int]) -> tuple[EnvConfig, ...]:
-    """The config for each number of agents of `teams`; unchanged if none is given.
+    """The config for each number of agents of `teams`; unchanged if not given.
 
     A size that does not hold a team is left out for it, and the data ratios of the others are divided by their sum.
     Raises InputError if that leaves a team without boards.

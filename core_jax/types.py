@@ -43,10 +43,10 @@ class Board:
 class Verdict:
     """The verdict on a plan.
 
-    failure: int32 [], a `Failure`. agent: int32 [], the first agent concerned, -1 if none. step: int32 [], the index of
-    the offending move (for GOAL_NOT_REACHED the plan's length), -1 if none. makespan, sum_of_costs: int32 [], of a
-    valid plan; -1 otherwise. legal_steps: int32 [], joint moves before the first failure. at_goal: bool [K], which
-    agents were on their goals when the plan ended or failed.
+    failure: int32 [], a `Failure`. agent: int32 [], the first agent concerned, -1 if there isn't one. step: int32 [],
+    the index of the offending move (for GOAL_NOT_REACHED the plan's length), -1 if there isn't one. makespan,
+    sum_of_costs: int32 [], of a valid plan; -1 otherwise. legal_steps: int32 [], joint moves before the first failure.
+    at_goal: bool [K], which agents were on their goals when the plan ended or failed.
     """
 
     failure: jax.Array

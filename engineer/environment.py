@@ -105,7 +105,7 @@ class Environment(abc.ABC):
     def maker(self) -> tuple[str, ...]:
         """The words from which another process makes this environment: `FILE.py:Class`, then arguments as texts.
 
-        By default those of a class that is made without arguments; empty if there are none.
+        By default those of a class that is made without arguments; empty if there aren't any.
         """
         return find_maker(self)
 
@@ -341,7 +341,7 @@ def find_fault(problem: object) -> str:
 
 
 def find_fault_of_verdict(verdict: object, space: DesignSpace) -> str:
-    """The fault of a verdict and the remedy; empty if there is none."""
+    """The fault of a verdict and the remedy; empty if there isn't any."""
     if not isinstance(verdict, Verdict):
         return f"gave {show(verdict)}; return a Verdict"
     valid, failure, grades, place = verdict.valid, verdict.failure, verdict.grades, verdict.place

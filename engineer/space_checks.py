@@ -12,7 +12,7 @@ _STRATUM = re.compile(r"[\w.:/+-]{1,60}")
 
 
 def check_strata(strata: Sequence[Stratum]) -> None:
-    """Raises InputError if there are none, one is there twice, or one is neither a name nor a whole number."""
+    """Raises InputError if there aren't any, one is there twice, or one is neither a name nor a whole number."""
     if not strata:
         raise InputError("space: it has no strata; name at least one")
     for stratum in strata:

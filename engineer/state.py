@@ -227,7 +227,7 @@ def check_arguments(roll_out: Any, rounds: Any, seed: Any) -> None:
 
 
 def check_held_out(held_out: Sequence[Problem] | None, space: DesignSpace) -> None:
-    """Raises InputError if there are none, or one is of another space."""
+    """Raises InputError if there aren't any, or one is of another space."""
     if held_out == []:
         raise InputError("engineer: held_out is empty; give problems, or leave it out")
     for problem in held_out or ():

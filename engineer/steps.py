@@ -182,7 +182,7 @@ class Decision(msgspec.Struct, frozen=True):
     """A redesign: what is next, and what led to it.
 
     before: the design until now. evidence: what the teacher was asked about. attempts: its proposals with the guard's
-    verdicts; the last one counts; none if an earlier design is back. trial: of the proposals, if one was held.
+    verdicts; the last one counts; empty if an earlier design is back. trial: of the proposals, if one was held.
     comparison: the held-out answers of this round beside those of the policy that it was trained from. rolled_back:
     whether validation fell; then the trainer restores the weights from before, unless `rollback.weights` is off.
     """
@@ -322,7 +322,7 @@ def grow_older(observations: Iterable[Observation]) -> list[Observation]:
 
 
 def observe_answers(outcomes: Mapping[Stratum, Tally] | None, design: Design, space: DesignSpace) -> list[Observation]:
-    """Single answers to held-out problems by cell, with the givens of a design; none if only tallies are known."""
+    """Single answers to held-out problems by cell, with the givens of a design; empty if only tallies are known."""
     answers = outcomes.answers.elements() if isinstance(outcomes, Outcomes) and outcomes.answers else ()
     return observe_held_out((space.complete_cell(cell, design), valid) for cell, valid in answers)
 

@@ -17,7 +17,7 @@ from lakewright.policy.training.settings import RewardSettings
 
 
 class PlayedPlan(NamedTuple):
-    """A plan and its verdict: moves int8 [K, T], the failure, and the first agent and step that fail, -1 if none."""
+    """A plan and its verdict: moves int8 [K, T], the failure, and the first agent and step that fail, -1 if there isn't one."""
 
     moves: np.ndarray
     failure: int

@@ -51,7 +51,7 @@ class Planner:
         return self.plans([row])[0]
 
     def plans(self, rows: Sequence[Row]) -> list[Plan | None]:
-        """Return for each board the valid plan with the least sum of costs, None if none is valid.
+        """Return for each board the valid plan with the least sum of costs, None if no plan is valid.
 
         Of two plans of equal cost the greedy one is taken. A board is sampled only if that can help: if its greedy plan
         fails or, without `first_valid`, costs more than the shortest paths of its agents. Raises InputError on a board

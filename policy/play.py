@@ -124,5 +124,5 @@ class Play(Protocol[T]):
         ...
 
     def augment(self, task: T, rng: np.random.Generator) -> T:
-        """Return a task that is equal by a symmetry, drawn at random, or the task itself if none is known."""
+        """Return a task that is equal by a symmetry, drawn at random, or the task itself if unknown."""
         ...

@@ -28,8 +28,8 @@ def step(holes: jax.Array, positions: jax.Array, moves: jax.Array) -> tuple[jax.
     Args: holes bool [n, n]; positions int32 [K, 2]; moves int8 [K], codes of `MOVES`, or PAD to stay; any other code,
     as JUMP, is an illegal move.
     Returns: positions int32 [K, 2] after the step (agents off the board are clipped to it), the `Failure` int32 [] of
-    the step, and the first agent int32 [] concerned (-1 if none). Following and rotating are allowed; meeting in a cell
-    (vertex conflict) and exchanging cells (swap conflict) are not.
+    the step, and the first agent int32 [] concerned (-1 if there isn't one). Following and rotating are allowed;
+    meeting in a cell (vertex conflict) and exchanging cells (swap conflict) are not.
     """
     chex.assert_rank([holes, positions, moves], [2, 2, 1])
     chex.assert_equal_shape_prefix([positions, moves], 1)
@@ -117,7 +117,7 @@ def _is_same_cell(one: Cell, other: Cell) -> jax.Array:
 def _find_failure(
     size: int, is_hole: IsHole, cells: list[Cell], targets: list[Cell], moves: Iterable[jax.Array]
 ) -> jax.Array:
-    """The code of the first failure of a step, int16 []; 0 if there is none.
+    """The code of the first failure of a step, int16 []; 0 if there isn't any.
 
     Args:
         size: n, the cells on a side of the board.
@@ -154,7 +154,7 @@ def _pick_first_code(found: list[tuple[Failure, int, jax.Array]], agents: int) -
 
 
 def _split_code(code: jax.Array, agents: int) -> tuple[jax.Array, jax.Array]:
-    """The two parts of a number of `_pick_first_code`: `Failure` and agent (-1 if none), both int32."""
+    """The two parts of a number of `_pick_first_code`: `Failure` and agent (-1 if there isn't one), both int32."""
     code = code.astype(jnp.int32)
     return code // agents, jnp.where(code == 0, -1, code % agents)
 

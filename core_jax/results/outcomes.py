@@ -47,7 +47,7 @@ class Outcomes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
     def rate(self, count: int) -> float:
-        """A count as a share of all boards; 0 if there are none."""
+        """A count as a share of all boards; 0 if there aren't any."""
         return count / self.boards if self.boards else 0.0
 
 

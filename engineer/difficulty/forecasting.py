@@ -41,7 +41,7 @@ class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def measure_calibration(
     model: DifficultyModel, constant: float, drawn: Sequence[Observation], space: DesignSpace
 ) -> Calibration | None:
-    """The calibration of `model` on cells drawn after it was fitted; None if none were.
+    """The calibration of `model` on cells drawn after it was fitted; None if no such cell was.
 
     Args:
         model: the forecast's.
@@ -59,7 +59,7 @@ def measure_calibration(
 
 
 def pool_calibrations(found: Sequence[Calibration]) -> Calibration | None:
-    """Several forecasts as one, each by its groups; None if there are none."""
+    """Several forecasts as one, each by its groups; None if there aren't any."""
     if not _count(found):
         return None
     tenths: dict[int, list[Bin]] = {}

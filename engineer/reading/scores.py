@@ -166,7 +166,7 @@ def _answer_beyond(
 
 
 def _estimate_share(totals: np.ndarray) -> Interval | None:
-    """The share of the changes made, int [pairs, 2], that follow; None if none was made."""
+    """The share of the changes made, int [pairs, 2], that follow; None if no change was made."""
     follows, made = totals[:, 0], totals.sum(axis=1)
     if not made.sum():
         return None

@@ -60,7 +60,7 @@ class Properties:
         environment: what is tried.
         calls: limits its calls in time.
         report: gets what is measured.
-        maker: the words from which another process makes the environment, see `redraw`; none if it cannot.
+        maker: the words from which another process makes the environment, see `redraw`; empty if it cannot.
 
     Raises CallError if the environment gives no legal design to begin with, whose givens all cells have.
     """

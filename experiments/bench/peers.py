@@ -87,7 +87,7 @@ PEERS = (
 
 
 def find_version(peer: Peer) -> str | None:
-    """The installed version, None if there is none."""
+    """The installed version, None if missing."""
     try:
         return metadata.version(peer.package)
     except metadata.PackageNotFoundError:

@@ -40,7 +40,7 @@ class Truth(NamedTuple):
     goes beyond, and fade, the ability lost in a round.
 
     transfer: float [S, S], what training on a stratum (row) adds to the others. own: the ability for twists alone,
-    float [S], or None if there is none. broken: the strata whose grader finds no answer.
+    float [S], or None if missing. broken: the strata whose grader finds no answer.
     """
 
     ability: np.ndarray

@@ -113,7 +113,7 @@ class GymTask:
         return tuple(min(level, len(ladder.rungs) - 1) for ladder in self.ladders.values())
 
     def find_easiest(self) -> int:
-        """The lowest level at which problems can be drawn. Raises InputError if there is none."""
+        """The lowest level at which problems can be drawn. Raises InputError if there isn't any."""
         reasons = {}
         for level in range(self.top + 1):
             if not (why := self.explain(self.places_at(level))):
@@ -147,7 +147,7 @@ class GymTask:
 
     def _draw_entry(self, places: Places, number: int) -> Entry:
         """The problem of places and a number: the first of a data set whose seed that is because items of equal seed +
-        index are the same. Raises NoProblemError if there is none.
+        index are the same. Raises NoProblemError if there isn't any.
         """
         if not self.here:
             if (found := self._ask_process(places, number)) is None:

@@ -81,7 +81,7 @@ class ReasoningGym(Environment):
 
     def start(self) -> Design:
         """Equal shares, and the easiest level of every task at which problems can be drawn; of one task the strata of
-        which that is so. Raises InputError if there is none.
+        which that is so. Raises InputError if there isn't any.
         """
         rows: dict[Stratum, Row] = {}
         for stratum in self.space.strata:
@@ -117,7 +117,7 @@ class ReasoningGym(Environment):
         """The verdict by the task's own scorer. A text that earns LITTLE is wrong, one below the threshold partial.
 
         It is scored in a process of its own, which is ended if a text takes more than `seconds`; the text is wrong
-        then. Raises InputError if the problem is none of these tasks, or its task does not draw it again.
+        then. Raises InputError if the problem is not from these tasks, or its task does not draw it again.
         """
         if not answer.strip():
             return Verdict(False, 0.0, "no_answer")

@@ -23,7 +23,7 @@ def load_environment(name: str) -> Environment:
     name: `lake`, `reasoning_gym:TASK[,TASK...]`, `FILE.py:Class`, `module:Class`, or an entry point of the group
     `lakewright.environments`. A function without arguments that returns an environment may stand for a class.
 
-    Raises InputError if there is none, it lacks something, or it cannot be made.
+    Raises InputError if there isn't any, it lacks something, or it cannot be made.
     """
     where = f"environment {name!r:.80}"
     try:

@@ -100,7 +100,7 @@ class Prediction(msgspec.Struct, frozen=True):
 
 
 def prediction_of(trial: Trial, plan: Plan, gains: Mapping[str, float]) -> Prediction | None:
-    """Rank correlations of the trial with the gains of the configs, in points by name; None of fewer than three."""
+    """Rank correlations of the trial with the gains of the configs, in points by name; None for fewer than three."""
     tried = {planned.arm: candidate for planned, candidate in zip(plan.runs, trial.candidates, strict=True)}
     if len(gains) < 3:
         return None

@@ -44,7 +44,7 @@ class RunResult(msgspec.Struct, frozen=True):
     the mean of the curve over the tokens of the run. to_best: the tokens until it is first as good as the baseline of
     its seed at its best; None if it never is. probability: of the reference answer, in percent, for problems in
     text. at_equal_time: the valid % on the held-out set after the processor time of the study's shortest run. Earlier
-    versions have none of these.
+    versions have no such field.
     """
 
     arm: str

@@ -59,7 +59,7 @@ def run_study(
 ) -> tuple[Results, dict[str, str]]:
     """Runs a study, or resumes it: its results, and the reason for each run that failed, by name.
 
-    A run that fails stops none of the others; an error that is no InputError leaves its traceback in the run's folder.
+    A run that fails stops no other run; an error that is no InputError leaves its traceback in the run's folder.
 
     Args:
         spec: A file, or the name of a spec of the package.

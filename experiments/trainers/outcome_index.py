@@ -80,7 +80,7 @@ def write_index(path: Path, index: Index | TraceIndex) -> None:
 
 
 def read_index(path: Path, empty: T) -> T:
-    """The index of a file; `empty` if there is none that is whole and of the same format."""
+    """The index of a file; `empty` if there isn't any that is whole and of the same format."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:

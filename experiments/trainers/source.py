@@ -93,7 +93,7 @@ class ProblemSource:
         return [self._problem(place, self._pins[place]) for place in places]
 
     def find_pinned(self, place: int) -> Problem | None:
-        """The problem of a place that some process has asked for; None of any other."""
+        """The problem of a place that some process has asked for; None for any other."""
         self._read_pins()
         return self._problem(place, self._pins[place]) if place in self._pins else None
 

@@ -224,7 +224,7 @@ class DecideEverySteps(TrainerCallback):
 
 
 def resume_training(trainer: GRPOTrainer) -> None:
-    """Trains from the newest whole checkpoint of the trainer's folder, or from the beginning if there is none.
+    """Trains from the newest whole checkpoint of the trainer's folder, or from the beginning if there isn't any.
 
     transformers itself takes the newest one, also if a kill left it half written, and does one more step where the
     last one had been done. Here a training that had reached its end is loaded, and nothing more happens.

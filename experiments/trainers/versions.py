@@ -96,7 +96,7 @@ class Counts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A version of the design: `versions/NNNN.json`.
 
-    by: who made it. parent: the version that `undo` goes back to; None of the first. line, reasons: why. decisions:
+    by: who made it. parent: the version that `undo` goes back to; None for the first. line, reasons: why. decisions:
     those of the engineer, as JSON: the one that made it, and those that changed nothing. offset: how many bytes of the
     outcomes the engineer has read. outcomes: the SHA-256 of these bytes, which earlier folders do not have. step: the
     trainer's at the last decision, -1 if it gave none. counts: of what was read for the last decision. state: what
@@ -143,7 +143,10 @@ class VersionFiles:
         self._noted: bytes | None = None
 
     def read_setup(self) -> Setup:
-        """The arguments that the engineer was begun with. Raises InputError on none, or another format."""
+        """The arguments that the engineer was begun with.
+
+        Raises InputError if there are no arguments, or another format.
+        """
         refuse_file(self.folder)
         if not self.setup_path.exists():
             raise InputError(f"{self.folder}: holds no engineer; lakewright engineer begin makes one")
@@ -185,7 +188,7 @@ class VersionFiles:
         return sorted(found)
 
     def newest(self) -> int:
-        """The number of the newest version. Raises InputError if there is none."""
+        """The number of the newest version. Raises InputError if there isn't any."""
         numbers = self.list_versions()
         if not numbers:
             raise InputError(f"{self.folder}: versions is empty; begin another folder")

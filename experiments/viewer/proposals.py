@@ -57,7 +57,7 @@ class Replayed(msgspec.Struct, frozen=True):
 
 
 def read_shown_stage(folder: RunFolder, number: int) -> Shown:
-    """The record of a finished stage. Raises InputError if there is none."""
+    """The record of a finished stage. Raises InputError if there isn't any."""
     stage = find_finished_stage(folder, number)
     decision = read_record(stage.proposal, Decision) if stage.proposal.exists() else None
     attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)] if decision else []

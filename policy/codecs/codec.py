@@ -168,7 +168,7 @@ def find_marks(tokenizer: PreTrainedTokenizerFast) -> list[Marks]:
 
 
 def codec_for(name: str, tokenizer: PreTrainedTokenizerFast, settings: TextSettings = TextSettings()) -> Codec:  # noqa: B008
-    """Return the codec of that name. Raises InputError if there is none."""
+    """Return the codec of that name. Raises InputError if there isn't any."""
     if name == TextCodec.name:
         return TextCodec(tokenizer, settings)
     if name == TokensCodec.name:

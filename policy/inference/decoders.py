@@ -54,7 +54,7 @@ def ends_answers_singly(model: PreTrainedModel) -> bool:
 
 
 def decoder_of(model: PreTrainedModel) -> Callable[[int, int], AnswerDecoder] | None:
-    """Return a function that makes a decoder of a model; None if the model has none.
+    """Return a function that makes a decoder of a model; None if the model can't.
 
     It takes the number of answers to a prompt and the length of the longest.
     """

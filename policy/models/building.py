@@ -110,7 +110,7 @@ def check_shape(settings: ModelSettings | ModelName, tokenizer: PreTrainedTokeni
 
 
 def check_device(device: str) -> None:
-    """Raise InputError if CUDA is asked for and there is none."""
+    """Raise InputError if CUDA is asked for and there isn't any."""
     if device == "cuda" and not torch.cuda.is_available():
         raise InputError("device is cuda, but this machine has no CUDA device that torch can use; choose cpu or auto")
 

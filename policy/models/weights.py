@@ -97,7 +97,7 @@ def _drop_tied(model: PreTrainedModel, missing: Collection[str]) -> list[str]:
 
 @torch.no_grad()
 def _find_non_finite(tensor: torch.Tensor) -> float | None:
-    """Return a number of the tensor that is not finite; None if there is none."""
+    """Return a number of the tensor that is not finite; None if missing."""
     if not tensor.is_floating_point() or not tensor.numel() or tensor.is_meta:
         return None  # packed numbers of a quantised model, or weights that another process holds
     # The ends take one pass without memory, and are nan if any number is. Floats of one byte have no such function.

@@ -28,7 +28,7 @@ PATIENCE = 1.0  # seconds between two checks whether the process that draws is a
 
 
 def with_hole_ratios(config: EnvConfig, hole_ratios: Sequence[float]) -> tuple[EnvConfig, ...]:
-    """Return the config with each of the hole ratios at all of its sizes; unchanged if none is given."""
+    """Return the config with each of the hole ratios at all of its sizes; unchanged if not given."""
 
     def all_at(ratio: float) -> EnvConfig:
         replaced = {size: msgspec.structs.replace(cell, hole_ratio=ratio) for size, cell in config.sizes.items()}

@@ -48,7 +48,7 @@ def flood_for_costs(
 
 
 def walk_down_costs(size: int, layers: CostLayers, starts: jax.Array, cost: jax.Array) -> jax.Array:
-    """The moves of optimal plans, uint8 [D, G]; none if the cost is 0.
+    """The moves of optimal plans, uint8 [D, G]; empty if the cost is 0.
 
     Invariant: `left` is the cost of the state that the walk is in. A joint move costs 2 and leads into R_{left-2}; from
     a state of U_left it leads into U_{left-2}, else it may wait. Once an agent is parked for good, because the other

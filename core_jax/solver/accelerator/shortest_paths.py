@@ -225,7 +225,7 @@ def _pick_attempt(
 
 
 def _pick_moves(can: list[jax.Array]) -> jax.Array:
-    """The first possible move of each order, WAIT if there is none: for each move bool [2, 2, B] to int32 [2, 2, B]."""
+    """The first possible move of each order, WAIT if there isn't any: for each move bool [2, 2, B] to int32 [2, 2, B]."""
     chosen = []
     for number, order in enumerate(ORDERS):
         move = jnp.full(can[0][:, number].shape, WAIT, jnp.int32)

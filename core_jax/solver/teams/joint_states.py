@@ -46,7 +46,7 @@ def find_component(steps: np.ndarray, cell: int) -> np.ndarray:
 
 
 def find_whether_solvable(steps: np.ndarray, starts: np.ndarray, goals: np.ndarray, states: int) -> bool | None:
-    """Return True if there is a plan, False if there is none; None if that would take more joint states than allowed.
+    """Return True if there is a plan, False if there isn't any; None if that would take more joint states than allowed.
 
     Args: steps, as from `list_steps`; starts, goals, int [K], cells; states, joint states at most.
     """
@@ -220,7 +220,10 @@ class Flood:
     def _extract_plan(
         self, tables: dict[Members, np.ndarray], waits: bool, price: int | None = None
     ) -> tuple[np.ndarray, int]:
-        """A plan from the starts, and what it costs: -1 if there is none. A joint move has a price, or one a member."""
+        """A plan from the starts, and what it costs: -1 if there isn't any.
+
+        A joint move has a price, or one a member.
+        """
         members, cells, moves = self._everyone, self._starts, []
         cost = left = self._look_up(tables, members, cells)
         while left > 0:

@@ -20,7 +20,7 @@ STEPS_A_SIDE = 4  # of a random walk: the most, in sides of the board
 
 
 def plan_optimally(row: Row, seed: int) -> list[str]:
-    """The certified plan; no agent moves if there is none."""
+    """The certified plan; no agent moves if there isn't any."""
     return row.plan or [""] * row.agents
 
 

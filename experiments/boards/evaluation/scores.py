@@ -67,7 +67,7 @@ class TeamScore(msgspec.Struct, frozen=True):
 
 class JudgedScores(msgspec.Struct, frozen=True):
     """The scores of planning with the simulator as judge: of all answers to a board the valid one with the least sum of
-    costs counts, and if none is valid the first. Boards without all answers do not count.
+    costs counts, and if no plan is valid the first. Boards without all answers do not count.
     """
 
     answers: int

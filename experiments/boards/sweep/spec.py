@@ -112,7 +112,7 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             )
 
     def cells(self) -> list[SweepCell]:
-        """All cells, those with the slowest boards first, so that none of them is left for the end."""
+        """All cells, those with the slowest boards first, so that nothing slow is left for the end."""
         waits = self.wait_ratios or (None,)
         axes = itertools.product(self.agents, self.sizes, self.hole_ratios, waits)
         return sorted((self._cell(*values) for values in axes), key=lambda cell: (-cell.agents, -cell.size))

@@ -74,7 +74,7 @@ class Claim(Generic[W]):
         return (folder / self.file).exists()
 
     def read_work(self, folder: Path) -> W:
-        """The work that `folder` holds. Raises InputError if there is none, or one of another format."""
+        """The work that `folder` holds. Raises InputError if there isn't any, or one of another format."""
         if not self.is_in(folder):
             raise InputError(f"{folder}: holds no {self.kind} (no {self.file}); give a folder made by `{self.command}`")
         path = folder / self.file

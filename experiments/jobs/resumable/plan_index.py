@@ -46,7 +46,7 @@ class PlanIndex:
             self._file.commit()
 
     def find_plans(self, names: pa.StringArray) -> pa.ListArray:
-        """The plan for each board of `names`, null if there is none."""
+        """The plan for each board of `names`, null if there isn't any."""
         keys = [name and _escape_id(name) for name in names.to_pylist()]
         wanted = msgspec.json.encode(keys).decode()
         with self._name_errors(), self._lock:

@@ -19,8 +19,8 @@ CACHE_SETTINGS: dict[str, str | float] = {
 def keep_compiled_programs() -> None:
     """Has JAX keep its programs for later processes, unless the environment says where.
 
-    If JAX is not imported yet it stays so because a command that only prints its help needs none of it: JAX reads the
-    environment once it is imported.
+    If JAX is not imported yet it stays so because a command that only prints its help needs nothing from it: JAX reads
+    the environment once it is imported.
     """
     if "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return

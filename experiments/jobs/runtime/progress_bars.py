@@ -19,7 +19,7 @@ _FORM: contextvars.ContextVar[Form] = contextvars.ContextVar("form", default="ba
 def showing_progress(form: Form) -> Iterator[None]:
     """Show progress in this form within the block.
 
-    `bars` are drawn on a terminal only; `lines` are printed if there is none; `silent` shows nothing anywhere.
+    `bars` are drawn on a terminal only; `lines` are printed if there isn't any; `silent` shows nothing anywhere.
     """
     token = _FORM.set(form)
     try:

@@ -36,7 +36,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def diagnose(settings: RunSettings, machine: Machine, version_of: Versions) -> list[Finding]:
-    """The findings for a run on a machine. version_of: the installed version of a package, None if there is none.
+    """The findings for a run on a machine. version_of: the installed version of a package, None if missing.
 
     Raises InputError if the config of the model cannot be read.
     """

@@ -37,7 +37,7 @@ class Accelerator(msgspec.Struct, frozen=True):
 class Machine(msgspec.Struct, frozen=True):
     """The resources that were found. Sizes are bytes.
 
-    driver, cuda: versions of NVIDIA's driver and of the CUDA that torch was built with, None if there is none.
+    driver, cuda: versions of NVIDIA's driver and of the CUDA that torch was built with, None if missing.
     disk: free in the folder of the run. shared: free shared memory, None if the system has no such folder.
     taken: those ports of this machine that something listens on. server: whether the vLLM server answers. model: where
     the run's model is: `folder`, `cache`, `hub`, or nothing. cache: where compiled programs are cached. askable: what

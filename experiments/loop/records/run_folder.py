@@ -105,7 +105,7 @@ class Stage:
         return read_evidence(read_raw(self.evidence), str(self.evidence), {2: from_lake})
 
     def read_steps(self) -> list[dict[str, Any]]:
-        """The figures of each step of the training; none if it has no log. Raises InputError on a damaged log."""
+        """The figures of each step of the training; empty if it has no log. Raises InputError on a damaged log."""
         if not self.train_log.exists():
             return []
         check_digest(self.train_log)
@@ -227,5 +227,5 @@ class RunFolder:
         return self.warmup.folder.exists() or self.stage(0).folder.exists()
 
     def settings(self) -> RunSettings:
-        """The settings of the run. Raises InputError if there is none, or one of another format."""
+        """The settings of the run. Raises InputError if there isn't any, or one of another format."""
         return CLAIM.read_work(self.folder).settings

@@ -67,7 +67,7 @@ class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     by_trait: by stratum and knob, the outcomes on the problems that have the trait. valid: a digit for each problem in
     the order of the set, 1 if the answer is valid. probability: of the reference answer at temperature 1, the mean
     on each stratum; for problems in text. cases: for these, the examples that failed as the environment describes them;
-    None of the lake, and in folders of earlier versions.
+    None on the lake, and in folders of earlier versions.
     """
 
     outcomes: dict[int | str, Tally]

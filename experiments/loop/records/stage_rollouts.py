@@ -112,7 +112,7 @@ class BoardAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def write_answers(path: Path, answers: Sequence[Any]) -> None:
-    """Writes a line for each problem, all or none: `BoardAnswers`, or what describes answers in text.
+    """Writes a line for each problem, whole or not at all: `BoardAnswers`, or what describes answers in text.
 
     A file that holds these lines already is left alone, so that a run which is killed often writes only the next one.
     """
@@ -125,7 +125,7 @@ def write_answers(path: Path, answers: Sequence[Any]) -> None:
 
 
 def read_answers(path: Path, row: Row, place: int) -> list[Answer]:
-    """The answers to the board of a row; none if the file is not there. A line that is being written is ignored.
+    """The answers to the board of a row; empty if the file is not there. A line that is being written is ignored.
 
     place: of the row in the file of boards, by which older versions named it.
     """

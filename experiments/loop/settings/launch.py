@@ -1,6 +1,6 @@
 """Training in several processes: the loop stays one process, and `accelerate launch` runs a stage's training.
 
-The processes end with the one that launched them, even if that one is killed, so a resumed run meets none of them.
+The processes end with the one that launched them, even if that one is killed, so a resumed run never meets them.
 If the run is a task in a placement group of a Ray cluster, each process is started in a bundle of its own.
 """
 

@@ -29,7 +29,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 def list_settings(preset: str, prefix: str = "") -> list[Setting]:
-    """The settings whose names begin with `prefix`. Raises InputError if there are none, or no such preset."""
+    """The settings whose names begin with `prefix`. Raises InputError if there aren't any, or no such preset."""
     values = _as_json(load_settings(preset, []))
     found = list(_list_struct(RunSettings, values, ""))
     chosen = [setting for setting in found if setting.name.startswith(prefix)]

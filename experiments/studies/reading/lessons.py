@@ -161,7 +161,7 @@ def _write_question(
     tokenizer: PreTrainedTokenizerFast,
     rng: np.random.Generator,
 ) -> list[Example]:
-    """A lesson about a question, none if the rule decides nothing.
+    """A lesson about a question, or nothing if the rule decides nothing.
 
     kind: what is shown. form, work, environment, tokenizer: as for `write_lessons`. rng: consumed.
     """

@@ -150,7 +150,7 @@ class BoardTable(msgspec.Struct, frozen=True):
         return found["boards"]
 
     def at(self, place: int) -> tuple[Tile, bool]:
-        """The board at a place of the file, from 0, and whether one follows. Raises InputError if there is none."""
+        """The board at a place of the file, from 0, and whether one follows. Raises InputError if there isn't any."""
         query = f"SELECT * FROM ({self.relation}) WHERE place BETWEEN ? AND ? ORDER BY place LIMIT 2"
         found = ask_database(query, [*self.values, place, place + 1])
         if not found or found[0]["place"] != place:

@@ -241,7 +241,7 @@ def stamp_of_item(item: Item) -> str:
 
 
 def files_of(folder: Path) -> list[Path]:
-    """The files and folders in a folder and one folder deeper; none if it is gone."""
+    """The files and folders in a folder and one folder deeper; empty if it is gone."""
     try:
         names = [path for path in folder.iterdir() if path.name not in UNSEEN]
         inner = [path for part in names if part.is_dir() for path in part.iterdir() if path.name not in UNSEEN]

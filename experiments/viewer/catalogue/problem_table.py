@@ -143,7 +143,7 @@ def _count_groups(path: Path) -> dict[str, tuple[int, int]]:
 
 
 def _read_lines(path: Path, decoder: msgspec.json.Decoder[T]) -> list[T]:
-    """The lines of a file that are whole; none if it is not there. Raises InputError if one is damaged."""
+    """The lines of a file that are whole; empty if it is not there. Raises InputError if one is damaged."""
     if not path.exists():
         return []
     check_digest(path)

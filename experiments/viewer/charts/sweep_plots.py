@@ -126,7 +126,7 @@ def _draw_maps(name: str, cells: Group, title: str, unit: str) -> Iterator[tuple
 
 
 def _make_grid(group: Group, number: Callable[[CellSummary], float | None]) -> list[list[float | None]]:
-    """A number of each cell, [sizes, hole ratios], None if there is none."""
+    """A number of each cell, [sizes, hole ratios], None if missing."""
     ratios, sizes = _list_ratios(group), [size for size, _ in _by_size(group)]
     there = {(cell.size, cell.hole_ratio): number(cell) for cell in group}
     return [[there.get((size, ratio)) for ratio in ratios] for size in sizes]

@@ -37,7 +37,7 @@ def find_positions(row: Row, plan: list[str], step: int) -> list[Cell]:
 
 
 def letters_of(plan: list[str], agent: int) -> str:
-    """The moves of an agent; none if the plan is too short for it."""
+    """The moves of an agent; empty if the plan is too short for it."""
     return plan[agent] if agent < len(plan) else ""
 
 

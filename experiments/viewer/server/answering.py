@@ -123,7 +123,7 @@ class Answering:
     def ask_checkpoint(self, board: str, checkpoint: str) -> str:
         """The greedy plan for a board, of a run's checkpoint (`warmup/RUN`, `stage-0/RUN`) or the one `pretrained`.
 
-        Raises InputError if there is none of that name.
+        Raises InputError if there isn't any of that name.
         """
         row, begun = read_drawn_row(board), time.perf_counter()
         part, _, name = checkpoint.partition("/")

@@ -41,7 +41,7 @@ class Answer:
 
 
 def find_cheapest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = UNLIMITED) -> Answer:
-    """A plan of least sum of costs; none if it costs more than `most`, or no conflicts are left.
+    """A plan of least sum of costs; empty if it costs more than `most`, or no conflicts are left.
 
     Without any plan this continues until `most` or the conflicts end: see
     `lakewright.core_jax.solver.teams.joint_states`.
@@ -89,7 +89,7 @@ def _avoid_waits(formula: Formula, bound: int, late: int, conflicts: Conflicts) 
 
 
 def find_fastest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = UNLIMITED) -> Answer:
-    """A plan of least makespan; none if it takes more steps than `most`, or no conflicts are left.
+    """A plan of least makespan; empty if it takes more steps than `most`, or no conflicts are left.
 
     Args: puzzle, lower, conflicts, most as for `find_cheapest_plan`.
     """
