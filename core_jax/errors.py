@@ -1,4 +1,4 @@
-"""Errors in a single line that names the place and the remedy: of bad input, and of the system."""
+"""Errors in a single line that names the place and the remedy: for bad input, and from the system."""
 
 import errno
 

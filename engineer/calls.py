@@ -26,7 +26,7 @@ def run_call(where: str, call: Callable[[], T], *, remedy: str = "correct it") -
     Args:
         where: the member of the environment, and on what.
         call: its code.
-        remedy: of an error.
+        remedy: for an error.
 
     Raises InputError in one line if the code raises an Exception or SystemExit; other errors, and what the handler of a
     signal raises, are not the code's and go on.

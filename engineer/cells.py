@@ -67,7 +67,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
     A level is a value that all of them have, `low` to `high`. A trait is the share of them, 0 to 1, that have a
     property which a problem either has or lacks.
 
-    name: an identifier, the field of an edit. meaning: what it is, for prompts. step: of an edit in tokens, or by a
+    name: an identifier, the field of an edit. meaning: what it is, for prompts. step: for an edit in tokens, or by a
     rule. reach: the largest change in one round. harder: whether problems get harder as it rises (1) or falls (-1); 0
     if nobody knows. whole: only whole numbers are drawn. bins: the number of bins that bandits count in. told: the
     values whose forecast is stated in tokens; by default a fifth and three fifths of the way up. word: its word in
@@ -182,7 +182,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 class Cell(NamedTuple):
     """Problems drawn alike: a stratum, a value of each level, whether they have each trait, and the givens.
 
-    values: by the knobs of the space. given: by its givens; empty for those of the design.
+    values: by the knobs of the space. given: by its givens; empty for the design's.
     """
 
     stratum: Stratum

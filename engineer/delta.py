@@ -52,8 +52,8 @@ def derive_delta(
     Args:
         old: the design.
         new: its rows after the change.
-        reason: of the edits.
-        space: that of the design.
+        reason: the edits'.
+        space: the design's.
 
     The delta is exact if the values of `new` that change have at most DECIMALS. Raises InputError on a stratum that
     `old` lacks.

@@ -14,7 +14,7 @@ Row = dict[str, int | float]
 
 
 class Design(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True, omit_defaults=True):
-    """The distribution of problems: of each stratum its share of the problems and the values of its knobs.
+    """The distribution of problems: for each stratum its share of the problems and the values of its knobs.
 
     given: the values of what nobody edits, by name. version: counts the changes of an engineer; designs that differ in
     it alone are equal.
@@ -63,7 +63,7 @@ class Delta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _as_plain(row: Any) -> Any:
-    """A row with the numbers of NumPy as those of Python, which JSON can hold."""
+    """A row with the numbers of NumPy as Python's, which JSON can hold."""
     if isinstance(row, dict) and any(isinstance(value, np.generic) for value in row.values()):
         return {name: value.item() if isinstance(value, np.generic) else value for name, value in row.items()}
     return row

@@ -47,7 +47,7 @@ class Verdict(msgspec.Struct, frozen=True):
     """The judgement of an answer.
 
     valid: whether it solves the problem. reward: a number, at most MOST_REWARD in size. failure: why it is not valid,
-    one of the space's failures; empty if it is. grades: those of the space that a valid answer has. place: how far
+    one of the space's failures; empty if it is. grades: the space's grades that a valid answer has. place: how far
     it got, -1 if that has no meaning.
     """
 
@@ -59,7 +59,7 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Group(results.Group, frozen=True, kw_only=True):
-    """Several answers of one policy to one problem. rewards: of each. cell, version: those of the problem."""
+    """Several answers of one policy to one problem. rewards: one for each. cell, version: the problem's."""
 
     rewards: tuple[float, ...] = ()
     cell: Cell = Cell("", ())
@@ -105,7 +105,7 @@ class Environment(abc.ABC):
     def maker(self) -> tuple[str, ...]:
         """The words from which another process makes this environment: `FILE.py:Class`, then arguments as texts.
 
-        By default those of a class that is made without arguments; empty if there aren't any.
+        By default the words for a class that is made without arguments; empty if there aren't any.
         """
         return find_maker(self)
 
@@ -194,7 +194,7 @@ class Environment(abc.ABC):
         Args:
             cell: with its givens.
             seed, index: which problem.
-            version: of the design, for the problem.
+            version: for the design, for the problem.
 
         Raises InputError if `make` fails, or gives no problem that a file can hold.
         """

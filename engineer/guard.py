@@ -265,7 +265,7 @@ def can_draw(stratum: Stratum, row: Row, bounds: Bounds, given: Row | None = Non
     """Return True if all problems of a stratum can be drawn that a row asks for.
 
     Args:
-        stratum, row: of a design.
+        stratum, row: for a design.
         bounds: the environment.
         given: the givens of the design, if there are some.
     """
@@ -277,7 +277,7 @@ def can_draw(stratum: Stratum, row: Row, bounds: Bounds, given: Row | None = Non
 
 
 def check_draws(design: Design, bounds: Bounds, where: str) -> None:
-    """Raises InputError on a stratum whose problems cannot be drawn. where: of the design, for the message."""
+    """Raises InputError on a stratum whose problems cannot be drawn. where: the design's place, for the message."""
     space = bounds.space
     for stratum, row in design.strata.items():
         if not can_draw(stratum, row, bounds, design.given):

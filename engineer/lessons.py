@@ -118,14 +118,14 @@ def synthetic_examples(
     Args:
         count: how many examples.
         design: gives the strata.
-        space: that of the design.
-        rounds: of a run, at least 1.
+        space: the design's.
+        rounds: for a run, at least 1.
         rng: a generator, consumed.
         lessons: the rule and the evidence.
         recorded: evidence of runs over the same strata, of which every other example is made.
 
     Each round's design is drawn from the step grid and its outcomes at random; which modules show it is drawn from
-    the kinds of `lessons`, and sometimes an earlier answer was refused. The answer is that of their rule, applied to
+    the kinds of `lessons`, and sometimes an earlier answer was refused. The answer is their rule's, applied to
     what is shown. Raises InputError if `rounds` is less than 1.
     """
     if rounds < 1:
@@ -190,7 +190,7 @@ def draw_forecast(design: Design, space: DesignSpace, rng: np.random.Generator, 
 
     Args:
         design: gives the strata.
-        space: that of the design.
+        space: the design's.
         rng: consumed.
         how: how forecasts are fitted.
 
@@ -213,7 +213,7 @@ def _summarize_round(past: Round, rule: RuleTeacher, space: DesignSpace) -> str:
 
 
 def list_trait_cells(stratum: Stratum, row: Row, space: DesignSpace) -> list[Cell]:
-    """The cells of a stratum with and without each trait. row: has the levels. space: that of the row."""
+    """The cells of a stratum with and without each trait. row: has the levels. space: the row's."""
     ways = [(False, True) if knob.trait else (row[knob.name],) for knob in space.knobs]
     return [Cell(stratum, values) for values in itertools.product(*ways)]
 
@@ -330,9 +330,9 @@ def _draw_tally(rate: float, rates_of_traits: Sequence[float], space: DesignSpac
 
 
 class Examination(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The share of changes, one for each stratum and column, that are exactly those of the rule, over some questions.
+    """The share of changes, one for each stratum and column, that are exactly the rule's, over some questions.
 
-    chance: the share that are those of the rule for the next question; an engineer that does not read has no more.
+    chance: the share that are the rule's for the next question; an engineer that does not read has no more.
     """
 
     questions: int
@@ -369,7 +369,7 @@ def measure_agreement(given: Delta, right: Delta, design: Design, space: DesignS
     Args:
         given, right: the deltas.
         design: gives the strata.
-        space: that of the design.
+        space: the design's.
     """
     return _share_same([_count_strides(given, design, space)], [_count_strides(right, design, space)])
 

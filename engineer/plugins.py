@@ -1,4 +1,4 @@
-"""Classes by name, and their options: those of a registry, and a user's own as `module:Class` or `FILE.py:Class`."""
+"""Classes by name, and their options: from a registry, and a user's own as `module:Class` or `FILE.py:Class`."""
 
 import functools
 import importlib
@@ -102,7 +102,7 @@ def check_options(where: str, name: str, make: Callable[..., Any], options: Mapp
 
     Args:
         where: the place, for messages.
-        name: of the class.
+        name: what to call the class.
         make: the class.
         options: by name.
 

@@ -130,7 +130,7 @@ def success_by_bin(evidence: Evidence, design: Design, space: DesignSpace) -> di
 class CellTeacher(Stateful, abc.ABC):
     """A teacher that weighs cells: after each stage the weights become a design by `weigh_cells`.
 
-    reason: of its edits.
+    reason: for its edits.
     """
 
     reason: ClassVar[str]
@@ -157,7 +157,7 @@ def propose_rows(design: Design, rows: Mapping[Stratum, Row], reason: str, space
     Args:
         design: the current one.
         rows: by stratum.
-        reason: of all edits.
-        space: that of the design.
+        reason: for all edits.
+        space: the design's.
     """
     return propose_delta(derive_delta(design, rows, reason, space))

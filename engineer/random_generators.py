@@ -69,7 +69,7 @@ def split_key(key: "Key | jax.Array", count: int = 2) -> list[Any]:
 def fold_key(key: "Key | jax.Array", data: int) -> Any:
     """A key of the same kind for one of several purposes; the same key may be folded with other numbers.
 
-    data: of which the lowest 32 bits count.
+    data: only the lowest 32 bits count.
     """
     if isinstance(key, Key):
         return _hash_words(key, 0, data & WORD)

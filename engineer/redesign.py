@@ -6,7 +6,7 @@
     decision = engineer.redesign(environment.tallies(held_out, greedy))
 
 All state is in memory. `redesign` is made of steps that are methods, too: `fit_forecast`, `propose`, `try_proposal`.
-A journal is asked for each first: that of the closed loop of experiments is the files of a stage.
+A journal is asked for each first: the journal of the closed loop of experiments is the files of a stage.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -111,7 +111,7 @@ class Engineer:
             tools: how a teacher that is a model is asked.
             roll_out: rolls the present policy out, for trials; without it none is held.
             rounds: how many redesigns there will be, for teachers with a schedule.
-            seed: of problems and of the teacher's chance.
+            seed: for problems and the teacher's chance.
 
         Raises InputError if teacher, options, design or the guard's limits are not usable, or do not suit the space.
         """
@@ -158,8 +158,8 @@ class Engineer:
     def draw(self, count: int) -> list[Problem]:
         """The next problems of the design; no problem is drawn twice.
 
-        Raises InputError if the design to begin with cannot be drawn, the environment fails, or the seed is that of
-        the held-out problems.
+        Raises InputError if the design to begin with cannot be drawn, the environment fails, or the seed is also the
+        held-out problems'.
         """
         if not self._state.drawn:
             check_draws(self.design, self.environment, "engineer: design")
@@ -198,7 +198,7 @@ class Engineer:
             given, training, statistics: further evidence: values of givens that problems have in turn, figures of the
                 training, and what was really drawn.
             journal: is asked for each step; by default all are made.
-            keys: of all chance; by default of the engineer's seed and the round.
+            keys: for all chance; by default of the engineer's seed and the round.
         """
         state, design, journal = self._state, self.design, journal or Journal()
         seen = add_groups(state.seen_cells, state.seen, self.space)
@@ -274,7 +274,7 @@ class Engineer:
         """The forecast for the held-out problems, of the present design.
 
         Args:
-            observations: all groups so far, those of age 0 being new since `before`: `observe_groups` of
+            observations: all groups so far, with age 0 for the new ones since `before`: `observe_groups` of
                 `lakewright.engineer.difficulty` makes them of (group.cell, group) and their age in rounds.
             tested: outcomes on held-out problems, which `observe_held_out` makes; the model is fitted to them, too.
             before: the forecast one round earlier, whose calibration is measured.
@@ -292,7 +292,7 @@ class Engineer:
 
         Args:
             evidence: what is known, an `Evidence` of `lakewright.engineer.evidence`, such as `Decision.evidence`.
-            forecast: of `fit_forecast`, by whose certainty the guard allows more; None for the narrowest limits.
+            forecast: for `fit_forecast`, by whose certainty the guard allows more; None for the narrowest limits.
             key: `make_key(seed)` of `lakewright.engineer.random_generators`, or a typed key of JAX; consumed.
 
         The teacher's state has what led to the last proposal. Raises InputError if an argument is of another
@@ -309,7 +309,7 @@ class Engineer:
 
         Args:
             delta: `Delta({stratum: Edit({"share": 0.05, "digits": 1}, "why")})`, with the changes of some columns.
-            forecast: of `fit_forecast`; None for the narrowest limits.
+            forecast: for `fit_forecast`; None for the narrowest limits.
 
         A delta that names an unknown stratum or knob, or has a change that is not finite, is refused by the verdict.
         Raises InputError if an argument is of another kind, or if `drawable` fails.
@@ -326,7 +326,7 @@ class Engineer:
         Args:
             verdict: on the proposal, of `judge_delta` or of the last attempt of `propose`.
             others: further changes, which are tried beside it, such as `Proposal.candidates`.
-            forecast: of `fit_forecast`, what is known of the cells; None if nothing is.
+            forecast: for `fit_forecast`, what is known of the cells; None if nothing is.
             work: a new `TrialWork` (of `lakewright.engineer.trial`), whose `roll_out` runs the policy.
 
         Raises InputError if an argument is of another kind, `roll_out` gives something else than it should, or the
@@ -378,7 +378,7 @@ class Engineer:
         return number_version(journal.keep("next", lambda: number_version(decide())))
 
     def _hold_trial(self, last: Attempt, forecast: Forecast, again: Reconsidered | None, seed: int) -> Trial | None:
-        """The trial of the last proposal, if the policy can be rolled out. seed: of its problems."""
+        """The trial of the last proposal, if the policy can be rolled out. seed: for its problems."""
         if not self.roll_out or not self.settings.trial.enabled:
             return None
         others = again.rivals if again else last.proposal.candidates

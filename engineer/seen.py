@@ -65,7 +65,7 @@ def add_groups(cells: SeenCells, seen: Iterable[Seen], space: DesignSpace) -> Se
 
 
 def pool_groups(parts: Iterable[CellGroups]) -> list[CellGroups]:
-    """Statistics of groups with those of each cell as one."""
+    """Statistics of groups with each cell as one."""
     cells: dict[Cell, list[results.GroupStatistics]] = defaultdict(list)
     for part in parts:
         cells[part.cell].append(part.groups)
@@ -84,7 +84,7 @@ def _pool_statistics(parts: Sequence[results.GroupStatistics]) -> results.GroupS
 
 
 def pool_observations(parts: Iterable[Observation]) -> list[Observation]:
-    """Observations of one age with those of each cell as one."""
+    """Observations of one age with each cell as one."""
     cells: dict[Cell, Observation] = {}
     for part in parts:
         before = cells.get(part.cell)

@@ -22,8 +22,9 @@ SUCCEEDS = 0.2  # the share of valid answers from which on a neighbour succeeds
 class StratumCount(msgspec.Struct, array_like=True):
     """Counts of the answers to one stratum.
 
-    answers, valid, tokens: of all answers. failures: of the others by name. groups: of at least two answers that are
-    complete. learnable, solved: of the groups. grouped, wasted: tokens of the groups, and of those without signal.
+    answers, valid, tokens: over all answers. failures: the others by name. groups: those with at least two answers
+    that are complete. learnable, solved: for the groups. grouped, wasted: tokens of the groups, and of those without
+    signal.
     """
 
     answers: int = 0
@@ -57,8 +58,9 @@ class OpenGroup(msgspec.Struct, array_like=True):
 class StratumSignal(msgspec.Struct, frozen=True):
     """The answers to one stratum: counts, and shares from 0 to 1, which are 0 without groups.
 
-    valid: of the answers. signal: of the groups, whose rewards differ; the same as `learnable`. solved, learnable,
-    out_of_reach: the three pools of groups. wasted: of the tokens of groups, without signal.
+    valid: share of the answers. signal: for the groups, whose rewards differ; the same as `learnable`. solved,
+    learnable,
+    out_of_reach: the three pools of groups. wasted: share of the tokens of groups, without signal.
     """
 
     answers: int
@@ -101,7 +103,7 @@ def measure_signal(count: StratumCount) -> StratumSignal:
 def list_metrics(groups: Iterable[tuple[Stratum, Sequence[Verdict], Sequence[int]]]) -> dict[str, float]:
     """Metrics of some groups for the tracker of a trainer, by name.
 
-    groups: of each the stratum, the verdicts and the lengths of its answers. The metrics are `engineer/STRATUM/valid`,
+    groups: for each the stratum, the verdicts and the lengths of its answers. The metrics are `engineer/STRATUM/valid`,
     `signal`, `solved` and `out_of_reach`, and of all groups `engineer/signal` and `engineer/tokens_without_signal`.
     """
     strata: dict[Stratum, StratumCount] = {}
@@ -128,9 +130,9 @@ def find_suspect_graders(tallies: Mapping[Stratum, Tally], space: DesignSpace) -
     """The strata whose grader, reference or prompt may be broken, which would look like a task too hard, and why.
 
     A stratum with at least FEWEST answers, none of them valid, is suspect if all fail in one and the same way of
-    several, or if its neighbours succeed: of ranked strata a harder one, of others at least half of the rest.
+    several, or if its neighbours succeed: for ranked strata a harder one, of others at least half of the rest.
 
-    tallies: of answers, each counting as a problem; of held-out problems or of training.
+    tallies: for answers, each counting as a problem; of held-out problems or of training.
     """
     counted = {stratum: tally for stratum, tally in tallies.items() if tally.problems >= FEWEST}
     found = {}

@@ -181,7 +181,7 @@ class DesignSpace:
         return {cell: share for cell, share in found.items() if share > 0}
 
     def grid(self, strata: Iterable[Stratum]) -> list[Cell]:
-        """The cells of some strata in which bandits count: of each level the centre of a bin, with and without traits.
+        """The cells of some strata in which bandits count: for each level the centre of a bin, with and without traits.
 
         By rank of the strata. With many knobs there are fewer bins, so that there are at most MOST_BINNED cells.
         """
@@ -202,7 +202,7 @@ class DesignSpace:
         return self._list_values(stratum, lambda knob, low, high: knob.list_centres(low, high, min(bins, knob.bins)))
 
     def _list_values(self, stratum: Stratum, choose: Callable[[Knob, float, float], list[Value]]) -> list[list[Value]]:
-        """The values that each knob may have: of a trait those that are allowed, of a level those that are chosen."""
+        """The values that each knob may have: for a trait those that are allowed, of a level those that are chosen."""
         return [
             self._trait_values(stratum, knob) if knob.trait else choose(knob, *self.limits(stratum, knob))
             for knob in self.knobs
@@ -218,7 +218,7 @@ class DesignSpace:
         return all(bool(value) in self._trait_values(cell.stratum, knob) for knob, value in pairs)
 
     def bin_cell(self, cell: Cell, strata: Iterable[Stratum]) -> Cell:
-        """The cell of the grid of `strata` that holds a cell: of each level the bin of its value."""
+        """The cell of the grid of `strata` that holds a cell: for each level the bin of its value."""
         ways = self._list_binned_values(cell.stratum, self._choose_bins(self.sort_strata(strata)))
         values = []
         for knob, value, centres in zip(self.knobs, cell.values, ways, strict=True):
@@ -385,7 +385,7 @@ def check_cell_of(one: Any, kind: type[Any], space: DesignSpace, where: str) -> 
     Args:
         one: a problem, a group, or what was seen.
         kind: what it must be.
-        space: of the cell.
+        space: the cell's.
         where: for messages.
     """
     if not isinstance(one, kind):

@@ -33,7 +33,7 @@ Number = Annotated[int, msgspec.Meta(ge=0)]
 class State(msgspec.Struct, forbid_unknown_fields=True):
     """All that an engineer knows.
 
-    seen, seen_cells: the groups of this round, and those before them. observations, tested: of all rounds, with their
+    seen, seen_cells: the groups of this round, and those before them. observations, tested: for all rounds, with their
     ages: groups of training and of trials, and answers to held-out problems. standing: the design of the last round
     that stands. standing_valid: the held-out answers of the policy that training continues with. teacher_type: the name
     of the teacher's class; directions: in which problems get harder; both are empty in states of older versions.
@@ -63,7 +63,7 @@ def advance_round(state: State, decision: Decision, delta: Delta | None, valid: 
 
     Args:
         state: gets another design, and one more round.
-        decision: of this round.
+        decision: for this round.
         delta: that was proposed, or preferred.
         valid: a digit for each held-out problem.
         weights: whether the trainer restores the weights from before, if validation fell.
@@ -166,8 +166,8 @@ def check_group(group: results.Group, version: int, last: int, space: DesignSpac
     """Raises InputError on a group whose counts or rewards cannot be, or of a design of a later version.
 
     Args:
-        group: of answers.
-        version: of its design.
+        group: for answers.
+        version: for its design.
         last: the latest version.
         space: has the failures.
         where: for messages.
@@ -240,7 +240,7 @@ def check_not_held_out(environment: Environment, design: Design, held_out: Seque
     Args:
         environment, design: draw the problems.
         held_out: those of another seed; may be empty.
-        seed: of the problems.
+        seed: the problems'.
     """
     problems = environment.draw(design, min(FIRST, len(held_out)), seed) if held_out else []
     same = {mine.key for mine, other in zip(problems, held_out, strict=False) if mine.key == other.key}

@@ -182,9 +182,10 @@ class Decision(msgspec.Struct, frozen=True):
     """A redesign: what is next, and what led to it.
 
     before: the design until now. evidence: what the teacher was asked about. attempts: its proposals with the guard's
-    verdicts; the last one counts; empty if an earlier design is back. trial: of the proposals, if one was held.
-    comparison: the held-out answers of this round beside those of the policy that it was trained from. rolled_back:
-    whether validation fell; then the trainer restores the weights from before, unless `rollback.weights` is off.
+    verdicts; the last one counts; empty if an earlier design is back. trial: for the proposals, if one was held.
+    comparison: the held-out answers of this round beside the answers of the policy that it was trained from.
+    rolled_back: whether validation fell; then the trainer restores the weights from before, unless `rollback.weights`
+    is off.
     """
 
     next: Next
@@ -229,7 +230,7 @@ def describe_round(design: Design, following: Next, attempts: Sequence[Attempt],
         design: the current one.
         following: what is next.
         attempts: the proposals; the last one counts.
-        space: that of the designs.
+        space: the designs'.
     """
     delta = attempts[-1].proposal.delta if attempts else None
     proposed = describe_delta(delta, space) if delta else ""  # what is wrong with an answer is a reason

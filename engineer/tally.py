@@ -9,8 +9,8 @@ import msgspec
 class Tally(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Counts over some problems, one answer each.
 
-    valid: the valid answers. failures: the others by the name of their failure. grades: of the valid answers, those
-    that are also so. traits: by knob, the counts of the problems that have the trait.
+    valid: the valid answers. failures: the others by the name of their failure. grades: how many valid answers have
+    each of them. traits: by knob, the counts of the problems that have the trait.
     """
 
     problems: int
@@ -69,7 +69,7 @@ def pool_tallies(parts: Iterable[Tally]) -> Tally:
 
 
 def subtract_tally(whole: Tally, part: Tally) -> Tally:
-    """The counts of the problems of `whole` that are not among those of `part`; without those of traits."""
+    """The counts of the problems of `whole` that are not in `part`; without traits."""
     return Tally(
         problems=whole.problems - part.problems,
         valid=whole.valid - part.valid,

@@ -17,7 +17,7 @@ from lakewright.policy.training.settings import RewardSettings
 
 
 class PlayedPlan(NamedTuple):
-    """A plan and its verdict: moves int8 [K, T], the failure, and the first agent and step that fail, -1 if there isn't one."""
+    """A plan and its verdict: moves int8 [K, T], the failure, and the first agent and step that fail, else -1."""
 
     moves: np.ndarray
     failure: int
@@ -30,7 +30,7 @@ class BoardPlay:
     """The `Play` of boards.
 
     Args:
-        codec: of prompts and answers.
+        codec: for prompts and answers.
         horizon: steps of the longest plan.
         reward: the parts of an answer's reward.
     """

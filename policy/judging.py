@@ -27,7 +27,7 @@ def judge_plans(rows: Sequence[Row], plans: Sequence[list[str] | Refused]) -> li
 
 
 def best_valid(verdicts: Sequence[VerdictRow]) -> int | None:
-    """Return the index of the valid plan with least sum of costs, then makespan, then index; None if no plan is valid."""
+    """Return the index of the valid plan with least sum of costs, then makespan, then index; None if all fail."""
     valid = [
         (found.sum_of_costs, found.makespan, place)
         for place, found in enumerate(verdicts)

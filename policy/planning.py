@@ -1,4 +1,4 @@
-"""Planning with the simulator as judge: of a policy's greedy plan and its samples, the best valid one.
+"""Planning with the simulator as judge: for a policy's greedy plan and its samples, the best valid one.
 
     planner = load_planner("pretrained", samples=8)
     planner.plan(row)        # the moves of each agent, ["RRDW", "UULL"], or None
@@ -30,9 +30,9 @@ class Planner:
 
     Args:
         model: the policy.
-        codec: of its prompts and answers.
+        codec: for its prompts and answers.
         samples: plans beside the greedy one; with 0 the greedy plan alone is judged.
-        temperature: of the samples.
+        temperature: the samples'.
         first_valid: accept a valid greedy plan whatever it costs.
         horizon: steps of the longest plan.
         seed: the same seed gives the same plans for the same boards.

@@ -58,7 +58,7 @@ class Lanes:
 class Attempts:
     """The results of L attempts; NumPy arrays throughout.
 
-    met: bool [L], who has the stratum; boards, labels: of those, in their order; may be None if none has it. Of
+    met: bool [L], who has the stratum; boards, labels: for those, in their order; may be None if none has it. Of
     whole boards also status: int [L], a `Status`, and waits: bool [L], whether a wait is required; of maps None.
     """
 
@@ -196,7 +196,7 @@ def _pick_starts(
     """B boards with starts within the stratum and off the goals, and whether there were any, bool [B].
 
     Args:
-        tables: of the maps, for any starts.
+        tables: for the maps, for any starts.
         free: bool [B, n, n].
         goals: int32 [B, 2, 2].
         wait: bool [B], the strata.

@@ -55,7 +55,7 @@ class Acceptance(msgspec.Struct, frozen=True):
     """The attempts at the boards of one stratum.
 
     drawn: attempts at them, each board's own included; those made beyond, to fill a block, are not counted, so the
-    figures of a set are the sums of those of its pieces, however it was cut. met: which of them have the stratum: the
+    figures of a set are the sums over its pieces, however it was cut. met: which of them have the stratum: the
     boards. An attempt is one map with goals for two agents; for others it is one whole board, and of those were
     `solvable`, `unsolvable`, `undecided`, and with a forced wait `waiting`; None for two agents.
     """
@@ -77,7 +77,7 @@ class Batch:
     """Certified boards of one size, by rising index; numpy arrays throughout.
 
     index: int [B], each board's place in the whole set. hole_ratio: the one that the config asks for at this size.
-    acceptance: of each stratum that was drawn from.
+    acceptance: for each stratum that was drawn from.
     """
 
     boards: Board
@@ -104,7 +104,7 @@ def generate(
 
     Args:
         config: the distribution of the boards.
-        seed: of the set, 0 to 2^32 - 1.
+        seed: for the set, 0 to 2^32 - 1.
         count: boards to draw.
         on_progress: gets numbers of finished boards.
         first: the index of the first board.
@@ -257,7 +257,7 @@ def _draw_boards(
     """Draws boards of one size, by rounds of attempts at those that have no board yet.
 
     Args:
-        source: of the boards.
+        source: the boards'.
         hole_ratio: the configured one.
         index: int [B], each board's place in the whole set.
         wait: bool [B], whether a wait is forced.
@@ -301,7 +301,7 @@ def _plan_round(
         open_: int [*], the places of boards that have none yet.
         wait: bool [B], the strata of all boards.
         tried: int [B], attempts made at each.
-        tally: of all attempts.
+        tally: for all attempts.
     """
     tries = np.maximum(1, tally.drawn // (SPECULATION * (tally.met + 1)))[wait[open_].astype(int)]
     needed = ((tally.drawn + 1) / (tally.met + 1))[wait[open_].astype(int)].sum()

@@ -22,8 +22,8 @@ PACKAGES = ("lakewright", "jax", "jaxlib", "numpy", "python-sat")
 class FileManifest(msgspec.Struct, frozen=True):
     """OUT.manifest.json, next to a generated file.
 
-    prng: the implementation of the keys. config_hash: `content_hash` of `config`. acceptance: of each stratum. jax: the
-    settings that boards were drawn with, whatever the process had set; none in files of earlier versions.
+    prng: the implementation of the keys. config_hash: `content_hash` of `config`. acceptance: for each stratum. jax:
+    the settings that boards were drawn with, whatever the process had set; none in files of earlier versions.
     """
 
     format: int
@@ -70,7 +70,7 @@ def content_hash(value: Any) -> str:
 
 
 def pool_acceptance(parts: Iterable[Acceptance]) -> list[Acceptance]:
-    """The acceptance of each stratum, from that of several batches."""
+    """The acceptance of each stratum, from several batches' own."""
     strata = defaultdict(list)
     for part in parts:
         strata[part.size, part.agents, part.holes, part.wait].append(part)

@@ -1,4 +1,4 @@
-"""Sets of boards that alternate between several configs, such as those of teams of several sizes."""
+"""Sets of boards that alternate between several configs, such as teams of several sizes."""
 
 import dataclasses
 from collections.abc import Callable, Sequence

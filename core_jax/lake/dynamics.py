@@ -121,10 +121,10 @@ def _find_failure(
 
     Args:
         size: n, the cells on a side of the board.
-        is_hole: of a cell.
-        cells: of each agent, before the step.
-        targets: of each agent, after it.
-        moves: of each agent, int8 [].
+        is_hole: for a cell.
+        cells: for each agent, before the step.
+        targets: for each agent, after it.
+        moves: for each agent, int8 [].
     """
     pairs = list(combinations(range(len(cells)), 2))  # the first of a pair is reported
     illegal = (_is_illegal(size, cell, move) for cell, move in zip(targets, moves, strict=True))

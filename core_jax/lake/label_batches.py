@@ -32,7 +32,7 @@ def _join_plans(plans: Sequence[np.ndarray | None]) -> np.ndarray | None:
 
 
 def with_rows(labels: Labels, rows: np.ndarray, replacements: Labels) -> Labels:
-    """`labels` with those of `rows` replaced."""
+    """`labels` with `rows` in place of some."""
     both = join_labels([labels, replacements])
     order = np.arange(len(labels.status))
     order[rows] = len(order) + np.arange(len(rows))

@@ -70,7 +70,7 @@ def pool(parts: Iterable[Outcomes]) -> Outcomes:
 
 
 def without(whole: Outcomes, part: Outcomes) -> Outcomes:
-    """The outcomes of the boards of `whole` that are not among those of `part`."""
+    """The outcomes of the boards of `whole` that are not in `part`."""
     counts = {
         field: getattr(whole, field) - getattr(part, field)
         for field in Outcomes.__struct_fields__

@@ -37,7 +37,7 @@ def pass_at_k(right: Sequence[int], samples: int, k: int) -> tuple[float, tuple[
     1 - C(n - c, k) / C(n, k) is the chance that k of the n answers, drawn without replacement, include a right one: the
     unbiased estimate of Chen et al. (2021), equation 1. The interval is the score interval of its mean over boards, of
     as many independent trials as would spread that mean by as much (Franco et al., 2019): of boards that are all alike
-    it is that of all answers, and if all or no answers are right, the boards' alone, so it is never a point.
+    it equals the rate of all answers, and if all or no answers are right, the boards' alone, so it is never a point.
     """
     each = np.array([1 - comb(samples - count, k) / comb(samples, k) for count in right])
     mean = float(each.mean())

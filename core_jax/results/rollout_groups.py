@@ -22,7 +22,7 @@ class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The rollouts of one board.
 
     board: its key (`core_jax.rows.board_key`); groups of one key are of the same board, drawn more than once. valid:
-    how many of the `completions` are valid plans. reward, deviation, spread: of the completions' rewards the mean, the
+    how many of the `completions` are valid plans. reward, deviation, spread: for the completions' rewards the mean, the
     mean absolute deviation from it, and the standard deviation.
     failures: how many fail in each way, if known; ways that do not occur are left out.
     """

@@ -152,7 +152,7 @@ def read_rows(
     """Yields the rows of a `.jsonl` or `.parquet` file in chunks. Raises InputError if the file cannot be read.
 
     Args:
-        path: of the file.
+        path: the file's.
         kind: the type of the rows.
         on_error: gets an error with line or number (from 1) for each bad row, which is left out.
         check: raises ValueError on further rows to leave out.
@@ -257,7 +257,7 @@ class _Named(msgspec.Struct):
 
 
 def read_ids(path: str | Path) -> Iterator[str]:
-    """Yields the ids of a file's rows, those of bad rows too, if they have one."""
+    """Yields the ids of a file's rows, bad rows included, if they have one."""
     decode = msgspec.json.Decoder(_Named).decode
     for chunk in read_chunks(path):
         if isinstance(chunk.raw, list):

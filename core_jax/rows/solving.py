@@ -1,4 +1,4 @@
-"""Rows with certified labels: of boards just drawn, or of rows of mixed kinds, solved kind by kind."""
+"""Rows with certified labels: boards just drawn, or rows of mixed kinds, solved kind by kind."""
 
 from collections.abc import Callable, Iterator, Sequence
 

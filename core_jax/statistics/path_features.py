@@ -52,7 +52,7 @@ def conflicts_on_shortest_paths(
 
     makespan_bound, cost_bound: maximum and sum of the distances. An agent's first shortest path takes the first of the
     moves U, D, L, R that brings it nearer. On these paths, for all pairs of agents and all steps: vertex_conflicts;
-    target_conflicts, those of them on the goal of one of the two; swap_conflicts. path_overlap: cells on two or more of
+    target_conflicts, the ones on the goal of one of the two; swap_conflicts. path_overlap: cells on two or more of
     these paths. mdd_nodes: the sizes of the multi-valued decision diagrams (Sharon et al., 2013), all that an agent
     can reach at each time on a shortest path, added up. mdd_overlap: cells where two agents can be at one time.
     cardinal_conflicts: times and pairs of agents that have one and the same cell to be in, so that no choice of
@@ -137,7 +137,7 @@ def _walk_agents(size: int, nearer: list[jax.Array], starts: jax.Array, goals: j
 
 
 def _split_pairs(sets: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Values by agent, [K, ...], as those of the first and of the second agent of all pairs, [P, ...] each."""
+    """Values by agent, [K, ...], for the first and of the second agent of all pairs, [P, ...] each."""
     pairs = list(itertools.combinations(range(len(sets)), 2))
     if not pairs:
         return sets[:0], sets[:0]

@@ -15,7 +15,7 @@ PARTS = 1_000_000  # shares are read to six decimals, so the assignment repeats 
 
 
 def assign_shares(shares: Sequence[float], first: int, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """The share of each of the indices first .. first + count - 1, and its rank among those of that share.
+    """The share of each of the indices first .. first + count - 1, and its rank within that share.
 
     Both int64 [count]. The shares are taken relative to their sum; shares, ranks and order depend on the index alone.
     """

@@ -28,7 +28,7 @@ def replacing(path: str | Path, writer: str = "", synchronized: bool = True) -> 
     """Yields a path next to `path` to write to; on success it replaces `path`, otherwise it is removed.
 
     writer: distinguishes processes that may write the same file at the same time. synchronized: False for a file that
-    a power cut may empty. An OSError without a file name, such as that of a full disk, gets the name of this file.
+    a power cut may empty. An OSError without a file name, such as from a full disk, gets the name of this file.
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -93,7 +93,7 @@ def rename(path: Path, target: Path) -> None:
 
 
 def _sync_path(path: Path) -> None:
-    """Returns when a file, or the names in a folder, are on the disk. Windows cannot be asked for those of a folder."""
+    """Returns when a file, or the names in a folder, are on the disk. Windows cannot be asked for a folder's."""
     if os.name == "nt" and path.is_dir():
         return
     descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)

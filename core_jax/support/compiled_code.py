@@ -1,6 +1,6 @@
 """Functions compiled by numba for the host, and the cache of their machine code.
 
-Only functions that Python calls are cached: their machine code includes that of all functions they call, which need not
+Only functions that Python calls are cached: their machine code includes all functions they call, which need not
 be compiled then, nor even read. numba stores machine code under a key of its own, but it only looks at the file of a
 function, not at those that the function calls. So the folder is named by a digest of all that decides machine code: the
 sources of the function's room, which must hold all that it calls, the processor, and the versions of numba and LLVM.

@@ -3,7 +3,7 @@
     SHA256SUMS    a line for each listed file, as `sha256sum` writes it: `sha256sum -c SHA256SUMS` checks them too
 
 A file is listed once it is whole, and taken off the list before it is replaced, so that a kill leaves a file unlisted
-at most. Files that are not listed, such as those of earlier versions, are read without a check.
+at most. Files that are not listed, such as files of earlier versions, are read without a check.
 
 A power cut may empty a list to which a file was just added, never leave the digest of a file that was replaced.
 """

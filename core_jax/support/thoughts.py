@@ -55,7 +55,7 @@ Marks = tuple[str, str]
 def read_answer_after_thoughts(text: str, marks: Sequence[Marks] = ()) -> tuple[str, str]:
     """Return what a model said after its last thought, and the mark after which it was cut off, empty if it was not.
 
-    marks: of the model's own template, in addition to the usual ones.
+    marks: for the model's own template, in addition to the usual ones.
     """
     found = [(mark.start(), mark.end(), mark["open"] is not None) for mark in _USUAL.finditer(text)]
     for begin, end in marks:
@@ -81,7 +81,7 @@ def begins_thought(text: str, marks: Sequence[Marks] = ()) -> str:
 
 
 def read_last_words(said: str | Sequence[Mapping[str, Any]]) -> str:
-    """Return the text of a completion: of a conversation its last message of the model, and no result of a tool."""
+    """Return the text of a completion: for a conversation its last message of the model, and no result of a tool."""
     if isinstance(said, str):
         return said
     mine = [message for message in said if message.get("role", "assistant") in ("assistant", "model", "ai")]

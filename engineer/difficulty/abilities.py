@@ -45,7 +45,7 @@ class Effects(NamedTuple):
     """Effects of a stratum: how much is known of them before any answer, by effect K and regressor Z.
 
     mean, deviation: float [K, Z], the prior of B. spread: float [K], about what tau is. pace: float [K], how large the
-    random steps of an effect are beside those of the ability itself.
+    random steps of an effect are, compared with the ability's own.
     """
 
     mean: np.ndarray
@@ -140,7 +140,7 @@ def share_signals(space: DesignSpace) -> np.ndarray:
 
 
 def check_abilities(known: Abilities, space: DesignSpace) -> None:
-    """Raises InputError if abilities are not those of a space by their form."""
+    """Raises InputError if abilities do not fit a space by their form."""
     effects, rates = describe_effects(space)
     strata, size = len(space.strata), len(effects.spread) + len(rates.into)
     rows = [size] * strata
@@ -157,7 +157,7 @@ def measure_reach(success: np.ndarray, weights: np.ndarray, rates: np.ndarray, n
         success: P(valid) of the held-out cells, float [..., H].
         weights: the share of each held-out cell in the column of its stratum, float [H, S].
         rates: float [..., S, R], not negative.
-        near: of `share_signals`.
+        near: for `share_signals`.
     """
     mass = (success * (1 - success)) @ weights
     own = np.maximum(rates[..., OWN], LEAST_RATE)

@@ -87,7 +87,7 @@ def fit_abilities(
     Args:
         observations: groups, those of age a before the training on them, a rounds ago; of a trial, after it.
         tested: answers to held-out problems, those of age a after that training.
-        space: that of the cells, which have their givens.
+        space: the cells', which have their givens.
         objective: what signal a group gives.
 
     Each of TURNS turns has three steps. A logistic likelihood is made normal at its mode (iterated reweighted least

@@ -47,7 +47,7 @@ def measure_calibration(
         model: the forecast's.
         constant: the prediction of the baseline.
         drawn: outcomes since.
-        space: that of the cells.
+        space: the cells'.
     """
     predicted = model.predict([seen.cell for seen in drawn], space).mean.tolist()
     found = []
@@ -109,7 +109,7 @@ class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """difficulty.json. grid: the cells of `DesignSpace.forecast_cells`, with the givens of the design.
 
     held_out: what the policy is judged on. certainty: 0 if nothing is known of the held-out cells, 1 if all is.
-    success: the mean of all groups. calibration: of the forecast one stage earlier, on the cells drawn since.
+    success: the mean of all groups. calibration: for the forecast one stage earlier, on the cells drawn since.
     """
 
     model: DifficultyModel
@@ -129,14 +129,14 @@ def make_forecast(
     before: Forecast | None = None,
     tested: Sequence[Observation] = (),
 ) -> Forecast:
-    """The forecast from all groups so far, those of age 0 being new since `before`.
+    """The forecast from all groups so far, with age 0 for the new ones since `before`.
 
     Args:
         design: what problems were drawn from.
         observations: the groups.
         held_out: what the policy is judged on.
         settings: how the model is fitted.
-        space: that of the design.
+        space: the design's.
         before: the forecast one stage earlier.
         tested: outcomes on held-out problems; the model is fitted to them, too, and everything else is of the groups.
     """
@@ -203,7 +203,7 @@ def predict_grid(
     Args:
         design: gives the strata and the givens.
         model: predicts.
-        space: that of the design.
+        space: the design's.
         observations: groups so far.
     """
     cells = space.forecast_cells(design)

@@ -1,6 +1,6 @@
 """Expected gains: the change of the held-out P(valid) by training on problems, of learners drawn from the posterior.
 
-A problem gives a signal; a signal moves the abilities of its stratum, and a little those of others, at their learning
+A problem gives a signal; a signal moves the abilities of its stratum, and a little the others, at their learning
 rates; and abilities move the P(valid) of the held-out problems. So the gain of one problem of a cell c in stratum s is
 
     signal(p_c) (rate_s sum_h w_h p_h (1 - p_h) + what it does to others),
@@ -43,7 +43,7 @@ class Learners:
         Args:
             known: a forecast whose model has abilities.
             design: has the givens of cells without.
-            space: that of the design.
+            space: the design's.
             rng: consumed.
             count: how many learners.
 

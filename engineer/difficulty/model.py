@@ -37,7 +37,7 @@ class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The groups rolled out on problems of one cell, which has its givens, `age` stages ago.
 
     success: the sum over the groups of their shares of valid answers. variance: the sum of the unbiased estimates of
-    p (1 - p), k (G - k) / (G (G - 1)); None if a group is one answer, as on held-out problems. answers: of all groups;
+    p (1 - p), k (G - k) / (G (G - 1)); None if a group is one answer, as on held-out problems. answers: for all groups;
     0 in files of version 0.2, which count a group as one. tried: whether they are of a trial after the round, which
     trains nothing.
     """
@@ -156,7 +156,7 @@ class Sample(NamedTuple):
 class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The posterior N(weights, covariance) of a logistic regression on `features` (Laplace's approximation).
 
-    groups: how many it was fitted to, those of earlier stages by their decayed weights. evenness: E[p (1 - p)] over the
+    groups: how many it was fitted to, earlier stages by their decayed weights. evenness: E[p (1 - p)] over the
     problems of a cell as a share of p (1 - p) of the cell's mean: problems of a cell differ, so it is less than 1.
     objective, reach: what problems are worth. by_size: the prior of each stratum's own effects. abilities: the model in
     the form by stratum, which then has all that is known, so that weights and covariance are empty.
@@ -185,7 +185,7 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
         Args:
             cells: with their givens.
-            space: that of the cells.
+            space: the cells'.
             rng: consumed.
             count: how many weights are drawn.
         """
@@ -332,7 +332,7 @@ def _fit_mode(points: np.ndarray, success: np.ndarray, groups: np.ndarray) -> np
 
 
 def _estimate_evenness(observations: Sequence[Observation], p: np.ndarray, decay: np.ndarray) -> float:
-    """The observed p (1 - p) of problems over that of the model's means, if it was observed."""
+    """The observed p (1 - p) of problems over the model's own, if it was observed."""
     known = [part for part in zip(decay, observations, p, strict=True) if part[1].variance is not None]
     seen = math.fsum(d * (found.variance or 0) for d, found, _ in known)
     meant = math.fsum(d * found.groups * q * (1 - q) for d, found, q in known)

@@ -1,4 +1,4 @@
-"""The evidence that the engineer is shown: that of a round, its modules, and its forms as text and as tokens."""
+"""The evidence that the engineer is shown: of a round, its modules, and its forms as text and as tokens."""
 
 import lazy_loader
 

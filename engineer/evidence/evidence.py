@@ -46,8 +46,8 @@ class CellGroups(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """All that is known after one round; what `show_evidence` leaves out is empty or None.
 
-    given: values of givens that problems have in turn; without any, those of the design. outcomes: by stratum, on the
-    held-out set; by_trait: of those, by knob, on the problems that have the trait. history: earlier rounds, oldest
+    given: values of givens that problems have in turn; without any, the design's. outcomes: by stratum, on the
+    held-out set; by_trait: the same, by knob, on the problems that have the trait. history: earlier rounds, oldest
     first; the first of all is round 0, the design to begin with. summary: the teacher's own, of the round before.
     problems: how many the round trained on. groups, training: the round's rollouts by cell, and its settings and
     figures. forecast: what the difficulty model expects of cells, drawn or not. refusals: why earlier answers to this
@@ -119,7 +119,7 @@ def _shuffle_strata(evidence: Evidence, key: Key) -> Evidence:
 
 
 def exchange_strata(evidence: Evidence, other: Mapping[Stratum, Stratum]) -> Evidence:
-    """The evidence in which all figures of a stratum, in all rounds, stand as those of `other[stratum]`.
+    """The evidence in which all figures of a stratum, in all rounds, appear under `other[stratum]`.
 
     other: a permutation of some strata. Designs stay, and cases are left out, as a problem shows its own stratum.
     """

@@ -51,9 +51,10 @@ class Reader(Protocol):
 class Form(msgspec.Struct, frozen=True):
     """A form of a question.
 
-    name: of the form. shows: the evidence as the loop shows it, or a line a stratum with its rates as numbers, as
-    words, or as ranks. asks: for a delta with reasons, for more, same or less of each column in one JSON object,
-    or for one such decision at a time. alone: the line of the stratum in question alone. examples: solved ones before.
+    name: what to call the form. shows: the evidence as the loop shows it, or a line a stratum with its rates as
+    numbers, as words, or as ranks. asks: for a delta with reasons, for more, same or less of each column in one JSON
+    object, or for one such decision at a time. alone: the line of the stratum in question alone. examples: solved ones
+    before.
     """
 
     name: str
@@ -113,12 +114,12 @@ def ask_in_form(
     """The answer of a reader to the question what of the evidence's design to change, asked in a form.
 
     Args:
-        form: of the question.
+        form: the question's.
         reader: the model.
         evidence: outcomes or a forecast.
-        space: of the design.
+        space: the design's.
         solved: from which examples are taken.
-        columns: of which a form of one decision asks; without any all.
+        columns: for which a form of one decision asks; without any all.
     """
     if form.asks == "one":
         return _ask_one_by_one(form, reader, evidence, space, _write_examples(form, solved, space), columns)
@@ -153,7 +154,7 @@ def write_decision(
     """The question of a form for one decision: more or less of a column of a stratum.
 
     Args:
-        form: of the question.
+        form: the question's.
         evidence, space: what it is about.
         place: the stratum and the column.
         before: text of solved examples.
@@ -164,7 +165,7 @@ def write_decision(
 def list_signs(delta: Delta | None, design: Design, space: DesignSpace) -> dict[Place, int]:
     """The sign of the change of each stratum and column, 0 if it stays; without a delta all stay.
 
-    delta: the changes. design: gives the strata. space: that of the design.
+    delta: the changes. design: gives the strata. space: the design's.
     """
     changes = {stratum: edit.changes for stratum, edit in delta.edits.items()} if delta else {}
     return {
@@ -177,7 +178,7 @@ def list_signs(delta: Delta | None, design: Design, space: DesignSpace) -> dict[
 def encode_changes(delta: Delta, design: Design, space: DesignSpace) -> str:
     """The answer to `write_question` of a form that asks for changes, which a delta is.
 
-    delta: the changes. design: gives the strata. space: that of the design.
+    delta: the changes. design: gives the strata. space: the design's.
     """
     found: dict[str, dict[str, str]] = {}
     for (stratum, column), sign in list_signs(delta, design, space).items():
@@ -209,7 +210,7 @@ def name_place(stratum: Stratum, column: str) -> str:
 
 
 def make_steps(signs: Mapping[Place, int], asked: str, space: DesignSpace) -> Delta:
-    """A delta of one step for each sign. asked: in which form, for the reason. space: of the strata and columns."""
+    """A delta of one step for each sign. asked: in which form, for the reason. space: for the strata and columns."""
     steps = {column.name: column.step for column in space.columns}
     changes: dict[Stratum, dict[str, float]] = {}
     for (stratum, column), sign in signs.items():
@@ -241,7 +242,7 @@ class _Fact(NamedTuple):
 
 
 def _list_facts(evidence: Evidence, space: DesignSpace) -> dict[Stratum, list[_Fact]]:
-    """Of each stratum the rate of the whole, then those of its parts: by trait, or the cells of the forecast.
+    """Of each stratum the rate of the whole, then its parts: by trait, or the cells of the forecast.
 
     Empty if nothing is known.
     """

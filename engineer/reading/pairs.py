@@ -52,7 +52,7 @@ def draw_pairs(environment: Environment, count: int, seed: int, strata: int = ST
     Args:
         environment: gives the space, and its own first design what that does not say.
         count: how many.
-        seed: of all chance.
+        seed: for all chance.
         strata: how many strata a design has, at most.
 
     In turn the outcomes of two strata are exchanged, and the forecasts of all strata reversed in order. Figures come
@@ -100,7 +100,7 @@ class Question(NamedTuple):
 
 
 def draw_question(kind: Kind, environment: Environment, strata: int, rng: np.random.Generator) -> Question:
-    """A question about an even design of some strata, as those of pairs.
+    """A question about an even design of some strata, as for pairs.
 
     Args:
         kind: what is shown.
@@ -125,7 +125,7 @@ def _draw_even_design(environment: Environment, strata: int, rng: np.random.Gene
 def _draw_evidence(
     kind: Kind, design: Design, truth: Forecast, space: DesignSpace, rng: np.random.Generator
 ) -> Evidence:
-    """Outcomes on held-out problems of a policy whose P(valid) is that of `truth`, or `truth` itself."""
+    """Outcomes on held-out problems of a policy whose P(valid) is the one of `truth`, or `truth` itself."""
     shown = Evidence(design=design, outcomes={}, guideline=space.words.guide(), round=None, rounds=None)
     if kind == "forecast":
         return msgspec.structs.replace(shown, forecast=truth)

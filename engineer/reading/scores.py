@@ -30,8 +30,8 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The score of a reader on pairs.
 
     pairs, unread: how many, and how many of their answers mean no delta. deciding: changes that the evidence decides,
-    two for each that a pair has. made: those of them that the reader makes. follows: of those made, the share whose
-    sign is that of the rule; a reader that ignores the evidence has 0.5. p_value: of that, one-sided. columns: the same
+    two for each that a pair has. made: how many of them the reader makes. follows: the share of them with the
+    rule's sign; a reader that ignores the evidence has 0.5. p_value: for that, one-sided. columns: the same
     share by column. calibrated: the share once the reader's own leaning is taken off; None if it has no odds. true,
     exchanged: what its designs are worth beyond the current one, by the evidence it read and by the other; gain: the
     difference, which is what reading is worth.
@@ -53,7 +53,7 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def score_reader(pairs: Sequence[Pair], answers: Sequence[tuple[Answer, Answer]], environment: Environment) -> Score:
     """The score of the answers to the true and the exchanged evidence of each pair.
 
-    pairs, answers: alike in number. environment: that of the pairs.
+    pairs, answers: alike in number. environment: the pairs' own.
 
     The test exchanges the two answers of pairs at random: a reader that ignores the evidence gives both alike.
     """

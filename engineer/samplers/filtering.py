@@ -16,9 +16,9 @@ Pool = Annotated[float, msgspec.Meta(gt=0, le=100)]
 
 @dataclass
 class SflSampler(MemorylessSampler):
-    """Of `pool` x count fresh problems that are rolled out, those of the largest p (1 - p) are `mix` of the stage's.
-    The rest are fresh problems that were not rolled out, as in the paper, also if the budget allows no larger pool.
-    They come in a random order.
+    """Of `pool` x count fresh problems that are rolled out, the ones with the largest p (1 - p) are `mix` of the
+    stage's. The rest are fresh problems that were not rolled out, as in the paper, also if the budget allows no larger
+    pool. They come in a random order.
     """
 
     pool: Pool = 2.0

@@ -40,7 +40,7 @@ class StaticTeacher(Stateful):
     """Goes to one design and stays: `values` of the knobs for all strata, data in proportion to size ** `tilt`.
 
     The size of a stratum is its number, or its rank from 1 if strata are names; `cost` of the teacher `difficulty`
-    is the same. `hole_ratio` and `wait_ratio` are those of the lake; knobs of other environments that `values` does not
+    is the same. `hole_ratio` and `wait_ratio` are the lake's; knobs of other environments that `values` does not
     name stay in the middle. A search trains once with the options of each of `list_designs()` and takes the best by
     validation.
     """
@@ -116,7 +116,7 @@ class RandomTeacher(Stateful):
 class MatchedRandomTeacher:
     """Asks another teacher, and gives its edits to random strata, each change with a random sign.
 
-    So the number of edits and the absolute changes of each column are those of the other teacher: this control
+    So the number of edits and the absolute changes of each column are the other teacher's: this control
     separates the choice from the change. A sign that would leave the range is turned. Asking costs what it costs the
     other teacher, whose prompt, error, summary, state and tokens are this one's too.
     """

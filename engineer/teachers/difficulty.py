@@ -74,7 +74,7 @@ class ForecastTeacher(RuleTeacher):
     v_c is p (1 - p), or 1 - p if the model's objective is the regret, p being the forecast's P(valid); r_c is the
     largest p of the cells that differ from c in their traits alone, to the power of the model's reach. So it is the
     teacher `difficulty` without chance and mix, as if just these cells were held out. Share and knobs of a stratum go
-    toward those of q, by two steps at most.
+    toward q's, by two steps at most.
     """
 
     power: Power = 1.0

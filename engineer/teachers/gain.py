@@ -29,7 +29,7 @@ class GainTeacher(Stateful):
     """Plans the next round on learners drawn from the posterior, each trained part by part on its best cell.
 
     The share of a stratum is the mean share that its cells have in these plans. So a stratum gets problems as long as
-    it may be the best, and fewer as more of them add less. Its levels are those of the largest expected gain, and
+    it may be the best, and fewer as more of them add less. Its levels have the largest expected gain, and
     its traits as often as that cell has them. (Thompson 1933, for a round of many problems.) With `length` 1 the gain
     is per token if answers grow with the size of a stratum, as boards do: its number, or its rank from 1.
     """

@@ -129,7 +129,7 @@ def answer_schema(strata: Sequence[Stratum], space: DesignSpace, *, inline: bool
 
     Args:
         strata: those that may be changed.
-        space: that of the design.
+        space: the design's.
         inline: whether the reasoning is a field.
         summary: whether a summary of the round is a field.
     """

@@ -96,7 +96,7 @@ def can_step(stratum: Stratum, row: Row, column: Knob, stride: int, space: Desig
     Args:
         stratum, row: which, and its values.
         column, stride: what moves, by how many steps.
-        space: that of the row.
+        space: the row's.
     """
     low, high = space.reachable(stratum, column)
     return low - 1e-9 <= row[column.name] + stride * column.step <= high + 1e-9
@@ -108,8 +108,8 @@ def make_step_edit(stratum: Stratum, row: Row, strides: Mapping[str, int], token
     Args:
         stratum, row: which, and its values.
         strides: steps by column.
-        token: of the reason.
-        space: that of the row.
+        token: the reason's.
+        space: the row's.
     """
     changes = {
         column.name: strides[column.name] * column.step

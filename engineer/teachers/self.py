@@ -70,7 +70,7 @@ Sample = Callable[[list[str], Allowed, int], list[list[str]]]
 
 
 class SampledAnswers(NamedTuple):
-    """A group of answers of a language model: as its tokens, with those of the prompt, and as texts."""
+    """A group of answers of a language model: as its tokens, with the prompt's, and as texts."""
 
     tokens: AnswerTokens
     texts: list[str]

@@ -26,7 +26,7 @@ class AdaRFTTeacher(CellTeacher):
     d <- clip(d + eta tanh(alpha (R - beta)), 0, 1), with R the success rate of the stage's training rollouts.
 
     The next stage draws from the `nearest` cells of the grid, those whose difficulty is nearest to d, all alike. The
-    difficulty of a cell is `DesignSpace.hardness`; the first d is that of the current design. The
+    difficulty of a cell is `DesignSpace.hardness`; the first d is the current design's. The
     paper's scale is 0 .. 100 with eta = 50, alpha = 2, beta = 0.5.
     """
 

@@ -47,7 +47,7 @@ def find_faults(
     Args:
         environment: what is tried.
         seconds: for all properties, after every stratum, bound and bin was drawn once; infinite for one round of cases.
-        limit: of one problem or verdict, seconds.
+        limit: for one problem or verdict, seconds.
         maker: the words from which another process makes the environment, see `redraw`; by default those of its class.
         name: for the report; by default that of the class.
         tick: called several times a second.

@@ -111,8 +111,8 @@ def _is_in_multiprocessing() -> bool:
 class Calls:
     """Runs calls of an environment's code.
 
-    memory: says what runs, for the process that watches this one. limit: of a call, seconds, with a guard.
-    guard: of a process that `watch_process` started; by default none, and calls are plain. late: whether a call took
+    memory: says what runs, for the process that watches this one. limit: seconds that a call may take, with a guard.
+    guard: a process that `watch_process` started; by default none, and calls are plain. late: whether a call took
     longer. folder, variables: the working folder and the environment variables before any call.
     """
 
@@ -149,8 +149,8 @@ def watch_process(
 ) -> Iterator[bytes | CallError]:
     """Runs work in a process of its own and yields the messages that it sends.
 
-    work: is given the calls and a function that sends a message. limit: of a call, seconds. tick: called several times
-    a second.
+    work: is given the calls and a function that sends a message. limit: seconds that a call may take. tick: called
+    several times a second.
 
     If the process ends, or a call does not, a CallError comes last, whose arguments are what happened and the case.
     """

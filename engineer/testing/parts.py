@@ -27,9 +27,9 @@ Drawn: TypeAlias = list[tuple[int, Problem, float]]  # the place of its cell, th
 class Part(msgspec.Struct, frozen=True):
     """A part of a check.
 
-    maker: the words from which a process makes the environment, see `redraw`. seconds: it may take. limit: of one call,
-    seconds. first, last: the slice of the cells to draw. property: the place of a property instead, tried with
-    `problems`, a `Drawn` in JSON.
+    maker: the words from which a process makes the environment, see `redraw`. seconds: it may take. limit: seconds
+    that a call may take. first, last: the slice of the cells to draw. property: the place of a property instead, tried
+    with `problems`, a `Drawn` in JSON.
     """
 
     maker: Sequence[str]
@@ -44,7 +44,7 @@ class Part(msgspec.Struct, frozen=True):
 class Findings(msgspec.Struct, frozen=True):
     """The findings of a part.
 
-    problems: of a slice of the cells, a `Drawn` in JSON. late: whether a call did not return in time.
+    problems: those in a slice of the cells, a `Drawn` in JSON. late: whether a call did not return in time.
     """
 
     report: Report

@@ -280,7 +280,7 @@ class Properties:
         return judge_attacks(list(self.problems.values()), self.trials, until)
 
     def judge_together(self, until: float) -> Fault | None:
-        """Groups, verdicts and tallies of several problems are those of single verdicts."""
+        """Groups, verdicts and tallies of several problems equal single verdicts."""
         some = list(self.problems.values())[:TOGETHER_MOST]
         return find_smallest(TOGETHER, [some], None, self.trials.judge_together, show_first, until)
 
@@ -375,7 +375,7 @@ class Properties:
         return verdicts
 
     def _choose_cases(self) -> list[Draw]:
-        """Draws that take a few seconds at most, to be compared with those of another process."""
+        """Draws that take a few seconds at most, to be compared with another process."""
         draws = list(self.problems)
         totals = itertools.accumulate(self.took[draw] for draw in draws)
         return draws[: min(40, max(1, sum(total <= CROSS_SECONDS for total in totals)))]

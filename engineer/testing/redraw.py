@@ -43,7 +43,7 @@ DRAWN = ("the random numbers of the process", "the random numbers of NumPy", "th
 class Request(msgspec.Struct, frozen=True):
     """A request to another process to draw and judge again.
 
-    cases: the cell, seed and index of problems that are drawn alone. design, count: of `draw_sets`, which follow; by
+    cases: the cell, seed and index of problems that are drawn alone. design, count: for `draw_sets`, which follow; by
     default none. judged: how many of the problems are judged, by `list_answers`.
     """
 
@@ -54,7 +54,7 @@ class Request(msgspec.Struct, frozen=True):
 
 
 class Redrawn(msgspec.Struct, frozen=True):
-    """The problems of a request, and the verdicts on the answers to those of them that are judged.
+    """The problems of a request, and the verdicts on the answers that are judged.
 
     changed: what of its process the environment changed, and when.
     """
@@ -111,7 +111,7 @@ def redraw_elsewhere(maker: Sequence[str], request: Request, calls: Calls) -> Re
 
 
 def _end_all(process: "subprocess.Popen[bytes]") -> None:
-    """Ends a process and those of its session."""
+    """Ends a process and its whole session."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
 
@@ -124,7 +124,7 @@ def compare_redrawn(
     Args:
         found: there.
         cases: those of the problems, for people.
-        problems: of this process.
+        problems: for this process.
         verdicts: those on `list_answers` of the first problems.
     """
     for case, problem, other in itertools.zip_longest(cases, problems, found.problems):

@@ -64,9 +64,9 @@ def find_smallest(
     """The fault with the smallest case in which `attempt` raises CallError; None if it never does.
 
     Args:
-        name: of the property.
+        name: what to call the property.
         examples: tried first, small ones first.
-        strategy: of further cases, which hypothesis tries and shrinks.
+        strategy: for further cases, which hypothesis tries and shrinks.
         attempt: the trial of a case.
         show: a case for people.
         until: by `time.monotonic`; after it nothing new is tried, except for the first example and LEAST cases.
@@ -156,7 +156,7 @@ class Trials:
         return self._list_shares("mix", design, self.environment.mix)
 
     def cells(self, design: Design) -> dict[Cell, float]:
-        """The share of each cell of the problems of a design, whose shares and values are those of its rows."""
+        """The share of each cell of the problems of a design, with the shares and values of its rows."""
         found = self._list_shares("cells", design, self.environment.cells)
         for stratum, row in design.strata.items():
             mine = {cell: share for cell, share in found.items() if cell.stratum == stratum}
@@ -251,7 +251,7 @@ class Trials:
         return self.judge(*case)
 
     def judge_together(self, problems: Sequence[Problem]) -> None:
-        """Tries `groups`, `verdicts` and `tallies`, whose results must be those of single verdicts."""
+        """Tries `groups`, `verdicts` and `tallies`, whose results must equal single verdicts."""
         # The last answers are right and wrong in turn, so that an order shows.
         listed = [list_answers(problem) for problem in problems]
         answers = [texts[place % 2 :] + texts[: place % 2] for place, texts in enumerate(listed)]

@@ -57,10 +57,10 @@ def reward_proposals(
     """r = scale (s(design) - s(current)) - held_back [projected] - identical (share of near-identical siblings), or -1.
 
     Args:
-        verdicts: of the guard, one a proposal.
+        verdicts: for the guard, one a proposal.
         score: s(design) - s(current).
         settings: the weights.
-        space: of the designs.
+        space: the designs'.
 
     The advantage is (r - mean) / standard deviation over the group, and 0 if all
     earn the same. (Absolute Zero 2505.03335 for the -1 of what cannot be used; R-Zero 2508.05004 for the siblings.)

@@ -20,7 +20,7 @@ class Lead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The lead in signal of a design over the current one: what was measured, what the model said, and both.
 
     measured, error: the difference of scores on the cells rolled out, and its standard error. expected: the model's
-    difference. mean, deviation: of the posterior. better: its probability of more than 0.
+    difference. mean, deviation: for the posterior. better: its probability of more than 0.
     """
 
     measured: float
@@ -36,13 +36,13 @@ def shortlist_designs(
 ) -> list[int]:
     """The places of the `count` designs of the largest expected worth beyond the current one, by their mixes of cells.
 
-    Best first; equal ones, and those of a model without observations, in order.
+    Best first; equal ones, and models without observations, in order.
 
     Args:
         model: the posterior.
         current, mixes: the cells of the designs.
         count: how many.
-        space: that of the cells.
+        space: the cells'.
     """
     if not model.groups:
         return list(range(len(mixes)))[:count]
@@ -72,7 +72,7 @@ def estimate_lead(
 
     Cells are shared, so the difference is sum_s (q_s - c_s) m_s, with q and c the shares of the two and m_s the mean
     of a cell's problems, and its variance sum_s (q_s - c_s)^2 v_s / n_s. Its normal likelihood is multiplied with the
-    normal prior of the difficulty model, whose variance is that of the model and MISFIT^2.
+    normal prior of the difficulty model, whose variance is the sum of the model's and MISFIT^2.
     """
     away = {s: mix.get(s, 0.0) - current.get(s, 0.0) for s in dict.fromkeys([*mix, *current])}
     spread = _estimate_spreads({s: values[s] for s in away}, answers)
@@ -89,7 +89,7 @@ def estimate_lead(
 def choose_rival(leads: Sequence[Lead], best: int, proposed: int | None = None) -> int | None:
     """The place of the rival to train on; None for the current design.
 
-    best: the place of the rival that won the trial. proposed: that of the original proposal, if it was tried.
+    best: the place of the rival that won the trial. proposed: the place of the original proposal, if it was tried.
 
     The winner is taken if it is more likely better than the current design than not. If the original proposal is as
     likely as not to lead by as much, it is taken instead. So ties change nothing: a design that nobody proposed is
@@ -110,9 +110,9 @@ def _normal_cdf(x: float) -> float:
 
 
 def _estimate_spreads(values: Mapping[Cell, Sequence[float]], answers: int) -> dict[Cell, float]:
-    """The variance between the problems of each cell, mixed with that of all because cells are small.
+    """The variance between the problems of each cell, mixed with the variance of all because cells are small.
 
-    To the squares of each cell those of one more problem are added of which one answer differs from all others: what a
+    To the squares of each cell one more problem is added of which one answer differs from all others: what a
     few problems do not show is rare, but not impossible (as Agresti and Caffo, 2000, do for two proportions). Without
     it, a cell whose answers are all alike would have no variance, and one valid answer elsewhere would be evidence.
     """

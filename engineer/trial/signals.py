@@ -1,7 +1,7 @@
 """The signals by which designs are compared before training: what the policy gets on their problems.
 
 Designs share cells, so each cell is rolled out once, and the signal of a design is the mean over its cells by their
-shares of its problems: designs that differ in shares alone differ by no chance of sampling. Cells are those of
+shares of its problems: designs that differ in shares alone differ by no chance of sampling. Cells are as in
 `Environment.mix`, in which equal problems are of equal cells.
 """
 
@@ -104,7 +104,7 @@ def problems_to_try(mixes: Iterable[Mix], settings: TrialSettings) -> dict[Cell,
 def sum_up_trial(
     design: Design, mix: Mix, signals: Mapping[Cell, Signal], objective: Objective = "learnability"
 ) -> Tried:
-    """The signal of a design from those of its cells.
+    """The signal of a design from its cells' signals.
 
     Args:
         design, mix: the design and its cells.

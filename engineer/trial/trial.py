@@ -27,7 +27,7 @@ NO_LEAD = Lead(0.0, 0.0, 0.0, 0.0, 0.0, 0.5)
 class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """trial.json: the designs that were tried, the current one first; the place of the one chosen; what it cost.
 
-    cells: the valid answers to each problem rolled out. leads: of each design over the current one, and how likely it
+    cells: the valid answers to each problem rolled out. leads: for each design over the current one, and how likely it
     is better; none in a trial without a current design, or of an older version.
     """
 
@@ -70,7 +70,7 @@ class TrialWork:
         roll_out: the policy.
         settings: how many problems and answers.
         objective: what problems are worth.
-        seed: of the problems.
+        seed: the problems'.
 
     leverage: what the signal of problems is worth by stratum, set before the trial; without it all are worth the same.
     """

@@ -52,7 +52,7 @@ class Case:
 def measure_rates(only: int | None = None, on_progress: Callable[[], object] = lambda: None) -> Bench:
     """Runs every benchmark: generate, solve and verify, where time goes, and the peers.
 
-    only: of this number of agents, or None for all.
+    only: boards with this number of agents, or None for all.
     """
     found: list[Measurement] = []
     profiles: list[Profile] = []

@@ -20,9 +20,9 @@ class Measurement(msgspec.Struct, frozen=True, kw_only=True):
 
     solver: `lakewright`, or a peer. what: what is counted. boards: how many there were for a call. given: `all` or,
     for peers that do not end on the others, `solvable`. one_core: a peer's rate with a single process.
-    times_fastest_peer: our rate over that of the fastest peer with all cores. undecided: the share of boards without an
-    answer, for a peer those that took too long. certificates: boards that each kind of certificate holds for. stages:
-    boards that each stage of the solver decided. differing: boards on
+    times_fastest_peer: our rate divided by the rate of the fastest peer with all cores. undecided: the share of boards
+    without an answer, for a peer those that took too long. certificates: boards that each kind of certificate holds
+    for. stages: boards that each stage of the solver decided. differing: boards on
     which a peer's sum of costs is not ours. compile_seconds: the first call beyond a later one.
     """
 

@@ -200,7 +200,10 @@ class World(Environment):
         return float(by_stratum @ self.truth.weight)
 
     def train(self, outcomes: Sequence[tuple[tuple[int, int, int], float]], *, last: bool = True) -> None:
-        """Trains the learner. outcomes: the place of each group, and its share of right answers. last: of the round."""
+        """Trains the learner. outcomes: the place of each group, and its share of right answers.
+
+        last: the round's.
+        """
         truth, ability = self.truth, self.truth.ability - self.truth.fade * last
         own = None if truth.own is None else truth.own.copy()
         for (stratum, _, twist), right in outcomes:

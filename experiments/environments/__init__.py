@@ -1,1 +1,1 @@
-"""Environments: the lake, and those of other projects."""
+"""Environments: the lake, and other projects'."""

@@ -70,7 +70,7 @@ def load_gym() -> Any:
 class GymTask:
     """A task of reasoning-gym. Its problems are drawn and scored in a process of its own, which is ended if it hangs.
 
-    A place on a ladder is a narrow setting: of a range attribute, lower and upper bound are both its value there, or
+    A place on a ladder is a narrow setting: for a range attribute, lower and upper bound are both its value there, or
     if it needs an interval, that value and the next. A place does not contain the easier ones.
     """
 
@@ -78,7 +78,7 @@ class GymTask:
         """Raises InputError on an unknown task or setting, or a task without a curriculum.
 
         Args:
-            name: of the task.
+            name: what to call the task.
             settings: fields of its config that are on no ladder.
             seconds: that a problem or a score may take.
             here: whether to draw and score in this process.

@@ -182,7 +182,7 @@ class Lake(Environment):
         return found
 
     def canonical(self, cell: Cell) -> Cell:
-        """The cell whose hole ratio is that of its number of holes."""
+        """The cell whose hole ratio follows from its number of holes."""
         (agents,), (hole_ratio, wait) = cell.given or (self.agents,), cell.values
         holes = holes_of(int(cell.stratum), int(agents), float(hole_ratio))
         return Cell(cell.stratum, (hole_ratio_of(int(cell.stratum), int(agents), holes), bool(wait)), (agents,))

@@ -32,7 +32,7 @@ def to_lake(tree: Tree) -> Tree:
 
 
 def from_lake(tree: Tree) -> Tree:
-    """Plain values of the lake's form as those of a record."""
+    """Plain values of the lake's form as a record's."""
     if isinstance(tree, list):
         return [from_lake(part) for part in tree]
     if not isinstance(tree, dict):

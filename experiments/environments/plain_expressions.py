@@ -1,4 +1,4 @@
-"""Checks of texts that other people's scorers read: of numbers too large to compute with, and of Python code."""
+"""Checks of texts that other people's scorers read: for numbers too large to compute with, and for Python code."""
 
 import ast
 import re

@@ -22,7 +22,7 @@ TRIES = 16  # numbers for a problem, as now and then one gives none
 
 
 class GymWords(Words, frozen=True, kw_only=True):
-    """The names of strata. labels: of each."""
+    """The names of strata. labels: one for each."""
 
     labels: Mapping[Stratum, str] = MappingProxyType({})
 

@@ -130,7 +130,7 @@ def _write_once(path: Path, make: Callable[[], msgspec.Struct | None], trainee: 
 
 
 def _read_clocks() -> tuple[float, float]:
-    """Seconds by the clock, and of the processor: of this process, and of those that it started and that have ended."""
+    """Seconds by the clock, and of the processor: for this process and its children that have ended."""
     spent = os.times()
     return time.monotonic(), spent.user + spent.system + spent.children_user + spent.children_system
 

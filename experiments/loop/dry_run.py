@@ -17,7 +17,7 @@ from lakewright.policy.training import check_host
 
 
 class RunPlan(msgspec.Struct, frozen=True):
-    """The plan of a run. failures, columns: of the environment's space. budget: the most tokens, if limited."""
+    """The plan of a run. failures, columns: for the environment's space. budget: the most tokens, if limited."""
 
     environment: str
     teacher: str

@@ -25,7 +25,7 @@ def draw_final_test(settings: RunSettings, chosen: ValidationSettings, held_out:
     of the test are different, and none is held out already.
 
     Args:
-        settings, held_out: of the runs.
+        settings, held_out: the runs'.
         chosen: those of the test.
         path: if it is saved.
 
@@ -48,8 +48,8 @@ def take_final_test(trainee: Trainee, policy: Stage, problems: Sequence[Problem]
     """Saves how a policy does on the problems of the test, unless that is done.
 
     Args:
-        trainee, policy: of the run, and the stage whose policy it is.
-        problems: of the test.
+        trainee, policy: for the run, and the stage whose policy it is.
+        problems: the test's.
         path: where the result is saved; beside it are answers in text.
     """
     if path.exists():

@@ -21,7 +21,7 @@ class RoundOver(Exception):  # noqa: N818
 
 
 class Stopped(msgspec.Struct, frozen=True):
-    """The runs that were stopped early. stages: of each run by name. saved: tokens.
+    """The runs that were stopped early. stages: for each run by name. saved: tokens.
 
     `saved` counts what each would have spent, had it spent as much as a finished run.
     """
@@ -42,7 +42,7 @@ def stop_after(run: RunFolder, stages: int) -> None:
 
 
 def choose_survivors(runs: Sequence[Planned], folder: StudyFolder, number: int) -> list[Planned]:
-    """The runs that go on after a round: those of the better half of the configs, by valid % on the held-out set.
+    """The runs that go on after a round: the better half of the configs, by valid % on the held-out set.
 
     Of configs that are equally good the earlier are better. One with a run that is not at the end of the round, as it
     failed, does not go on.

@@ -25,8 +25,8 @@ Curve = Sequence[CurvePoint]
 class Reached(msgspec.Struct, frozen=True):
     """The tokens until an arm is as good on the held-out set as the baseline of the same seed at its best.
 
-    tokens: generated until then, the median over seeds; None if half of them or more never are. share: of the
-    median of the baseline's own tokens until its best, over the same seeds. reached: the seeds that ever are, of
+    tokens: generated until then, the median over seeds; None if half of them or more never are. share: as a fraction
+    of the median of the baseline's own tokens until its best, over the same seeds. reached: the seeds that ever are, of
     `seeds`. Seeds whose baseline is at its best after the warm-up are left out because nothing had to be reached.
     """
 
@@ -52,7 +52,7 @@ def value_at_time(curve: Curve, seconds: float) -> float | None:
 
 
 def find_equal_time(curves: Iterable[Curve]) -> float | None:
-    """The processor seconds that all of some runs have spent: those of the shortest. None if one's are not known."""
+    """The processor seconds that all of some runs have spent: the shortest run's. None if one's are not known."""
     ends = [curve[-1].processor_seconds if curve else None for curve in curves]
     known = [end for end in ends if end is not None]
     return min(known) if known and len(known) == len(ends) else None
@@ -79,7 +79,7 @@ def tokens_to_best(curve: Curve, baseline: Curve) -> float | None:
 def sum_up_reached(curves: Mapping[int, Curve], baselines: Mapping[int, Curve]) -> Reached | None:
     """The tokens until the runs of an arm reach the best of the baseline. None without seeds that can be compared.
 
-    curves, baselines: of the arm and of the baseline, by seed.
+    curves, baselines: for the arm and the baseline, by seed.
     """
     own = {seed: tokens for seed, curve in baselines.items() if (tokens := tokens_to_best(curve, curve))}
     found = {seed: tokens_to_best(curves[seed], baselines[seed]) for seed in curves.keys() & own.keys()}

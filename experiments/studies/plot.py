@@ -129,7 +129,8 @@ def _join(x: np.ndarray, y: np.ndarray) -> list[Point]:
 
 
 def curves_svg(results: Results, arms: list[str] | None = None) -> str:
-    """The curves of `arms`, by default of all or, of many, of those of most seeds; few have the range of the seeds.
+    """The curves of `arms`, by default of all or, of many, of the arms with most seeds; few have the range of the
+    seeds.
 
     A run is interpolated.
     """
@@ -148,7 +149,7 @@ def curves_svg(results: Results, arms: list[str] | None = None) -> str:
 
 
 def _to_draw(results: Results) -> list[str]:
-    """All arms, or if they would hide each other, those of most seeds."""
+    """All arms, or if they would hide each other, the ones with most seeds."""
     most = max((arm.seeds for arm in results.arms), default=0)
     few = len(results.arms) <= MOST_CURVES
     return [arm.arm for arm in results.arms if few or arm.seeds == most]

@@ -52,7 +52,7 @@ CONFIDENCE = 1.96  # standard errors to either side of a 95 % interval
 class Difference(msgspec.Struct, frozen=True):
     """An arm against the baseline on equal seeds, in points: the mean, half its 95 % interval by boards, and losses.
 
-    The interval is that of the paired differences of boards; runs of one arm differ by more (compare the seeds).
+    The interval is for the paired differences of boards; runs of one arm differ by more (compare the seeds).
     """
 
     points: float
@@ -64,7 +64,7 @@ class Difference(msgspec.Struct, frozen=True):
 class ArmResult(msgspec.Struct, frozen=True):
     """Means over the seeds of an arm; deviation: between its seeds, of `valid`; middle: its interquartile mean.
 
-    forced, optimal, rates: as of a run. along: of the valid % on the held-out set over the tokens of a run; to_best:
+    forced, optimal, rates: as of a run. along: for the valid % on the held-out set over the tokens of a run; to_best:
     how soon it reaches the baseline's best; None in results of earlier versions. probability, at_equal_time: as of a
     run.
     """
@@ -94,12 +94,12 @@ class ArmResult(msgspec.Struct, frozen=True):
 
 
 class Results(msgspec.Struct, frozen=True):
-    """results.json; valid: of the warm-up, in percent. held_out: the problems of the final test or held-out set.
+    """results.json; valid: for the warm-up, in percent. held_out: the problems of the final test or held-out set.
 
     missing: unfinished runs, except runs that were stopped early, which are in `stopped`. unable: the reasons of those
-    that can never finish, by name. tests: of the family, in valid %; along: of the same pairs, in what arms have
-    `along`; likely: in the probability of the reference answer, if it is known. sizes, forced_sizes, traits: of the
-    warm-up, as in `RunResult`. environment: that of the runs. probability: of the reference answers by the warm-up's
+    that can never finish, by name. tests: for the family, in valid %; along: for the same pairs, in what arms have
+    `along`; likely: in the probability of the reference answer, if it is known. sizes, forced_sizes, traits: for the
+    warm-up, as in `RunResult`. environment: the runs' own. probability: for the reference answers by the warm-up's
     policy, in percent. constant: the valid % on each stratum of the one answer that is right most often there, for
     problems in text. equal_time: the processor seconds of the shortest run, at which `at_equal_time` is read.
     """
@@ -252,7 +252,7 @@ def _arm_result(
 ) -> ArmResult:
     """An arm from its runs.
 
-    runs: of the arm. spec: of the study. solved: what each run solved in the test, by its name. baselines: the curves
+    runs: the arm's. spec: the study's. solved: what each run solved in the test, by its name. baselines: the curves
     of the baseline by seed.
     """
 

@@ -37,14 +37,14 @@ class RunResult(msgspec.Struct, frozen=True):
     environments, rates: by name, on problems that have a trait, and of answers that have a grade; traits: by trait and
     stratum. No stratum is in a table that has no such problems.
 
-    curve: of the warm-up and each stage. leads: of the best rival of each trial over the current design. calibrations:
-    of the difficulty model, each forecast against the stage after it. engineer: of each stage, the figures of the
-    groups of `self_trained`, the last after its training. drawn: the rows of the design of each stage. as_taught: after
-    each stage, the share of the changes of a checkpoint's delta that are those of the rule that it was taught. along:
-    the mean of the curve over the tokens of the run. to_best: the tokens until it is first as good as the baseline of
-    its seed at its best; None if it never is. probability: of the reference answer, in percent, for problems in
-    text. at_equal_time: the valid % on the held-out set after the processor time of the study's shortest run. Earlier
-    versions have no such field.
+    curve: for the warm-up and each stage. leads: for the best rival of each trial over the current design.
+    calibrations: of the difficulty model, each forecast against the stage after it. engineer: for each stage, the
+    figures of the groups of `self_trained`, the last after its training. drawn: the rows of the design of each stage.
+    as_taught: after each stage, the share of the changes of a checkpoint's delta that are the rule's that it was
+    taught. along: the mean of the curve over the tokens of the run. to_best: the tokens until it is first as good as
+    the baseline of its seed at its best; None if it never is. probability: for the reference answer, in percent, for
+    problems in text. at_equal_time: the valid % on the held-out set after the processor time of the study's shortest
+    run. Earlier versions have no such field.
     """
 
     arm: str

@@ -63,7 +63,7 @@ SHARED = (
 
 
 class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The runs of a study. budget: tokens of each run. settings: of every run, in place of those of the preset.
+    """The runs of a study. budget: tokens of each run. settings: for every run, in place of those of the preset.
 
     arms: the settings in which each differs, and its `seeds`, if they are not those of the study. baseline: the arm
     that the others are compared with, seed by seed. configs: random designs as arms, instead of `arms`.
@@ -308,7 +308,7 @@ def _check_design(planned: Planned, trainee: Trainee, path: Path) -> None:
 
 @contextmanager
 def _name_place(where: str) -> Iterator[None]:
-    """Begins the message of what is wrong with if it is."""
+    """The place that begins the message of what is wrong."""
     try:
         yield
     except (InputError, ValueError) as error:

@@ -17,7 +17,7 @@ def make_tools(setup: Setup, path: Path, ask: Ask | None = None, unanswered: lis
 
     Args:
         setup: what the engineer was begun with.
-        path: of the folder.
+        path: the folder's.
         ask: asks the present policy.
         unanswered: gets the reason of each question without an answer.
     """
@@ -36,8 +36,8 @@ def check_served_teacher(
 
     Args:
         teacher, options: its name and its arguments.
-        settings: of the folder.
-        environment: of the designs.
+        settings: the folder's.
+        environment: the designs'.
         held_out: how many held-out problems there are.
     """
     if teacher in MODELS and teacher not in ("endpoint", "self"):

@@ -25,8 +25,8 @@ class EpisodeBook:
         """Opens the folder.
 
         Args:
-            path: of the folder.
-            seed: of the problems.
+            path: the folder's.
+            seed: the problems'.
             index, count: which environment of how many this is.
             episodes: how many in a row are on one problem; they are a group.
             position: how many episodes ended before, of a trainer that resumes.

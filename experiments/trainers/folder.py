@@ -383,7 +383,7 @@ class EngineerFolder:
     def _make_version(self, current: Version, decision: Decision, engineer: Engineer) -> Version:
         """The version that a decision leads to; if the design stays, the current one, with the decision added.
 
-        current: the version until now. decision: of the engineer, whose state is noted.
+        current: the version until now. decision: the engineer's, whose state is noted.
         """
         note = msgspec.to_builtins(decision, str_keys=True)
         note["evidence"]["history"] = []  # the other versions tell it

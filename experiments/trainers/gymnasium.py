@@ -31,7 +31,7 @@ class EngineerEnv(gymnasium.Env[Any, Any]):
         """Opens a folder.
 
         Args:
-            path: of the folder.
+            path: the folder's.
             make: the environment of a problem; limits of time belong inside it.
             report: from the sum of the rewards and the last `info` the text that the folder's environment judges, or a
                 verdict.

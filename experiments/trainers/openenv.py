@@ -62,7 +62,7 @@ class EpisodeClient(Generic[C]):
 
         Args:
             client: a connected client; each has a session of its own on the server.
-            path: of the folder.
+            path: the folder's.
             report: from the sum of the rewards and the last result the text that the folder's environment judges, or a
                 verdict.
             arguments: those of `reset` for a problem; by default `stratum`, each knob by its name, and `seed`.

@@ -29,7 +29,7 @@ Text = Annotated[str, msgspec.Meta(min_length=1)]
 class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The outcome of an answer: a line of `outcomes.jsonl`. Further fields are left alone.
 
-    version, key, stratum, knobs, given: of the problem. group: what answers of one policy to one problem share.
+    version, key, stratum, knobs, given: for the problem. group: what answers of one policy to one problem share.
     answer: the number of this one among them. A line with the same group, key and number as an earlier one is that line
     written twice. Lines without a number are different answers if they stand together; one that comes again later,
     the same in all fields, is written twice. tokens: its length.
@@ -62,7 +62,7 @@ class LineChecker:
     """Decodes and checks lines.
 
     Args:
-        space: of the designs.
+        space: the designs'.
         design: the present one.
         newest: the version that lines may be of, at most.
     """
@@ -157,7 +157,7 @@ def read_lines(path: Path, begin: int = 0, longest: int = LONGEST) -> Iterator[t
     """The whole lines that a file has now: the bytes up to the end of each, and its text, or its length if it is long.
 
     Args:
-        path: of the file; without one there are no lines.
+        path: for the file; without one there are no lines.
         begin: how many bytes to pass over, up to the end of a line.
         longest: how many bytes a line may have.
 

@@ -80,11 +80,11 @@ class OutcomeReader:
     """Reads the outcomes of a folder.
 
     Args:
-        path: of outcomes.jsonl.
-        space: of the designs.
+        path: for outcomes.jsonl.
+        space: the designs'.
         design: the present one.
         newest: the version that lines may be of, at most.
-        index: of the lines that need not be read again; by default none.
+        index: the lines that need not be read again; by default none.
     """
 
     def __init__(self, path: Path, space: DesignSpace, design: Design, newest: int, index: Index = EMPTY) -> None:
@@ -135,8 +135,8 @@ class OutcomeReader:
 class Read:
     """The results of some lines, counted.
 
-    strata: counts of all lines of training. groups: of fresh answers of training. repeated: fresh lines whose answers
-    were there before. left_out: fresh lines that do not count, by reason.
+    strata: counts of all lines of training. groups: those with fresh answers of training. repeated: fresh lines whose
+    answers were there before. left_out: fresh lines that do not count, by reason.
     """
 
     def __init__(self, reader: OutcomeReader, held_out: Find = tuple) -> None:
@@ -231,7 +231,7 @@ def _count_lines(count: int) -> str:
 
 
 class Repeats:
-    """Notices lines that are written twice. index: of the lines before."""
+    """Notices lines that are written twice. index: the lines before."""
 
     def __init__(self, index: Index = EMPTY) -> None:
         self.names = Names(index.names)
@@ -290,7 +290,7 @@ _count_few = functools.lru_cache(1 << 10)(_count_rewards)  # most groups are lik
 
 
 class TestedAnswers:
-    """Fresh answers to held-out problems. find: the problems of the folder. count: of the answers."""
+    """Fresh answers to held-out problems. find: the problems of the folder. count: for the answers."""
 
     __test__ = False  # for pytest, which takes it for tests
 

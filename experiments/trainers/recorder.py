@@ -55,7 +55,7 @@ class OutcomeRecorder:
         """Appends a line for each answer to a problem; once it returns they survive the end of this process.
 
         Args:
-            problem: of a source.
+            problem: for a source.
             answers: texts.
             outcomes: a verdict of each, or a reward, beside which the environment says whether the answer is valid; by
                 default the environment's verdict.

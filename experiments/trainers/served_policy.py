@@ -18,8 +18,8 @@ def make_served_rollouts(
     """A way to roll out the policy that a server has at that moment.
 
     Args:
-        settings: of the server.
-        temperature: of the answers.
+        settings: the server's.
+        temperature: the answers'.
         environment: judges them.
         spending: what was paid before, to which each request is added.
 

@@ -37,7 +37,7 @@ class ProblemSource:
     def __init__(self, path: str | Path, seed: int = 0, position: int = 0) -> None:
         """Opens the source of a folder.
 
-        Raises InputError without an engineer, or if the seed is that of the held-out problems.
+        Raises InputError without an engineer, or if the seed is also the held-out problems'.
         """
         self._files = VersionFiles(path)
         self.path, self.seed, self.position = self._files.folder, seed, position

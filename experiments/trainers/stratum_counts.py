@@ -36,7 +36,7 @@ class StratumBook:
         self.open_groups = {name: msgspec.structs.replace(group) for name, group in open_groups.items()}
 
     def add_answer(self, line: Line, stratum: str, name: bytes) -> None:
-        """Adds an answer to a problem of training. name: of its group."""
+        """Adds an answer to a problem of training. name: its group."""
         count = self._find_count(line.version, stratum)
         count.answers += 1
         count.valid += line.valid

@@ -47,11 +47,11 @@ class EngineerTasks:
         """Opens a folder.
 
         Args:
-            path: of the folder.
+            path: the folder's.
             every: optimizer steps between two decisions.
             places: rows of the data set.
             chat: whether a prompt is a message to a chat model, or plain text; always one with several turns.
-            seed: of the problems.
+            seed: the problems'.
 
         Raises InputError without an engineer, or a number is below 1.
         """
@@ -128,11 +128,11 @@ class EngineerTasks:
         """The reward of each completion, which is recorded.
 
         Args:
-            completions, completion_ids: of this process.
+            completions, completion_ids: for this process.
             place, split: columns of the data set.
-            trainer_state: of TRL.
-            environments: of TRL with an `environment_factory`; the episodes give the verdicts.
-            log_metric: of TRL, gets what `list_metrics` says of the groups, for the trainer's own tracker.
+            trainer_state: for TRL.
+            environments: for TRL with an `environment_factory`; the episodes give the verdicts.
+            log_metric: for TRL, gets what `list_metrics` says of the groups, for the trainer's own tracker.
 
         A step that is done again, as a trainer resumed from a checkpoint does, gives its groups the same names. Raises
         InputError if members of a group have different problems, or an episode did not end; the outcomes of all

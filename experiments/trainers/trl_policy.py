@@ -35,7 +35,7 @@ class Request(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """A text, and its length in tokens. verdict: of an episode."""
+    """A text, and its length in tokens. verdict: for an episode."""
 
     text: str
     tokens: int
@@ -60,7 +60,7 @@ class TrainedPolicy:
             environment: judges the answers.
             chat: whether prompts are messages.
             answer_tokens: the most tokens of an answer as the engineer.
-            rollouts: of an environment of several turns.
+            rollouts: for an environment of several turns.
         """
         self.trainer, self.environment, self.chat, self.answer_tokens = trainer, environment, chat, answer_tokens
         self.rollouts, self.step = rollouts, 0
@@ -151,7 +151,7 @@ def read_completion(completion: Completion, ids: Sequence[int] = (), processor: 
     Args:
         completion: as TRL gives it, without special tokens.
         ids: its tokens.
-        processor: of the trainer. If marks of thoughts are special tokens, one turn is decoded again with them.
+        processor: for the trainer. If marks of thoughts are special tokens, one turn is decoded again with them.
     """
     tokenizer = getattr(processor, "tokenizer", processor)
     special = getattr(tokenizer, "all_special_tokens", [])

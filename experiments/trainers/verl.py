@@ -113,7 +113,7 @@ def judge_answer(
     Args:
         data_source, ground_truth: not used.
         solution_str: the answer.
-        extra_info: of the data set, with `step`, `answer` and `tokens` from the manager. Without these, as under
+        extra_info: for the data set, with `step`, `answer` and `tokens` from the manager. Without these, as under
             another manager, each call is another answer: steps that are done again after a resumption then count again.
 
     Returns `score`, the reward, and `acc`, 1 if the answer is valid.

@@ -66,7 +66,7 @@ class FolderSettings(EngineerSettings, frozen=True, forbid_unknown_fields=True):
 class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The arguments that an engineer was begun with: `engineer.json`.
 
-    format: of the folder. environment: its name. space: the signature of its design space. teacher, options, settings,
+    format: the folder's. environment: its name. space: the signature of its design space. teacher, options, settings,
     rounds, seed: as of `Engineer`. held_out, held_out_seed: how many held-out problems there are, drawn from version 0
     with that seed.
     """
@@ -118,7 +118,7 @@ class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class DesignFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The present design: `design.json`. given: of a space that has givens."""
+    """The present design: `design.json`. given: for a space that has givens."""
 
     version: Natural
     environment: str

@@ -22,7 +22,7 @@ def check_chat_model(place: str, model: PreTrainedModel, codec: TextCodec, task:
     Args:
         place: the name of the model in messages.
         model: answers `task`.
-        codec: of its prompts and answers.
+        codec: for its prompts and answers.
         task: any board.
     """
     _check_template(place, codec.tokenizer)

@@ -128,7 +128,7 @@ class _Completion(msgspec.Struct):
 
 
 def _refuse_error(raw: Any, content: bytes, headers: Mapping[str, str]) -> None:
-    """Raise FailedTryError if a reply of status 200 is an error: of the reply, or of its first choice."""
+    """Raise FailedTryError if a reply of status 200 is an error: for the reply, or of its first choice."""
     if not isinstance(raw, dict):
         return
     choices = raw.get("choices")
@@ -195,7 +195,7 @@ def _may_pass(status: int, kind: str) -> bool:
 
 
 def _read_error(body: bytes) -> tuple[str, str]:
-    """Return a server's words, and the codes and types of its error: of the usual forms, else all of the reply."""
+    """Return a server's words, and the codes and types of its error: for the usual forms, else all of the reply."""
     if PAGE.match(body):
         return f"a page, {_read_title(body)!r}", ""
     try:

@@ -72,7 +72,7 @@ class Question:
 
     Args:
         messages: role and content of each turn.
-        temperature, seed: of the sampling; None leaves them to the server.
+        temperature, seed: for the sampling; None leaves them to the server.
         schema: a JSON schema that the answer must fit.
         form: how the server is given the schema.
     """
@@ -111,7 +111,7 @@ async def ask_once(question: Question, settings: EndpointSettings, key: str, tls
 
     Args:
         question: the request.
-        settings: of the server.
+        settings: the server's.
         key: sent to that server only.
         tls: the trusted certificates.
 
@@ -172,7 +172,7 @@ async def _send_request(
 
     Args:
         request: its JSON.
-        settings: of the server.
+        settings: the server's.
         key: sent in a header.
         tls: the trusted certificates.
         body: gets the bytes of the reply.

@@ -42,7 +42,7 @@ class _Matrices:
 
 
 class DecoderLayer:
-    """One layer of Qwen3 or Llama. dtype: of its products, see `computing_dtype`."""
+    """One layer of Qwen3 or Llama. dtype: for its products, see `computing_dtype`."""
 
     def __init__(self, layer: Any, dtype: torch.dtype) -> None:
         self._layer, self._attention, self._mlp, self._dtype = layer, layer.self_attn, layer.mlp, dtype

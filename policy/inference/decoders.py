@@ -77,7 +77,8 @@ class TransformerDecoder:
     N tokens read at once, T answer positions, d a head's width.
 
     Args:
-        model: of Qwen3 or Llama, see `has_known_layers`; within `use_precision`, so that it computes in that precision.
+        model: for Qwen3 or Llama, see `has_known_layers`; within `use_precision`, so that it computes in that
+        precision.
         copies: G.
         length: tokens of the longest answer.
         steady: whether every step works on the same memory, so that it can be recorded; by default on a GPU.

@@ -37,8 +37,8 @@ def fit_rows(device: "torch.device", bytes_each: int, on_cpu: int, most: int = M
     """Return how many rows are worked on together: those that fit into half of a GPU's free memory.
 
     Args:
-        device: of the model.
-        bytes_each: of a row.
+        device: where the model is.
+        bytes_each: for a row.
         on_cpu: the answer for a CPU.
         most: that a GPU takes.
     """
@@ -77,7 +77,7 @@ def count_answer_bytes(pairs: int, words: int, prompt: int, answer: int, copies:
 
     Args:
         pairs: bytes of the keys and values of a token.
-        words: of the vocabulary.
+        words: the vocabulary's.
         prompt, answer, copies: as for `fit_answers`.
     """
     return pairs * (answer + prompt // copies) + SCORES * 4 * words

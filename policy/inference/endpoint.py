@@ -58,7 +58,7 @@ class Endpoint:
     """A server that answers questions.
 
     Args:
-        settings: of the server.
+        settings: the server's.
         spent: dollars for earlier questions.
         record: gets what each try may cost before it is sent, and what it took.
     """

@@ -26,7 +26,7 @@ class SchemaSettings(msgspec.Struct, frozen=True):
     Args:
         reasoning: most tokens of free reasoning before the JSON; 0 omits it.
         answer: most tokens of the JSON.
-        temperature: of the sampling; 0 is greedy.
+        temperature: for the sampling; 0 is greedy.
     """
 
     reasoning: int
@@ -49,9 +49,9 @@ def answer_in_json(
     Args:
         model, tokenizer: the policy.
         messages: the question.
-        schema: of the JSON.
+        schema: the JSON's.
         settings: lengths and temperature.
-        seed: of the sampling.
+        seed: the sampling's.
 
     Raises InputError if llguidance is missing or does not know the schema.
     """
@@ -94,10 +94,10 @@ def sample_in_json(
     Args:
         model, tokenizer: the policy.
         messages: the question.
-        schema: of the JSON; None for free text.
+        schema: for the JSON; None for free text.
         settings: lengths and temperature.
         copies: how many answers.
-        seed: of the sampling.
+        seed: the sampling's.
 
     Raises InputError as `answer_in_json`.
     """
@@ -156,8 +156,8 @@ class SchemaMask(LogitsProcessor):
     """A mask of the tokens that cannot continue JSON of a schema.
 
     Args:
-        tokenizer: of the model.
-        schema: of the JSON.
+        tokenizer: the model's.
+        schema: the JSON's.
         prompt: the number of tokens before the JSON, the same for all rows.
         rows: answers that are decoded together.
     """

@@ -50,7 +50,7 @@ class PrefixCache:
 
         Args:
             messages: the question.
-            schema: of the JSON.
+            schema: the JSON's.
 
         Raises InputError if llguidance is missing or does not know the schema.
         """

@@ -118,9 +118,9 @@ def write_tokens(
     """Return the tokens of an answer under a grammar, without an end token; the model is asked if it can choose.
 
     Args:
-        reader: of the model.
+        reader: the model's.
         begun: the tokens before the answer.
-        matcher: of the grammar, at its beginning.
+        matcher: for the grammar, at its beginning.
         choose: the next token by its logits [V].
         ends: tokens that end an answer.
         most: tokens of the longest answer.

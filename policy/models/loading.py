@@ -70,7 +70,7 @@ def load_model(
 
     Args:
         place: as for `prepare_place`.
-        dtype: of the weights; `auto` is that of the file.
+        dtype: for the weights; `auto` is that of the file.
         device: `auto` is the GPU if there is one.
 
     Raises InputError if the model or the device does not exist, or if a weight is missing, unknown, or not a finite

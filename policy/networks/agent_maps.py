@@ -23,8 +23,8 @@ class AgentMaps(nn.Module):
     """The maps of all agents of a batch of boards.
 
     Args:
-        channels: of the state of each map.
-        iterations: of the recurrent convolution.
+        channels: for the state of each map.
+        iterations: for the recurrent convolution.
         hidden: width of what a map says about a cell.
         cost_to_go: whether the maps begin with the distances of all cells from the agent's goal.
     """

@@ -24,7 +24,7 @@ class BoardConfig(PretrainedConfig):
 
     Args:
         vocab_size: tokens of the codec and any extra words.
-        channels, iterations: of the map of each agent.
+        channels, iterations: for the map of each agent.
         hidden, layers: of what each agent knows at a step.
         cost_to_go: begin the maps with the distances of all cells from the agent's goal.
         keeps_rules: let no agent collide with one that has chosen before it in the same step, unless no other move is

@@ -108,7 +108,7 @@ def _compute_terms(
     anchor: torch.Tensor,
     settings: AnswerTraining,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Return sums over the tokens of a group: of the loss, and of the divergence from the reference.
+    """Return sums over the tokens of a group: for the loss, and of the divergence from the reference.
 
     Args:
         model: the policy.

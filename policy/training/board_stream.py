@@ -45,8 +45,8 @@ class BoardStream(TaskStream[Task]):
     Use the stream in a `with` statement.
 
     Args:
-        configs: of the boards.
-        seed: of the boards.
+        configs: the boards'.
+        seed: the boards'.
         first: the place of the first task.
         chunk: boards of one config in sequence, CHUNK by default.
         recorded: collect all tasks in `taken`.
@@ -149,7 +149,7 @@ def _serve_chunks(
     Args:
         chunks: the queue.
         mixed: the configs of each chunk, one for each number of agents.
-        seed: of the boards.
+        seed: the boards'.
         number: the first chunk.
         chunk: boards in a chunk.
         cache: the folder of compiled programs.
@@ -167,14 +167,14 @@ def _serve_chunks(
 
 
 def _draw_chunks(mixed: Sequence[Sequence[EnvConfig]], seed: int, number: int, chunk: int) -> Iterator[list[Task]]:
-    """Yield the chunks `number`, `number` + 1 and so on: of one config after another.
+    """Yield the chunks `number`, `number` + 1 and so on: for one config after another.
 
     A few boards of many kinds take almost as long as many, so that after the first chunk of a config AT_ONCE are drawn
     together.
 
     Args:
         mixed: the configs of each chunk.
-        seed: of the boards.
+        seed: the boards'.
         number: the first chunk.
         chunk: boards in a chunk.
     """

@@ -1,6 +1,6 @@
 """GRPO on tasks that a `Play` asks and judges, a batch at once, through TRL's trainer.
 
-In addition to TRL's own figures the log of a step holds shares of all answers sampled: of valid ones (`valid`) and of
+In addition to TRL's own figures the log of a step holds shares of all answers sampled: for valid ones (`valid`) and of
 each failure (`failure/NAME`). `sampled/zero_variance` is the share of sampled groups whose rewards are all equal,
 `frac_reward_zero_std` that of the groups that were trained on.
 """
@@ -67,8 +67,8 @@ def train_grpo(
         model: the policy.
         play: asks and judges the tasks.
         tasks: a sequence, or a stream.
-        settings: of the stage.
-        seed, scratch: of the sampling, and a folder for TRL.
+        settings: the stage's.
+        seed, scratch: for the sampling, and a folder for TRL.
         on_step: gets TRL's log of each step, and may end the training by returning True.
         on_groups, on_answers: get the rollouts as they are judged, one group for each task, and their answers.
         state_file: one process saves the training to it about once a minute, and resumes from it if it exists; model
@@ -111,7 +111,7 @@ def _supply_tasks(tasks: Tasks[T], plural: str, settings: GrpoSettings, taken: i
     Args:
         tasks: a sequence, or a stream.
         plural: their name in messages.
-        settings: of the stage.
+        settings: the stage's.
         taken: how many an interrupted training has taken before.
     """
     if isinstance(tasks, TaskStream):
@@ -141,10 +141,10 @@ def _build_arguments(
     """Return TRL's arguments.
 
     Args:
-        settings: of the stage.
+        settings: the stage's.
         model: the policy.
         length: tokens of the longest answer.
-        seed: of the sampling.
+        seed: the sampling's.
         scratch: a folder for TRL.
     """
     on_gpu = _uses_gpu(model)
@@ -187,7 +187,7 @@ def _build_trainer(
         model, tokenizer: the policy.
         rollouts: sample and judge answers.
         arguments: TRL's.
-        settings: of the stage.
+        settings: the stage's.
         clock: the seconds of the training.
     """
     length = arguments.max_completion_length or 0

@@ -1,6 +1,6 @@
 """Log-probabilities of answers and their gradients, recorded once for each shape of a batch on a GPU and then replayed.
 
-Each prompt is read once for its answers. The loss is that of TRL, so there are two recordings: the pass up to the
+Each prompt is read once for its answers. The loss is TRL's, so there are two recordings: the pass up to the
 log-probabilities, and the pass back from the gradient of the loss by these. The second adds to the gradients of the
 weights because the next part of a batch does too.
 """
@@ -27,7 +27,7 @@ class RecordedScores:
 
     Args:
         model: that is trained.
-        temperature: of the sampling.
+        temperature: the sampling's.
         precision: that the model computes in, by autocast; None for that of its weights.
     """
 
@@ -74,7 +74,7 @@ class RecordedScores:
         return log_probs * batch.answer_mask, entropies * batch.answer_mask
 
     def _read(self, ids: torch.Tensor, mask: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
-        """Return the last hidden states of tokens int [B, N] that follow those in the cache; mask: of all, [B, L]."""
+        """Return the last hidden states of tokens int [B, N] that follow those in the cache; mask: for all, [B, L]."""
         places, columns = torch.arange(mask.shape[1], device=ids.device), ids.shape[1]
         earlier = places <= places[-columns:, None]
         # Padding sees itself, as a row that sees nothing has no weights that add up to one. The mask is whole because
@@ -179,7 +179,7 @@ class _Recording:
         return log_probs, entropies
 
     def add_gradients(self, gradient: torch.Tensor) -> None:
-        """Add the gradients of the weights for that of the scores of the last batch."""
+        """Add the gradients of the weights for the scores of the last batch."""
         self._owner.place_gradients()
         self._gradient.copy_(gradient)
         self._backward.replay()

@@ -28,10 +28,10 @@ class Answered:
     """The G answers to a task, and the verdicts on them.
 
     Args:
-        key: of the task.
+        key: the task's.
         prompt: token ids.
         answers: token ids of each.
-        log_probs: of each token at the temperature of the sampling, empty if not requested.
+        log_probs: for each token at the temperature of the sampling, empty if not requested.
         judged: the verdicts.
     """
 
@@ -83,8 +83,8 @@ def roll_out(
     Args:
         model, play, tasks: the policy, the kind of tasks, and the tasks.
         group: answers to each task.
-        seed: of the sampling; torch's own generator does not change.
-        temperature: of the sampling.
+        seed: for the sampling; torch's own generator does not change.
+        temperature: the sampling's.
         on_progress: gets how many more answers are sampled.
     """
     with torch.random.fork_rng():
@@ -115,7 +115,7 @@ def answer_groups(
     Args:
         model, play, tasks: the policy, the kind of tasks, and the tasks.
         group: answers to each task.
-        temperature: of the sampling; 0 is greedy.
+        temperature: for the sampling; 0 is greedy.
         trainer: its vLLM samples, if it has one.
         on_progress: gets how many more tasks are answered.
 
@@ -155,7 +155,7 @@ class Rollouts(Generic[T]):
         group: answers to a task.
         oversample: up to this many times as many tasks are sampled, in rounds, until enough groups are informative; if
             too few are, the first of the others fill the rest. With 1 no group is left out.
-        temperature: of the sampling.
+        temperature: the sampling's.
         guided: the last answer of each group is the reference answer (off-policy guidance: Yan et al. 2025, arXiv
             2504.14945), so that a group of failures has a signal too; figures and groups count sampled answers only.
         on_groups: gets all sampled groups.
@@ -254,7 +254,7 @@ def _holds_everywhere(trainer: Any, here: bool) -> bool:
 
 
 def _compute_figures(groups: list[Answered], names: Sequence[str]) -> dict[str, float]:
-    """Return shares of all sampled answers, those of groups that are left out included."""
+    """Return shares of all sampled answers, including groups that are left out."""
     failures = Counter(name for group in groups for name in group.judged.failures)
     answers = failures.total()
     shares = {f"failure/{name}": failures[name] / answers for name in names}

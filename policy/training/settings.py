@@ -98,7 +98,7 @@ class HostSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One stage of GRPO: `steps` updates, each on `prompts` boards with `group` completions per board.
 
-    loss_type, scale_rewards, epsilon and epsilon_high are those of TRL's GRPOConfig.
+    loss_type, scale_rewards, epsilon and epsilon_high are as in TRL's GRPOConfig.
     """
 
     steps: Count = 32

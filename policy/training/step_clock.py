@@ -16,7 +16,7 @@ class StepClock:
 
     Args:
         before: seconds up to the saved state that a training resumes from.
-        state_file: of the training; seconds at each step are in a file beside it, which may end within a line.
+        state_file: for the training; seconds at each step are in a file beside it, which may end within a line.
         now: gives seconds.
     """
 
@@ -32,7 +32,7 @@ class StepClock:
         return self._now() - self._begun
 
     def seconds_at(self, step: int) -> float:
-        """Return the seconds at a step: those of the first time that the training came there, which is now if not
+        """Return the seconds at a step: from the first time that the training came there, which is now if not
         before.
         """
         if step in self._known:

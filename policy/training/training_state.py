@@ -31,7 +31,7 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Args:
         step: updates so far.
         boards: tasks taken so far.
-        seconds: of training.
+        seconds: for training.
         random: the state of its generator.
         replaced: tasks that took the place of excluded ones.
         tokens: read and generated so far.
@@ -142,14 +142,14 @@ class TrainingState:
 
 
 def read_generators(device: torch.device) -> tuple[str, str]:
-    """Return the states of torch's generators, `random` and `gpu_random` of a `Place`. device: of the model."""
+    """Return the states of torch's generators, `random` and `gpu_random` of a `Place`. device: where the model is."""
     gpu = torch.cuda.get_rng_state(device) if device.type == "cuda" else torch.empty(0, dtype=torch.uint8)
     random, gpu_random = (state.numpy().tobytes().hex() for state in (torch.get_rng_state(), gpu))
     return random, gpu_random
 
 
 def set_generators(place: Place, device: torch.device) -> None:
-    """Set torch's generators to the states in a place. device: of the model."""
+    """Set torch's generators to the states in a place. device: where the model is."""
     torch.set_rng_state(_read_bytes(place.random))
     if place.gpu_random and device.type == "cuda":
         torch.cuda.set_rng_state(_read_bytes(place.gpu_random), device)

@@ -57,8 +57,8 @@ def warm_up(
         model, play: the policy, and what asks the tasks and knows their answers.
         tasks: a sequence that is seen again and again, or a stream of which each task is seen once.
         extra: more examples, token ids.
-        settings: of the warm-up.
-        seed: of batches, symmetries and dropout.
+        settings: for the warm-up.
+        seed: for batches, symmetries and dropout.
         on_step: gets each step and its loss.
         state_file: a file to which the training is saved about once a minute, and from which it resumes if the file
             exists: a stream must then begin at its `load_place`, and the earlier losses are reported again.
@@ -108,7 +108,7 @@ def _load_state(
 
     Args:
         state: to be loaded.
-        file: of the saved training.
+        file: for the saved training.
         rng: set to its state of that time.
         on_step: gets each step and its loss.
     """
@@ -138,7 +138,7 @@ def _update_weights(
 
     Args:
         model: the policy.
-        optimizer: of its weights.
+        optimizer: for its weights.
         batch: examples.
         pad: the id of padding.
         minimised: the loss of a batch.
@@ -193,7 +193,7 @@ def _draw_batches(
         play: asks the tasks and knows their answers.
         tasks: a sequence or a stream.
         extra: the caller's examples.
-        settings: of the warm-up.
+        settings: for the warm-up.
         rng: draws tasks, symmetries and the order of batches.
     """
     boards = _count_boards(settings, extra)

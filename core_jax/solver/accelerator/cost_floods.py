@@ -108,7 +108,7 @@ def flood_all_costs(
     """The layers of solvable boards, their sums of costs int32 [G], whether these are certain, and which force no wait.
 
     Args:
-        flood: of the boards.
+        flood: the boards'.
         depth: D, a multiple of 4.
         starts: int32 [2, G].
         goals: int32 [2, G].

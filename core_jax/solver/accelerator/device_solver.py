@@ -143,7 +143,7 @@ def label_cells(
 
     Args:
         size: n, the cells on a side of the boards.
-        sizes: of the boards.
+        sizes: the boards'.
         free: V words uint32 [B].
         cells: int32 [4, B], both starts, then both goals.
         wanted: bool [B], or None. Boards that are wanted get labels from floods alone, others no labels.

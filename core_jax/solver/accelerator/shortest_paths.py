@@ -1,6 +1,6 @@
 """Single agents on accelerators: distances, and shortest paths that never meet.
 
-The certificate is that of `lakewright.core_jax.solver.single_agent.certificate`, path by path: the same orders of
+The certificate is the one of `lakewright.core_jax.solver.single_agent.certificate`, path by path: the same orders of
 agents and of moves are tried, and the first that succeeds gives the plan. Everything is word by word, so that a few
 steps of all boards are one kernel.
 """
@@ -225,7 +225,7 @@ def _pick_attempt(
 
 
 def _pick_moves(can: list[jax.Array]) -> jax.Array:
-    """The first possible move of each order, WAIT if there isn't any: for each move bool [2, 2, B] to int32 [2, 2, B]."""
+    """The first possible move of each order, else WAIT: for each move bool [2, 2, B] to int32 [2, 2, B]."""
     chosen = []
     for number, order in enumerate(ORDERS):
         move = jnp.full(can[0][:, number].shape, WAIT, jnp.int32)

@@ -19,7 +19,7 @@ SMALLEST = 32  # boards that are flooded at once
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """block: boards at once; flood: of these, boards flooded at once; tail: those that a flood left, again at once."""
+    """block: boards at once; flood: for these, boards flooded at once; tail: those that a flood left, again at once."""
 
     block: int
     flood: int

@@ -35,7 +35,7 @@ class Decided:
     """The result of one board.
 
     agents: on the board. solvable: whether it has a plan, None if undecided. cheapest, fastest: plans of least cost and
-    of least makespan, if it has any. flooded: whether joint states decided something. conflicts: of the formulas.
+    of least makespan, if it has any. flooded: whether joint states decided something. conflicts: for the formulas.
     """
 
     agents: int

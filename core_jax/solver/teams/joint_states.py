@@ -1,7 +1,7 @@
 """All joint states of a team: whether its goals can be reached at all, and optima by exhaustive floods.
 
 Far fewer moves than all joint ones settle whether agents can reach their goals. In a joint move each agent enters a
-cell that was free, or one that another leaves: so the moves form paths and cycles. Those of a path can be made one
+cell that was free, or one that another leaves: so the moves form paths and cycles. Moves along a path can be made one
 after the other, by single agents that enter free cells, the foremost first. A cycle moves at once; on a grid it has
 four agents or more.
 
@@ -179,7 +179,7 @@ class Flood:
         Args:
             members: agents that are not parked yet.
             seeds: joint states whose cost is known, by it.
-            price: of a joint move.
+            price: for a joint move.
             waits: whether agents may wait.
             most: the highest cost to flood, or None.
         """

@@ -121,7 +121,7 @@ def flood_costs(size: int, free: jax.Array, goals: jax.Array, starts: jax.Array 
 class _CostFlood:
     """The steps of the flood of sums of costs on W words side by side, in the terms of `flood_costs`.
 
-    layout: where the joint states lie. legal: uint32 [W, N * row], all legal states; odd: those of an odd cost without
+    layout: where the joint states lie. legal: uint32 [W, N * row], all legal states; odd: states of an odd cost without
     waits. home_a, home_b: uint32 [W, N, row], the states with A (B) on its goal. solo_free: uint32 [W, 2, N], where A
     (B) may walk while the other is parked.
     """

@@ -50,7 +50,7 @@ class Layout:
 
     @property
     def moves(self) -> tuple[int, ...]:
-        """The number that each move but a wait adds to the cell of B; to that of A it adds `row` times as much."""
+        """The number that each move but a wait adds to the cell of B; to A's cell it adds `row` times as much."""
         return move_offsets(self.size)[:4]
 
     def make_empty(self, words: int) -> "Front":

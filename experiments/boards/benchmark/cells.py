@@ -20,8 +20,8 @@ DRAWS = 16  # of as many boards as are wanted, before a stratum counts as having
 class BenchmarkRow(Row, frozen=True, kw_only=True):
     """A row with its prompt, the fields of the published rows, and the ratios of its cell.
 
-    sample_id, num_agents: `id` and `agents` again. text: the prompt. hole_ratio (of `Row`), wait_ratio: those of the
-    cell. drawn_hole_ratio, drawn_wait_ratio: what its boards were drawn with, the nearest possible.
+    sample_id, num_agents: `id` and `agents` again. text: the prompt. hole_ratio (of `Row`), wait_ratio: the
+    cell's. drawn_hole_ratio, drawn_wait_ratio: what its boards were drawn with, the nearest possible.
     """
 
     sample_id: str

@@ -20,7 +20,7 @@ def read_board(desc: Any) -> Row:
     """The row of a board.
 
     desc: a row or its fields, as JSON has them; or for one agent lines of S (start), F (frozen), H (hole) and G (goal),
-    as Gymnasium's FrozenLake takes them: strings, bytes, or arrays of letters. Those of a rectangle are padded with
+    as Gymnasium's FrozenLake takes them: strings, bytes, or arrays of letters. A rectangle's rows are padded with
     holes, to the right or below, so each plan is one of the rectangle.
 
     Raises InputError with the line, the value and the remedy.

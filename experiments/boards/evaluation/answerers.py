@@ -29,7 +29,7 @@ HORIZON = 64  # steps of the longest plan in tokens of cells
 class AnswerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A line of answers.jsonl. sample: 0 is greedy, those from 1 on are sampled.
 
-    text: of a model that answers in text. plan: of others, null if the answer could not be read. finish: why the
+    text: for a model that answers in text. plan: for others, null if the answer could not be read. finish: why the
     model ended, `length` if it was cut off.
     """
 
@@ -203,7 +203,7 @@ class ModelAnswerer:
 
 
 def _answer_batch(source: tuple[Any, ...], asked: Sequence[WantedAnswer]) -> list[AnswerRow]:
-    """The answers of a model, in another process than that of the evaluation."""
+    """The answers of a model, in a process other than the evaluation's."""
     return _load_answerer(*source)._answers(asked)
 
 

@@ -1,4 +1,4 @@
-"""The boards of an evaluation: of a benchmark folder, of a file of rows, or of a copy of the published benchmark."""
+"""The boards of an evaluation: from a benchmark folder, a file of rows, or a copy of the published benchmark."""
 
 import hashlib
 from collections.abc import Iterator
@@ -33,7 +33,7 @@ class BoardRow(Row, frozen=True, kw_only=True):
 
 
 class EvaluationSet(msgspec.Struct, frozen=True):
-    """Boards with different ids. texts: the prompts in their rows, by id. sha256: of the file `path`."""
+    """Boards with different ids. texts: the prompts in their rows, by id. sha256: digest of the file `path`."""
 
     rows: list[Row]
     texts: dict[str, str]
@@ -101,7 +101,7 @@ def _read_rows(path: Path) -> Iterator[tuple[Row, str | None]]:
 
 
 def _read_columns(chunk: Chunk) -> list[str]:
-    """The columns of a chunk; of lines of JSON, those of the first."""
+    """The columns of a chunk; of lines of JSON, the first chunk's."""
     if not isinstance(chunk.raw, list):
         return chunk.raw.schema.names
     try:

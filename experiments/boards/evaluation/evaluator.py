@@ -62,7 +62,7 @@ from lakewright.policy.judging import judge_plans, read_plan
 
 class EvaluationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The questions asked. per_cell: the most boards for each number of agents and size. prompt: the codec's `own`, its
-    `compact` form, or that of the `row`.
+    `compact` form, or the one of the `row`.
     """
 
     greedy: bool = True

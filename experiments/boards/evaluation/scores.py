@@ -32,7 +32,7 @@ class PassRate(msgspec.Struct, frozen=True):
 
 
 class Score(msgspec.Struct, frozen=True):
-    """The score on some boards. outcomes: of one answer to each board, the greedy one if there is one. intervals: 95 %
+    """The score on some boards. outcomes: for one answer to each board, the greedy one if there is one. intervals: 95 %
     (Wilson) of the rates. pass_at: for each criterion of CRITERIA, over the boards with all samples.
     """
 
@@ -50,7 +50,7 @@ class CellScore(msgspec.Struct, frozen=True):
 
 
 class HoleScore(msgspec.Struct, frozen=True):
-    """All boards of one hole ratio: of the stratum that they were drawn for, in a benchmark."""
+    """All boards of one hole ratio: for the stratum that they were drawn for, in a benchmark."""
 
     hole_ratio: float
     score: Score
@@ -66,8 +66,8 @@ class TeamScore(msgspec.Struct, frozen=True):
 
 
 class JudgedScores(msgspec.Struct, frozen=True):
-    """The scores of planning with the simulator as judge: of all answers to a board the valid one with the least sum of
-    costs counts, and if no plan is valid the first. Boards without all answers do not count.
+    """The scores of planning with the simulator as judge: for all answers to a board the valid one with the least sum
+    of costs counts, and if no plan is valid the first. Boards without all answers do not count.
     """
 
     answers: int
@@ -91,7 +91,7 @@ class Tokens(msgspec.Struct, frozen=True):
 class Summary(msgspec.Struct, frozen=True):
     """summary.json. boards: how many were asked. unlabelled: those without known optima, never counted as optimal.
 
-    complete: whether all answers were given. refusals: why answers were no plan, among those of `outcomes`. judged:
+    complete: whether all answers were given. refusals: why answers were no plan, among `outcomes`. judged:
     what a user gets who lets the simulator choose among all answers; not what the policy does alone.
     """
 

@@ -51,7 +51,7 @@ def generate_file(
 
 
 class Drawn(NamedTuple):
-    """The rows of a part. kinds: of boards among them."""
+    """The rows of a part. kinds: the kinds of board among them."""
 
     rows: pa.RecordBatch
     acceptance: list[Acceptance]

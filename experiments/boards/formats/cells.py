@@ -34,9 +34,9 @@ def check_agents(grid: Sequence[str], starts: Sequence[Cell], goals: Sequence[Ce
 
 
 def pad_to_square(lines: Sequence[str]) -> list[str]:
-    """The rows of a rectangle, `.` and `H`, as those of a square: with holes to the right, or lines of them below.
+    """The rows of a rectangle, `.` and `H`, as a square's: with holes to the right, or lines of them below.
 
-    Nobody can enter what is added, so plans, optima and their certificates are those of the rectangle.
+    Nobody can enter what is added, so plans, optima and their certificates are the rectangle's.
     """
     side = max(len(lines), *map(len, lines))
     return [line.ljust(side, "H") for line in lines] + ["H" * side] * (side - len(lines))

@@ -35,7 +35,7 @@ Report = Callable[[int], object]
 
 
 class Format(NamedTuple):
-    """read: the rows of a path. write: rows to a path, telling how many are written. endings: of its single files.
+    """read: the rows of a path. write: rows to a path, telling how many are written. endings: for its single files.
     beside: endings of further files of the same name.
     """
 

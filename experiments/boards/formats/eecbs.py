@@ -49,7 +49,7 @@ def make_row(
     """A board with the plan that a solver found for it, to be judged by `verify`.
 
     Args:
-        paths: of each agent.
+        paths: for each agent.
         grid: the rows of its map, `.` and `H`.
         ends: starts and goals, of these agents or of more.
         name: the id of the row.

@@ -158,9 +158,9 @@ def card_text(
     """README.md of the data set.
 
     Args:
-        manifest: of the benchmark.
-        schema: of the rows.
-        files: of each config of the data set.
+        manifest: the benchmark's.
+        schema: the rows'.
+        files: for each config of the data set.
         certificates: the number of boards for each kind.
     """
     request = manifest.request

@@ -55,7 +55,7 @@ def read_cells(text: str, count: int, width: int, place: str) -> list[Cell]:
     """The first cells of a file of starts or of tasks.
 
     Args:
-        text: of the file.
+        text: the file's.
         count: how many cells.
         width: columns of the map.
         place: the file for the message.
@@ -84,7 +84,7 @@ def make_row(grid: list[str], starts: list[Cell], goals: list[Cell], name: str, 
 
     Args:
         grid: the rows of the map, `.` and `H`, a rectangle.
-        starts, goals: of each robot.
+        starts, goals: for each robot.
         name: the id of the row.
         place: the file for the message.
 

@@ -67,8 +67,8 @@ class Spread(msgspec.Struct, frozen=True):
 class CellSummary(msgspec.Struct, frozen=True):
     """A cell's finished shards.
 
-    boards_per_second: of one worker, drawing, solving, measuring and writing. acceptance: the share of attempts that
-    had the stratum, None for free draws. rates: of EVENTS; quantities: of QUANTITIES that any board has.
+    boards_per_second: for one worker, drawing, solving, measuring and writing. acceptance: the share of attempts that
+    had the stratum, None for free draws. rates: for EVENTS; quantities: for QUANTITIES that any board has.
     """
 
     cell: str

@@ -22,7 +22,7 @@ RECENT = 600.0  # seconds over which the rate is taken
 
 
 class SweepManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """manifest.json: all that the shards depend on. cells: of `spec`, hardest first."""
+    """manifest.json: all that the shards depend on. cells: for `spec`, hardest first."""
 
     format: int
     versions: dict[str, str]
@@ -36,7 +36,7 @@ CLAIM = Claim("sweep", "manifest.json", SweepManifest, FORMAT, "lakewright sweep
 
 
 class Status(msgspec.Struct, frozen=True):
-    """The progress of a sweep. boards_per_second: of the last ten minutes, None if nothing was finished."""
+    """The progress of a sweep. boards_per_second: for the last ten minutes, None if nothing was finished."""
 
     cells: int
     cells_done: int

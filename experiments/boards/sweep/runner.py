@@ -28,7 +28,7 @@ DIGITS = 9  # of the numbers of a share
 
 @dataclasses.dataclass(frozen=True)
 class Finished:
-    """A shard on disk. path: of its Parquet file. new: whether this call made it."""
+    """A shard on disk. path: its Parquet file. new: whether this call made it."""
 
     path: Path
     record: Record

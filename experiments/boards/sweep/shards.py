@@ -26,9 +26,10 @@ KEYS = ["cell", "size", "agents", "hole_ratio", "wait_ratio", "index"]
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """SHARD.json, next to a shard's file and written after it, which makes the shard count.
 
-    seconds: how long it took. finished: when, in seconds since 1970. bytes: of its file. acceptance: of strata.
-    file: the SHA-256 of its file. sha256: of this record and the sweep's spec, see `seal_record`. Records of earlier
-    versions have neither.
+    seconds: how long it took. finished: when, in seconds since 1970. bytes: the size of its file. acceptance: for
+    strata.
+    file: the SHA-256 of its file. sha256: digest of this record and the sweep's spec, see `seal_record`. Records of
+    earlier versions have neither.
     """
 
     cell: str
@@ -48,7 +49,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def seal_record(record: Record, spec_hash: str) -> Record:
-    """The record with its SHA-256. spec_hash: of the sweep, so that the record is good in no other."""
+    """The record with its SHA-256. spec_hash: the sweep's, so that the record is good in no other."""
     bare = msgspec.structs.replace(record, sha256="")
     digest = hashlib.sha256(spec_hash.encode() + msgspec.json.encode(bare)).hexdigest()
     return msgspec.structs.replace(record, sha256=digest)

@@ -27,7 +27,7 @@ Shares = Annotated[tuple[Share, ...], msgspec.Meta(min_length=1)]
 class SweepCell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One kind of board: free draws if `wait_ratio` is None, else boards of the generator's strata.
 
-    shard: boards in a shard. seed: of this cell alone, so that cells are independent even if they have the same
+    shard: boards in a shard. seed: for this cell alone, so that cells are independent even if they have the same
     number of holes.
     """
 
@@ -76,8 +76,8 @@ class Shard(msgspec.Struct, frozen=True):
 class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A grid of cells: every size with every number of agents, hole ratio and, if given, wait ratio.
 
-    Without wait ratios boards are free draws: uniform, solvable or not. boards: of each cell, and shard: of each shard,
-    both one number or one for each number of agents. columns: those of
+    Without wait ratios boards are free draws: uniform, solvable or not. boards: for each cell, and shard: for each
+    shard, both one number or one for each number of agents. columns: the columns of
     `lakewright.core_jax.statistics.board_features.COLUMNS` that are saved; none for all.
     """
 
@@ -118,7 +118,7 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return sorted((self._cell(*values) for values in axes), key=lambda cell: (-cell.agents, -cell.size))
 
     def shards(self) -> list[Shard]:
-        """All shards, those of a cell in order."""
+        """All shards, a cell's in order."""
         return [
             Shard(cell, first, min(cell.shard, cell.boards - first))
             for cell in self.cells()
@@ -133,7 +133,7 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def shard_name(cell: str, first: int, count: int) -> str:
-    """The name of a shard's files; those of a cell sort in order."""
+    """The name of a shard's files; a cell's files sort in order."""
     return f"{cell}_{first:010d}_{count}"
 
 

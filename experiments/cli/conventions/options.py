@@ -53,13 +53,13 @@ class ExecutorOptions:
     """Processes of this machine, or tasks at a time on the cluster."""
 
     def chosen(self, processes: int | None = None) -> ExecutorChoice:
-        """The choice. processes: of this machine, if `workers` is not given."""
+        """The choice. processes: for this machine, if `workers` is not given."""
         workers = self.workers if self.workers is not None or self.executor != "local" else processes
         return ExecutorChoice(self.executor, workers)
 
 
 def check_name_of_teacher(_: type, name: str | None) -> None:
-    """Refuses a name that is neither that of a built-in teacher nor that of a class, before anything is loaded."""
+    """Refuses a name that is neither a built-in teacher's nor a class's, before anything is loaded."""
     if name is not None and ":" not in name and name not in TEACHERS:
         choices = ", ".join(TEACHERS)
         raise ValueError(f"--teacher is {name!r:.60}; choose from {choices}, or name module:Class or FILE.py:Class")

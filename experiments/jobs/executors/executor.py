@@ -89,7 +89,7 @@ def prepare_one_core() -> None:
 class Task:
     """The resources of each task of an executor.
 
-    name: what it is called in messages. cores, gpus, memory: of the machine that it runs on. Without `cores` it has an
+    name: what it is called in messages. cores, gpus, memory: for the machine that it runs on. Without `cores` it has an
     equal share of this machine's, on a cluster one; without `gpus` all tasks share what there is, and 0.5 is half of
     one; memory is in bytes. prepare: called in each process before its tasks. processes: that each task starts; if
     no node of a cluster has room for all of them, they are divided among several. spreads: without `--workers` such
@@ -140,7 +140,7 @@ def in_order(
 
     Args:
         executor: does the work.
-        function: of one item.
+        function: for one item.
         items: taken as they are needed.
         most: items that are worked on at a time.
 

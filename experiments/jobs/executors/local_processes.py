@@ -77,7 +77,7 @@ def _end_processes(threads: ThreadPoolExecutor, processes: Sequence["_Worker"]) 
 
 
 def _share_machine(task: Task, workers: int) -> list[dict[str, str]]:
-    """The environment of each worker: its threads, unless that of this process says so, and its GPUs."""
+    """The environment of each worker: its threads, unless this process's says so, and its GPUs."""
     own = task.cores or max(1, count_cores() // workers)
     threads = {} if "OMP_NUM_THREADS" in os.environ else {"OMP_NUM_THREADS": str(own)}
     if task.gpus is None:

@@ -40,7 +40,7 @@ class Claim(Generic[W]):
     complete: Callable[[Any], Any] = lambda raw: raw
 
     def take_folder(self, folder: Path, work: W, *, replace: bool = False, writer: str = "") -> None:
-        """Makes `folder` that of `work`, or confirms that it is.
+        """Gives `folder` the claim of `work`, or confirms that it is.
 
         Args:
             replace: the folder may change hands, as nothing in it depends on the earlier work.
@@ -125,5 +125,5 @@ def _list_leaves(value: Any, name: str) -> dict[str, Any]:
 
 
 def writer_name() -> str:
-    """A name for what this process writes, different from that of any other process on any machine."""
+    """A name for what this process writes, different from any other process's on any machine."""
     return f"{socket.gethostname()}-{os.getpid()}."

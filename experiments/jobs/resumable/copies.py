@@ -22,14 +22,14 @@ MOST_SHOWN = 200  # characters of an error of a store
 
 @functools.cache
 def open_copies(address: str, claim: Path) -> "Copies":
-    """The copies at an address, opened once in each process. The arguments are those of `Copies`."""
+    """The copies at an address, opened once in each process. The arguments are as for `Copies`."""
     return Copies(address, claim)
 
 
 class Copies:
     """The copies at an address, one of which says what work they are of.
 
-    address: of fsspec; one without a protocol is a folder. claim: the file that identifies the work.
+    address: as fsspec takes it; one without a protocol is a folder. claim: the file that identifies the work.
 
     Raises InputError if the address cannot be written, its protocol needs a package that is missing, or it holds
     copies of other work.

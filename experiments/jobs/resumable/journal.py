@@ -27,7 +27,7 @@ REMEDY = "remove this line and all after it; they are then made again"
 class Journal(Generic[T]):
     """The lines of `path`, each of type `kind`. Opening it removes a line that a kill left unfinished.
 
-    of: what the lines belong to, so that those of another journal are noticed. empty: whether there was no line.
+    of: what the lines belong to, so that another journal's lines are noticed. empty: whether there was no line.
 
     Raises InputError if the file is not such a journal, and leaves it unchanged. Iteration raises InputError at any
     other line that is not a `kind`, or that was changed.

@@ -101,12 +101,12 @@ class Parts:
     """The finished parts of a file that is not whole yet.
 
     consumed: how many rows of the input they settle. tally: their counts, `bad_rows` among them, and `unlisted`: how
-    many of these are only counted. acceptance: of all.
+    many of these are only counted. acceptance: for all.
 
     Args:
         out: the file that is made.
-        folder: of its parts.
-        schema: of its rows.
+        folder: for its parts.
+        schema: for its rows.
         rejects: where the rows that are left out go, if anywhere.
     """
 
@@ -257,7 +257,7 @@ def work_in_parts(
 
 
 class Taken(NamedTuple):
-    """Chunks of the source that are worked on. errors: of each, by place. rows: good ones, by kind."""
+    """Chunks of the source that are worked on. errors: for each, by place. rows: good ones, by kind."""
 
     chunks: list[Chunk]
     errors: tuple[dict[int, InputError], ...]

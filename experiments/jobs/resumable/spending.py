@@ -60,8 +60,8 @@ def ask_server(settings: EndpointSettings, temperature: float, spending: Spendin
     """Asks for JSON under the schema; a server that refuses every form of a schema is asked without one.
 
     Args:
-        settings: of the server.
-        temperature: of the answers.
+        settings: the server's.
+        temperature: the answers'.
         spending: the charges so far.
         recorded: whether new charges are added to it.
     """

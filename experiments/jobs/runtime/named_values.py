@@ -53,7 +53,7 @@ def _read_value(text: str, where: str) -> Any:
 
 
 def list_words(wanted: dict[str, Any], present: dict[str, Any], path: str = "") -> Iterator[str]:
-    """The words that make the values of one table those of another, as a shell reads them.
+    """The words that turn the values of one table into another's, as a shell reads them.
 
     wanted, present: the tables, of plain data. path: the name of both, with a dot at its end.
     """

@@ -1,4 +1,4 @@
-"""Progress in lines, for a log: of each piece of work about one a minute, with its rate, figures and the time left."""
+"""Progress in lines, for a log: for each piece of work about one a minute, with its rate, figures and the time left."""
 
 import sys
 import time
@@ -46,7 +46,7 @@ class ProgressLines(tqdm):
         self._figures = figures
 
     def describe(self) -> str:
-        """Return the line: units that were done before, as those of an interrupted run, count in no rate."""
+        """Return the line: units that were done before, as by an interrupted run, count in no rate."""
         seconds = self._clock() - self._begun
         rate = (self.n - self.initial) / seconds if seconds else 0.0
         of = f" of {self._total}" if self._total else ""

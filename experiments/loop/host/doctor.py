@@ -1,6 +1,6 @@
 """Checks that a machine has what a run needs, before anything is spent: one finding per question.
 
-The packages that a run needs are the pins of this project, and those of the extras that its settings use.
+The packages that a run needs are the pins of this project, and the pins of the extras that its settings use.
 """
 
 import importlib.metadata

@@ -60,7 +60,8 @@ class Estimate(msgspec.Struct, frozen=True):
     """The memory of a run, in bytes.
 
     phases: in one process each. known: whether activations are among the items, which no arithmetic here has for a
-    network on the board. loading: of the host's memory while every process holds the model, before it is on its GPU.
+    network on the board. loading: the peak of the host's memory while every process holds the model, before it is on
+    its GPU.
     checkpoint: one of them on disk. disk: all of a run, with the most that is saved while a stage trains.
     """
 
@@ -279,7 +280,7 @@ def _estimate_decoding(
     """Keys and values of the answers that are decoded together, and the logits of their next words.
 
     Args:
-        settings, trained, lengths: of the run.
+        settings, trained, lengths: the run's.
         prompts, copies: how many there are, and answers to each.
         accelerator: bytes of one GPU.
     """
@@ -307,7 +308,7 @@ def _count_together(settings: RunSettings, trained: Trained, lengths: Lengths, c
     """The answers that are decoded together, see `fit_answers`.
 
     Args:
-        settings, trained, lengths: of the run.
+        settings, trained, lengths: the run's.
         copies: answers to each prompt.
         accelerator: bytes of one GPU.
     """
@@ -324,7 +325,7 @@ def _count_together(settings: RunSettings, trained: Trained, lengths: Lengths, c
 
 
 def _estimate_disk(settings: RunSettings, shape: ModelShape, checkpoint: int) -> int:
-    """Checkpoints of the warm-up and of every stage, those of a trained engineer, and a training that is saved."""
+    """Checkpoints of the warm-up and of every stage, a trained engineer's, and a training that is saved."""
     stages = settings.stages * (2 if settings.teacher == "self_trained" else 1)
     kept = (4 * shape.parameters - shape.matrices) * FULL if settings.warmup.steps else 0
     return (1 + stages) * checkpoint + max(kept, checkpoint)

@@ -142,7 +142,7 @@ def whole_logits(shape: ModelShape, tokens: int, times: int, number: int) -> int
     """Bytes of the logits of all words for some tokens.
 
     Args:
-        shape: of the model.
+        shape: the model's.
         tokens: with logits.
         times: how many such arrays there are.
         number: bytes of a number.
@@ -176,7 +176,7 @@ def repeated_pairs(trained: Trained, tokens: int) -> int:
 
 
 def joined_matrices(shape: ModelShape) -> int:
-    """Weights that a decoder copies next to each other: of query, key and value, and of gate and up, if small."""
+    """Weights that a decoder copies next to each other: query, key and value, and gate and up, if small."""
     widths = shape.widths
     assert widths
     parts = (widths.hidden * (widths.attention + 2 * widths.keys), 2 * widths.hidden * widths.mlp)

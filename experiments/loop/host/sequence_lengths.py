@@ -49,7 +49,7 @@ class Lengths(msgspec.Struct, frozen=True):
 def longest_sequences(settings: RunSettings) -> Lengths:
     """The longest sequences that a run may meet, whatever is redesigned within its strata.
 
-    Of the lake those of the largest boards with the least hole ratio; of other environments the longest of some
+    Of the lake the largest boards with the least hole ratio; of other environments the longest of some
     problems of each cell of a forecast. Raises InputError if the environment cannot be used.
     """
     trainee, place = make_trainee(settings), prepare_place(settings.start) if settings.start else ""

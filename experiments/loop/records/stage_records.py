@@ -29,7 +29,7 @@ T = TypeVar("T", bound=msgspec.Struct)
 class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A held-out problem and the policy's answer to it.
 
-    failure: `none` of a valid answer. place: how far it got, -1 if that has no meaning. data: of the lake the plan, in
+    failure: `none` of a valid answer. place: how far it got, -1 if that has no meaning. data: on the lake the plan, in
     which the letter `?` is a jump, and the agent that fails.
     """
 
@@ -65,7 +65,7 @@ class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     """validation.json: the outcomes on the held-out set by stratum, and some answers as examples.
 
     by_trait: by stratum and knob, the outcomes on the problems that have the trait. valid: a digit for each problem in
-    the order of the set, 1 if the answer is valid. probability: of the reference answer at temperature 1, the mean
+    the order of the set, 1 if the answer is valid. probability: for the reference answer at temperature 1, the mean
     on each stratum; for problems in text. cases: for these, the examples that failed as the environment describes them;
     None on the lake, and in folders of earlier versions.
     """
@@ -138,7 +138,7 @@ class EngineerGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     figures: means over the group of `reward`, `score` and `siblings`; the shares `refused`, `projected` and `distinct`;
     and `loss` and `kl` of the training, if there was one and the answers did not all earn the same. said: the
-    answers as text, if they are those of a language model.
+    answers as text, if they come from a language model.
     """
 
     answers: list[list[str]]
@@ -161,7 +161,7 @@ class EngineerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     groups: list[EngineerGroup]
 
     def list_proposed(self, space: DesignSpace) -> list[tuple[list[str], Delta | InputError]]:
-        """The answers that are tried, and what they mean: those of the engineer before the training, and after it."""
+        """The answers that are tried, and what they mean: the engineer's before the training, and after it."""
         tried = (self.groups[0], self.groups[-1])
         return [answer for group in tried for answer in zip(group.answers, group.read_deltas(space), strict=True)]
 
@@ -185,8 +185,8 @@ class Resumed(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """done.json: how long the work of this attempt took, and the versions of the libraries.
 
-    seconds: by the clock. processor_seconds: of this process and those that it started and that have ended; None in
-    records of earlier versions.
+    seconds: by the clock. processor_seconds: spent by this process and those that it started and that have ended; None
+    in records of earlier versions.
     """
 
     seconds: float

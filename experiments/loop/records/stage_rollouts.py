@@ -56,7 +56,7 @@ def read_held_out(folder: RunFolder) -> list[Problem]:
 def read_rollouts(stage: Stage) -> list[tuple[Problem, Group]]:
     """Each group of a stage with its problem, in the order of groups.jsonl; the problems may lie in any order.
 
-    A problem that was drawn more than once has a group for each time; its cell is that of its first row. Raises
+    A problem that was drawn more than once has a group for each time; its cell is its first row's. Raises
     InputError if the file is damaged, or a group is of a problem that the stage does not have.
     """
     problems, found = read_stage_problems(stage), []
@@ -127,7 +127,7 @@ def write_answers(path: Path, answers: Sequence[Any]) -> None:
 def read_answers(path: Path, row: Row, place: int) -> list[Answer]:
     """The answers to the board of a row; empty if the file is not there. A line that is being written is ignored.
 
-    place: of the row in the file of boards, by which older versions named it.
+    place: the row's in the file of boards, by which older versions named it.
     """
     if not path.exists():
         return []

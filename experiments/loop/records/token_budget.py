@@ -51,7 +51,7 @@ def count_stage_tokens(stage: Stage) -> Spent:
 
 
 def count_run_tokens(folder: RunFolder, stages: int) -> Spent:
-    """The tokens of the first `stages` stages so far, those of a redesign before them included."""
+    """The tokens of the first `stages` stages so far, a redesign before them included."""
     return sum((count_stage_tokens(folder.stage(number)) for number in range(-1, stages)), Spent())
 
 

@@ -82,8 +82,8 @@ def make_format(
     """The form in which a checkpoint answers when asked for a change of `design`.
 
     Args:
-        settings: of the run.
-        tokenizer: of the checkpoint.
+        settings: the run's.
+        tokenizer: the checkpoint's.
         space: what may be changed.
     """
     if answers_in_tokens(tokenizer):

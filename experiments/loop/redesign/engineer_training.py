@@ -85,7 +85,7 @@ def _judge_group(
 
 
 def _make_score(trainee: Trainee, stage: Stage) -> Score:
-    """A function of a design: its forecast worth beyond that of the stage's design; 0 without a forecast."""
+    """A function of a design: its forecast worth beyond the stage's design; 0 without a forecast."""
     environment, known, power = trainee.environment, stage.read_forecast(), trainee.settings.engineer.reward.power
     space, current = environment.space, environment.cells(stage.design())
     if known is None:

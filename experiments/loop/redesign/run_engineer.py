@@ -1,4 +1,4 @@
-"""The engineer of a run: what it knows is in the records of the stages, and each decision is noted in those of its own.
+"""The engineer of a run: what it knows is in the records of the stages, and each decision is noted in its own stage's.
 
 engineer = RunEngineer(trainee, folder, held_out)
 engineer.redesign(3)      # what stage 4 trains on; the rounds before are recalled from their files
@@ -79,7 +79,7 @@ class RunEngineer:
     """The engineer of a run. Each decision is made once: one that was interrupted continues if its records end.
 
     Args:
-        trainee, folder: of the run.
+        trainee, folder: the run's.
         held_out: what the policy is judged on.
     """
 
@@ -90,7 +90,7 @@ class RunEngineer:
         self.engineer: Engineer | None = None
 
     def redesign(self, number: int) -> Redesign:
-        """The decision after stage `number`, of which the records are those of the stage; -1 is the warm-up."""
+        """The decision after stage `number`, whose records are the stage's; -1 is the warm-up."""
         while self.round < number:
             self._redesign_after(self.round)
         return self._redesign_after(number)
@@ -125,7 +125,7 @@ class RunEngineer:
 
 
 class StageJournal(Journal):
-    """The records of a stage. Those of a finished stage are read alone, also if earlier versions left some out.
+    """The records of a stage. A finished stage's records are read alone, also if earlier versions left some out.
 
     Args:
         trainee, folder, number: the run and its stage.

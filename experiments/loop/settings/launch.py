@@ -62,9 +62,9 @@ def launch_stage(
     """Trains a stage of a run in processes of its own.
 
     Args:
-        settings: of the launch.
+        settings: the launch's.
         run: the folder.
-        number: of the stage.
+        number: the stage's.
         previous: the checkpoint to begin with.
         tokens: training ends once this many are generated.
         log: the file for the output of the processes.

@@ -99,7 +99,7 @@ class LakeTrainee(Trainee[Task]):
         return list(map(problem_of, rows_in_turn(made, configs))), acceptance
 
     def count_problems(self, problems: Sequence[Problem], acceptance: Sequence[Acceptance]) -> dict[Stratum, Drawn]:
-        """As `Trainee.count_problems`. acceptance: of the strata of boards, or of none of them."""
+        """As `Trainee.count_problems`. acceptance: for the strata of boards, or of none of them."""
         rows = list(map(row_of, problems))
         return {
             size: _count_boards(
@@ -238,7 +238,7 @@ def _count_boards(rows: Sequence[Row], parts: Sequence[Acceptance]) -> Drawn:
 
 
 def _list_excluded(settings: RunSettings) -> frozenset[bytes]:
-    """The fingerprints of the boards that must not be trained on, such as those of a benchmark.
+    """The fingerprints of the boards that must not be trained on, such as a benchmark's.
 
     They are the same for boards that are turned, mirrored or have their agents in another order.
     """

@@ -24,11 +24,11 @@ def make_problems(
     tokens are spent because the rest is for training.
 
     Args:
-        trainee: of the run.
+        trainee: the run's.
         stage: whose problems are drawn.
         policy: the stage whose policy is to be trained.
         before: the stage before this one, if any.
-        number: of this stage.
+        number: for this stage.
         tokens: that remain of the budget.
     """
     settings = trainee.settings

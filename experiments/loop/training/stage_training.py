@@ -32,10 +32,10 @@ def train_stage(trainee: Trainee, stage: Stage, previous: Stage, number: int, to
     """Trains a stage's policy by GRPO.
 
     Args:
-        trainee: of the run.
+        trainee: the run's.
         stage: to be trained.
         previous: the stage whose policy it begins with.
-        number: of the stage.
+        number: the stage's.
         tokens: training ends once this many are generated.
 
     An interrupted training resumes from a state about a minute old; in several processes it starts over.

@@ -68,7 +68,7 @@ class TextTrainee(Trainee[Problem]):
         return [cell for cell in cells if is_drawable(environment, cell, self.start)]
 
     def _choose_cells(self) -> list[Cell]:
-        """The cells that are held out: those of `_list_cells`, at most MOST_CELLS, or one of each stratum."""
+        """The cells that are held out: the cells of `_list_cells`, at most MOST_CELLS, or one of each stratum."""
         cells = self._list_cells()
         if len(cells) <= MOST_CELLS:
             return cells
@@ -175,7 +175,7 @@ class TextTrainee(Trainee[Problem]):
             self.environment.verdicts([problem] * 2, [problem.answer, WRONG])
 
     def stream_references(self, warmup: Stage, first: int) -> AbstractContextManager[Tasks[Problem]]:
-        """Problems drawn while training: of the warm-up's design, or of all cells of the grid in turn."""
+        """Problems drawn while training: from the warm-up's design, or from all cells of the grid in turn."""
         environment, seed = self.environment, derive_seed(self.settings.seed, "warm-up problems")
         cells = [environment.space.complete_cell(cell, self.start) for cell in self._list_cells()]
 

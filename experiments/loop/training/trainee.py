@@ -150,7 +150,7 @@ class Trainee(abc.ABC, Generic[T]):
         Args:
             checkpoint: the policy.
             problems, samples: what is asked, how often.
-            seed: of the sampling.
+            seed: the sampling's.
             on_progress: gets how many more answers there are.
         """
         model, tokenizer = load_policy(self.settings, checkpoint)
@@ -194,7 +194,7 @@ def make_trainee(settings: RunSettings) -> Trainee:
 def load_policy(
     settings: RunSettings, place: str | Path, device: str | None = None
 ) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """The policy in a checkpoint, on `device` or that of the settings. Raises InputError as `load_checkpoint`."""
+    """The policy in a checkpoint, on `device` or the settings' device. Raises InputError as `load_checkpoint`."""
     model, tokenizer = load_checkpoint(place, settings.codec, _choose_dtype(settings), device or settings.device)
     return _apply_settings(settings, model), tokenizer
 

@@ -51,10 +51,10 @@ CHECKPOINT, STATE, LOSSES = "checkpoint", "state.safetensors", "losses.json"
 class Teaching(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """teaching.json: the lessons and the training.
 
-    model, form, environment: names. space: the signature of the environment's. columns: of which a form of one decision
-    asks; without any all. strata: of a design, at most. lessons: how many different ones. steps, batch, rate: of the
-    training by AdamW. bf16: whether it computes in bfloat16. seed: of all chance. goal: to answer as the rule does, or
-    to raise what the answers are worth.
+    model, form, environment: names. space: the signature of the environment's. columns: for which a form of one
+    decision asks; without any all. strata: in a design, at most. lessons: how many different ones. steps, batch, rate:
+    for the training by AdamW. bf16: whether it computes in bfloat16. seed: for all chance. goal: to answer as the rule
+    does, or to raise what the answers are worth.
     """
 
     format: int
@@ -95,7 +95,7 @@ def teach_reader(
     """Trains a model on the lessons, and returns the folder of the checkpoint.
 
     Args:
-        folder: of the work, where a killed training continues.
+        folder: for the work, where a killed training continues.
         work: the lessons and the training.
         environment: theirs.
         model, tokenizer: trained in place.
@@ -208,8 +208,8 @@ def draw_decisions(work: Teaching, environment: Environment, tokenizer: PreTrain
 
     Args:
         work: the form, and how many.
-        environment: of the questions.
-        tokenizer: of the prompts.
+        environment: the questions'.
+        tokenizer: the prompts'.
 
     They are drawn as the pairs of the test are, by another seed; the stratum and the column at random.
     """
@@ -235,7 +235,7 @@ def make_worth_loss(decisions: Sequence[Decision]) -> Loss:
     decisions: all that batches are drawn from.
 
     The loss of a question is -p g: p is the probability of `more` among the two answers, g how much it gains beyond
-    `less`. Its gradient is that of REINFORCE (Williams 1992), summed over both answers instead of drawing one. g is the
+    `less`. Its gradient is REINFORCE's (Williams 1992), summed over both answers instead of drawing one. g is the
     mean over questions with the same prompt, as many short ones are the same, divided by the mean size of all gains.
     """
     gains: dict[tuple[int, ...], list[float]] = {}

@@ -38,10 +38,10 @@ WORTH = 1000  # worths are shown in thousandths of p (1 - p)
 def format_results(results: Sequence[Result]) -> str:
     """The scores as Markdown, a line for each model and form.
 
-    made: the share of deciding changes that were made. follows: of these, those that follow the evidence, in percent;
+    made: the share of deciding changes that were made. follows: the ones that follow the evidence, in percent;
     p by Holm: over the models and forms of the table. calibrated: once the model's own leaning is taken off. worth,
-    other's, gain: of the designs by the difficulty model, under the evidence that was read and under the other, and the
-    difference, in thousandths of p (1 - p).
+    other's, gain: for the designs by the difficulty model, under the evidence that was read and under the other, and
+    the difference, in thousandths of p (1 - p).
     """
     from tabulate import tabulate
 

@@ -36,7 +36,7 @@ class ReadingWork(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """reading.json: the questions. Models and forms may be added to a folder.
 
     environment: its name. space: its signature. pairs, seed, strata: as for `draw_pairs`. columns: as for
-    `ask_in_form`. digest: of the pairs because another version may draw others.
+    `ask_in_form`. digest: the pairs' digest, because another version may draw others.
     """
 
     format: int
@@ -75,11 +75,11 @@ def run_reading_test(
     """Asks each model in each form, and returns the scores of all answers in the folder, the rule's first.
 
     Args:
-        folder: of the test.
+        folder: the test's.
         work: its questions, whose digest is filled in.
         environment: theirs.
         models: names, of which `load` makes readers when they are asked.
-        forms: of the questions.
+        forms: the questions'.
         on_progress: gets how many more answers there are.
 
     Answers that the folder holds are not asked for again. Raises InputError if it holds another test, or another

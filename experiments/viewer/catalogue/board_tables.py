@@ -37,7 +37,7 @@ def table_of(catalogue: Catalogue, item: Item, part: str, policy: str = "") -> B
     """The boards of an item as a table.
 
     Args:
-        catalogue: of all items.
+        catalogue: for all items.
         item: that has the boards.
         part: `file`, `held-out`, `stage-N` or `answers`.
         policy: whose plans for held-out boards.

@@ -35,7 +35,7 @@ SOURCES = {
 class Measure(NamedTuple):
     """A share of the answers to the held-out problems.
 
-    name: in addresses. title, short: in charts, and in the terminal. where: of a trait, the problems in a sentence.
+    name: in addresses. title, short: in charts, and in the terminal. where: for a trait, the problems in a sentence.
     counts: how many answers it counts, and of how many; of none if an environment does not know it.
     """
 
@@ -166,7 +166,7 @@ def describe_next(following: Next, design: Design, number: int, about: RunSpace)
     Args:
         following: the decision.
         design: that of the stage.
-        number: of the stage.
+        number: the stage's.
         about: the run's design space.
     """
     changes = "" if following.design == design else f": {list_changes(design, following.design, about.space)}"

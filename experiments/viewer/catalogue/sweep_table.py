@@ -35,7 +35,7 @@ class SweepQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class SweepPoint(NamedTuple):
-    """The mean of a statistic over `boards` boards, with its 95 % interval: of a share Wilson's, of a number 1.96
+    """The mean of a statistic over `boards` boards, with its 95 % interval: for a share Wilson's, of a number 1.96
     standard errors to either side; None if a single board shows no spread.
     """
 
@@ -87,7 +87,7 @@ def _make_point(
 ) -> SweepPoint:
     """A point of a curve.
 
-    curve, place: where it is. mean, deviation: of the statistic over `boards`. share: whether it is one.
+    curve, place: where it is. mean, deviation: for the statistic over `boards`. share: whether it is one.
     """
     if share:
         return SweepPoint(curve, place, mean, *wilson(round(mean * boards), boards), boards)

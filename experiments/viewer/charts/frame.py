@@ -106,7 +106,7 @@ def wrap_picture(title: str, parts: str, height: int = HEIGHT, width: int = WIDT
     Args:
         title: above the picture, which is at least as wide.
         parts: SVG of what is in it.
-        height, width: of its coordinates.
+        height, width: for its coordinates.
     """
     width = max(width, round(LEFT - 36 + BOLD * len(title)))
     opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" class="chart"'

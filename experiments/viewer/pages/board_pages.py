@@ -31,7 +31,7 @@ def boards_page(catalogue: Catalogue, item: Item, query: Query, part: str) -> Pa
     """A page of boards. Raises InputError if a filter is invalid, or the file cannot be read.
 
     Args:
-        catalogue: of all items.
+        catalogue: for all items.
         item: that has the boards.
         query: the filters.
         part: as for `table_of`.
@@ -65,11 +65,11 @@ def board_page(catalogue: Catalogue, item: Item, query: Query, part: str, place:
     """One board: its labels, the certified plan, and the plan that was given for it.
 
     Args:
-        catalogue: of all items.
+        catalogue: for all items.
         item: that has the board.
         query: unused.
         part: as for `table_of`.
-        place: of the board in the table.
+        place: for the board in the table.
 
     Raises InputError if the board does not exist, or the file cannot be read.
     """
@@ -174,7 +174,7 @@ def problems_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str
     """A page of problems. Raises InputError if a filter is invalid, the run has boards, or a file is damaged.
 
     Args:
-        catalogue: of all items, unused.
+        catalogue: for all items, unused.
         item: the run.
         query: the filters.
         part: `held-out` or `stage-N`.

@@ -37,8 +37,8 @@ def share_point(x: float, count: int, of: int, words: str = "") -> Point:
 
     Args:
         x: the position.
-        count: of problems that have the property.
-        of: of all problems.
+        count: for problems that have the property.
+        of: for all problems.
         words: the label of the point.
     """
     if not of:

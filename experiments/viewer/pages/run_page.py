@@ -178,7 +178,7 @@ def _draw_charts(history: Sequence[Chapter], about: RunSpace) -> list:
 
 
 def _step_charts(folder: RunFolder, history: Sequence[Chapter], about: RunSpace, now: StageProgress | None) -> list:
-    """The curves over the steps: of GRPO in all stages, and of the warm-up; also those that are being made."""
+    """The curves over the steps: for GRPO in all stages, and of the warm-up; also those that are being made."""
     logs: dict[str, Log] = {chapter.name: chapter.log for chapter in history if chapter.log}
     if now is not None:
         log = (folder.stage(now.number) if now.number >= 0 else folder.warmup).train_log

@@ -78,7 +78,7 @@ def stage_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]],
     Args:
         catalogue, query: unused, as this page has no filters.
         item: the run.
-        number: of the stage, from 0.
+        number: for the stage, from 0.
     """
     folder = RunFolder(item.path)
     stages = folder.settings().stages

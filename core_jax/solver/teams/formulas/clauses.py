@@ -4,7 +4,7 @@ Each function that writes returns the number of its clauses. It is called twice,
 then with room for all. In all of them:
 
 steps: int64 [N, 5], the cell that each move leads to, -1 for none. starts, goals: int64 [K], cells. at: int64
-[K, T + 1, N], the variables of agents in cells; home: int64 [K, T + 1], those of agents on their goals for good; 0
+[K, T + 1, N], the variables of agents in cells; home: int64 [K, T + 1], for agents on their goals for good; 0
 for none. clauses: int64 [C, L], written here, L literals each.
 """
 
@@ -144,7 +144,7 @@ def _write_swap(
 
     Args:
         goals, at, home, clauses: as above.
-        count: of the clauses written before.
+        count: for the clauses written before.
         one: the agent that goes from `cell` to `there`.
         two: the agent that goes from `there` to `cell`.
         time: the step before the swap.

@@ -71,7 +71,7 @@ def search_boards(
         wanted: int8 [B], 0 or 1 to look for the makespan only if that is whether a wait is required, else ANY.
         nodes: joint states of one question, after which it is left open.
         answers: [B], written here.
-        moves: written here: of the plans of least cost and of least makespan, with all waits.
+        moves: written here: for the plans of least cost and of least makespan, with all waits.
     """
     work = works[0]
     for board in range(len(holes)):

@@ -1,4 +1,4 @@
-"""Lower bounds on the slack of a team from those of its parts."""
+"""Lower bounds on the slack of a team from its parts' bounds."""
 
 from lakewright.core_jax.solver.teams.host_search.workspace import MOVING, Numbers, Work
 from lakewright.core_jax.support.compiled_code import compiled_within
@@ -29,7 +29,7 @@ def count_members(subset: int) -> int:
 
 @compiled_within
 def combine_bounds(work: Work, mode: int) -> None:
-    """Raises the bounds of all sets of three and more agents to what those of their parts give.
+    """Raises the bounds of all sets of three and more agents to what their parts' bounds give.
 
     With L_S the bound of S, and |S| = k:
 

@@ -145,7 +145,7 @@ def make_workspace(agents: int, cells: int) -> tuple[np.ndarray, np.ndarray]:
 def list_matchings(agents: int) -> np.ndarray:
     """Maximal matchings by edges and, for up to five agents, triangles: int [M, P], edges 2, edges of triangles 1.
 
-    The excess of the pairs of a matching adds up; that of a triangle's pairs counts half because each agent is in two.
+    The excess of the pairs of a matching adds up; a triangle's pairs count half because each agent is in two.
     """
     number = {pair: place for place, pair in enumerate(itertools.combinations(range(agents), 2))}
     found = []
