@@ -59,7 +59,9 @@ from .thoughts import Marks as Marks
 from .thoughts import begins_thought as begins_thought
 from .thoughts import read_answer_after_thoughts as read_answer_after_thoughts
 from .thoughts import read_last_words as read_last_words
+from .thoughts import split_at_end_of_thought as split_at_end_of_thought
 from .thoughts import strip_thoughts as strip_thoughts
+from .thoughts import write_end_of_thought as write_end_of_thought
 from .threads import cores as cores
 from .threads import count_cores as count_cores
 from .threads import in_threads as in_threads

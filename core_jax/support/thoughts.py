@@ -45,6 +45,21 @@ _CLOSES = (
     r"assistant(?:commentary)?final(?=[A-Z\d\W])",
 )
 _USUAL = re.compile(f"(?P<close>{'|'.join(_CLOSES)})|(?P<open>{'|'.join(_OPENS)})", re.IGNORECASE)
+# The end of each usual mark.
+_ENDS = (
+    (r"<([^|<>]+)>", r"</\1>"),
+    (r"\[(.+)\]", r"[/\1]"),
+    ("\u25c1(.+)\u25b7", "\u25c1/\\1\u25b7"),
+    (r"<\|(?:begin|start)_(.+)\|>", r"<|end_\1|>"),
+    (r"<\|START_(.+)\|>", r"<|END_\1|>"),
+    (r"<\|(.+)_(?:start|begin)\|>", r"<|\1_end|>"),
+    (r"<\|inner_prefix\|>", "<|inner_suffix|>"),
+    (r"<\|channel\|>.*", "<|end|><|start|>assistant<|channel|>final<|message|>"),
+    (r"<\|channel>.*", "<channel|>"),
+    (r"<unused94>.*", "<unused95>"),
+    (r"Here.*process:", "Here is my response:"),
+    (r"(?:assistant)?analysis", "assistantfinal"),
+)
 # What stands around an answer, and is no part of it: turns, channels and ends of answers.
 _FRAME = re.compile(r"<\|(?:start\|>assistant|return|end|im_end|end_of_turn|START_RESPONSE|END_RESPONSE|eot_id)\|?>?")
 
@@ -57,16 +72,38 @@ def read_answer_after_thoughts(text: str, marks: Sequence[Marks] = ()) -> tuple[
 
     marks: for the model's own template, in addition to the usual ones.
     """
-    found = [(mark.start(), mark.end(), mark["open"] is not None) for mark in _USUAL.finditer(text)]
-    for begin, end in marks:
-        found += [(mark.start(), mark.end(), True) for mark in re.finditer(re.escape(begin), text)]
-        found += [(mark.start(), mark.end(), False) for mark in re.finditer(re.escape(end), text)]
-    if not found:
+    if not (found := _list_marks(text, marks)):
         return text, ""
     start, stop, opens = max(found, key=lambda mark: (mark[1], mark[1] - mark[0]))
     if opens:
         return "", text[start:stop]
     return _FRAME.sub("", text[stop:]), ""
+
+
+def split_at_end_of_thought(text: str, marks: Sequence[Marks] = ()) -> tuple[str, str]:
+    """Return what a model said before the first mark that ends a thought, and that mark; all and nothing without one.
+
+    marks: of the model's own template, in addition to the usual ones.
+    """
+    ends = [(start, stop) for start, stop, opens in _list_marks(text, marks) if not opens]
+    start, stop = min(ends, key=lambda end: (end[0], -end[1]), default=(len(text), len(text)))
+    return text[:start], text[start:stop]
+
+
+def write_end_of_thought(begin: str, marks: Sequence[Marks] = ()) -> str:
+    """Return the mark that ends a thought which this one begins. marks: of the model's own template."""
+    own = [end for start, end in marks if start.strip() == begin.strip()]
+    ways = (re.sub(pattern, end, begin.strip()) for pattern, end in _ENDS if re.fullmatch(pattern, begin.strip()))
+    return next(iter([*own, *ways]), "</think>")
+
+
+def _list_marks(text: str, marks: Sequence[Marks]) -> list[tuple[int, int, bool]]:
+    """Where each mark begins and ends, and whether it begins a thought."""
+    found = [(mark.start(), mark.end(), mark["open"] is not None) for mark in _USUAL.finditer(text)]
+    for begin, end in marks:
+        found += [(mark.start(), mark.end(), True) for mark in re.finditer(re.escape(begin), text)]
+        found += [(mark.start(), mark.end(), False) for mark in re.finditer(re.escape(end), text)]
+    return found
 
 
 def strip_thoughts(text: str, marks: Sequence[Marks] = ()) -> str:

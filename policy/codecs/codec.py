@@ -1,6 +1,5 @@
 """Codecs of boards: boards as prompts and plans as answers, in token ids."""
 
-import functools
 from typing import Protocol
 
 import numpy as np
@@ -8,15 +7,12 @@ from transformers import PreTrainedTokenizerFast
 
 from lakewright.core_jax.config import MAX_TOKEN_SIZE, MIN_SIZE
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import Marks, begins_thought, strip_thoughts
 from lakewright.core_jax.types import DELTAS, JUMP, MOVES, PAD, Board
 from lakewright.policy.codecs import tokens
 from lakewright.policy.codecs.settings import CodecName, TextSettings
 from lakewright.policy.codecs.text_answer import Refused, parse_answer, plan_text
 from lakewright.policy.codecs.text_prompt import MAX_AGENTS, MOVE_WORDS, SYSTEM, encode_compact_prompt, encode_prompt
-
-THINK, THINK_ENDS = "<think>", "</think>"  # as which the marks of all templates are written
-MARK = 16  # tokens in which a prompt may begin a thought
+from lakewright.policy.codecs.thought_marks import THINK, ThoughtMarks
 
 
 class Codec(Protocol):
@@ -89,8 +85,7 @@ class TextCodec:
     def __init__(self, tokenizer: PreTrainedTokenizerFast, settings: TextSettings = TextSettings()) -> None:  # noqa: B008
         self.tokenizer, self.settings, self.batch = tokenizer, settings, settings.batch
         self._compact = settings.prompt == "compact"
-        self.marks = find_marks(tokenizer)
-        self._marked = any(strip_thoughts(f"{token}0") != f"{token}0" for token in tokenizer.all_special_tokens)
+        self.thoughts = ThoughtMarks(tokenizer)
         self._begin = self.encode_request("")  # whether a template begins a thought does not depend on the board
 
     def encode_prompt(self, board: Board) -> list[int]:
@@ -125,17 +120,7 @@ class TextCodec:
 
     def decode_text(self, prompt: list[int], answer: list[int]) -> str:
         """Return the text of an answer, preceded by the mark of a thought if the prompt began one."""
-        begun = bool(begins_thought(str(self.tokenizer.decode(prompt[-MARK:])).rstrip(), self.marks))
-        text = str(self.tokenizer.decode(answer, skip_special_tokens=not self._marked))
-        if self._marked:  # then the marks of thoughts are special tokens, too
-            text = functools.reduce(lambda left, token: left.replace(token, ""), self._list_ends(), text)
-        for begin, end in self.marks:
-            text = text.replace(begin, THINK).replace(end, THINK_ENDS)
-        return THINK * begun + text
-
-    def _list_ends(self) -> list[str]:
-        names = ("bos_token", "eos_token", "pad_token")
-        return [token for name in names if (token := getattr(self.tokenizer, name, None))]
+        return THINK * bool(self.thoughts.find_begun(prompt)) + self.thoughts.decode(answer)
 
     def decode_answer(self, answer: list[int], board: Board, horizon: int) -> np.ndarray | None:
         """As `Codec`."""
@@ -144,27 +129,6 @@ class TextCodec:
     def answer_length(self, horizon: int, agents: int) -> int:
         """As `Codec`."""
         return self.settings.max_tokens
-
-
-def find_marks(tokenizer: PreTrainedTokenizerFast) -> list[Marks]:
-    """Return the words around thoughts in a chat template, if it writes thoughts of the model; else nothing."""
-    if not tokenizer.chat_template:
-        return []
-    thought, said, asked = "a0thought", "what0was0said", [{"role": "user", "content": "?"}]
-    prompt = str(tokenizer.apply_chat_template(asked, tokenize=False, add_generation_prompt=True))
-    for field in ("reasoning_content", "thinking", "reasoning"):
-        turn = {"role": "assistant", "content": said, field: thought}
-        try:
-            text = str(tokenizer.apply_chat_template([*asked, turn], tokenize=False))
-        except Exception:  # a template refuses what it likes
-            continue
-        before, _, after = text.partition(thought)
-        between, found, _ = after.partition(said)
-        begin = before[len(prompt) :].strip() if before.startswith(prompt) else ""
-        begin = begin or before.strip().rpartition("\n")[2]  # of a prompt that begins the thought itself
-        if found and begin and between.strip():
-            return [(begin, between.strip())]
-    return []
 
 
 def codec_for(name: str, tokenizer: PreTrainedTokenizerFast, settings: TextSettings = TextSettings()) -> Codec:  # noqa: B008

@@ -14,7 +14,7 @@ from tokenizers.pre_tokenizers import ByteLevel
 from transformers import PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
-from lakewright.policy.codecs.codec import THINK_ENDS, TextCodec
+from lakewright.policy.codecs.codec import TextCodec
 from lakewright.policy.codecs.settings import TextSettings
 from lakewright.policy.codecs.text_answer import Refused, read_after_thinking
 
@@ -89,7 +89,7 @@ class ChatCodec:
         self._begin = self._codec.encode_request(
             ""
         )  # whether a template begins a thought does not depend on the problem
-        self._thinks = bool(self._codec.decode_text(self._begin, []))
+        self._ends = self._codec.thoughts.split(self._begin, [])[1]
 
     def encode_prompt(self, text: str) -> list[int]:
         """As `ProblemCodec`."""
@@ -99,8 +99,7 @@ class ChatCodec:
     def encode_answer(self, text: str) -> list[int]:
         """As `ProblemCodec`; a thought that the template began is ended first."""
         _check_text(text)
-        ends = self._codec.marks[0][1] if self._codec.marks else THINK_ENDS
-        words = f"\n{ends}\n\n{text}" if self._thinks else text
+        words = f"\n{self._ends}\n\n{text}" if self._ends else text
         return [*self.tokenizer.encode(words, add_special_tokens=False), self.tokenizer.eos_token_id]
 
     def decode_answer(self, answer: list[int]) -> str:

@@ -10,6 +10,7 @@ import torch
 from transformers import LogitsProcessor, PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
+from lakewright.policy.codecs.thought_marks import THINK, ThoughtMarks
 from lakewright.policy.inference.grammar import Grammar
 from lakewright.policy.inference.sampling import choose_tokens, end_tokens, sample
 from lakewright.policy.inference.token_readers import make_reader, write_tokens
@@ -17,7 +18,6 @@ from lakewright.policy.inference.token_readers import make_reader, write_tokens
 Message = dict[str, str]  # role and content, as chat templates and servers take them
 ANSWER = "\nANSWER:\n"  # between reasoning and JSON
 MISSING = "llguidance is missing; install lakewright[structured]"
-THOUGHT = "</think>"  # where the reasoning of models that reason ends: within its last so many tokens, one a letter
 
 
 class SchemaSettings(msgspec.Struct, frozen=True):
@@ -55,7 +55,7 @@ def answer_in_json(
 
     Raises InputError if llguidance is missing or does not know the schema.
     """
-    prompt, ends = _encode_prompt(tokenizer, messages), end_tokens(model, tokenizer)
+    prompt, ends, thoughts = _encode_prompt(tokenizer, messages), end_tokens(model, tokenizer), ThoughtMarks(tokenizer)
     reader = make_reader(model, settings.reasoning + settings.answer)
 
     def choose(logits: torch.Tensor) -> int:
@@ -64,19 +64,18 @@ def answer_in_json(
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         thought: list[int] = []
-        while len(thought) < settings.reasoning and not _has_thought(tokenizer, thought):
+        while len(thought) < settings.reasoning and not thoughts.has_ended(thought):
             token = choose(reader.read([*prompt, *thought]))
             if token in ends:
                 break
             thought.append(token)
-        reasoning = _decode_text(tokenizer, thought).split(THOUGHT)[0]
-        bridge = _build_bridge(tokenizer, [*prompt, *thought])
-        begun = [*prompt, *_encode_text(tokenizer, reasoning + bridge)]
+        reasoning = "".join(thoughts.split(prompt, thought)) + ANSWER
+        begun = [*prompt, *_encode_text(tokenizer, reasoning)]
         matcher = Matcher(read_words(tokenizer), compile_schema(schema))
         answer = write_tokens(
             reader, begun, matcher, lambda logits: choose(matcher.mask(logits)), ends, settings.answer
         )
-    text = reasoning + bridge + _decode_text(tokenizer, answer)
+    text = thoughts.rewrite(reasoning) + _decode_text(tokenizer, answer)
     return text, len(thought) + len(answer)
 
 
@@ -101,17 +100,19 @@ def sample_in_json(
 
     Raises InputError as `answer_in_json`.
     """
-    prompt = json_prompt(tokenizer, messages) if schema else _encode_prompt(tokenizer, messages)
-    return [
-        _decode_text(tokenizer, ids)
-        for ids in sample_json_ids(model, tokenizer, prompt, schema, settings, copies, seed)
-    ]
+    prompt, thoughts = _encode_prompt(tokenizer, messages), ThoughtMarks(tokenizer)
+    if schema:
+        found = sample_json_ids(model, tokenizer, json_prompt(tokenizer, messages), schema, settings, copies, seed)
+        return [_decode_text(tokenizer, ids) for ids in found]
+    begun = THINK * bool(thoughts.find_begun(prompt))
+    free = sample_json_ids(model, tokenizer, prompt, None, settings, copies, seed)
+    return [begun + thoughts.decode(ids) for ids in free]
 
 
 def json_prompt(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message]) -> list[int]:
     """Return the ids of a question after which JSON follows at once, without a thought."""
     prompt = _encode_prompt(tokenizer, messages)
-    return [*prompt, *_encode_text(tokenizer, _build_bridge(tokenizer, prompt))]
+    return [*prompt, *_encode_text(tokenizer, ThoughtMarks(tokenizer).split(prompt, [])[1] + ANSWER)]
 
 
 def sample_json_ids(
@@ -235,16 +236,6 @@ def compile_schema(schema: dict[str, Any]) -> str:
     except ImportError as error:
         raise InputError(MISSING) from error
     return LLMatcher.grammar_from_json_schema(json.dumps(schema), defaults={"whitespace_flexible": False})
-
-
-def _build_bridge(tokenizer: PreTrainedTokenizerFast, before: list[int]) -> str:
-    """Return the text between a thought, or none, and JSON."""
-    return (THOUGHT if "<think>" in tokenizer.decode(before) else "") + ANSWER
-
-
-def _has_thought(tokenizer: PreTrainedTokenizerFast, ids: list[int]) -> bool:
-    """Return True if the last tokens end a thought."""
-    return THOUGHT in _decode_text(tokenizer, ids[-len(THOUGHT) :])
 
 
 def _encode_prompt(tokenizer: PreTrainedTokenizerFast, messages: Sequence[Message]) -> list[int]:

@@ -4,7 +4,14 @@ import time
 
 import pytest
 
-from lakewright.core_jax.support import begins_thought, read_last_words, strip_thoughts
+from lakewright.core_jax.support import (
+    begins_thought,
+    read_answer_after_thoughts,
+    read_last_words,
+    split_at_end_of_thought,
+    strip_thoughts,
+    write_end_of_thought,
+)
 
 MARKS = {
     **{name: (f"<{name}>", f"</{name}>") for name in ("think", "Thinking", "thought", "reasoning", "seed:think")},
@@ -38,6 +45,16 @@ def test_only_what_follows_the_last_thought_is_the_answer(name):
         assert strip_thoughts(f"41 or 40{end}42").strip() == "42", "begun in the prompt"
         assert begins_thought(f"user: how many?\nassistant\n{begin}\n".rstrip()) != ""
     assert begins_thought("user: how many?\nassistant\n") == ""
+
+
+@pytest.mark.parametrize("name", MARKS)
+def test_a_thought_is_ended_with_the_mark_of_its_kind(name):
+    begin, end = MARKS[name]
+    mark = read_answer_after_thoughts(f"{begin}The answer is 41")[1]
+    written = write_end_of_thought(mark)
+    assert strip_thoughts(f"{begin}The answer is 41{written}42") == "42", written
+    assert split_at_end_of_thought(f"The answer is 41{end}42")[0].startswith("The answer is 41")
+    assert split_at_end_of_thought("The answer is 41") == ("The answer is 41", "")
 
 
 def test_the_ends_of_answers_are_no_part_of_them():

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from lakewright.core_jax.errors import InputError
 from lakewright.policy.codecs import BYTE_VOCABULARY, ByteCodec, ChatCodec, TextSettings, build_byte_tokenizer
 from lakewright.policy.codecs.problem_codec import BEGIN, END, NO_TEXT, PAD
+from tests.support.models.marking_tokenizer import MARKS, marking_tokenizer
 from tests.support.models.small_language_model import TEMPLATE, language
 
 BYTES = build_byte_tokenizer()
@@ -79,30 +80,6 @@ def test_a_lone_surrogate_is_refused(name):
     for encode in (codec.encode_prompt, codec.encode_answer):
         with pytest.raises(InputError, match="lone surrogate at place 1, which UTF-8 cannot write; leave it out"):
             encode("1\ud800")
-
-
-THOUGHTFUL = (
-    "{%- for message in messages %}{{- '<|im_start|>' + message.role + '\\n' }}{%- if message.reasoning_content %}"
-    "{{- 'BEGIN' + message.reasoning_content + 'END' }}{%- endif %}{{- message.content + '<|im_end|>\\n' }}"
-    "{%- endfor %}{%- if add_generation_prompt %}{{- '<|im_start|>assistant\\nPROMPT' }}{%- endif %}"
-)
-MARKS = {
-    "of its own": ("<muse>", "</muse>", ()),
-    "special tokens": ("[THINK]", "[/THINK]", ("[THINK]", "[/THINK]")),
-    "channels": (
-        "<|channel|>analysis<|message|>",
-        "<|end|><|start|>assistant<|channel|>final<|message|>",
-        ("<|channel|>", "<|message|>", "<|end|>", "<|start|>"),
-    ),
-}
-
-
-def marking_tokenizer(begin: str, end: str, special: tuple[str, ...], prompt: str = ""):
-    """One whose template writes thoughts between two marks, some of them special tokens."""
-    tokenizer = deepcopy(language())
-    tokenizer.add_special_tokens({"additional_special_tokens": list(special)})
-    tokenizer.chat_template = THOUGHTFUL.replace("BEGIN", begin).replace("END", end).replace("PROMPT", prompt)
-    return tokenizer
 
 
 @pytest.mark.parametrize("name", MARKS)
