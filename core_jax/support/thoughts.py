@@ -81,9 +81,9 @@ def read_answer_after_thoughts(text: str, marks: Sequence[Marks] = ()) -> tuple[
 
 
 def split_at_end_of_thought(text: str, marks: Sequence[Marks] = ()) -> tuple[str, str]:
-    """Return what a model said before the first mark that ends a thought, and that mark; all and nothing without one.
+    """Return the text before the first mark that ends a thought, and that mark; the whole text and "" without one.
 
-    marks: of the model's own template, in addition to the usual ones.
+    marks: as for `read_answer_after_thoughts`.
     """
     ends = [(start, stop) for start, stop, opens in _list_marks(text, marks) if not opens]
     start, stop = min(ends, key=lambda end: (end[0], -end[1]), default=(len(text), len(text)))
@@ -91,7 +91,7 @@ def split_at_end_of_thought(text: str, marks: Sequence[Marks] = ()) -> tuple[str
 
 
 def write_end_of_thought(begin: str, marks: Sequence[Marks] = ()) -> str:
-    """Return the mark that ends a thought which this one begins. marks: of the model's own template."""
+    """Return the mark that ends a thought which this one begins. marks: as for `read_answer_after_thoughts`."""
     own = [end for start, end in marks if start.strip() == begin.strip()]
     ways = (re.sub(pattern, end, begin.strip()) for pattern, end in _ENDS if re.fullmatch(pattern, begin.strip()))
     return next(iter([*own, *ways]), "</think>")

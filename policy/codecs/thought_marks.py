@@ -19,7 +19,7 @@ TAIL = 64  # tokens in which a mark may stand
 
 
 class ThoughtMarks:
-    """The thoughts in what a model says, in token ids. own: the marks of its template, if that writes thoughts."""
+    """Reads thoughts of a model in token ids. own: the marks of its template, if that writes thoughts."""
 
     def __init__(self, tokenizer: PreTrainedTokenizerFast) -> None:
         self.tokenizer, self.own = tokenizer, find_marks(tokenizer)
@@ -50,7 +50,7 @@ class ThoughtMarks:
         return bool(split_at_end_of_thought(self.read(said[-TAIL:]), self.own)[1])
 
     def split(self, prompt: Sequence[int], said: Sequence[int]) -> tuple[str, str]:
-        """Return what a model said before its thought ended, and the mark that ends it; empty if there is no thought.
+        """Return what a model said before its thought ended, and the mark that ends it; empty without a thought.
 
         Args:
             prompt: what it was asked.
