@@ -7,6 +7,7 @@ engineer.observe([Group.from_verdicts(problem, verdicts)])
 """
 
 import abc
+import functools
 import inspect
 import re
 import typing
@@ -86,7 +87,7 @@ class MultiTurnEnvironment(Environment):
 def list_tools(episode: MultiTurnEpisode) -> dict[str, Callable[..., Any]]:
     """The functions of the tools by name, as of the class. Raises InputError if one is not described."""
     kind = type(episode)
-    found = {
+    found: dict[str, Callable[..., Any]] = {
         name: member
         for name, member in inspect.getmembers(kind, inspect.isfunction)
         if not name.startswith("_") and name not in NO_TOOLS
@@ -95,7 +96,7 @@ def list_tools(episode: MultiTurnEpisode) -> dict[str, Callable[..., Any]]:
         raise InputError(f"{kind.__name__} has no tools; write methods that the policy may call")
     for name, tool in found.items():
         where = f"{kind.__name__}.{name}"
-        known = run_call(where, lambda tool=tool: typing.get_type_hints(tool))
+        known = run_call(where, functools.partial(typing.get_type_hints, tool))
         if missing := [argument for argument in list_arguments(tool) if argument not in known]:
             raise InputError(f"{where}: argument {missing[0]} has no type; annotate it, for example as int")
         said = inspect.getdoc(tool) or ""

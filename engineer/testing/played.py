@@ -74,7 +74,7 @@ class PlayedProperties(Properties):
 
     def play_any_calls(self, until: float) -> Fault | None:
         """Any calls of tools, and none, lead to a proper verdict."""
-        if type(self.environment).make_episode is MultiTurnEnvironment.make_episode:
+        if type(self.trials.environment).make_episode is MultiTurnEnvironment.make_episode:
             self.report.warnings.append("there is no make_episode, so no episode was tried")
             return None
         try:

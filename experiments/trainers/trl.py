@@ -17,7 +17,7 @@ import torch
 from datasets import Dataset
 from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
 from transformers.trainer import TRAINER_STATE_NAME
-from trl import GRPOConfig, GRPOTrainer
+from trl import GRPOTrainer
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Problem
@@ -59,9 +59,10 @@ class EngineerTasks:
             raise InputError(f"every is {every}, places {places}; choose at least 1")
         self.folder = EngineerFolder(path)
         environment = self.folder.environment
-        played = isinstance(environment, MultiTurnEnvironment)
-        self.environment_factory = RolloutFactory(environment, self.find_problem) if played else None
-        self.every, self.chat, self.seed = every, chat or played, seed
+        self.environment_factory: RolloutFactory | None = None
+        if isinstance(environment, MultiTurnEnvironment):
+            self.environment_factory, chat = RolloutFactory(environment, self.find_problem), True
+        self.every, self.chat, self.seed = every, chat, seed
         self.source = ProblemSource(path, seed)
         self.recorder = OutcomeRecorder(path, environment)
         self.held_out = self.folder.held_out()
@@ -207,9 +208,8 @@ class DecideEverySteps(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
         """Decides what training begins with, if there are held-out problems for the policy to answer before."""
-        if isinstance(args, GRPOConfig):
-            evaluated = getattr(args, "num_generations_eval", None)
-            self.tasks.members = {"train": args.num_generations, "held_out": evaluated or args.num_generations}
+        trained = getattr(args, "num_generations", 1)
+        self.tasks.members = {"train": trained, "held_out": getattr(args, "num_generations_eval", None) or trained}
         if state.global_step == 0 and self.tasks.held_out:
             self.tasks.decide(0)
         return control

@@ -6,6 +6,7 @@ process, which decides, sends each request to the others, and these answer reque
 
 import contextlib
 import copy
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -121,8 +122,8 @@ class TrainedPolicy:
         problems = [request.problems[place] for place in places if request.problems]
         with self.rollouts.play_here(self.trainer, prompts, problems) as (rollouts, begun):
             answers = self._generate_texts(begun)
-            verdicts = [rollout.verdict for rollout in rollouts] or [None] * len(answers)
-        return [answer._replace(verdict=verdict) for answer, verdict in zip(answers, verdicts, strict=True)]
+            verdicts = [rollout.verdict for rollout in rollouts]
+        return [answer._replace(verdict=verdict) for answer, verdict in itertools.zip_longest(answers, verdicts)]
 
     def _generate_texts(self, prompts: Sequence[Prompt]) -> list[Answer]:
         _, ids, _, completions, *_ = self.trainer._generate(prompts)

@@ -58,32 +58,36 @@ def test_the_traces_of_vf_eval(tmp_path):
 
 
 def test_episodes_of_several_turns_in_vf_eval(tmp_path):
-    """A scripted model guesses by the tool, wrong and then right; one problem it answers by a text alone."""
+    """A scripted model halves by calls of the tool; where it would learn a distance it says a text alone."""
     EngineerFolder.begin(tmp_path / "e", f"{EXAMPLES / 'hunt.py'}:Hunt", "random")
-    problems = ProblemSource(tmp_path / "e").take(3)
 
     def answer(request, body):
-        prompt = body["messages"][0]["content"]
-        asked = prompt if isinstance(prompt, str) else prompt[0]["text"]
-        told = [str(message["content"]) for message in body["messages"] if message["role"] == "tool"]
-        if asked == problems[0].prompt or any("Found" in text for text in told):
+        if "how far away" in json.dumps(body["messages"][0]):
             return stream(request, "I stop.")
-        number = next(one.data["number"] for one in problems if one.prompt == asked)
-        return stream(request, "guess", number=number if told else number + 1)
+        calls = [call for message in body["messages"] for call in message.get("tool_calls") or []]
+        guesses = [json.loads(call["function"]["arguments"])["number"] for call in calls]
+        told = [json.dumps(message) for message in body["messages"] if message["role"] == "tool"]
+        if told and "Found" in told[-1]:
+            return stream(request, "It is done.")
+        low = max([1, *(guess + 1 for guess, text in zip(guesses, told, strict=True) if "higher" in text)])
+        high = min([32, *(guess - 1 for guess, text in zip(guesses, told, strict=True) if "lower" in text)])
+        return stream(request, "guess", number=(low + high) // 2)
 
     with serving(answer) as server:
         run_there(
             make_python("verifiers").with_name("vf-eval"),
             "verifiers-engineer",
-            *("--env.taskset.folder", tmp_path / "e", "-n", "3", "-r", "2", "-c", "2"),
+            *("--env.taskset.folder", tmp_path / "e", "-n", "4", "-r", "2", "-c", "2"),
             *("--model", "scripted", "--client.base-url", server.url, "--env.agent.harness.id", "null"),
             *("--env.agent.runtime.type", "subprocess", "--no-push", "--no-rich"),
             *("-o", tmp_path, "--run.dir", "run"),
         )
-    assert record_traces(tmp_path / "e", tmp_path / "run") == Copied(6, 0, {})
+    assert record_traces(tmp_path / "e", tmp_path / "run") == Copied(8, 0, {})
     lines = [line for group in read_groups(tmp_path / "e").values() for line in group]
-    assert len({problem.prompt for problem in problems}) == 3
-    assert sorted((line.valid, line.failure) for line in lines) == [*[(False, "no_guess")] * 2, *[(True, "")] * 4]
+    assert sorted((line.stratum, line.valid, line.failure) for line in lines) == [
+        *[("distance", False, "no_guess")] * 4,
+        *[("way", True, "")] * 4,
+    ]
 
 
 def test_the_example_of_verifiers(tmp_path):
