@@ -102,7 +102,7 @@ HUNT = f"{EXAMPLES / 'hunt.py'}:Hunt"
 
 @pytest.mark.deep
 @pytest.mark.parametrize(
-    ("example", "environment", "versions"), [("trl_engineer.py", ADDITION, "012"), ("trl_hunt.py", HUNT, "12")]
+    ("example", "environment", "versions"), [("trl_engineer.py", ADDITION, "012"), ("trl_hunt.py", HUNT, "01")]
 )
 def test_two_processes_of_trl_share_groups_and_one_decides(tmp_path, example, environment, versions):
     path = tmp_path / "out" / "engineer"
