@@ -71,11 +71,14 @@ OWN, OTHERS = 0, 1  # the first rates
 LEAST_RATE = 0.02  # in logits for a usual round: a stratum that has not moved yet is not given up
 
 
-def compute_effects(cells: Sequence[Cell], space: DesignSpace) -> np.ndarray:
+def compute_effects(cells: Sequence[Cell], space: DesignSpace, *, sampled: bool | np.ndarray = True) -> np.ndarray:
     """float [N, K] of cells that have their givens.
 
-    The ability, 1; the levels, -1 to 1; the traits, -1/2 or 1/2; the givens; the squares of the levels; and the
-    products of two knobs, if there are at most MOST_PAIRED of them.
+    The ability, 1; the levels, -1 to 1; the traits, -1/2 or 1/2; the givens; the squares of the levels; the products
+    of two knobs, if there are at most MOST_PAIRED of them; and 1 if answers are sampled, as they are in groups.
+    Held-out problems are usually answered without chance, and then more answers are valid.
+
+    sampled: of all cells, or bool [N].
     """
     axes, squares = [], []
     for place, knob in enumerate(space.knobs):
@@ -88,7 +91,8 @@ def compute_effects(cells: Sequence[Cell], space: DesignSpace) -> np.ndarray:
     given = np.array([cell.given for cell in cells], float).reshape(len(cells), len(space.givens))
     givens = [(given[:, place] - one.middle) / one.half for place, one in enumerate(space.givens)]
     pairs = itertools.combinations(axes, 2) if len(axes) <= MOST_PAIRED else ()
-    return np.stack([np.ones(len(cells)), *axes, *givens, *squares, *(a * b for a, b in pairs)], axis=1)
+    chance = np.broadcast_to(np.asarray(sampled, float), (len(cells),))
+    return np.stack([np.ones(len(cells)), *axes, *givens, *squares, *(a * b for a, b in pairs), chance], axis=1)
 
 
 def describe_effects(space: DesignSpace) -> tuple[Effects, Rates]:
@@ -104,6 +108,7 @@ def describe_effects(space: DesignSpace) -> tuple[Effects, Rates]:
     pairs = len(list(itertools.combinations(space.knobs, 2))) if len(space.knobs) <= MOST_PAIRED else 0
     rows = [(0.0, 2.5, 1.5, 1.0), *of_knobs, *[(0.0, 1.0, 0.2, 0.1)] * len(space.givens)]
     rows += [(0.0, 0.3, 0.15, 0.1)] * (len(levels) + pairs)
+    rows.append((0.0, 0.5, 0.3, 2.0))  # of chance in answers
     mean, deviation, spread, pace = (np.array(column) for column in zip(*rows, strict=True))
     means, deviations = mean[:, None], deviation[:, None]
     if space.ranked:  # the ability falls along the order, other effects may change along it
@@ -139,10 +144,21 @@ def share_signals(space: DesignSpace) -> np.ndarray:
     return near - np.diag(np.diag(near))
 
 
+def count_rates(space: DesignSpace) -> int:
+    """The number of rates of a stratum."""
+    return 2 + len(space.traits)
+
+
+def count_effects(known: Abilities, space: DesignSpace) -> int:
+    """The number of effects of a stratum: all, or all but the last if they were recorded before chance was one."""
+    effects, _ = describe_effects(space)
+    recorded = len(known.mean[0]) - count_rates(space) if known.mean else 0
+    return recorded if recorded == len(effects.spread) - 1 else len(effects.spread)
+
+
 def check_abilities(known: Abilities, space: DesignSpace) -> None:
     """Raises InputError if abilities do not fit a space by their form."""
-    effects, rates = describe_effects(space)
-    strata, size = len(space.strata), len(effects.spread) + len(rates.into)
+    strata, size = len(space.strata), count_effects(known, space) + count_rates(space)
     rows = [size] * strata
     square = [[len(row) for row in part] == [size] * size for part in known.covariance]
     if [len(row) for row in known.mean] != rows or len(square) != strata or not all(square) or known.unit <= 0:
@@ -164,10 +180,15 @@ def measure_reach(success: np.ndarray, weights: np.ndarray, rates: np.ndarray, n
     return own * mass + (np.maximum(rates[..., OTHERS], 0) * mass) @ near
 
 
-def predict_logits(known: Abilities, cells: Sequence[Cell], space: DesignSpace) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of the logit of P(valid) of cells that have their givens, float [N] each."""
-    points, places = compute_effects(cells, space), _find_places(cells, space)
-    size = points.shape[1]
+def predict_logits(
+    known: Abilities, cells: Sequence[Cell], space: DesignSpace, *, sampled: bool = True
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of the logit of P(valid) of cells that have their givens, float [N] each.
+
+    sampled: whether it is of the answers of groups, or else of answers to held-out problems.
+    """
+    size, places = count_effects(known, space), _find_places(cells, space)
+    points = compute_effects(cells, space, sampled=sampled)[:, :size]
     mean, covariance = np.array(known.mean)[places, :size], np.array(known.covariance)[places, :size, :size]
     return np.einsum("nk,nk->n", points, mean), np.einsum("nk,nkl,nl->n", points, covariance, points)
 
@@ -182,8 +203,9 @@ def draw_abilities(known: Abilities, rng: np.random.Generator, count: int) -> np
 
 def sample_logits(drawn: np.ndarray, cells: Sequence[Cell], space: DesignSpace) -> np.ndarray:
     """The logits of P(valid) of cells, float [count, N], under what `draw_abilities` drew."""
-    points = compute_effects(cells, space)
-    return np.einsum("nk,mnk->mn", points, drawn[:, _find_places(cells, space), : points.shape[1]])
+    size = drawn.shape[2] - count_rates(space)
+    points = compute_effects(cells, space)[:, :size]
+    return np.einsum("nk,mnk->mn", points, drawn[:, _find_places(cells, space), :size])
 
 
 def _find_places(cells: Sequence[Cell], space: DesignSpace) -> np.ndarray:

@@ -164,7 +164,9 @@ def _list_answers(
     answers = np.array([one.answers or one.groups for one in both], float)
     success = np.array([one.success for one in both], float)
     return Answers(
-        effects=compute_effects([one.cell for one in both], space),
+        effects=compute_effects(
+            [one.cell for one in both], space, sampled=np.array([one.variance is not None for one in both])
+        ),
         stratum=np.array([place[space.ranks[one.cell.stratum]] for one in both], int),
         time=last - 1 - ages + after,
         answers=answers,

@@ -8,7 +8,7 @@ import numpy as np
 
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design
-from lakewright.engineer.difficulty.abilities import describe_effects, measure_reach, share_signals
+from lakewright.engineer.difficulty.abilities import count_effects, measure_reach, share_signals
 from lakewright.engineer.difficulty.abilities_fit import fit_abilities
 from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings, Objective, Observation, fit_model
 from lakewright.engineer.space import DesignSpace
@@ -179,9 +179,8 @@ def _add_leverage(
     cells = [space.complete_cell(part.cell, design) for part in held_out]
     weights = np.zeros((len(cells), len(space.strata)))
     weights[range(len(cells)), [space.ranks[cell.stratum] for cell in cells]] = [part.share for part in held_out]
-    effects, _ = describe_effects(space)
-    rates = np.array(model.abilities.mean)[:, len(effects.spread) :]
-    reach = measure_reach(model.predict(cells, space).mean, weights, rates, share_signals(space))
+    rates = np.array(model.abilities.mean)[:, count_effects(model.abilities, space) :]
+    reach = measure_reach(model.predict(cells, space, sampled=False).mean, weights, rates, share_signals(space))
     leverage = reach / max(1e-12, reach[weights.any(axis=0)].mean())
     known = msgspec.structs.replace(model.abilities, leverage=leverage.tolist())
     return msgspec.structs.replace(model, abilities=known)
@@ -235,6 +234,7 @@ def _estimate_certainty(
 ) -> float:
     if not held_out or not model.groups:
         return 0.0
-    predicted = model.predict([space.complete_cell(part.cell, design) for part in held_out], space)
+    cells = [space.complete_cell(part.cell, design) for part in held_out]
+    predicted = model.predict(cells, space, sampled=False)
     spread = np.average(predicted.deviation, weights=[part.share for part in held_out])
     return float(max(0.0, 1 - spread / UNIFORM))

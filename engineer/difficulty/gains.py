@@ -20,6 +20,7 @@ from lakewright.engineer.difficulty.abilities import (
     OTHERS,
     OWN,
     compute_effects,
+    count_effects,
     describe_effects,
     draw_abilities,
     measure_reach,
@@ -53,26 +54,26 @@ class Learners:
         if not abilities:
             raise InputError("difficulty: model is regression, which has no learning rates; choose abilities")
         self.model, self.space, self.design, self.unit = known.model, space, design, abilities.unit
-        effects, rates = describe_effects(space)
+        _, rates = describe_effects(space)
         drawn = draw_abilities(abilities, rng, count)
-        size = len(effects.spread)
+        size = count_effects(abilities, space)
         self.effects, self.rates = drawn[:, :, :size].copy(), np.maximum(drawn[:, :, size:], 0)
         self.rates[:, :, OWN] = np.maximum(self.rates[:, :, OWN], LEAST_RATE)
         self._into, self._near = rates.into, share_signals(space)
         parts = [(part.cell, part.share) for part in known.held_out if part.cell.stratum in design.strata]
         parts = parts or [(found.cell, 1 / len(known.grid)) for found in known.grid]
-        self._held_out, self._held_out_places = self._place([cell for cell, _ in parts])
+        self._held_out, self._held_out_places = self._place([cell for cell, _ in parts], sampled=False)
         share = np.array([share for _, share in parts])
         self._weights = np.zeros((len(parts), len(space.strata)))
         self._weights[np.arange(len(parts)), self._held_out_places] = share / share.sum()
         traits = [bool(cell.values[place]) for cell, _ in parts for place in space.traits]
         self._traits = np.array(traits, float).reshape(len(parts), len(space.traits))
 
-    def _place(self, cells: Sequence[Cell]) -> tuple[np.ndarray, np.ndarray]:
+    def _place(self, cells: Sequence[Cell], *, sampled: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """The effects of cells, float [N, K], and the places of their strata, int [N]."""
         complete = [self.space.complete_cell(cell, self.design) for cell in cells]
         places = np.array([self.space.ranks[cell.stratum] for cell in complete], int)
-        return compute_effects(complete, self.space), places
+        return compute_effects(complete, self.space, sampled=sampled)[:, : self.effects.shape[2]], places
 
     def _predict(self, points: np.ndarray, places: np.ndarray) -> np.ndarray:
         """P(valid), float [M, N]."""

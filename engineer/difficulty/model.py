@@ -171,10 +171,14 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reach: float = 0.0
     abilities: Abilities | msgspec.UnsetType = msgspec.UNSET
 
-    def predict(self, cells: Sequence[Cell], space: DesignSpace) -> Prediction:
-        """P(valid) of cells that have their givens, whether they were ever drawn or not."""
+    def predict(self, cells: Sequence[Cell], space: DesignSpace, *, sampled: bool = True) -> Prediction:
+        """P(valid) of cells that have their givens, whether they were ever drawn or not.
+
+        sampled: whether it is of the answers of groups, or else of answers to held-out problems, which a regression
+        does not tell apart.
+        """
         if self.abilities:
-            return logistic_normal_moments(*predict_logits(self.abilities, cells, space))
+            return logistic_normal_moments(*predict_logits(self.abilities, cells, space, sampled=sampled))
         points = compute_features(cells, space, self.by_size)
         logit = points @ np.array(self.weights)
         variance = np.einsum("ni,ij,nj->n", points, np.array(self.covariance), points)
