@@ -74,11 +74,11 @@ LEAST_RATE = 0.02  # in logits for a usual round: a stratum that has not moved y
 def compute_effects(cells: Sequence[Cell], space: DesignSpace, *, sampled: bool | np.ndarray = True) -> np.ndarray:
     """float [N, K] of cells that have their givens.
 
-    The ability, 1; the levels, -1 to 1; the traits, -1/2 or 1/2; the givens; the squares of the levels; the products
-    of two knobs, if there are at most MOST_PAIRED of them; and 1 if answers are sampled, as they are in groups.
-    Held-out problems are usually answered without chance, and then more answers are valid.
+    The ability, 1; the levels, -1 to 1; the traits, -1/2 or 1/2; the givens; the squares of the levels. Then the
+    products of two knobs, if there are at most MOST_PAIRED of them, and 1 if answers are sampled: groups are, held-out
+    problems are usually answered without chance, and then more answers are valid.
 
-    sampled: of all cells, or bool [N].
+    sampled: for all cells, or bool [N].
     """
     axes, squares = [], []
     for place, knob in enumerate(space.knobs):
