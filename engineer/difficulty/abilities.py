@@ -183,9 +183,13 @@ def measure_reach(success: np.ndarray, weights: np.ndarray, rates: np.ndarray, n
 def predict_logits(
     known: Abilities, cells: Sequence[Cell], space: DesignSpace, *, sampled: bool = True
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and variance of the logit of P(valid) of cells that have their givens, float [N] each.
+    """Mean and variance of the logit of P(valid) of cells, float [N] each.
 
-    sampled: whether it is of the answers of groups, or else of answers to held-out problems.
+    Args:
+        known: the posterior.
+        cells: with their givens.
+        space: that of the cells.
+        sampled: the answers of groups; False: answers to held-out problems.
     """
     size, places = count_effects(known, space), _find_places(cells, space)
     points = compute_effects(cells, space, sampled=sampled)[:, :size]
