@@ -64,9 +64,9 @@ class Teacher(Protocol):
         """Restores what `state_dict` gave."""
 
 
-def check_space(teacher: Teacher, space: DesignSpace) -> None:
-    """Raises InputError if a teacher cannot work with a space; one that may not be able to has `check_space`."""
-    if check := getattr(teacher, "check_space", None):
+def check_space(part: object, space: DesignSpace) -> None:
+    """Raises InputError if a teacher or sampler cannot work with a space; such a class has `check_space`, too."""
+    if check := getattr(part, "check_space", None):
         check(space)
 
 

@@ -20,12 +20,7 @@ from lakewright.engineer.cells import Stratum, list_parts
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast, make_forecast
 from lakewright.engineer.difficulty.model import Observation
-from lakewright.engineer.environment import (
-    Environment,
-    Group,
-    Problem,
-    check_environment_type,
-)
+from lakewright.engineer.environment import Environment, Group, Problem, check_environment_type
 from lakewright.engineer.evidence.evidence import Evidence, Round
 from lakewright.engineer.guard import (
     GuardSettings,
@@ -38,9 +33,10 @@ from lakewright.engineer.guard import (
 )
 from lakewright.engineer.journal import Asked, Journal, Keys, Reconsidered, derive_keys
 from lakewright.engineer.outcomes import Outcomes, tally_by_stratum
-from lakewright.engineer.proposal import Teacher, check_space
+from lakewright.engineer.proposal import Teacher
 from lakewright.engineer.random_generators import Key, check_key
 from lakewright.engineer.rollback import Comparison, compare_rounds, has_fallen
+from lakewright.engineer.samplers.supply import Sampling, Supply, choose_problems, choose_sampler, list_places
 from lakewright.engineer.seen import SeenCells, add_groups, fold_groups
 from lakewright.engineer.space import check_design
 from lakewright.engineer.start import find_start
@@ -49,11 +45,11 @@ from lakewright.engineer.state import (
     State,
     advance_round,
     check_arguments,
-    check_held_out,
     check_kind,
     check_not_held_out,
     check_observations,
     check_tables,
+    list_held_out,
     note_groups,
     read_state,
     restore_teacher,
@@ -77,7 +73,7 @@ from lakewright.engineer.steps import (
 )
 from lakewright.engineer.tally import Case, Drawn, Tally
 from lakewright.engineer.teachers.models import Tools
-from lakewright.engineer.teachers.registry import METHODS, make_teacher
+from lakewright.engineer.teachers.registry import choose_teacher
 from lakewright.engineer.trial.trial import RollOut, Trial, TrialWork
 
 
@@ -97,6 +93,7 @@ class Engineer:
         roll_out: RollOut | None = None,
         rounds: int | None = None,
         seed: int = 0,
+        sampler: str = "",
     ) -> None:
         """Makes an engineer.
 
@@ -109,11 +106,12 @@ class Engineer:
             settings: how it works.
             options: keyword arguments of a teacher that is given by name.
             tools: how a teacher that is a model is asked.
-            roll_out: rolls the present policy out, for trials; without it none is held.
+            roll_out: rolls the present policy out, for trials and samplers; without it no trial is held.
             rounds: how many redesigns there will be, for teachers with a schedule.
             seed: for problems and the teacher's chance.
+            sampler: `fresh`, `signal` or `redraw`; by default that of the settings, which have its options.
 
-        Raises InputError if teacher, options, design or the guard's limits are not usable, or do not suit the space.
+        Raises InputError if one of these or the guard's limits are not usable, or do not suit the space.
         """
         check_environment_type(environment, "engineer")
         check_kind("engineer: settings", settings, EngineerSettings, needed=True)
@@ -122,13 +120,10 @@ class Engineer:
         check_arguments(roll_out, rounds, seed)
         self.environment, self.settings, self.rounds, self.seed = environment, settings, rounds, seed
         self.space, self.roll_out = environment.space, roll_out
-        self.held_out = None if held_out is None else list(list_parts("engineer: held_out", held_out))
-        check_held_out(self.held_out, self.space)
-        tools = tools or Tools(settings.evidence, proposals=settings.proposals)
-        self.teacher = make_teacher(teacher, tools, options) if isinstance(teacher, str) else teacher
-        if missing := [method for method in METHODS if not hasattr(self.teacher, method)]:
-            raise InputError(f"engineer: teacher {teacher!r:.60} has no {missing[0]}; give a Teacher or its name")
-        check_space(self.teacher, self.space)
+        self.sampler = choose_sampler(settings.sampler, sampler, self.space)
+        self.held_out = list_held_out(held_out, self.space)
+        usual = Tools(settings.evidence, proposals=settings.proposals)
+        self.teacher = choose_teacher(teacher, tools or usual, options, self.space)
         begin = find_start(environment) if design is None else design
         check_design(begin, self.space)
         check_floor(settings.guard, len(begin.strata), self.space)
@@ -155,18 +150,24 @@ class Engineer:
         """The rounds so far, oldest first."""
         return list(self._state.history)
 
-    def draw(self, count: int) -> list[Problem]:
-        """The next problems of the design; no problem is drawn twice.
+    @property
+    def sampling(self) -> Sampling:
+        """The work of the sampler so far, and the tokens that it took."""
+        return self._state.sampling
 
-        Raises InputError if the design to begin with cannot be drawn, the environment fails, or the seed is also the
-        held-out problems'.
+    def draw(self, count: int) -> list[Problem]:
+        """The next problems of the design, as the sampler chooses them; no problem is drawn twice.
+
+        Raises InputError if these cannot be drawn or chosen, or the seed is also the held-out problems'.
         """
         if not self._state.drawn:
             check_draws(self.design, self.environment, "engineer: design")
             check_not_held_out(self.environment, self.design, self.held_out or [], self.seed)
-        problems = self.environment.draw(self.design, count, self.seed, first=self._state.drawn)
-        self._state.drawn += count
-        return problems
+        places = list_places(self._state.drawn, count)
+        supply = Supply(self.environment, self.design, self.seed, places, self._state.forecast)
+        drawn, done = choose_problems(self.sampler, supply, self.roll_out)
+        self._state.drawn, self._state.sampling = places.stop, self._state.sampling.add(done)
+        return drawn.problems
 
     def observe(self, groups: Iterable[Group]) -> None:
         """Notes groups of answers to problems, of this design or of an earlier one.

@@ -18,6 +18,7 @@ from lakewright.engineer.difficulty.model import Observation, count_features
 from lakewright.engineer.environment import Environment, Group, Problem
 from lakewright.engineer.evidence.evidence import Round
 from lakewright.engineer.proposal import Teacher
+from lakewright.engineer.samplers.supply import Sampling
 from lakewright.engineer.seen import Seen, SeenCells
 from lakewright.engineer.space import DesignSpace, check_cell_of, check_design
 from lakewright.engineer.steps import Decision
@@ -37,6 +38,7 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     ages: groups of training and of trials, and answers to held-out problems. standing: the design of the last round
     that stands. standing_valid: the held-out answers of the policy that training continues with. teacher_type: the name
     of the teacher's class; directions: in which problems get harder; both are empty in states of older versions.
+    sampling: what the sampler did so far.
     """
 
     format: int
@@ -56,6 +58,7 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     standing_valid: str = ""
     teacher_type: str = ""
     directions: str = ""
+    sampling: Sampling = Sampling()
 
 
 def advance_round(state: State, decision: Decision, delta: Delta | None, valid: str, *, weights: bool) -> None:
@@ -226,12 +229,14 @@ def check_arguments(roll_out: Any, rounds: Any, seed: Any) -> None:
         raise InputError(f"engineer: seed {seed!r:.30}, rounds {rounds!r:.20}; give whole numbers, rounds from 1")
 
 
-def check_held_out(held_out: Sequence[Problem] | None, space: DesignSpace) -> None:
-    """Raises InputError if there aren't any, or one is of another space."""
-    if held_out == []:
+def list_held_out(held_out: Sequence[Problem] | None, space: DesignSpace) -> list[Problem] | None:
+    """The held-out problems, if any. Raises InputError if the list is empty, or one is of another space."""
+    found = None if held_out is None else list(list_parts("engineer: held_out", held_out))
+    if found == []:
         raise InputError("engineer: held_out is empty; give problems, or leave it out")
-    for problem in held_out or ():
+    for problem in found or ():
         check_cell_of(problem, Problem, space, "held_out")
+    return found
 
 
 def check_not_held_out(environment: Environment, design: Design, held_out: Sequence[Problem], seed: int) -> None:

@@ -25,6 +25,7 @@ from lakewright.engineer.outcomes import InCell, Outcomes
 from lakewright.engineer.proposal import Proposal, Teacher
 from lakewright.engineer.random_generators import Key, fold_key, split_key
 from lakewright.engineer.rollback import Comparison, RollbackSettings
+from lakewright.engineer.samplers.registry import SamplerSettings
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally
 from lakewright.engineer.trial.selection import shortlist_designs
@@ -53,6 +54,8 @@ class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """When a design that lowered validation is given up."""
     proposals: Count = 1
     """How many changes a teacher is to propose, to be tried side by side."""
+    sampler: SamplerSettings = SamplerSettings()
+    """How single problems of the design are chosen: by a sampler that keeps the shares of the strata."""
 
 
 class Attempt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

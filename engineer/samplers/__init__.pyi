@@ -6,3 +6,9 @@ from .base import Score as Score
 from .registry import SAMPLERS as SAMPLERS
 from .registry import SamplerSettings as SamplerSettings
 from .registry import make_sampler as make_sampler
+from .supply import Sampling as Sampling
+from .supply import Supply as Supply
+from .supply import check_roll_out as check_roll_out
+from .supply import choose_problems as choose_problems
+from .supply import choose_sampler as choose_sampler
+from .supply import rolls_out as rolls_out

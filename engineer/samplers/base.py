@@ -1,12 +1,14 @@
 """The `Sampler` protocol, and the sampler that trains on whatever the design draws."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from typing import Any, ClassVar, Protocol, TypeAlias
 
 import msgspec
 
 from lakewright.core_jax.results import Group
+from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
+from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.proposal import Stateful
 from lakewright.engineer.random_generators import Key
@@ -21,26 +23,49 @@ order, of all of them or of the first, as many as the budget allows.
 
 
 class Fresh(Protocol):
-    """Draws problems that are new: from the stage's `design`, or from another."""
+    """Draws problems that are new: from the stage's `design`, or from another.
+
+    forecast: the difficulty model's when the design was decided; None if it was decided without one.
+    """
 
     design: Design
     environment: Environment
+    forecast: Forecast | None
 
     def __call__(self, count: int, design: Design | None = None) -> list[Problem]:
         """The next `count` problems."""
 
+    def find_cell(self, index: int, turn: int) -> Cell:
+        """The cell, with its givens, from which `draw_again` draws."""
+
+    def draw_again(self, index: int, turn: int) -> Problem:
+        """Another problem of the same stratum for a problem that was drawn of the design.
+
+        index: that problem's, from 0. turn: from 1; each has another problem, the same whenever it is asked for.
+        """
+
 
 class Sampled(msgspec.Struct, frozen=True):
-    """The problems of a stage; how many were newly drawn for them, rolled out on, and used again."""
+    """The problems of a stage; how many were newly drawn for them, rolled out on, and used again.
+
+    turns: from a sampler that keeps the shares, the turn of `draw_again` in each place, 0 for the first problem.
+    barren: the places where the answers to no problem earned differently.
+    """
 
     problems: list[Problem]
     fresh: int
     scored: int = 0
     replayed: int = 0
+    turns: list[int] = []
+    barren: list[int] = []
 
 
 class Sampler(Protocol):
-    """Chooses the problems of a stage, if they are drawn; learns from the stage's training rollouts on them."""
+    """Chooses the problems of a stage, if they are drawn; learns from the stage's training rollouts on them.
+
+    A class with `keeps_shares = True` gives each problem's place to it or to another of its stratum, and says in
+    `Sampled.turns` which. With `rolls_out = True` it asks for scores.
+    """
 
     def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
         """Problems to train on; the state does not change.
@@ -65,6 +90,9 @@ class Sampler(Protocol):
 class MemorylessSampler(Stateful):
     """A sampler that learns nothing from a stage's rollouts."""
 
+    keeps_shares: ClassVar[bool] = False
+    rolls_out: ClassVar[bool] = False
+
     def learn(self, rollouts: Sequence[Rollout], stage: int, environment: Environment) -> None:
         """Nothing to note."""
 
@@ -72,6 +100,8 @@ class MemorylessSampler(Stateful):
 class FreshSampler(MemorylessSampler):
     """Every problem is new."""
 
+    keeps_shares: ClassVar[bool] = True
+
     def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
         """`count` fresh problems."""
-        return Sampled(fresh(count), count)
+        return Sampled(fresh(count), count, turns=[0] * count)

@@ -18,6 +18,8 @@ SAMPLERS = {
     "dapo": f"{ROOM}.filtering:DapoSampler",
     "vcrl": f"{ROOM}.replaying:VcrlSampler",
     "pcl": f"{ROOM}.pcl:PclSampler",
+    "signal": f"{ROOM}.keeping_shares:SignalSampler",
+    "redraw": f"{ROOM}.keeping_shares:RedrawSampler",
 }
 """A new sampler is a file and a line here; one from elsewhere is named as `module:Class` or `FILE.py:Class`."""
 METHODS = ("draw", "learn", "state_dict", "load_state_dict")

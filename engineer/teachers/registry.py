@@ -62,6 +62,23 @@ def make_teacher(name: str, tools: "Tools | None" = None, options: Mapping[str, 
     return make(tools or Tools(), **checked)
 
 
+def choose_teacher(
+    teacher: "str | Teacher", tools: "Tools", options: Mapping[str, Any] | None, space: "DesignSpace"
+) -> "Teacher":
+    """A teacher, or the one of a name, that can work with a space.
+
+    tools, options: for a teacher that is named. Raises InputError as `make_teacher`, and if the object lacks a method
+    or cannot work with the space.
+    """
+    from lakewright.engineer.proposal import check_space
+
+    chosen = make_teacher(teacher, tools, options) if isinstance(teacher, str) else teacher
+    if missing := [method for method in METHODS if not hasattr(chosen, method)]:
+        raise InputError(f"engineer: teacher {teacher!r:.60} has no {missing[0]}; give a Teacher or its name")
+    check_space(chosen, space)
+    return chosen
+
+
 def check_teacher(name: str, options: Mapping[str, Any], space: "DesignSpace | None" = None) -> dict[str, Any]:
     """The options as the teacher takes them.
 

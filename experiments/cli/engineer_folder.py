@@ -32,6 +32,7 @@ def begin(
     held_out: int = 0,
     rounds: int | None = None,
     seed: int = 0,
+    sampler: str = "",
     json: Json = False,
     overrides: Overrides,
 ) -> None:
@@ -46,6 +47,7 @@ def begin(
         held_out: How many held-out problems there are; the first version is redesigned from answers to them.
         rounds: How many redesigns there will be, for teachers with a schedule.
         seed: Of the teacher's chance.
+        sampler: How single problems are chosen, keeping the shares: fresh, signal or redraw; by default sampler.name.
     """
     from lakewright.core_jax.support import convert, read_raw
     from lakewright.engineer.design import Design
@@ -53,13 +55,14 @@ def begin(
     from lakewright.experiments.trainers.folder import EngineerFolder
     from lakewright.experiments.trainers.versions import FolderSettings
 
+    words = [*overrides, *([f"sampler.name={sampler}"] if sampler else [])]
     begun = EngineerFolder.begin(
         folder,
         environment,
         teacher,
         None if design is None else convert({"strata": read_raw(design)}, Design, str(design)),
         options=set_all(option),
-        settings=convert(set_all(overrides), FolderSettings, "settings"),
+        settings=convert(set_all(words), FolderSettings, "settings"),
         held_out=held_out,
         rounds=rounds,
         seed=seed,
@@ -136,6 +139,11 @@ def status_text(status: "Status") -> str:
     lines.append(f"{status.held_out} held-out answers, {status.pending} answers not read yet")
     if any(cost := (status.spent.engineer, status.spent.trials)):
         lines.append(f"decisions took {cost[0]} tokens of the engineer and {cost[1]} of trials")
+    if status.sampler != "fresh":
+        done = status.sampling
+        lines.append(f"sampler {status.sampler}: {done.again} of {status.places} places got another problem")
+        if done.scored:
+            lines[-1] += f", {done.barren} without signal; {done.scored} groups and {done.tokens} tokens to find out"
     if status.edited:
         lines.append("design.json was edited; lakewright engineer next makes it a version")
     return "\n".join([*lines, *status.suspects, *filter(None, [status.complaint])])

@@ -114,7 +114,7 @@ def _run_stage(trainee: Trainee, folder: RunFolder, number: int, held_out: list[
     if not settings.grpo.fresh and not trainee.problems_file(stage).exists():
         tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number))
         with naming_full_memory(f"problems of stage {number}", "text.batch"):
-            make_problems(trainee, stage, policy, before if number else None, number, tokens)
+            make_problems(trainee, stage, policy, before, number, tokens)
     if not stage.checkpoint.exists():
         tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number) + count_stage_tokens(stage))
         train_stage(trainee, stage, policy, number, tokens)

@@ -23,6 +23,7 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem, Verdict, check_design_draws
 from lakewright.engineer.guard import check_draws, check_floor, check_limits
 from lakewright.engineer.redesign import Engineer
+from lakewright.engineer.samplers import choose_sampler
 from lakewright.engineer.signal import measure_signal
 from lakewright.engineer.space import check_design, normalize_design
 from lakewright.engineer.start import find_start
@@ -30,13 +31,13 @@ from lakewright.engineer.steps import Decision
 from lakewright.engineer.teachers import Ask, Tools
 from lakewright.engineer.trial import RollOut, check_rollouts
 from lakewright.experiments.environments.registry import load_environment, resolve_name
-from lakewright.experiments.jobs.resumable.spending import Spending
 from lakewright.experiments.trainers.asking import check_served_teacher, make_tools
 from lakewright.experiments.trainers.outcome_index import EMPTY, Prefix, read_index, write_index
 from lakewright.experiments.trainers.outcomes import Find, OutcomeReader, Read, Take
+from lakewright.experiments.trainers.pins import count_sampling
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.reports import Report, Status, count_spent
-from lakewright.experiments.trainers.served_policy import make_served_rollouts
+from lakewright.experiments.trainers.served_policy import find_served_policy
 from lakewright.experiments.trainers.stratum_counts import list_suspects, sort_counts
 from lakewright.experiments.trainers.versions import (
     Author,
@@ -76,26 +77,27 @@ class EngineerFolder:
         held_out: int = 0,
         rounds: int | None = None,
         seed: int = 0,
+        sampler: str = "",
     ) -> "EngineerFolder":
         """Begins an engineer in a new or empty folder.
 
         Args:
             environment: a name, as of `load_environment`; the path of a file is made absolute.
-            teacher, options, rounds, seed: as of `Engineer`. Of the teachers that are models, `endpoint` asks a server,
-                and `self` the policy under training, by what `next` is given.
+            teacher, options, rounds, seed, sampler: as of `Engineer`. Of the teachers that are models, `endpoint` asks
+                a server, and `self` the policy under training, by what `next` is given.
             design: version 0; by default that of the environment, whose givens it has if it states none.
             settings: how the engineer works, and how a server is asked.
             held_out: how many held-out problems there are, drawn from version 0.
 
-        Raises InputError if something is not usable, no problem of a stratum can be drawn, or an engineer is there
-        already.
+        Raises InputError if one is not usable, a stratum has no problems, or an engineer is there already.
         """
         files, name = VersionFiles(path), resolve_name(environment)
         loaded = load_environment(name)
-        start = find_start(loaded) if design is None else design
+        start = msgspec.structs.replace(find_start(loaded) if design is None else design, version=0)
         if loaded.space.givens and not start.given:  # as of a file, which holds the strata alone
             start = msgspec.structs.replace(start, given=find_start(loaded).given)
         check_design(start, loaded.space)
+        settings = msgspec.structs.replace(settings, sampler=choose_sampler(settings.sampler, sampler, loaded.space))
         check_served_teacher(teacher, options or {}, settings, loaded, held_out)
         if not 0 <= held_out <= MOST_HELD_OUT:
             raise InputError(f"held_out is {held_out}; choose 0 to {MOST_HELD_OUT}")
@@ -119,7 +121,6 @@ class EngineerFolder:
                 raise InputError(f"{path}: an engineer was begun there already; choose another folder")
             files.write_setup(setup)
             folder = cls(files.folder)
-            start = msgspec.structs.replace(start, version=0)
             state = folder._make_engineer(start).state_dict()
             first = Version(version=0, by="begin", parent=None, design=start, line="begins", reasons=[], state=state)
             files.write_version(first)
@@ -222,6 +223,7 @@ class EngineerFolder:
     def status(self) -> Status:
         """The present state of the folder; nothing is written."""
         current = self.files.read_version(self.files.newest())
+        places, sampling = count_sampling(self.path)
         read, _ = self._read_outcomes(current)
         counts = sort_counts(read.strata.count_all(), self.space)
         return Status(
@@ -246,6 +248,9 @@ class EngineerFolder:
             spent=count_spent(
                 [note for number in self.files.list_versions() for note in self.files.read_version(number).decisions]
             ),
+            sampler=self.setup.settings.sampler.name,
+            places=places,
+            sampling=sampling,
         )
 
     def log(self) -> list[str]:
@@ -318,11 +323,7 @@ class EngineerFolder:
         return engineer
 
     def _make_rollouts(self) -> RollOut | None:
-        settings = self.setup.settings
-        if settings.rollouts is None:
-            return None
-        spending = Spending(self.path / "trial-spending.jsonl")
-        return make_served_rollouts(settings.rollouts, settings.rollout_temperature, self.environment, spending)
+        return find_served_policy(self.setup.settings, self.environment, self.path / "trial-spending.jsonl")
 
     def _settle_design(self) -> tuple[Version, bool]:
         """The newest version, and whether it is one that a user has just made by editing `design.json`."""

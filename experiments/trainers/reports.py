@@ -5,6 +5,7 @@ from typing import Any
 
 import msgspec
 
+from lakewright.engineer.samplers import Sampling
 from lakewright.engineer.signal import StratumSignal
 from lakewright.experiments.trainers.versions import Author, Counts
 
@@ -39,6 +40,7 @@ class Status(msgspec.Struct, frozen=True):
 
     outcomes: by version and stratum, answers and valid ones. strata: likewise, how much they teach. suspects: a line
     for each stratum whose grader may be broken. pending: answers not read yet. spent: tokens of all decisions.
+    sampler: its name. places: all sources' together. sampling: the work of the sampler for them.
     """
 
     version: int
@@ -54,6 +56,9 @@ class Status(msgspec.Struct, frozen=True):
     complaint: str
     edited: bool
     spent: Spent
+    sampler: str = "fresh"
+    places: int = 0
+    sampling: Sampling = Sampling()
 
 
 def count_spent(decisions: Sequence[Mapping[str, Any]]) -> Spent:

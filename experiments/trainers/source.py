@@ -1,28 +1,23 @@
 """The source: problems of the present version of a design, each place pinned to the version it was first drawn from."""
 
+import contextlib
 import functools
 import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, SupportsIndex
 
-import msgspec
-
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem
-from lakewright.experiments.trainers.appending import append_whole, open_appended
-from lakewright.experiments.trainers.versions import VersionFiles
+from lakewright.engineer.samplers import Supply, check_roll_out, choose_problems, rolls_out
+from lakewright.engineer.trial import RollOut
+from lakewright.experiments.trainers.pins import Pin, PinFile, describe_choice
+from lakewright.experiments.trainers.served_policy import find_served_policy
+from lakewright.experiments.trainers.versions import FolderSettings, VersionFiles
 
 RECENT = 4096  # problems that are not drawn again when asked for again
 TRIES = 100  # of pinning, which fails only while others leave torn lines
-
-
-class Pin(msgspec.Struct, frozen=True):
-    """A line of `pins-SEED.jsonl`: the version that the problem of a place is of. The first line of a place counts."""
-
-    place: int
-    version: int
 
 
 class ProblemSource:
@@ -34,33 +29,37 @@ class ProblemSource:
     position: the place of the next problem of `take`.
     """
 
-    def __init__(self, path: str | Path, seed: int = 0, position: int = 0) -> None:
+    def __init__(self, path: str | Path, seed: int = 0, position: int = 0, *, roll_out: RollOut | None = None) -> None:
         """Opens the source of a folder.
 
-        Raises InputError without an engineer, or if the seed is also the held-out problems'.
+        Args:
+            path: of the folder.
+            seed, position: of the problems, and the place of the first that `take` gives.
+            roll_out: rolls the present policy out, for the sampler `redraw`; by default at the server `rollouts` of the
+                folder's settings.
+
+        Raises InputError without an engineer, if the seed is also the held-out problems', and if the folder's sampler
+        needs `roll_out` or does not use it.
         """
         self._files = VersionFiles(path)
         self.path, self.seed, self.position = self._files.folder, seed, position
-        self.environment = self._files.load_environment()
-        if seed == self._files.read_setup().held_out_seed:
+        self.environment, setup = self._files.load_environment(), self._files.read_setup()
+        if seed == setup.held_out_seed:
             raise InputError(f"seed is {seed}, that of the held-out problems; choose another")
-        self._pins_path = self.path / f"pins-{seed}.jsonl"
-        self._pins: dict[int, int] = {}
-        self._read = 0  # bytes of the pins
-        self._descriptor = open_appended(self._pins_path)
+        self.sampler, self._given = setup.settings.sampler, roll_out
+        self._roll_out = self._find_rollouts(setup.settings) if roll_out is None else roll_out
+        check_roll_out(self.sampler, self._roll_out, given=roll_out is not None)
+        self._file = PinFile(self.path / f"pins-{seed}.jsonl")
+        self._pins = self._file.pins
         self._stamp: tuple[int, ...] = ()
         self._version = 0
         self._design = functools.cache(self._read_design)
+        self._forecast = functools.lru_cache(1)(lambda version, stamp: self._files.read_forecast(version))
         self._problem = functools.lru_cache(RECENT)(self._draw_problem)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process opens the folder again."""
-        return type(self), (self.path, self.seed, self.position)
-
-    def __del__(self) -> None:
-        """Closes its file."""
-        if hasattr(self, "_descriptor"):
-            os.close(self._descriptor)
+        return functools.partial(type(self), roll_out=self._given), (self.path, self.seed, self.position)
 
     @property
     def version(self) -> int:
@@ -90,43 +89,54 @@ class ProblemSource:
             if not isinstance(place, SupportsIndex) or not 0 <= place < 2**63:
                 raise InputError(f"place is {place!r:.30}; give a whole number, at least 0, below 2^63")
         self._pin_places(places)
-        return [self._problem(place, self._pins[place]) for place in places]
+        return [self._find(place) for place in places]
 
     def find_pinned(self, place: int) -> Problem | None:
         """The problem of a place that some process has asked for; None for any other."""
-        self._read_pins()
-        return self._problem(place, self._pins[place]) if place in self._pins else None
+        self._file.read()
+        return self._find(place) if place in self._pins else None
+
+    def _find(self, place: int) -> Problem:
+        pin = self._pins[place]
+        return self._problem(place, pin.version, pin.turn)
 
     def _pin_places(self, places: Iterable[int]) -> None:
         """Pins places; if two processes pin one at the same time, the line that comes first in the file counts."""
         for _ in range(TRIES):
-            missing = [place for place in places if place not in self._pins]
-            if missing and self._read_pins():
-                missing = [place for place in missing if place not in self._pins]
-            if not missing:
+            if not (missing := self._list_missing(places)):
                 return
-            version = self.version
-            lines = b"".join(msgspec.json.encode(Pin(place, version)) + b"\n" for place in missing)
-            append_whole(self._descriptor, lines, self._pins_path)
-            self._read_pins()
-        raise InputError(f"{self._pins_path}: place {missing[0]} cannot be pinned; move the file away")
+            # Answers cost more than waiting for those of another process.
+            with self._file.hold() if rolls_out(self.sampler) else contextlib.nullcontext():
+                if missing := self._list_missing(missing):
+                    self._file.append(self._choose(missing))
+        raise InputError(f"{self._file.path}: place {missing[0]} cannot be pinned; move the file away")
 
-    def _read_pins(self) -> bool:
-        """Reads what was appended since; whether there was something."""
-        size = os.fstat(self._descriptor).st_size
-        text = os.pread(self._descriptor, max(0, size - self._read), self._read)
-        whole = text[: text.rfind(b"\n") + 1]
-        for line in whole.splitlines():
-            try:
-                pin = msgspec.json.decode(line, type=Pin)
-            except (msgspec.MsgspecError, UnicodeDecodeError):  # torn
-                continue
-            self._pins.setdefault(pin.place, pin.version)
-        self._read += len(whole)
-        return bool(whole)
+    def _list_missing(self, places: Iterable[int]) -> list[int]:
+        """The places without a pin, each once."""
+        missing = [place for place in dict.fromkeys(places) if place not in self._pins]
+        if missing and self._file.read():
+            missing = [place for place in missing if place not in self._pins]
+        return missing
+
+    def _choose(self, places: list[int]) -> list[Pin]:
+        """The pins of places: of the present version, and what the sampler chooses."""
+        version = self.version
+        if self.sampler.name == "fresh":
+            return [Pin(place, version) for place in places]
+        forecast = self._forecast(version, self._stamp)
+        supply = Supply(self.environment, self._design(version), self.seed, places, forecast)
+        return describe_choice(places, version, *choose_problems(self.sampler, supply, self._roll_out))
+
+    def _find_rollouts(self, settings: FolderSettings) -> RollOut | None:
+        """Rollouts at the server of a folder, if the sampler needs any."""
+        if not rolls_out(settings.sampler):
+            return None
+        return find_served_policy(settings, self.environment, self.path / f"sampler-{self.seed}" / "spending.jsonl")
 
     def _read_design(self, version: int) -> Design:
         return self._files.read_version(version).design
 
-    def _draw_problem(self, place: int, version: int) -> Problem:
-        return self.environment.draw(self._design(version), 1, self.seed, first=place)[0]
+    def _draw_problem(self, place: int, version: int, turn: int) -> Problem:
+        supply = Supply(self.environment, self._design(version), self.seed, [place])
+        (problem,) = supply(1)
+        return supply.draw_again(0, turn) if turn else problem

@@ -76,7 +76,7 @@ class EngineerDataset(Dataset[dict[str, Any]]):
         told = {"index": place, "folder": folder, "seed": self.seed, "split": split, "version": problem.version}
         return {
             "raw_prompt": [{"role": "user", "content": problem.prompt}],
-            "data_source": "lakewright",
+            "data_source": f"lakewright/{problem.cell.stratum}",  # verl logs validation by data source
             "reward_model": {"style": "rule", "ground_truth": problem.answer},
             "extra_info": told,
             "index": int(row) % len(self),
@@ -116,7 +116,8 @@ def judge_answer(
         extra_info: for the data set, with `step`, `answer` and `tokens` from the manager. Without these, as under
             another manager, each call is another answer: steps that are done again after a resumption then count again.
 
-    Returns `score`, the reward, and `acc`, 1 if the answer is valid.
+    Returns `score`, the reward, `acc`, 1 if the answer is valid, and `failure/NAME`, 1 if it failed so; verl logs
+    their means over its validation.
     """
     place, split = extra_info["index"], extra_info["split"]
     with _JUDGING:
@@ -129,7 +130,8 @@ def judge_answer(
             group=f"{split} {extra_info['seed']} {place} step {extra_info.get('step', 'unknown')}",
             first=extra_info["answer"] if "answer" in extra_info else secrets.randbits(48),
         )[0]
-    return {"score": float(verdict.reward), "acc": float(verdict.valid)}
+    failures = {f"failure/{name}": float(name == verdict.failure) for name in opened.source.environment.space.failures}
+    return {"score": float(verdict.reward), "acc": float(verdict.valid), **failures}
 
 
 class OpenedFolder:

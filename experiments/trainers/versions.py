@@ -35,7 +35,7 @@ from lakewright.core_jax.support import (
     write_json,
 )
 from lakewright.engineer.design import Design
-from lakewright.engineer.difficulty import complete_settings
+from lakewright.engineer.difficulty import Forecast, complete_settings
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.rollback import RollbackSettings
 from lakewright.engineer.steps import EngineerSettings
@@ -126,6 +126,12 @@ class DesignFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     given: dict[str, int | float] = {}
 
 
+class KnownForecast(msgspec.Struct, frozen=True):
+    """The part of the state of an engineer that samplers need."""
+
+    forecast: Forecast | None
+
+
 class EditedError(Exception):
     """A user changed `design.json` after it was read."""
 
@@ -201,6 +207,11 @@ class VersionFiles:
     def read_version(self, number: int) -> Version:
         """A version. Raises InputError if its file is missing or damaged."""
         return read_config(self.version_path(number), Version)
+
+    def read_forecast(self, number: int) -> Forecast | None:
+        """The forecast of the difficulty model at the last decision about a version; None before the first."""
+        path = self.version_path(number)
+        return convert({"forecast": self.read_version(number).state.get("forecast")}, KnownForecast, str(path)).forecast
 
     def note_design(self) -> None:
         """Notes the `design.json` that a decision begins with."""

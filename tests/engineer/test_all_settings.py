@@ -42,6 +42,9 @@ CHANGES: dict[str, tuple[object, dict[str, object]]] = {
     "rollback.level": (0.0, {}),
     "rollback.weights": (False, {}),
     "proposals": (2, {}),
+    "sampler.name": ("redraw", {}),
+    "sampler.options": ({"turns": 1}, {"sampler.name": "redraw"}),
+    "sampler.plans": (2, {"sampler.name": "redraw"}),
 }
 """Of each setting another value, and the settings beside which it has a meaning."""
 
@@ -75,7 +78,7 @@ def answer_problems(problems, rate):
 def roll_out(problems, samples, turn):
     texts = [answer_problems([problem] * samples, 0.9) for problem in problems]
     mixed = [[text if at % 2 else "?" for at, text in enumerate(row)] for row in texts]
-    return ENVIRONMENT.groups(problems, mixed), 5
+    return ENVIRONMENT.groups(problems, mixed), 5 * samples
 
 
 def record_rounds(settings: EngineerSettings, teacher: str) -> list[bytes]:

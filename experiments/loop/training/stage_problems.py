@@ -3,21 +3,20 @@
 from lakewright.core_jax.results import Group
 from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.design import Design
-from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.environment import Problem
 from lakewright.engineer.random_generators import make_key
-from lakewright.engineer.samplers import Rollout, Sampler, make_sampler
+from lakewright.engineer.samplers import Rollout, Sampler, Supply, make_sampler
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Sampled, read_record, write_record
 from lakewright.experiments.loop.records.stage_rollouts import read_rollouts, write_problems
 from lakewright.experiments.loop.training.trainee import Trainee
 
+MOST_DRAWN = 1 << 40
 SCORED = 64  # problems rolled out on between two checks of the budget
 
 
-def make_problems(
-    trainee: Trainee, stage: Stage, policy: Stage, before: Stage | None, number: int, tokens: float
-) -> None:
+def make_problems(trainee: Trainee, stage: Stage, policy: Stage, before: Stage, number: int, tokens: float) -> None:
     """Writes the problems of stage `number` and their statistics.
 
     They depend on design and seed alone, unless the sampler uses rollouts. Scoring ends once half of the remaining
@@ -27,49 +26,51 @@ def make_problems(
         trainee: the run's.
         stage: whose problems are drawn.
         policy: the stage whose policy is to be trained.
-        before: the stage before this one, if any.
+        before: the stage before this one, or the warm-up.
         number: for this stage.
         tokens: that remain of the budget.
     """
     settings = trainee.settings
     count, sampler = settings.grpo.of_stage(number).boards, _load_sampler(trainee, before, number)
-    source = _Source(trainee, stage.design(), policy, number, tokens / 2)
+    source = _Source(trainee, stage.design(), before, policy, number, tokens / 2)
     key = make_key(derive_seed(settings.seed, f"stage {number} sampler"))
     drawn = sampler.draw(count, source, source.score_problems, key)
     statistics = trainee.count_problems(drawn.problems, source.acceptance)
     figures = {"fresh": drawn.fresh, "scored": drawn.scored, "replayed": drawn.replayed, "tokens": source.tokens}
+    if drawn.barren:
+        figures["barren"] = len(drawn.barren)
     record = Sampled(statistics, settings.sampler.name, figures, sampler.state_dict())
     write_record(stage.sampled, record, lake=trainee.lake)
     write_problems(trainee.problems_file(stage), drawn.problems)
 
 
-def _load_sampler(trainee: Trainee, before: Stage | None, number: int) -> Sampler:
+def _load_sampler(trainee: Trainee, before: Stage, number: int) -> Sampler:
     """The sampler, with what it learned from the stages so far."""
     sampler = make_sampler(trainee.settings.sampler.name, trainee.settings.sampler.options)
-    if before is not None:
+    if number:
         sampler.load_state_dict(read_record(before.sampled, Sampled).state)
         sampler.learn(read_rollouts(before), number - 1, trainee.environment)
     return sampler
 
 
-class _Source:
+class _Source(Supply):
     """Fresh problems and their scores for samplers; counts what they cost."""
 
-    def __init__(self, trainee: Trainee, design: Design, policy: Stage, number: int, allowance: float) -> None:
-        self.trainee, self.design, self.policy, self.allowance = trainee, design, policy, allowance
-        self.environment: Environment = trainee.environment
+    def __init__(
+        self, trainee: Trainee, design: Design, before: Stage, policy: Stage, number: int, allowance: float
+    ) -> None:
+        self.trainee, self.policy, self.allowance = trainee, policy, allowance
         self.purpose = f"stage {number} boards"
-        self.drawn = self.tokens = self.scorings = 0
+        seed = derive_seed(trainee.settings.seed, self.purpose)
+        super().__init__(trainee.environment, design, seed, range(MOST_DRAWN), before.read_forecast())
+        self.tokens = self.scorings = 0
         self.acceptance: list = []
 
-    def __call__(self, count: int, design: Design | None = None) -> list[Problem]:
-        """The next `count` problems of the stage's design, or of another one."""
-        seed, noun = derive_seed(self.trainee.settings.seed, self.purpose), self.environment.space.words.problems
+    def draw(self, design: Design, count: int, seed: int, first: int) -> list[Problem]:
+        """As `Supply.draw`, by the trainee."""
+        noun = self.environment.space.words.problems
         with progress(noun, count, noun) as bar:
-            problems, acceptance = self.trainee.draw_problems(
-                design or self.design, count, seed, self.drawn, bar.update
-            )
-        self.drawn += count
+            problems, acceptance = self.trainee.draw_problems(design, count, seed, first, bar.update)
         self.acceptance += acceptance
         return problems
 

@@ -18,6 +18,8 @@ from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.evidence import vocabulary_of
 from lakewright.engineer.guard import check_floor, check_limits
 from lakewright.engineer.multi_turn import MultiTurnEnvironment
+from lakewright.engineer.proposal import check_space
+from lakewright.engineer.samplers import make_sampler
 from lakewright.engineer.tally import Drawn
 from lakewright.engineer.teachers import check_teacher
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
@@ -177,6 +179,7 @@ def check_settings(settings: RunSettings, environment: Environment, start: Desig
     check_floor(settings.limits, len(start.strata), environment.space)
     check_teacher(settings.teacher, settings.teacher_options, environment.space)
     check_limits(settings.limits, environment.space)
+    check_space(make_sampler(settings.sampler.name, settings.sampler.options), environment.space)
 
 
 def make_trainee(settings: RunSettings) -> Trainee:

@@ -25,6 +25,7 @@ class Supply:
 
     design = design_of(EnvConfig.single(3, 2, 0.2, 0.5))
     environment = LAKE
+    forecast = None
 
     def __init__(self, scored: int = 10**6) -> None:
         self.given = 0
@@ -35,6 +36,9 @@ class Supply:
         self.given += count
         self.designs.append(design)
         return BOARDS[self.given - count : self.given]
+
+    def draw_again(self, index: int, turn: int) -> Problem:
+        return self(1)[0]
 
     def score(self, boards: list[Problem]) -> list[Rollout]:
         boards, self.scored = boards[: self.scored], self.scored - min(self.scored, len(boards))

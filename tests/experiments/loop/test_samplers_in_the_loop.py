@@ -56,3 +56,16 @@ def test_boards_are_replayed_in_the_next_stage(tmp_path):
     scores = {group.board: group.learnability for _, group in read_rollouts(run.stage(0))}
     assert sorted(level["score"] for level in sampled.state["levels"]) == sorted(scores.values())
     assert sampled.statistics.keys() <= {3, 5}
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("name", ["signal", "redraw"])
+def test_samplers_that_keep_the_shares_keep_them_in_the_loop(tmp_path, name):
+    runs = [RunFolder(tmp_path / kind) for kind in ("fresh", name)]
+    for run, kind in zip(runs, ("fresh", name), strict=True):
+        run_loop(tiny_run(stages=1, sampler=SamplerSettings(kind), **SHORT), run)
+    plain, drawn = (read_all(run.stage(0).boards) for run in runs)
+    assert [row.size for row in drawn] == [row.size for row in plain]
+    sampled = read_record(runs[1].stage(0).sampled, Sampled)
+    assert sampled.figures["fresh"] >= 8
+    assert (sampled.figures["scored"] > 0) == (name == "redraw")

@@ -56,7 +56,7 @@ def test_proposals_are_tried_on_the_policy_of_the_server(begin, capsys):
     ("changes", "told"),
     [
         ({}, r"endpoint http://.*: answers 500"),
-        ({"max_cost": 0.0, "price_out": 1.0}, "rollouts: the cost cap of 0.0 dollars leaves no room for a trial"),
+        ({"max_cost": 0.0, "price_out": 1.0}, "rollouts: the cost cap of 0.0 dollars leaves no room for more"),
     ],
     ids=["a server that is down", "a cap"],
 )

@@ -7,8 +7,9 @@ import types
 import pytest
 
 from lakewright.core_jax.errors import InputError
+from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.source import ProblemSource
-from tests.support.samples.engineer_folders import begin_engineer
+from tests.support.samples.engineer_folders import begin_engineer, record_some
 
 MANAGER = "verl.experimental.reward_loop.reward_manager.naive"
 
@@ -65,3 +66,27 @@ def test_no_folder_and_the_same_folder_twice_are_refused(dataset, folders):
         dataset([], None, {})
     with pytest.raises(InputError, match=r"data_files: .*one is given; name each folder once"):
         dataset([folders[0], folders[0]], None, {})
+
+
+def test_verl_logs_each_stratum_and_why_answers_fail(dataset, folders):
+    rows = dataset(f"{folders[1]}/held_out", None, {})
+    strata = [problem.cell.stratum for problem in EngineerFolder(folders[1]).held_out()]
+    assert [row["data_source"] for row in rows] == [f"lakewright/{stratum}" for stratum in strata]
+    judge = importlib.import_module("lakewright.experiments.trainers.verl").judge_answer
+    told = [
+        judge("", text, "", {**rows[0]["extra_info"], "answer": at, "step": 1}) for at, text in enumerate(["?", "0"])
+    ]
+    assert told[0] == {"score": 0.0, "acc": 0.0, "failure/no_number": 1.0, "failure/wrong": 0.0}
+    assert told[1] == {"score": 0.0, "acc": 0.0, "failure/no_number": 0.0, "failure/wrong": 1.0}
+
+
+def test_a_sampler_chooses_the_rows_too(dataset, tmp_path):
+    folder = begin_engineer(tmp_path / "e", teacher="fixed", sampler="signal")
+    record_some(folder, ProblemSource(folder.path).take(16))
+    folder.next()
+    prompts = [row["raw_prompt"][0]["content"] for row in dataset(str(folder.path), None, {}, max_samples=30)]
+    assert prompts == [problem.prompt for problem in ProblemSource(folder.path).take(30)]
+    assert folder.status().sampling.again > 0
+    begin_engineer(tmp_path / "redraw", sampler="redraw")
+    with pytest.raises(InputError, match="sampler redraw has the policy answer before it chooses; give roll_out"):
+        dataset(str(tmp_path / "redraw"), None, {})[0]

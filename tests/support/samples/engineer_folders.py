@@ -40,7 +40,7 @@ def record_some(folder: EngineerFolder, problems: list[Problem], **options: Any)
 
 def train_with_engineer(path: Path, steps: int = 9) -> None:
     """Trains from the first step on, as a trainer without checkpoints does when it is started again."""
-    folder = EngineerFolder(path) if (path / "design.json").exists() else begin_engineer(path)
+    folder = EngineerFolder(path) if (path / "design.json").exists() else begin_engineer(path, sampler="signal")
     source, recorder = ProblemSource(path), OutcomeRecorder(path, folder.environment)
     for step in range(1, steps + 1):
         for place in range(4 * step - 4, 4 * step):

@@ -7,6 +7,7 @@ import asyncio
 import itertools
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 from verifiers.v1.configs.select import SelectConfig
 from verifiers.v1.task import WireTaskData
@@ -50,6 +51,9 @@ assert not load().bounded
 held_out = load(held_out=True)
 assert held_out.bounded
 assert [task.data.prompt for task in held_out] == [problem.prompt for problem in folder.held_out()]
+figures = asyncio.run(taken[0].outcome(SimpleNamespace(last_reply="?")))
+stratum = ProblemSource(folder.path)[0].cell.stratum
+assert figures == {"valid": 0.0, f"engineer/{stratum}/valid": 0.0, "failure/no_number": 1.0, "failure/wrong": 0.0}
 assert all(asyncio.run(task.validate(None)) for task in [*held_out, *again])
 refused = ""
 try:

@@ -49,7 +49,8 @@ state = loader.state_dict()
 for step in (1, 1):  # a step, and the same one again after a resumption
     for row in rows_of(first):
         results = [score(row, session, step) for session in range(4)]
-assert set(results[0]["reward_extra_info"]) == {"score", "acc"}, results
+FIGURES = {"score", "acc", "failure/no_number", "failure/wrong"}
+assert set(results[0]["reward_extra_info"]) == FIGURES, results
 assert [len(lines) for lines in read_groups(folder.path).values()] == [4] * 8, "what was recorded twice counts twice"
 folder.next(step=1)
 second = next(batches)
@@ -76,7 +77,7 @@ custom = {"path": config.data.custom_cls.path, "name": "judge_answer"}
 alone = get_custom_reward_fn(OmegaConf.create({"reward": {"custom_reward_function": custom}}))
 row = rows_of(second)[0]
 told = {"solution_str": "1", "ground_truth": "", "extra_info": {**row["extra_info"], "num_turns": 2}}
-assert alone(data_source="lakewright", **told).keys() == {"score", "acc"}
+assert alone(data_source="lakewright", **told).keys() == FIGURES
 data = example["make_data"](row, 0, 1, [1])
 del data.non_tensor_batch["session_id"]
 refused = ""

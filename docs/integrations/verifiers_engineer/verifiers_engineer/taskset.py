@@ -51,12 +51,13 @@ class EngineerTask(vf.Task[EngineerData, Outcome, EngineerTaskConfig]):
 
     @vf.metric
     async def outcome(self, trace: vf.Trace) -> dict[str, float]:
-        """`valid`, and 1 for the failure or the grades of the answer, by name, 0 for all others."""
+        """`valid`, also of the stratum alone, and 1 for the failure or the grades of the answer, 0 for all others."""
         verdict = judge_trace(self.data, trace)
         space = open_source(self.data.folder, self.data.seed).environment.space
         failures = {f"failure/{name}": float(name == verdict.failure) for name in space.failures}
         grades = {f"grade/{name}": float(name in verdict.grades) for name in space.grades}
-        return {"valid": float(verdict.valid), **failures, **grades}
+        of_stratum = {f"engineer/{find_problem(self.data).cell.stratum}/valid": float(verdict.valid)}
+        return {"valid": float(verdict.valid), **of_stratum, **failures, **grades}
 
     async def validate(self, runtime: vf.Runtime) -> bool | None:
         """Judges the right answer, where the problem has one that is a text."""

@@ -1,0 +1,93 @@
+"""Samplers that keep the share of every stratum: a problem gives its place to another of its stratum, or keeps it.
+
+They avoid groups whose answers all earn the same, which teach nothing: by the difficulty model's expectation, or by
+answers of the policy, as DAPO does (2503.14476) without keeping the shares.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
+
+import msgspec
+import numpy as np
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.random_generators import Key
+from lakewright.engineer.samplers.base import Fresh, MemorylessSampler, Sampled, Score
+from lakewright.engineer.space import DesignSpace
+
+BETTER = 1e-6  # of a signal, at most 1: less is no reason to draw another problem
+MOST_TURNS = 64  # so that a search always ends soon
+
+Turns = Annotated[int, msgspec.Meta(ge=1, le=MOST_TURNS)]
+
+
+@dataclass
+class SignalSampler(MemorylessSampler):
+    """Of `pool` problems of a stratum for a place, the one with most signal by the difficulty model.
+
+    Nothing is rolled out for it. To the model problems of a stratum differ by their traits alone, so it raises the
+    share of a trait, or of its absence. A share q becomes at most 1 - (1 - q)^pool, so neither starves. Before the
+    model knows anything, all problems are the first ones.
+    """
+
+    keeps_shares: ClassVar[bool] = True
+    pool: Annotated[int, msgspec.Meta(ge=2, le=MOST_TURNS)] = 4
+
+    def check_space(self, space: DesignSpace) -> None:
+        """Raises InputError on a space in which all problems of a stratum are alike to the model."""
+        if not space.traits:
+            said = "sampler signal: no knob of this space is a trait, so the model tells no problems of a stratum apart"
+            raise InputError(f"{said}; choose redraw, or leave it out")
+
+    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
+        """The problems of most expected signal, in the order of the places."""
+        problems, known = fresh(count), fresh.forecast
+        turns = [0] * count
+        if known and known.model.groups:
+            cells = [
+                [problem.cell, *(fresh.find_cell(place, turn) for turn in range(1, self.pool))]
+                for place, problem in enumerate(problems)
+            ]
+            distinct = list(dict.fromkeys(cell for row in cells for cell in row))
+            success = known.model.predict(distinct, fresh.environment.space).mean
+            signal = dict(zip(distinct, known.model.expect_signal(success).tolist(), strict=True))
+            for place, row in enumerate(cells):
+                found = np.array([signal[cell] for cell in row])
+                turns[place] = int(np.argmax(found >= found.max() - BETTER))  # the first of equal ones
+        chosen = [
+            fresh.draw_again(place, turn) if turn else problem
+            for place, (problem, turn) in enumerate(zip(problems, turns, strict=True))
+        ]
+        return Sampled(chosen, count + sum(map(bool, turns)), turns=turns)
+
+
+@dataclass
+class RedrawSampler(MemorylessSampler):
+    """Problems are rolled out; if all answers earn the same, another problem of the stratum is, at most `turns`
+    times. If no problem has signal, or the budget ends, the first one is used.
+    """
+
+    keeps_shares: ClassVar[bool] = True
+    rolls_out: ClassVar[bool] = True
+    turns: Turns = 2
+
+    def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
+        """Problems to which the answers earn differently, in the order of the places."""
+        first = fresh(count)
+        problems, turns, left = list(first), [0] * count, list(range(count))
+        scored, drawn, barren = 0, count, list[int]()
+        for turn in range(self.turns + 1):
+            asked = [fresh.draw_again(place, turn) if turn else first[place] for place in left]
+            rollouts = score(asked)
+            scored, drawn = scored + len(rollouts), drawn + (len(asked) if turn else 0)
+            barren = []
+            for place, (problem, group) in zip(left, rollouts, strict=False):
+                if group.informative:
+                    problems[place], turns[place] = problem, turn
+                else:
+                    barren.append(place)
+            barren += left[len(rollouts) :] if turn else []
+            if not barren or len(rollouts) < len(asked):
+                break
+            left = barren
+        return Sampled(problems, drawn, scored=scored, turns=turns, barren=barren)

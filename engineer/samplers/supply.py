@@ -1,0 +1,203 @@
+"""The supply of an engineer and of sources: problems of a design by place, what a sampler chose, and what that cost."""
+
+import itertools
+import random
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer.calls import show
+from lakewright.engineer.cells import Cell, Stratum
+from lakewright.engineer.design import Design
+from lakewright.engineer.difficulty.forecasting import Forecast
+from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.plugins import load_class
+from lakewright.engineer.proposal import check_space
+from lakewright.engineer.random_generators import make_key
+from lakewright.engineer.samplers.base import Rollout, Sampled
+from lakewright.engineer.samplers.registry import METHODS, SAMPLERS, SamplerSettings, make_sampler
+from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.trial.trial import RollOut, check_rollouts
+
+FIRST_TURN, TURNS = 1000, 1000  # of rollouts, beyond those of trials
+
+
+class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The work of a sampler.
+
+    again: places that got another problem than the first. barren: places for which no problem with signal was found.
+    scored, tokens: groups rolled out, and their tokens.
+    """
+
+    again: int = 0
+    barren: int = 0
+    scored: int = 0
+    tokens: int = 0
+
+    def add(self, other: "Sampling") -> "Sampling":
+        """The sums of both."""
+        pairs = zip(msgspec.structs.astuple(self), msgspec.structs.astuple(other), strict=True)
+        return Sampling(*(one + two for one, two in pairs))
+
+
+class Supply:
+    """Problems of some places of a design and a seed, and others of the strata of these: a `Fresh`.
+
+    Design, seed, place and turn alone determine a problem.
+    """
+
+    def __init__(
+        self,
+        environment: Environment,
+        design: Design,
+        seed: int,
+        places: Sequence[int],
+        forecast: Forecast | None = None,
+    ) -> None:
+        """Makes a supply.
+
+        Args:
+            environment: draws the problems.
+            design: what they are drawn from.
+            seed: of the problems.
+            places: of the problems, in order.
+            forecast: of the difficulty model, for the design.
+        """
+        self.environment, self.design, self.seed, self.forecast = environment, design, seed, forecast
+        self.places = places
+        self.first: list[Problem] = []  # problems of the places so far
+        self._cells: dict[Stratum, dict[Cell, float]] = {}
+
+    def draw(self, design: Design, count: int, seed: int, first: int) -> list[Problem]:
+        """Problems first .. first + count - 1 of the set of a design and a seed."""
+        return self.environment.draw(design, count, seed, first=first)
+
+    def __call__(self, count: int, design: Design | None = None) -> list[Problem]:
+        """The problems of the next places. design: by default the supply's."""
+        places = self.places[len(self.first) : len(self.first) + count]
+        whole = count and list(places) == list(range(places[0], places[0] + count))  # one call, which may be faster
+        parts = [(places[0], count)] if whole else [(place, 1) for place in places]
+        drawn = [self.draw(design or self.design, size, self.seed, place) for place, size in parts]
+        found = list(itertools.chain.from_iterable(drawn))
+        self.first += found
+        return found
+
+    def find_cell(self, index: int, turn: int) -> Cell:
+        """The cell, with its givens, from which `draw_again` draws."""
+        return self.environment.canonical(self.environment.space.name_cell(self._choose_cell(index, turn)))
+
+    def draw_again(self, index: int, turn: int) -> Problem:
+        """Another problem of the stratum of one that was drawn, its cell by chance as the design has them there.
+
+        index: that problem's, from 0. turn: from 1.
+        """
+        cell, space = self._choose_cell(index, turn), self.environment.space
+        row = {knob.name: float(value) for knob, value in zip(space.knobs, cell.values, strict=True)}
+        alone = self.design.replace({cell.stratum: {space.share.name: 1.0, **row}})
+        return self.draw(alone, 1, _derive_seed(self.seed, f"again {turn}"), self.places[index])[0]
+
+    def _choose_cell(self, index: int, turn: int) -> Cell:
+        stratum = self.first[index].cell.stratum
+        if stratum not in self._cells:
+            whole = self.environment.cells(self.design)
+            self._cells[stratum] = {cell: share for cell, share in whole.items() if cell.stratum == stratum}
+        cells = self._cells[stratum]
+        chance = random.Random(f"{self.seed} again {turn} place {self.places[index]}")
+        return chance.choices(list(cells), list(cells.values()))[0]
+
+
+def list_places(first: int, count: int) -> range:
+    """The places first .. first + count - 1. Raises InputError on a count below 0, or one that is not whole."""
+    if not isinstance(count, int) or not 0 <= count < 2**63:
+        raise InputError(f"draw: count is {show(count, 20)}; give a whole number, at least 0, below 2^63")
+    return range(first, first + count)
+
+
+def choose_sampler(settings: SamplerSettings, name: str, space: DesignSpace) -> SamplerSettings:
+    """The settings with a sampler of that name, if any.
+
+    Raises InputError if it does not keep the shares of strata, does not suit the space, or a setting has no effect.
+    """
+    chosen = msgspec.structs.replace(settings, name=name) if name else settings
+    if not _has(chosen.name, "keeps_shares"):
+        choices = ", ".join(known for known in SAMPLERS if _has(known, "keeps_shares"))
+        raise InputError(f"sampler {chosen.name} does not keep the shares of the design; choose from {choices}")
+    if chosen.plans != SamplerSettings().plans and not rolls_out(chosen):
+        said = f"sampler.plans is {chosen.plans}, but the sampler {chosen.name} rolls nothing out"
+        raise InputError(f"{said}; leave it out, or choose redraw")
+    if chosen.plans == 1 and rolls_out(chosen):
+        raise InputError("sampler.plans is 1, but one answer alone has no signal; choose at least 2")
+    check_space(make_sampler(chosen.name, chosen.options), space)
+    return chosen
+
+
+def rolls_out(settings: SamplerSettings) -> bool:
+    """Return True if the sampler has the policy answer before it chooses."""
+    return _has(settings.name, "rolls_out")
+
+
+def _has(name: str, quality: str) -> bool:
+    """Return True if the class of a sampler says so of itself."""
+    return bool(getattr(load_class(name, SAMPLERS, "sampler", METHODS), quality, False))
+
+
+def check_roll_out(settings: SamplerSettings, roll_out: RollOut | None, *, given: bool) -> None:
+    """Raises InputError if a sampler has no way to have the policy answer, or one was given that it does not use."""
+    name = settings.name
+    if rolls_out(settings) and roll_out is None:
+        said = f"sampler {name} has the policy answer before it chooses"
+        raise InputError(f"{said}; give roll_out, or begin with rollouts.url of its server, or with the sampler signal")
+    if given and not rolls_out(settings):
+        raise InputError(
+            f"roll_out is given, but the sampler {name} rolls nothing out; leave it out, or begin with redraw"
+        )
+
+
+def choose_problems(
+    settings: SamplerSettings, supply: Supply, roll_out: RollOut | None = None
+) -> tuple[Sampled, Sampling]:
+    """The problems that the sampler chooses for all places, each of the stratum of the first one of its place.
+
+    Args:
+        settings: of the sampler, as `choose_sampler` gives them.
+        supply: of which nothing was drawn yet.
+        roll_out: rolls the present policy out.
+
+    Raises InputError if a sampler of a user's own gives something else, or `roll_out` fails.
+    """
+    if not supply.places:
+        return Sampled([], 0), Sampling()
+    sampler, tokens, scorings, name = make_sampler(settings.name, settings.options), 0, 0, settings.name
+
+    def score(problems: list[Problem]) -> list[Rollout]:
+        nonlocal tokens, scorings
+        if roll_out is None:
+            raise InputError(f"sampler {name} has the policy answer before it chooses; give roll_out, or choose signal")
+        turn = FIRST_TURN + (supply.places[0] + scorings) % TURNS
+        groups, spent = check_rollouts(roll_out(problems, settings.plans, turn), problems, settings.plans)
+        tokens, scorings = tokens + spent, scorings + 1
+        return list(zip(problems, groups, strict=True))
+
+    count, key = len(supply.places), make_key(_derive_seed(supply.seed, f"sampler {supply.places[0]}"))
+    drawn = sampler.draw(count, supply, score, key)
+    if fault := _find_fault(drawn, supply):
+        raise InputError(f"sampler {name}: gave {fault}; give each place a problem of the stratum of its first one")
+    return drawn, Sampling(sum(map(bool, drawn.turns)), len(drawn.barren), drawn.scored, tokens)
+
+
+def _find_fault(drawn: Any, supply: Supply) -> str:
+    """The fault of a sampler's choice; empty without a fault."""
+    count, first = len(supply.places), supply.first
+    if not isinstance(drawn, Sampled) or not len(drawn.problems) == len(drawn.turns) == len(first) == count:
+        return f"{show(drawn)} for {count} places"
+    for index, (problem, turn) in enumerate(zip(drawn.problems, drawn.turns, strict=True)):
+        if problem.cell.stratum != first[index].cell.stratum or not (turn or problem == first[index]):
+            return f"turn {turn}, a problem of {problem.cell}, for place {index}, whose first is of {first[index].cell}"
+    return ""
+
+
+def _derive_seed(seed: int, purpose: str) -> int:
+    """An independent 31-bit seed, without JAX."""
+    return random.Random(f"{seed} {purpose}").getrandbits(31)
