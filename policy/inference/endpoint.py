@@ -89,12 +89,16 @@ class Endpoint:
 
         After an error no further question is asked; it is raised once the pending answers have been yielded.
         """
-        waiting = enumerate(questions)
+        waiting, process = enumerate(questions), os.getpid()
         stop: Exception | None = None
         running: dict[Future[EndpointAnswer], int] = {}
         with _run_event_loop() as loop:
             held = next(waiting, None)
             while held or running:
+                if os.getpid() != process:
+                    raise InputError(
+                        f"endpoint: process {process} waits for these answers, not its fork; ask again here"
+                    )
                 while held and not stop and len(running) < self.settings.concurrency:
                     place, question = held
                     charge = self._reserve_budget(question)
@@ -234,10 +238,11 @@ def _run_event_loop() -> Iterator[asyncio.AbstractEventLoop]:
     try:
         yield loop
     finally:
-        asyncio.run_coroutine_threadsafe(_cancel_all(), loop).result()
-        loop.call_soon_threadsafe(loop.stop)
-        thread.join()
-        loop.close()
+        if thread.is_alive():  # as it is not in a process that was forked in the block
+            asyncio.run_coroutine_threadsafe(_cancel_all(), loop).result()
+            loop.call_soon_threadsafe(loop.stop)
+            thread.join()
+            loop.close()
 
 
 async def _cancel_all() -> None:

@@ -1,5 +1,6 @@
 """The client of OpenAI-compatible servers, against a server that misbehaves in every way."""
 
+import multiprocessing
 import time
 import tracemalloc
 
@@ -41,6 +42,33 @@ def test_an_answer_comes_with_its_tokens():
         assert endpoint_of(server).ask(HELLO) == EndpointAnswer("hello", 100, 50, "stop")
     assert server.seen == [{"model": "m", "messages": HELLO, "max_completion_tokens": 64}]
     assert server.keys == {"Bearer none"}
+
+
+@pytest.mark.filterwarnings("ignore:os.fork\\(\\) was called", "ignore:.*multi-threaded, use of fork")
+def test_a_forked_process_asks_by_itself_and_leaves_what_was_asked_before():
+    context = multiprocessing.get_context("fork")
+    with serving(echo) as server:
+        asking = endpoint_of(server)
+        answers = asking.ask_all(questions(3))
+        next(answers)
+        told = context.SimpleQueue()
+
+        def work() -> None:
+            try:
+                next(answers)  # whose event loop is in the process that forked
+            except InputError as error:
+                told.put(str(error))
+            told.put(asking.ask(HELLO).text)
+
+        process = context.Process(target=work, daemon=True)
+        process.start()
+        process.join(20)
+        hangs = process.is_alive()
+        process.kill()
+        assert not hangs
+        assert "not its fork; ask again here" in told.get()
+        assert told.get() == "hello"
+        assert len(list(answers)) == 2
 
 
 def test_a_question_may_set_temperature_seed_and_a_schema():
