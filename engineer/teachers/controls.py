@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 
+from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import HoleRatio, Share
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.delta import make_edit
@@ -36,6 +37,9 @@ class FixedTeacher(Stateful):
         return propose_nothing()
 
 
+LAKE = {"hole_ratio": 0.25, "wait_ratio": 0.5}  # the static values of its knobs
+
+
 class StaticTeacher(Stateful):
     """Goes to one design and stays: `values` of the knobs for all strata, data in proportion to size ** `tilt`.
 
@@ -47,13 +51,22 @@ class StaticTeacher(Stateful):
 
     def __init__(
         self,
-        hole_ratio: HoleRatio = 0.25,
-        wait_ratio: Share = 0.5,
+        hole_ratio: HoleRatio = LAKE["hole_ratio"],
+        wait_ratio: Share = LAKE["wait_ratio"],
         tilt: Tilt = 0.0,
         values: dict[str, float] = {},  # noqa: B006
     ) -> None:
         self.values = {"hole_ratio": hole_ratio, "wait_ratio": wait_ratio, **values}
+        self.given = [name for name, value in self.values.items() if name in values or value != LAKE[name]]
         self.tilt = tilt
+
+    def check_space(self, space: DesignSpace) -> None:
+        """Raises InputError on the value of a knob that a space does not have."""
+        names = [knob.name for knob in space.knobs]
+        for name in self.given:
+            if name not in names:
+                said = f"{name:.60} is {self.values[name]:g}, and no knob has that name"
+                raise InputError(f"teacher static: {said}; give values of {', '.join(names) or 'none'}")
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The delta to the static design. Deterministic."""

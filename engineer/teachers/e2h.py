@@ -1,5 +1,6 @@
 """E2H, from easy to hard over the strata: Parashar et al. 2025, arXiv 2506.06632."""
 
+import abc
 import math
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
@@ -17,19 +18,13 @@ from lakewright.engineer.space import DesignSpace, normalize_rows
 Sigma = Annotated[float, msgspec.Meta(ge=0.05)]  # less, and all bells may be 0
 
 
-@dataclass
-class EasyToHardTeacher(Stateful):
+class EasyToHardTeacher(Stateful, abc.ABC):
     """Shares by a schedule over the K strata, ranked i = 0 .. K - 1; knobs stay.
 
-    With x = t / T, from 0 at the first stage to 1 at the last, and the floor m = 2 / (K (K + 1)):
-
-    cosine: a = (1 + cos(pi x)) / 2 and p_i ~ max(m, m (a (K - i) + (1 - a) (i + 1))).
-    gaussian: mu = x^exponent (K - 1), q_i ~ exp(-(i - mu)^2 / (2 sigma^2)) and p_i = m + (1 - K m) q_i.
+    x = t / T goes from 0 at the first stage to 1 at the last, and the floor is m = 2 / (K (K + 1)).
     """
 
     schedule: ClassVar[Literal["cosine", "gaussian"]]
-    exponent: Weight = 0.5
-    sigma: Sigma = 0.5
 
     def check_space(self, space: DesignSpace) -> None:
         """Raises InputError if the strata of a space have no order."""
@@ -45,25 +40,38 @@ class EasyToHardTeacher(Stateful):
         reason = f"the schedule from small to large {space.words.problems}"
         return propose_rows(design, normalize_rows(rows, space), reason, space)
 
+    @abc.abstractmethod
     def schedule_shares(self, progress: float, count: int) -> list[float]:
         """The share of each of `count` ranks, at `progress` x."""
-        floor = 2 / (count * (count + 1))
-        if self.schedule == "cosine":
-            easy = (1 + math.cos(math.pi * progress)) / 2
-            weights = [max(floor, floor * (easy * (count - i) + (1 - easy) * (i + 1))) for i in range(count)]
-            return [weight / math.fsum(weights) for weight in weights]
-        mean = progress**self.exponent * (count - 1)
+
+
+@dataclass
+class CosineTeacher(EasyToHardTeacher):
+    """a = (1 + cos(pi x)) / 2 and p_i ~ max(m, m (a (K - i) + (1 - a) (i + 1)))."""
+
+    schedule = "cosine"
+
+    def schedule_shares(self, progress: float, count: int) -> list[float]:
+        """As `EasyToHardTeacher`."""
+        floor, easy = _find_floor(count), (1 + math.cos(math.pi * progress)) / 2
+        weights = [max(floor, floor * (easy * (count - i) + (1 - easy) * (i + 1))) for i in range(count)]
+        return [weight / math.fsum(weights) for weight in weights]
+
+
+@dataclass
+class GaussianTeacher(EasyToHardTeacher):
+    """mu = x^exponent (K - 1), q_i ~ exp(-(i - mu)^2 / (2 sigma^2)) and p_i = m + (1 - K m) q_i."""
+
+    schedule = "gaussian"
+    exponent: Weight = 0.5
+    sigma: Sigma = 0.5
+
+    def schedule_shares(self, progress: float, count: int) -> list[float]:
+        """As `EasyToHardTeacher`."""
+        floor, mean = _find_floor(count), progress**self.exponent * (count - 1)
         bells = [math.exp(-((i - mean) ** 2) / (2 * self.sigma**2)) for i in range(count)]
         return [floor + (1 - count * floor) * bell / math.fsum(bells) for bell in bells]
 
 
-class CosineTeacher(EasyToHardTeacher):
-    """The cosine schedule."""
-
-    schedule = "cosine"
-
-
-class GaussianTeacher(EasyToHardTeacher):
-    """The Gaussian schedule."""
-
-    schedule = "gaussian"
+def _find_floor(count: int) -> float:
+    return 2 / (count * (count + 1))

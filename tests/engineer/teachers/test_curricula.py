@@ -230,7 +230,8 @@ def test_dump_prefers_what_has_large_advantages_and_what_was_seldom_drawn():
         ("fixed", {"tau": 1.0}, "choose from none"),
         ("matched_random", {"match": "oracle"}, "'oracle' is unknown; choose from fixed"),
         ("matched_random", {"match": "matched_random"}, "name another teacher"),
-        ("e2h_cosine", {"schedule": "gaussian"}, "unknown to e2h_cosine; choose from exponent, sigma"),
+        ("e2h_cosine", {"schedule": "gaussian"}, "unknown to e2h_cosine; choose from none"),
+        ("e2h_cosine", {"sigma": 1.0}, "'sigma' is unknown to e2h_cosine; choose from none"),
         ("thompson", {"draws": True}, "draws: True does not fit: expected `int`"),
     ],
 )

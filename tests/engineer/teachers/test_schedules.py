@@ -8,7 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakewright.engineer.teachers import Tools, make_teacher
+from lakewright.core_jax.errors import InputError
+from lakewright.engineer import DesignSpace, Knob
+from lakewright.engineer.teachers import Tools, check_teacher, make_teacher
 from lakewright.engineer.teachers.controls import MatchedRandomTeacher, RandomTeacher, list_designs
 from lakewright.engineer.teachers.e2h import CosineTeacher, GaussianTeacher
 from tests.support.samples.curricula import CONFIG, asked_for, made, propose, shares
@@ -81,3 +83,16 @@ def test_easy_to_hard_ends_with_the_largest_size_and_leaves_hole_and_wait(schedu
     sizes = asked_for(propose(schedule(), round=1))  # the last of three stages is to come
     assert max(sizes, key=lambda size: sizes[size].data_ratio) == 6
     assert all((cell.hole_ratio, cell.wait_ratio) == (0.25, 0.5) for cell in sizes.values())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"hole_ratio": 0.3}, {"wait_ratio": 0.1}, {"values": {"size": 3.0}}],
+    ids=lambda options: next(iter(options)),
+)
+def test_a_value_of_a_knob_that_the_space_does_not_have_is_refused(options):
+    space = DesignSpace(("one", "two"), (Knob(name="terms", low=1, high=9),), failures=("wrong",))
+    with pytest.raises(InputError, match=r"teacher static: .* is .*no knob has that name; give values of terms$"):
+        check_teacher("static", options, space)
+    assert check_teacher("static", {"values": {"terms": 3.0}, "tilt": 1.0}, space)
+    assert check_teacher("static", {}, space) == {}
