@@ -1,6 +1,7 @@
 """The client of OpenAI-compatible servers, against a server that misbehaves in every way."""
 
 import multiprocessing
+import threading
 import time
 import tracemalloc
 
@@ -46,8 +47,13 @@ def test_an_answer_comes_with_its_tokens():
 
 @pytest.mark.filterwarnings("ignore:os.fork\\(\\) was called", "ignore:.*multi-threaded, use of fork")
 def test_a_forked_process_asks_by_itself_and_leaves_what_was_asked_before():
-    context = multiprocessing.get_context("fork")
-    with serving(echo) as server:
+    context, go_on = multiprocessing.get_context("fork"), threading.Event()
+
+    def wait_and_echo(request, body):
+        go_on.wait(LONG)
+        echo(request, body)
+
+    with serving(echo, [echo, wait_and_echo, wait_and_echo]) as server:
         asking = endpoint_of(server)
         answers = asking.ask_all(questions(3))
         next(answers)
@@ -68,6 +74,7 @@ def test_a_forked_process_asks_by_itself_and_leaves_what_was_asked_before():
         assert not hangs
         assert "not its fork; ask again here" in told.get()
         assert told.get() == "hello"
+        go_on.set()
         assert len(list(answers)) == 2
 
 
