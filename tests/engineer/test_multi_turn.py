@@ -165,6 +165,16 @@ def hang(self, problem):
         pass
 
 
+async def add_later(self, step: int) -> str:
+    """Adds when the event loop comes to it.
+
+    Args:
+        step: what is added.
+    """
+    self.count += step
+    return str(self.count)
+
+
 PLAYED = "any calls lead to a verdict"
 
 
@@ -195,6 +205,7 @@ def test_the_check_ends_an_episode_that_hangs():
 def test_the_check_passes_episodes_and_warns_of_what_it_did_not_play():
     fault, report = find_played(Counts())
     assert (fault, report.warnings, report.verdicts_per_second > 0) == (None, [], True)
+    assert find_played(change(add=add_later))[0] is None
     _, report = find_played(change(verdict=lambda self: Verdict(True, 1.0)))
     assert report.warnings == ["an episode without any call is valid for 100% of the problems"]
     elsewhere = type("Elsewhere", (Counts,), {"make_episode": MultiTurnEnvironment.make_episode})

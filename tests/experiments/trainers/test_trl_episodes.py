@@ -1,5 +1,7 @@
 """TRL's `environment_factory` on a folder: groups on one problem, verdicts of episodes, and the policy that plays."""
 
+import asyncio
+import inspect
 import json
 import re
 
@@ -11,6 +13,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer import Verdict
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.trl import EngineerTasks
+from lakewright.experiments.trainers.trl_episodes import RolloutFactory
 from lakewright.experiments.trainers.versions import FolderSettings
 from lakewright.policy.inference import EndpointSettings
 from tests.support.models.tool_calling_model import tool_calling_checkpoint
@@ -149,6 +152,28 @@ def test_members_that_begin_differently_are_a_line(tasks):
     second.reset(place=8)
 
 
+def test_a_tool_may_be_a_coroutine(tasks, trainer):
+    async def guess(self, number: int) -> str:
+        """Guesses.
+
+        Args:
+            number: The guess.
+        """
+        self.found = True
+        return "Found."
+
+    kind = type("Later", (type(tasks.folder.environment.make_episode()),), {"guess": guess})
+    environment = type("Hunts", (type(tasks.folder.environment),), {"make_episode": lambda self: kind()})()
+    factory = RolloutFactory(environment, tasks.find_problem)
+    rollout = factory()
+    rollout.reset(place=0)
+    assert inspect.iscoroutinefunction(rollout.guess), "as TRL asks"
+    assert asyncio.run(rollout.guess(number=1)) == "Found."
+    assert rollout.verdict.valid
+    with factory.play_here(trainer, [[{"role": "user", "content": "?"}]], [tasks.source[0]]):
+        assert (trainer._sync_tool_dicts, list(trainer._async_tool_dicts[0])) == ([{}], ["guess"])
+
+
 def test_what_a_trainer_lacks_is_a_line(tasks, tmp_path):
     with pytest.raises(InputError, match=r"give it environment_factory=tasks.environment_factory"):
         judge(tasks, [0], None)
@@ -157,7 +182,10 @@ def test_what_a_trainer_lacks_is_a_line(tasks, tmp_path):
     assert EngineerTasks(begin_engineer(tmp_path / "sums").path).environment_factory is None
 
 
-def test_what_only_judges_texts_refuses_several_turns_at_once(tasks, tmp_path):
+def test_what_only_judges_texts_refuses_several_turns_and_nothing_is_recorded(tasks, tmp_path):
+    with pytest.raises(InputError, match="Hunt has several turns and judges no text"):
+        tasks.recorder.record(tasks.source[0], ["7"])
+    assert read_groups(tasks.folder.path) == {}
     settings = FolderSettings(rollouts=EndpointSettings(url="http://localhost:1/v1", model="m"))
     with pytest.raises(InputError, match=r"rollouts.url: a server plays no episodes, which Hunt needs"):
         EngineerFolder.begin(tmp_path / "other", HUNT, settings=settings)
