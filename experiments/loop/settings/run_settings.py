@@ -25,6 +25,12 @@ from lakewright.policy.models import is_board_network
 from lakewright.policy.training import AnswerTraining, GrpoSettings, RewardSettings, WarmupSettings
 
 LAKE_ONLY = {"env": "set design", "warmup_env": "set warmup_design", "teams": "leave it out", "exclude": "leave it out"}
+LAKE_GUARD = {
+    "max_hole_change": "give guard.reach",
+    "max_wait_change": "give guard.reach",
+    "max_hole_ratio": "give guard.most",
+    "max_wait_ratio": "give guard.most",
+}
 OTHERS_ONLY = {"design": "set env", "warmup_design": "set warmup_env"}
 FIRST = EnvConfig({size: SizeConfig(0.25, 0.25, 0.5) for size in (3, 4, 5, 6)})
 

@@ -25,7 +25,7 @@ from lakewright.engineer.teachers import check_teacher
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Excluded, Sampled, write_record
 from lakewright.experiments.loop.records.stage_rollouts import read_problems, write_problems
-from lakewright.experiments.loop.settings.run_settings import LAKE_ONLY, OTHERS_ONLY, RunSettings
+from lakewright.experiments.loop.settings.run_settings import LAKE_GUARD, LAKE_ONLY, OTHERS_ONLY, RunSettings
 from lakewright.policy.models import compute_in_bfloat16, load_checkpoint, load_model
 from lakewright.policy.play import Play, Tasks, TaskStream
 from lakewright.policy.training import Answered, roll_out
@@ -176,6 +176,9 @@ def check_settings(settings: RunSettings, environment: Environment, start: Desig
     for name, remedy in (OTHERS_ONLY if settings.lake else LAKE_ONLY).items():
         if (value := getattr(settings, name)) != getattr(usual, name):
             raise InputError(f"{name} is {value!r:.60}, which only {owner}; {remedy}")
+    for name, remedy in () if settings.lake else LAKE_GUARD.items():
+        if (value := getattr(settings.guard, name)) != getattr(usual.guard, name):
+            raise InputError(f"guard.{name} is {value:g}, which only the lake has; {remedy}, by the name of a knob")
     check_floor(settings.limits, len(start.strata), environment.space)
     check_teacher(settings.teacher, settings.teacher_options, environment.space)
     check_limits(settings.limits, environment.space)

@@ -150,6 +150,11 @@ ELSEWHERE = {
     "teams": ((*SUMS, "teams=[2,3]"), "teams is (2, 3), which only the lake has; leave it out"),
     "boards": ((*SUMS, f"env.{SIZES}"), "env is ", "which only the lake has; set design"),
     "boards of the warm-up": ((*SUMS, f"warmup_env.{SIZES}"), "warmup_env is ", "the lake has; set warmup_design"),
+    "a limit of holes": (
+        (*SUMS, "guard.max_hole_change=0.2"),
+        "guard.max_hole_change is 0.2, which only the lake has; give guard.reach, by the name of a knob",
+    ),
+    "a most of waits": ((*SUMS, "guard.max_wait_ratio=0.5"), "guard.max_wait_ratio is 0.5", "give guard.most"),
     "a design": (("design.3.share=1",), "design is {'3': {'share': 1.0}}, which only other environments have; set env"),
     "a design of the warm-up": (("warmup_design.3.share=1",), "warmup_design is ", "environments have; set warmup_env"),
 }
