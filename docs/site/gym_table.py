@@ -2,6 +2,7 @@
 
 python docs/site/gym_table.py sweep   draws and judges problems of every curriculum, which takes minutes and needs the
                                       package reasoning-gym; each in a process of its own, which is ended if it hangs
+python docs/site/gym_table.py check   runs `lakewright check` on every curriculum that can be used, or those named
 python docs/site/gym_table.py         writes the page from the table
 """
 
@@ -20,6 +21,7 @@ DOCS = Path(__file__).parents[1]
 DATA, PAGE = DOCS / "data" / "reasoning_gym.json", DOCS / "reasoning-gym.md"
 SECONDS = 2.0  # that a problem may take
 LONGEST = 120  # seconds that a task may take
+CHECK = ("--seconds", "1", "--limit", "20")
 COUNT = 30  # problems of the easiest cell
 Found = dict[str, Any]
 
@@ -31,6 +33,8 @@ def main(words: list[str]) -> None:
         return
     if words[:1] == ["sweep"]:
         sweep(words[1:])
+    if words[:1] == ["check"]:
+        check_all(words[1:])
     PAGE.write_text(make_page(PAGE.read_text(), json.loads(DATA.read_text())))
 
 
@@ -47,6 +51,19 @@ def sweep(names: list[str]) -> None:
     tasks = before | {name: check_apart(name) for name in tqdm(curricula)}
     table = {"reasoning_gym": version("reasoning-gym"), "seconds": SECONDS, "tasks": dict(sorted(tasks.items()))}
     DATA.write_text(json.dumps(table, indent=1) + "\n")
+
+
+def check_all(names: list[str]) -> None:
+    """Runs `lakewright check` on curricula, and writes into the table which passed, and the first fault of others."""
+    table = json.loads(DATA.read_text())
+    usable = [name for name, found in table["tasks"].items() if "bug" not in found]
+    checked = dict(table.get("checked", {}))
+    for name in names or usable:
+        command = ["lakewright", "check", f"reasoning_gym:{name}", *CHECK, "--json"]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        report = json.loads(done.stdout) if done.stdout.strip() else {"faults": [{"problem": done.stderr[-200:]}]}
+        checked[name] = "".join(fault["problem"] for fault in report["faults"][:1])
+    DATA.write_text(json.dumps(table | {"checked": dict(sorted(checked.items()))}, indent=1) + "\n")
 
 
 def check_apart(name: str) -> Found:
@@ -142,8 +159,13 @@ def describe_scores(task: Any, start: Any, entries: dict[int, Any]) -> tuple[str
 def make_page(page: str, table: Found) -> str:
     """The page with the table between its marks."""
     usable = [name for name, found in table["tasks"].items() if "bug" not in found]
+    faults = {name: fault for name, fault in table["checked"].items() if fault}
+    words = f"All of these pass `lakewright check {' '.join(CHECK)}` as they come."
+    if faults:
+        words = f"Of these {len(faults)} do not pass `lakewright check`: {'; '.join(map(': '.join, faults.items()))}."
     lines = [
         f"Of {len(table['tasks'])} curricula of reasoning-gym {table['reasoning_gym']}, {len(usable)} can be used.",
+        words,
         "",
         "| task | strata by default | knobs | places of each ladder alone | levels | scores | distinct | problems/s |",
         "|---|---|---|---|---|---|---|---|",
