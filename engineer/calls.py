@@ -55,7 +55,7 @@ def show(value: object, most: int = 60) -> str:
 
 
 def describe_error(where: str, error: BaseException, remedy: str = "correct it") -> FailedCallError:
-    """The line of what the code of an environment raised; an InputError has a remedy of its own."""
+    """The line for an exception in an environment's code; an InputError has a remedy of its own."""
     if isinstance(error, InputError):
         return FailedCallError(f"{where}: {error}")
     if isinstance(error, SystemExit):

@@ -28,7 +28,7 @@ _JSON = msgspec.json.Encoder()
 
 
 class Problem(msgspec.Struct, frozen=True):
-    """One question with what is needed to judge an answer.
+    """One question, with everything needed to judge an answer.
 
     prompt: what a policy is asked. answer: a right answer, if one is known. data: JSON values that `judge` needs.
     cell, version: what it was drawn from; `draw` fills them in. key: equal problems have equal keys; by default a
@@ -112,7 +112,7 @@ class Environment(abc.ABC):
     def start(self) -> Design:
         """The design to begin with: equal shares and middle values, or the nearest of some that can be drawn.
 
-        Raises InputError if a stratum has none: override it, or correct `drawable`.
+        Raises InputError if a stratum has no such design: override it, or correct `drawable`.
         """
         return choose_start(self)
 

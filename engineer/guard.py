@@ -117,7 +117,7 @@ def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardS
     after MOST_WAYS were tried. If not even that helps, the proposal is refused. The design is on the grid of six
     decimals.
 
-    A value within 0.001 of what was proposed counts as accepted. A delta without edits changes nothing. An
+    A value within 0.001 of the proposal counts as accepted. A delta without edits changes nothing. An
     unknown stratum or a number that is not finite is refused, and `design` stays. Raises InputError only if
     `settings` do not suit `design` (floor x strata > 1) or its space (`check_limits`), or if `drawable` fails.
     """
@@ -233,7 +233,7 @@ def _move_toward(origin: np.ndarray, start: np.ndarray, goal: np.ndarray, reach:
 def _keep_drawable(
     design: Design, applied: Mapping[Stratum, Row], bounds: Bounds
 ) -> tuple[dict[Stratum, Row] | None, list[str]]:
-    """The rows, with the old values of what cannot be drawn, and a line for each stratum that has such values.
+    """The rows, with the old values of rows that cannot be drawn, and a line for each stratum that has such values.
 
     None if not even these help, and the line of that stratum.
     """

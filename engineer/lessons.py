@@ -69,7 +69,7 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def lessons(
         self, objective: Objective, shown: EvidenceSettings, difficulty: DifficultySettings | None = None
     ) -> Lessons:
-        """Those of a run in which problems are worth what `objective` says and the engineer is shown `shown`.
+        """For a run in which problems are worth what `objective` says and the engineer is shown `shown`.
 
         difficulty: how the run's forecasts are fitted.
         """
@@ -309,7 +309,7 @@ def _draw_shares(count: int, step: float, rng: np.random.Generator) -> list[floa
 
 
 def _draw_tally(rate: float, rates_of_traits: Sequence[float], space: DesignSpace, rng: np.random.Generator) -> Tally:
-    """Half the problems have a trait, as in a held-out set; seldom none does."""
+    """Half the problems have a trait, as in a held-out set; sometimes no problem does."""
     traits: dict[str, Tally] = {}
     valid = other = 0
     for number, place in enumerate(space.traits):

@@ -45,7 +45,7 @@ class Proposal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Teacher(Protocol):
-    """Maps evidence to a change of the design; never raises because of what a model answered."""
+    """Maps evidence to a change of the design; never raises because of a model's answer."""
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """A change of `design`, which need not be legal: the guard decides. All chance comes from `key`, consumed.

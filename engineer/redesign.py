@@ -78,7 +78,7 @@ from lakewright.engineer.trial.trial import RollOut, Trial, TrialWork
 
 
 class Engineer:
-    """Redesigns what a policy is trained on, from what its answers earned. `state_dict` is JSON."""
+    """Redesigns a policy's training problems from its rewards. `state_dict` is JSON."""
 
     def __init__(
         self,
@@ -172,7 +172,8 @@ class Engineer:
     def observe(self, groups: Iterable[Group]) -> None:
         """Notes groups of answers to problems, of this design or of an earlier one.
 
-        Raises InputError, and notes none, on a group of another space, of a later design, or with impossible numbers.
+        Raises InputError, and notes nothing, on a group of another space, of a later design, or with impossible
+        numbers.
         """
         state, noted = self._state, note_groups(groups, self.design, self.space)
         state.seen, state.seen_cells = fold_groups([*state.seen, *noted], state.seen_cells, self.space)

@@ -74,7 +74,7 @@ class StratumSignal(msgspec.Struct, frozen=True):
 
 
 def add_group(count: StratumCount, group: OpenGroup) -> None:
-    """Adds a complete group to the counts of its stratum; a single answer is none."""
+    """Adds a complete group to the counts of its stratum; a single answer does not make a group."""
     if group.answers < 2:
         return
     signal = group.high - group.low > EQUAL
@@ -129,7 +129,7 @@ def list_metrics(groups: Iterable[tuple[Stratum, Sequence[Verdict], Sequence[int
 def find_suspect_graders(tallies: Mapping[Stratum, Tally], space: DesignSpace) -> dict[Stratum, str]:
     """The strata whose grader, reference or prompt may be broken, which would look like a task too hard, and why.
 
-    A stratum with at least FEWEST answers, none of them valid, is suspect if all fail in one and the same way of
+    A stratum with at least FEWEST answers, all invalid, is suspect if all fail in one and the same way of
     several, or if its neighbours succeed: for ranked strata a harder one, of others at least half of the rest.
 
     tallies: for answers, each counting as a problem; of held-out problems or of training.

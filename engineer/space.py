@@ -164,7 +164,7 @@ class DesignSpace:
         return name_cells(self._names)(cell.stratum, values, cell.given)
 
     def complete_cell(self, cell: Cell, design: Design) -> Cell:
-        """The cell with the givens of a design, if it has none of its own."""
+        """The cell with the givens of a design, if it has no givens itself."""
         if cell.given or not self.givens:
             return cell
         return cell._replace(given=tuple(design.given[given.name] for given in self.givens))
@@ -350,7 +350,7 @@ def normalize_design(design: Design, space: DesignSpace) -> Design:
 
 
 def check_design(design: Design, space: DesignSpace, where: str = "design") -> None:
-    """Raises InputError if a design is none of the space: another stratum or knob, or a value out of range."""
+    """Raises InputError if a design does not fit the space: another stratum or knob, or a value out of range."""
     if not isinstance(design, Design):
         raise InputError(f"{where}: {design!r:.60} is not a Design; make one by space.design")
     path, names = space.words.path, [column.name for column in space.columns]

@@ -1,4 +1,4 @@
-"""The state of an engineer, as `Engineer.state_dict` gives it, and the checks of what is restored or observed."""
+"""The state of an engineer, as `Engineer.state_dict` gives it, and the checks of restored or observed values."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -260,7 +260,7 @@ def check_kind(where: str, value: object, kind: type, *, needed: bool = False) -
 
 
 def check_tables(tallies: object, statistics: object, space: DesignSpace) -> None:
-    """Raises InputError on anything but tables by stratum of tallies and of what was drawn."""
+    """Raises InputError on anything but tables by stratum of tallies and of statistics."""
     for name, table, kind in (("tallies", tallies, Tally), ("statistics", statistics, Drawn)):
         if not isinstance(table, Mapping) or not all(isinstance(part, kind) for part in table.values()):
             raise InputError(f"redesign: {table!r:.60} is not a dict of {name}; give those of Environment.{name}")

@@ -30,7 +30,7 @@ class Tally(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Drawn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Statistics of the problems drawn of a stratum: means of the knobs, and of what the environment measures.
+    """Statistics of the problems drawn of a stratum: means of the knobs, and of the environment's measures.
 
     acceptance: the share of attempts that gave a problem, if known.
     """

@@ -83,7 +83,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
         return ", ".join(f"{name.replace('_', ' ')} {tally.rate(tally.grades.get(name, 0)):.2f}" for name in names)
 
     def drawn(self, stratum: "Stratum", seen: "Drawn") -> str:
-        """The statistics of what was drawn of a stratum, in a line."""
+        """The statistics of the problems drawn from a stratum, in a line."""
         knobs = "".join(f", {name} {value:.3f}" for name, value in seen.knobs.items())
         measures = "".join(f", mean {name.replace('_', ' ')} {value:.2f}" for name, value in seen.measures.items())
         accepted = "" if seen.acceptance is None else f", {seen.acceptance:.3f} of the attempts accepted"

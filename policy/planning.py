@@ -3,7 +3,7 @@
     planner = load_planner("pretrained", samples=8)
     planner.plan(row)        # the moves of each agent, ["RRDW", "UULL"], or None
 
-This is what a user of a policy would run; its rates are not those of the policy alone, greedy or pass@k.
+This is what a user of a policy would run; its rates are not the policy's alone, greedy or pass@k.
 """
 
 import dataclasses

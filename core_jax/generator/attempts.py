@@ -58,7 +58,7 @@ class Lanes:
 class Attempts:
     """The results of L attempts; NumPy arrays throughout.
 
-    met: bool [L], who has the stratum; boards, labels: for those, in their order; may be None if none has it. Of
+    met: bool [L], who has the stratum; boards, labels: for those, in their order; may be None if no board has it. Of
     whole boards also status: int [L], a `Status`, and waits: bool [L], whether a wait is required; of maps None.
     """
 

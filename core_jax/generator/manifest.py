@@ -23,7 +23,7 @@ class FileManifest(msgspec.Struct, frozen=True):
     """OUT.manifest.json, next to a generated file.
 
     prng: the implementation of the keys. config_hash: `content_hash` of `config`. acceptance: for each stratum. jax:
-    the settings that boards were drawn with, whatever the process had set; none in files of earlier versions.
+    the settings that boards were drawn with, whatever the process had set; empty in files of earlier versions.
     """
 
     format: int

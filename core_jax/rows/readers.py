@@ -105,7 +105,7 @@ def _read_at_once(chunk: Chunk, begin: int, end: int) -> pa.RecordBatch | None:
 def _fit_column(column: pa.Array, wanted: pa.DataType) -> pa.Array:
     """The column in another type, with null for NaN, by which pandas writes what is missing.
 
-    Raises ArrowInvalid if a value has none that means the same, as 7.5 for a whole number.
+    Raises ArrowInvalid if a value has no equivalent, as 7.5 for a whole number.
     """
     if pa.types.is_floating(column.type):
         column = pc.if_else(pc.is_nan(column), None, column)

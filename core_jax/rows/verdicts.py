@@ -18,7 +18,7 @@ from lakewright.core_jax.types import FAILURE_NAMES, Board, Failure, Verdict
 class VerdictRow(msgspec.Struct, frozen=True):
     """The verdict on a plan: its first failure with agent and step (from 0), or its costs.
 
-    optimal_makespan and optimal_sum_of_costs compare with the row's labels, null if it has none.
+    optimal_makespan and optimal_sum_of_costs compare with the row's labels, null if missing.
     """
 
     id: str

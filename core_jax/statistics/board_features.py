@@ -73,7 +73,7 @@ MEASURED = (
 def features(boards: Board, labels: Labels, columns: Collection[str] = tuple(COLUMNS)) -> dict[str, np.ndarray]:
     """The statistics of B boards of one size and number of agents: for each of `columns`, of COLUMNS, an array [B].
 
-    Whole numbers, and wait_required, 0 or 1, are -1 if COLUMNS says that there is none.
+    Whole numbers, and wait_required, 0 or 1, are -1 if COLUMNS says so.
     """
     found = _read_labels(labels)
     if not found.keys() >= set(columns):
@@ -109,7 +109,7 @@ def join_measured(
 
 
 def table(statistics: dict[str, np.ndarray]) -> pa.Table:
-    """Statistics from `features`, or some of them, as a table: null if a board has none."""
+    """Statistics from `features`, or some of them, as a table: null if missing."""
     columns = [_make_column(values, SCHEMA.field(name).type) for name, values in statistics.items()]
     return pa.table(columns, schema=pa.schema([SCHEMA.field(name) for name in statistics]))
 

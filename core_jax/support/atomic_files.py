@@ -66,7 +66,7 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def name_errors(path: Path) -> Iterator[None]:
-    """Names `path` in an OSError that names no file, and makes one of what libraries in Rust raise of the system."""
+    """Names `path` in an OSError that names no file, and turns system errors that Rust libraries raise into one."""
     try:
         yield
     except OSError as error:

@@ -121,7 +121,7 @@ def _make_private_folder() -> Path:
 
 
 def digest_room(room: Path) -> str:
-    """A digest of all sources of a room, of their paths and times, which numba looks at, and of what compiles them."""
+    """A digest of all sources of a room, of their paths and times, which numba looks at, and of their compiler."""
     found = hashlib.sha256(repr((str(room.absolute()), describe_machine())).encode())
     for source in sorted(room.glob("*.py")):
         found.update(repr((source.name, source.stat().st_mtime_ns, source.read_bytes())).encode())
@@ -129,7 +129,7 @@ def digest_room(room: Path) -> str:
 
 
 def describe_machine() -> tuple[str, ...]:
-    """The processor that machine code is made for, and the versions of what makes it."""
+    """The processor that machine code is made for, and the versions of the compiler."""
     processor = llvmlite.binding.get_host_cpu_name(), llvmlite.binding.get_host_cpu_features().flatten()
     return (*processor, numba.__version__, llvmlite.__version__)
 

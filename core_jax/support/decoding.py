@@ -205,7 +205,7 @@ def first_repeated(items: Iterable[H]) -> H | None:
 
 
 def one_of(names: Iterable[str]) -> Meta:
-    """Records which names a text may be, so that settings can be listed; it refuses none by itself."""
+    """Records which names a text may be, so that settings can be listed; it refuses nothing by itself."""
     return Meta(extra_json_schema={"enum": list(names)})
 
 

@@ -22,7 +22,7 @@ def naming_extra(who: str, extra: str) -> Iterator[None]:
 
 
 def describe_missing(error: ModuleNotFoundError, who: str) -> str | None:
-    """A line for an import that failed, naming the first extra that brings the module; None if none does."""
+    """A line for an import that failed, naming the first extra that brings the module; None if no extra does."""
     import importlib.metadata  # which takes a while: most processes never ask
 
     module = (error.name or "").partition(".")[0]

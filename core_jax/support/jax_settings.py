@@ -89,7 +89,7 @@ def check_process() -> None:
 
 
 def _has_threads_of_jax() -> bool:
-    """Whether this process has the threads that the platforms of JAX started; a fork has none of them."""
+    """Whether this process has the threads that the platforms of JAX started; a fork lacks them."""
     names = [path.read_text() for path in Path("/proc/self/task").glob("*/comm")]
     if any(name.startswith(XLA_THREAD) for name in names) or not names:  # without /proc nothing is known
         return True

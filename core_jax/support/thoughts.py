@@ -1,4 +1,4 @@
-"""The answer in what a language model said: its own last words, without its thoughts.
+"""The answer within a language model's message: its own last words, without its thoughts.
 
 Models mark thoughts in many ways. The marks of a model's own template are read by `find_marks` of its codec; for all
 other texts this is the list, in upper or lower case:

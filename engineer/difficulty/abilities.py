@@ -135,7 +135,7 @@ def regress_on_order(space: DesignSpace) -> np.ndarray:
 
 
 def share_signals(space: DesignSpace) -> np.ndarray:
-    """float [S, S]: how much of what a stratum's training does to others row s is supposed to receive from column.
+    """float [S, S]: how much of the effect of a stratum's training on others row s is supposed to receive from column.
 
     If strata have an order the neighbours receive most, else all others the same.
     """

@@ -295,8 +295,8 @@ def _undo_shrinkage(
 ) -> tuple[np.ndarray, np.ndarray]:
     """The value of a state of prior N(mean, variance) by its answers alone, and its precision as a draw of that prior.
 
-    The posterior is mean + (1 - c) (answers - mean) with c = doubt / variance; 1 / (variance + variance of what the
-    answers say) is 1 / variance - doubt / variance^2.
+    The posterior is mean + (1 - c) (answers - mean) with c = doubt / variance; 1 / (variance + variance of the
+    answers' estimate) is 1 / variance - doubt / variance^2.
     """
     owed = np.clip(doubt / variance, 0, SURE)
     return (state - owed * mean) / (1 - owed), np.maximum(1 / variance - doubt / variance**2, 1e-9)

@@ -29,7 +29,7 @@ class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """brier: the mean over groups of (predicted P(valid) - observed success of the cell)^2.
 
     baseline: the same for one prediction for all, the mean success that the model was fitted to. groups: how many.
-    reliability: the groups by what was predicted for them, in tenths.
+    reliability: the groups by prediction, in tenths.
     """
 
     brier: float

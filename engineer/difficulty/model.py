@@ -203,7 +203,7 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Sample(success, best, np.array([self.find_leverage(cell.stratum, space) for cell in cells]))
 
     def find_leverage(self, stratum: Stratum, space: DesignSpace) -> float:
-        """The gain on the held-out problems by the signal of a problem of a stratum; 1 if the model knows of none."""
+        """The gain on the held-out problems by the signal of a problem of a stratum; 1 if the model has no answers."""
         known = self.abilities.leverage if self.abilities else []
         return known[space.ranks[stratum]] if known else 1.0
 
@@ -296,7 +296,7 @@ def _scale_axes(cells: Sequence[Cell], space: DesignSpace) -> tuple[list[np.ndar
 
 
 def fit_model(observations: Sequence[Observation], settings: DifficultySettings, space: DesignSpace) -> DifficultyModel:
-    """The model of all groups rolled out so far; of none, the prior.
+    """The model of all groups rolled out so far; without any, the prior.
 
     A group counts as one observation, however many answers it has: answers to one problem are alike. With weights w,
     groups g of age t, their features x and shares of valid answers y, it maximises

@@ -44,7 +44,7 @@ def evidence_tokens(evidence: Evidence, space: DesignSpace) -> list[str]:
     grade, each failure's rate, and for each trait the valid rate of the problems that have it. Of an earlier round only
     the valid rate is shown, and `<undone>` if it was rolled back. A rate of no problems is `<unknown>`; what a
     module left out has no token. Of the training the rollouts are shown, a cell being its stratum, 0 or 10 for each
-    trait, and in tenths informative groups, valid answers and mean reward; of what was sampled the knobs, the
+    trait, and in tenths informative groups, valid answers and mean reward; of the sampled problems the knobs, the
     acceptance and what the environment measures; of a case its stratum, failure and place; of the forecast P(valid) in
     tenths of the cells that `DesignSpace.list_stated_cells` lists. Numbers of problems and settings have no words.
     """

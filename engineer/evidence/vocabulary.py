@@ -69,7 +69,7 @@ class Vocabulary:
             raise InputError(f"space: two words have the token {twice}; choose another token or other names")
 
     def stratum_token(self, stratum: Stratum, where: str = "grammar") -> str:
-        """The word of a stratum. Raises InputError if it has none."""
+        """The word of a stratum. Raises InputError if missing."""
         if stratum not in self.stratum_tokens:
             listed = (
                 f"{self.strata[0]} to {self.strata[-1]}"

@@ -87,8 +87,8 @@ def choose_forms(names: Sequence[str]) -> list[Form]:
 
 
 class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An answer: the delta that it means, or why it means none. odds: by stratum and column, of one decision at a time,
-    the log-odds of more against less."""
+    """An answer: the delta that it means, or why it means no delta. odds: by stratum and column, of one decision at a
+    time, the log-odds of more against less."""
 
     delta: Delta | None
     error: str = ""

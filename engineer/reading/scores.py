@@ -85,7 +85,7 @@ def answer_by_rule(pair: Pair, environment: Environment) -> tuple[Answer, Answer
 
 
 def measure_delta(delta: Delta, design: Design, truth: Forecast, environment: Environment) -> float:
-    """The worth that a delta adds to a design, in what the objective of the truth counts.
+    """The worth that a delta adds to a design, in units of the truth's objective.
 
     Args:
         delta, design: the change, and what it changes.

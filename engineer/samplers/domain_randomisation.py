@@ -16,7 +16,7 @@ MOST_TRIES = 10_000  # for values of which problems can be drawn
 
 @dataclass
 class DomainRandomisationSampler(MemorylessSampler):
-    """theta = (stratum, levels, traits) ~ U(box), drawn for every `alike` problems; again if none can be drawn.
+    """theta = (stratum, levels, traits) ~ U(box), drawn for every `alike` problems; again if nothing can be drawn.
 
     Only the strata and the givens are the design's.
     """

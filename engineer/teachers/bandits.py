@@ -1,4 +1,4 @@
-"""Teachers that weigh cells by what was rolled out on them: SEC, DUMP, Thompson sampling and SFL."""
+"""Teachers that weigh cells by their rollouts: SEC, DUMP, Thompson sampling and SFL."""
 
 import math
 from collections import Counter
@@ -55,9 +55,8 @@ class DumpTeacher(CellTeacher):
 
         UCB_c = L_c + sqrt(2 ln(n + 1) / (n_c + 1)),
 
-    L_c the mean absolute GRPO advantage of the cell's last `window` groups, n_c the groups of the cell so far and n
-    those of all cells; L_c = 0 for a cell that was never drawn. p becomes a design by
-    `weigh_cells`.
+    L_c the mean absolute GRPO advantage of the cell's last `window` groups, n_c the groups of the cell so far and n of
+    all cells; L_c = 0 for a cell that was never drawn. p becomes a design by `weigh_cells`.
     """
 
     reason = "the cells of the largest upper confidence bound of the advantage"

@@ -79,7 +79,7 @@ class StaticTeacher(Stateful):
 
 
 def size_of(stratum: Stratum, space: DesignSpace) -> float:
-    """The size of a stratum: its number, or its rank from 1 if it has none above 0."""
+    """The size of a stratum: its number, or its rank from 1 if that is not above 0."""
     return stratum if isinstance(stratum, int) and stratum > 0 else space.ranks[stratum] + 1
 
 

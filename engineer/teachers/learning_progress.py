@@ -127,7 +127,7 @@ class LearningProgressTeacher(CellTeacher):
         f(p) = p (1 - theta) / (p + theta (1 - 2 p)),
 
     where f looks more closely at small rates. Among the cells of LP > 0, p_c ~ sigmoid((LP_c - mean) / deviation), and
-    the others get nothing; if none has any, all are alike. A stage counts as one evaluation of the cells that it
+    the others get nothing; without any progress all are alike. A stage counts as one evaluation of the cells that it
     rolled out; the source evaluates all of its tasks.
     """
 

@@ -81,7 +81,7 @@ class LlmTeacher(Stateful):
         self._unanswered = ""  # no field, as it is no state: a resumed run asks again
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
-        """The model's delta; whatever comes back, a proposal, with an error if it is none.
+        """The model's delta; whatever comes back, a proposal, with an error if it is not one.
 
         A model that once could not be reached is not asked again: the error counts for all tries of a stage.
         """

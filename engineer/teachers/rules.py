@@ -1,4 +1,4 @@
-"""Rules on the outcomes: thresholds, and data in proportion to what problems are worth; and edits in whole steps."""
+"""Rules on the outcomes: thresholds, and data in proportion to problems' worth; and edits in whole steps."""
 
 import abc
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ from lakewright.engineer.tally import Tally, subtract_tally
 
 
 class RuleTeacher(Stateful, abc.ABC):
-    """A teacher whose delta is a rule of what the evidence shows."""
+    """A teacher whose delta is a rule on the evidence."""
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The delta of the rule. Deterministic."""

@@ -44,7 +44,7 @@ def _propose_in_tokens(
     key: Key,
     ask: Callable[[list[str]], list[list[str]]],
 ) -> Proposal:
-    """The different deltas of the answers to what `settings` show; with an error if no answer makes one."""
+    """The different deltas of the answers to the shown evidence; with an error if no answer makes one."""
     view = show_evidence(evidence, settings.chosen(), key)
     view, cut = fit_to_budget(view, settings.budget, lambda view: len(evidence_tokens(view, space)))
     answers = ask(prompt := evidence_tokens(view, space))
@@ -85,7 +85,7 @@ A = TypeVar("A")
 class SelfTrainedTeacher(Stateful):
     """Asks `sample` for a group of answers: the first that makes a delta is proposed, the others are its candidates.
 
-    The training that follows from what they earn is the loop's.
+    The training that follows from their rewards is the loop's.
     """
 
     sample: Sample
@@ -118,12 +118,12 @@ class SelfTrainedLlmTeacher(Stateful):
 
 
 def read_token_answers(answers: Sequence[Sequence[str]], space: DesignSpace) -> list[Delta | InputError]:
-    """The delta of each answer in tokens, or the error why it has none."""
+    """The delta of each answer in tokens, or the error."""
     return _read_answers(lambda answer: read_tokens(answer, space), answers)
 
 
 def read_json_answers(texts: Sequence[str], space: DesignSpace) -> list[Delta | InputError]:
-    """The delta of each answer in JSON, or the error why it has none."""
+    """The delta of each answer in JSON, or the error."""
     return _read_answers(lambda text: parse_answer(text, space)[0], texts)
 
 

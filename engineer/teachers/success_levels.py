@@ -109,7 +109,7 @@ class RlveTeacher(CellTeacher):
         return min(self.levels - 1, int(self.levels * space.hardness(cell, design.strata)))
 
     def list_window(self, strata: Sequence[Stratum], design: Design, space: DesignSpace) -> list[Cell]:
-        """The cells of the window of some strata; the easiest of all if it holds none."""
+        """The cells of the window of some strata; the easiest of all if it is empty."""
         hardest = self._find_track(strata[0], space).hardest
         lowest = max(0, hardest - self.window + 1)
         grid = space.grid(strata)

@@ -18,7 +18,7 @@ SECONDS, LIMIT = 20.0, 30.0
 
 
 def check_environment(environment: Environment, *, seconds: float = SECONDS, limit: float = LIMIT) -> Report:
-    """Tries the properties that an environment must have, for a test; the report of what passed.
+    """Tries the properties that an environment must have, for a test; the report if it passes.
 
     seconds: for all of them, after every stratum, bound and bin was drawn once, which may take six times as long.
     limit: seconds of one problem or verdict.
@@ -53,7 +53,7 @@ def find_faults(
         tick: called several times a second.
         share: gives parts of the check to other processes, which make the environment by `maker`; by default none are.
 
-    Raises InputError if the environment is none, or the machine cannot copy a process.
+    Raises InputError if it is not an environment, or the machine cannot copy a process.
     """
     name = name or type(environment).__name__
     check_environment_type(environment, "check")

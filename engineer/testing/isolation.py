@@ -112,7 +112,7 @@ class Calls:
     """Runs calls of an environment's code.
 
     memory: says what runs, for the process that watches this one. limit: seconds that a call may take, with a guard.
-    guard: a process that `watch_process` started; by default none, and calls are plain. late: whether a call took
+    guard: a process that `watch_process` started; without one calls are plain. late: whether a call took
     longer. folder, variables: the working folder and the environment variables before any call.
     """
 

@@ -73,7 +73,7 @@ class PlayedProperties(Properties):
     trials: PlayedTrials
 
     def play_any_calls(self, until: float) -> Fault | None:
-        """Any calls of tools, and none, lead to a proper verdict."""
+        """Any calls of tools, or no call, lead to a proper verdict."""
         if type(self.trials.environment).make_episode is MultiTurnEnvironment.make_episode:
             self.report.warnings.append("there is no make_episode, so no episode was tried")
             return None

@@ -1,4 +1,4 @@
-"""The properties that an environment must have. Each gives a fault with its smallest case, or none."""
+"""The properties that an environment must have. Each gives a fault with its smallest case, or nothing."""
 
 import itertools
 import time

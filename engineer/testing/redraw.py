@@ -44,7 +44,7 @@ class Request(msgspec.Struct, frozen=True):
     """A request to another process to draw and judge again.
 
     cases: the cell, seed and index of problems that are drawn alone. design, count: for `draw_sets`, which follow; by
-    default none. judged: how many of the problems are judged, by `list_answers`.
+    default empty. judged: how many of the problems are judged, by `list_answers`.
     """
 
     cases: Sequence[tuple[Cell, int, int]]
@@ -119,7 +119,7 @@ def _end_all(process: "subprocess.Popen[bytes]") -> None:
 def compare_redrawn(
     found: Redrawn, cases: Sequence[str], problems: Sequence[Problem], verdicts: Sequence[Sequence[Verdict]]
 ) -> tuple[str, str, str]:
-    """The first difference to what another process found: the property, what to do, and the case; empty without one.
+    """The first difference from another process's result: the property, what to do, and the case; empty without one.
 
     Args:
         found: there.
@@ -152,7 +152,7 @@ def show_problem(problem: Problem) -> str:
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Reads a request from standard input, writes a line of what comes of it to standard output, and ends the process.
+    """Reads a request from standard input, writes a line with the result to standard output, and ends the process.
 
     The clock is LATER, so that a generator that reads it is found.
     """
@@ -202,7 +202,7 @@ def _find_folder() -> str:
 
 
 def _list_changes(before: dict[str, object], after: dict[str, object], when: str, but: Sequence[str] = ()) -> list[str]:
-    """The names of what changed, and when. but: those that may change then."""
+    """The names of changed things, and when. but: those that may change then."""
     return [f"{name} {when}" for name, value in before.items() if value != after[name] and name not in but]
 
 

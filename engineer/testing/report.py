@@ -29,7 +29,7 @@ class Report(msgspec.Struct, kw_only=True):
     bounds and bins of the knobs; drawn: how many gave problems. undrawable: the others of the strata, by stratum,
     as the names of cells. distinct: an estimate of the number of distinct problems, by name of cell. constant: the
     constant answer that scores best, its share of valid answers and its mean reward. problems_per_second,
-    verdicts_per_second: measured in one process; 0 if none came. seconds: what the check took.
+    verdicts_per_second: measured in one process; 0 without problems. seconds: what the check took.
     """
 
     environment: str

@@ -79,7 +79,7 @@ def cells(
         drawable: which of them are wanted; by default all that the space allows.
         given: the givens of the cells, by name; by default their middles.
 
-    Raises InputError if none of the cells at bounds and bins is.
+    Raises InputError if no cell at bounds and bins is.
     """
     wanted: Callable[[Cell], bool] = (lambda cell: drawable(space.name_cell(cell))) if drawable else space.allows
     ends = list(filter(wanted, list_cells(space, **given)))

@@ -63,7 +63,7 @@ def reward_proposals(
         space: the designs'.
 
     The advantage is (r - mean) / standard deviation over the group, and 0 if all
-    earn the same. (Absolute Zero 2505.03335 for the -1 of what cannot be used; R-Zero 2508.05004 for the siblings.)
+    earn the same. (Absolute Zero 2505.03335 for the -1 of useless answers; R-Zero 2508.05004 for the siblings.)
     """
     status = np.array([verdict.status for verdict in verdicts])
     scores = [0.0 if verdict.status == "refused" else score(verdict.design) for verdict in verdicts]

@@ -28,7 +28,7 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """trial.json: the designs that were tried, the current one first; the place of the one chosen; what it cost.
 
     cells: the valid answers to each problem rolled out. leads: for each design over the current one, and how likely it
-    is better; none in a trial without a current design, or of an older version.
+    is better; empty in a trial without a current design, or of an older version.
     """
 
     candidates: list[Tried]
@@ -182,7 +182,7 @@ def try_beside_current(
 
 
 def measure_leads(work: TrialWork, current: Design, rivals: Sequence[Design]) -> list[Lead]:
-    """The lead of each rival over the current design, from rollouts on all the problems; none leaves early."""
+    """The lead of each rival over the current design, from rollouts on all the problems; no design leaves."""
     mix, others = work.environment.mix(current), [work.environment.mix(rival) for rival in rivals]
     work.roll_out_on([mix, *others], work.settings.boards)
     return [estimate_lead(other, mix, work.values, work.settings.samples, None) for other in others]

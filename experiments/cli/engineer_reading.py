@@ -87,7 +87,7 @@ def teach(
     threads: int | None = None,
     json: Json = False,
 ) -> None:
-    """Teach a language model to answer in a form of the reading test: as the rule does, or by what answers are worth.
+    """Teach a language model to answer in a form of the reading test: as the rule does, or by the answers' worth.
 
     The checkpoint in the folder is a model for `lakewright engineer read`. Killed and run again, the command continues.
 

@@ -44,7 +44,7 @@ class Ladder(NamedTuple):
 
 
 class Entry(NamedTuple):
-    """A problem: question, answer, empty if the task knows none, and what the scorer takes."""
+    """A problem: question, answer, empty if the task knows no answer, and what the scorer takes."""
 
     question: str
     answer: str

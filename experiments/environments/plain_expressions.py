@@ -58,7 +58,7 @@ def _is_no_number(node: ast.AST) -> bool:
 
 
 def _is_small_power(node: ast.BinOp) -> bool:
-    """Whether a power has no large exponent, a shift is none, and a remainder formats no text."""
+    """Whether a power has no large exponent, nothing is shifted, and a remainder formats no text."""
     if isinstance(node.op, ast.LShift | ast.RShift | ast.MatMult):
         return False
     if not isinstance(node.op, ast.Pow):

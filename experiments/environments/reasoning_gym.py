@@ -39,7 +39,7 @@ class ReasoningGym(Environment):
     is the level, which moves all attributes of a task together, as its own curricula do.
 
     left_out: the places on the ladder of the strata of which no problem can be drawn, each with the reason; these are
-    no strata, unless there would be none.
+    no strata, unless nothing would be left.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class ReasoningGym(Environment):
         return self.space.design(shares)
 
     def make(self, cell: Cell, rng: random.Random) -> Problem:
-        """A problem of a cell. Raises InputError if the task gives none."""
+        """A problem of a cell. Raises InputError if the task gives no problem."""
         task, places = self._locate_cell(cell)
         why = ""
         for _ in range(TRIES):
@@ -222,7 +222,7 @@ class ReasoningGym(Environment):
         return task, tuple(named[name] for name in task.ladders)
 
     def _read_data(self, problem: Problem) -> tuple[GymTask, Places, int]:
-        """Task, places and number of a problem. Raises InputError if it is none of this environment."""
+        """Task, places and number of a problem. Raises InputError if it is not one of this environment."""
         data = problem.data if isinstance(problem.data, dict) else {}
         task, places, number = (data.get(name) for name in ("task", "places", "number"))
         if task not in self._tasks or not isinstance(places, dict) or not isinstance(number, int):

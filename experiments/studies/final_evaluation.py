@@ -22,14 +22,14 @@ def draw_final_test(settings: RunSettings, chosen: ValidationSettings, held_out:
     """Draws the problems of the test and saves them, unless that is done.
 
     On the lake they are drawn as a held-out set. Of other environments, if there may be few of a kind, all problems
-    of the test are different, and none is held out already.
+    of the test are different, and not held out already.
 
     Args:
         settings, held_out: the runs'.
         chosen: those of the test.
         path: if it is saved.
 
-    Raises InputError if none is left.
+    Raises InputError if nothing is left.
     """
     if path.exists():
         return

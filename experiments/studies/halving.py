@@ -44,8 +44,8 @@ def stop_after(run: RunFolder, stages: int) -> None:
 def choose_survivors(runs: Sequence[Planned], folder: StudyFolder, number: int) -> list[Planned]:
     """The runs that go on after a round: the better half of the configs, by valid % on the held-out set.
 
-    Of configs that are equally good the earlier are better. One with a run that is not at the end of the round, as it
-    failed, does not go on.
+    Of configs that are equally good the earlier are better. One with a run that is not at the end of the round,
+    because it failed, does not go on.
     """
     arms: dict[str, list[Stage | None]] = {}
     for planned in runs:

@@ -97,11 +97,12 @@ class Results(msgspec.Struct, frozen=True):
     """results.json; valid: for the warm-up, in percent. held_out: the problems of the final test or held-out set.
 
     missing: unfinished runs, except runs that were stopped early, which are in `stopped`. unable: the reasons of those
-    that can never finish, by name. tests: for the family, in valid %; along: for the same pairs, in what arms have
-    `along`; likely: in the probability of the reference answer, if it is known. sizes, forced_sizes, traits: for the
-    warm-up, as in `RunResult`. environment: the runs' own. probability: for the reference answers by the warm-up's
-    policy, in percent. constant: the valid % on each stratum of the one answer that is right most often there, for
-    problems in text. equal_time: the processor seconds of the shortest run, at which `at_equal_time` is read.
+    that can never finish, by name. tests: for the family, in valid %; along: for the same pairs, in the measures that
+    arms have `along`; likely: in the probability of the reference answer, if it is known. sizes, forced_sizes, traits:
+    for the warm-up, as in `RunResult`. environment: the runs' own. probability: for the reference answers by the
+    warm-up's policy, in percent. constant: the valid % on each stratum of the one answer that is right most often
+    there, for problems in text. equal_time: the processor seconds of the shortest run, at which `at_equal_time` is
+    read.
     """
 
     budget: int

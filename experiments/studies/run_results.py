@@ -38,7 +38,7 @@ class RunResult(msgspec.Struct, frozen=True):
     stratum. No stratum is in a table that has no such problems.
 
     curve: for the warm-up and each stage. leads: for the best rival of each trial over the current design.
-    calibrations: of the difficulty model, each forecast against the stage after it. engineer: for each stage, the
+    calibrations: the difficulty model, each forecast against the stage after it. engineer: for each stage, the
     figures of the groups of `self_trained`, the last after its training. drawn: the rows of the design of each stage.
     as_taught: after each stage, the share of the changes of a checkpoint's delta that are the rule's that it was
     taught. along: the mean of the curve over the tokens of the run. to_best: the tokens until it is first as good as
@@ -174,7 +174,7 @@ def _list_rates(found: Tally) -> dict[str, float]:
 
 
 def _read_curve(run: RunFolder, stages: int) -> list[CurvePoint]:
-    """The warm-up and each stage on the run's held-out set, which is not that of a study's final test."""
+    """The warm-up and each stage on the run's held-out set, which is not a study's final test."""
     points, spent = [CurvePoint(0, held_out_valid(run.warmup), 0.0)], 0.0
     for number in range(stages):
         mine, done = count_stage_tokens(run.stage(number)), read_record(run.stage(number).done, Done)

@@ -78,7 +78,7 @@ def check_machines(runs: Sequence[Planned]) -> None:
 
 @contextlib.contextmanager
 def hold_run(run: RunFolder) -> Iterator[None]:
-    """Keeps other processes out of a run, once those of a lost node that worked on it have ended."""
+    """Keeps other processes out of a run, once processes of a lost node that worked on it have ended."""
     until = time.monotonic() + PATIENCE
     with contextlib.ExitStack() as stack:
         while True:
@@ -93,7 +93,7 @@ def hold_run(run: RunFolder) -> Iterator[None]:
 
 
 def record_machine(run: RunFolder) -> None:
-    """Adds this machine, and those of its group, to those that a run was on, if they are others than the last."""
+    """Adds this machine, and its group's, to the machines that a run was on, if they are others than the last."""
     path, here, group = run.folder / MACHINES, [_describe_machine()], find_group()
     if group:
         others = group.results([group.submit(place, _describe_machine) for place in range(1, group.count)])

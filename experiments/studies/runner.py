@@ -119,7 +119,7 @@ def _copy_results(folder: StudyFolder, address: str) -> None:
 
 
 def _choose_runs(plan: Plan, arms: Sequence[str], seeds: Sequence[int]) -> list[Planned]:
-    """The runs of these arms and seeds, if none are named of all. Raises InputError on an unknown one."""
+    """The runs of these arms and seeds, by default all. Raises InputError on an unknown one."""
     if plan.spec.configs and plan.spec.configs.rounds > 1 and (arms or seeds):
         raise InputError("--arms and --seeds choose runs, but the rounds of configs compare them all; leave them out")
     runs = plan.runs

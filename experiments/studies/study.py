@@ -63,9 +63,9 @@ SHARED = (
 
 
 class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The runs of a study. budget: tokens of each run. settings: for every run, in place of those of the preset.
+    """The runs of a study. budget: tokens of each run. settings: for every run, in place of the preset's.
 
-    arms: the settings in which each differs, and its `seeds`, if they are not those of the study. baseline: the arm
+    arms: the settings in which each differs, and its `seeds`, if they are not the study's. baseline: the arm
     that the others are compared with, seed by seed. configs: random designs as arms, instead of `arms`.
     first_configs: random designs, one for each seed, that all arms of the seed begin with, as the paper's round 0,
     except arms that set env or, of another environment than the lake, design.
@@ -194,7 +194,7 @@ def plan_of(path: Path) -> Plan:
 def _choose_warmup(start: RunSettings, runs: Sequence[Planned]) -> RunSettings:
     """The settings of the warm-up of all runs: it teaches the engineer's part if an arm asks a policy of bytes.
 
-    The warm-up of a run teaches it if its own teacher is asked; that of a study has a teacher that no arm needs.
+    The warm-up of a run teaches it if its own teacher is asked; a study's has a teacher that no arm needs.
     """
     asked = [planned.settings for planned in runs if planned.settings.asks_checkpoint]
     if start.lake or start.codec == "text" or start.asks_checkpoint or not asked:
@@ -298,7 +298,7 @@ def _check_shares(planned: Planned, start: RunSettings, path: Path) -> None:
 
 
 def _check_design(planned: Planned, trainee: Trainee, path: Path) -> None:
-    """Raises InputError if the first design of a run is none of the environment, or has other strata."""
+    """Raises InputError if the first design of a run does not fit the environment, or has other strata."""
     space, given = trainee.environment.space, planned.settings.design
     with _name_place(f"{path}: arms.{planned.arm}"):
         design = space.design(by_stratum(given)) if given else trainee.start
@@ -308,7 +308,7 @@ def _check_design(planned: Planned, trainee: Trainee, path: Path) -> None:
 
 @contextmanager
 def _name_place(where: str) -> Iterator[None]:
-    """The place that begins the message of what is wrong."""
+    """The place that begins the message of a fault."""
     try:
         yield
     except (InputError, ValueError) as error:

@@ -28,7 +28,7 @@ HALF = 0.5
 class TrialCheck(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A comparison. stated: the probability with which the trial called its best rival better than the current design.
 
-    first, second: by how much the rival's score was above that of the current design, in the trial and in its check.
+    first, second: by how much the rival's score was above the current design's, in the trial and in its check.
     """
 
     run: str
@@ -53,7 +53,7 @@ class Reliability(msgspec.Struct, frozen=True):
 
 
 class TrialReliability(msgspec.Struct, frozen=True):
-    """All comparisons. brier: the mean of (stated - better)^2; baseline: that of stating one half each time.
+    """All comparisons. brier: the mean of (stated - better)^2; baseline: the score of stating one half each time.
 
     right: the share of choices that the check confirms.
     """

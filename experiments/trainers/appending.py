@@ -16,7 +16,7 @@ def open_appended(path: Path) -> int:
 
 
 def append_whole(descriptor: int, data: bytes, path: Path) -> None:
-    """Appends whole lines by one system call, so that those of other processes come before or after.
+    """Appends whole lines by one system call, so that other processes' lines come before or after.
 
     Raises OSError if the disk took only a part; readers leave out what is left of such a line.
     """

@@ -12,8 +12,8 @@ from lakewright.experiments.trainers.source import ProblemSource
 class EpisodeBook:
     """The episodes of one of several environments that share the places of a source.
 
-    Environment 2 of 8 has the places 2, 10, 18, ...; so none waits for another, and each has the same problems again
-    after a restart. A problem stays until its last episode has ended: a reset before that begins it again.
+    Environment 2 of 8 has the places 2, 10, 18, ...; so they never wait for each other, and each has the same problems
+    again after a restart. A problem stays until its last episode has ended: a reset before that begins it again.
 
     Args:
         position: how many episodes have ended.

@@ -57,7 +57,7 @@ class EngineerFolder:
     """An engineer whose state is a folder. `path`: of the folder."""
 
     def __init__(self, path: str | Path) -> None:
-        """Opens a folder. Raises InputError if none was begun there, or its environment has another space now."""
+        """Opens a folder. Raises InputError if it has no engineer, or another space now."""
         self.files = VersionFiles(path)
         self.path = self.files.folder
         self.setup = self.files.read_setup()
@@ -339,9 +339,9 @@ class EngineerFolder:
         return following, True
 
     def _find_edit(self, current: Version) -> Design | None:
-        """The design that a user wrote, None if it is that of the newest version.
+        """The design that a user wrote, None if it is the newest version.
 
-        That of the version before, unchanged, was left by a kill between the two files of a new version.
+        The version before, unchanged, was left by a kill between the two files of a new version.
         """
         if not self.files.design_path.exists():
             return None
@@ -366,7 +366,7 @@ class EngineerFolder:
         return normalize_design(design, self.space)
 
     def _make_following(self, current: Version, design: Design, by: Author, line: str) -> Version:
-        """The version after the current one, with what the engineer knows unchanged."""
+        """The version after the current one, with the engineer's knowledge unchanged."""
         number = current.version + 1
         return Version(
             version=number,

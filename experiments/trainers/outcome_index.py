@@ -101,7 +101,7 @@ def digest_name(text: bytes) -> bytes:
 
 
 class Names:
-    """The names of answers that count: those of an index, and those added since."""
+    """The names of answers that count: an index's, and the ones added since."""
 
     def __init__(self, names: bytes = b"") -> None:
         self._old = np.frombuffer(names, f"S{NAME}")

@@ -208,7 +208,7 @@ class Read:
         )
 
     def complaint(self, path: Path) -> str:
-        """One line on the lines that do not count of what is new; empty if there aren't any."""
+        """One line on the lines that do not count among the new ones; empty if there aren't any."""
         parts = []
         if self.left_out:
             found = [

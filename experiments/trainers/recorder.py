@@ -24,7 +24,7 @@ class OutcomeRecorder:
     def __init__(self, path: str | Path, environment: Environment | None = None) -> None:
         """Opens the outcomes of a folder.
 
-        environment: that of the folder, if it is already at hand. Raises InputError without an engineer.
+        environment: the folder's, if it is already at hand. Raises InputError without an engineer.
         """
         files = VersionFiles(path)
         self.path = files.folder

@@ -1,4 +1,4 @@
-"""Answers of the commands on an engineer's folder: a report of what was done, the status, and the cost of decisions."""
+"""Answers of the commands on an engineer's folder: a report of the work, the status, and the cost of decisions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -83,7 +83,7 @@ class EngineerTasks:
         teacher is `self`, it is the policy that proposes. Before its first step it answers the held-out problems of the
         folder, if any, and the first version is redesigned. Training continues as if nothing had been generated.
 
-        trainer: that of these tasks. answer_tokens: the most tokens of an answer as the engineer.
+        trainer: the one for these tasks. answer_tokens: the most tokens of an answer as the engineer.
 
         Raises InputError if `answer_tokens` is below 1.
         """

@@ -50,7 +50,7 @@ class RolloutFactory:
     """Makes rollouts, all members of a group on one problem: the `environment_factory` of `GRPOTrainer`."""
 
     def __init__(self, environment: MultiTurnEnvironment, find_problem: FindProblem) -> None:
-        """Reads the tools of an environment's episodes. find_problem: that of a row.
+        """Reads the tools of an environment's episodes. find_problem: gives a row's problem.
 
         Raises InputError if it makes no episodes, or these have no tools.
         """
@@ -107,7 +107,7 @@ class RolloutFactory:
 
 
 def _add_text(prompt: Prompt, text: str | None) -> Prompt:
-    """A conversation with what an episode begins with after its last message, as TRL puts it there."""
+    """A conversation with an episode's beginning after its last message, as TRL puts it there."""
     if text is None or isinstance(prompt, str):
         return prompt
     return [*prompt[:-1], {**prompt[-1], "content": prompt[-1]["content"] + text}]

@@ -25,7 +25,7 @@ TURNS = 1000  # of a trial, at most: those of another step have other seeds
 class Request(NamedTuple):
     """Generation in all processes: answers to each prompt, with chance from a seed, up to a number of tokens.
 
-    tokens: None is as many as the trainer allows. problems: those of the prompts if episodes on them are played.
+    tokens: None is as many as the trainer allows. problems: the prompts' own if episodes on them are played.
     """
 
     prompts: list[Prompt]

@@ -97,10 +97,10 @@ class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """A version of the design: `versions/NNNN.json`.
 
     by: who made it. parent: the version that `undo` goes back to; None for the first. line, reasons: why. decisions:
-    those of the engineer, as JSON: the one that made it, and those that changed nothing. offset: how many bytes of the
+    the engineer's, as JSON: the one that made it, and those that changed nothing. offset: how many bytes of the
     outcomes the engineer has read. outcomes: the SHA-256 of these bytes, which earlier folders do not have. step: the
-    trainer's at the last decision, -1 if it gave none. counts: of what was read for the last decision. state: what
-    the engineer knows.
+    trainer's at the last decision, -1 without one. counts: of the outcomes read for the last decision. state: what the
+    engineer knows.
     """
 
     version: int
@@ -151,7 +151,7 @@ class VersionFiles:
     def read_setup(self) -> Setup:
         """The arguments that the engineer was begun with.
 
-        Raises InputError if there are no arguments, or another format.
+        Raises InputError if they are missing, or in another format.
         """
         refuse_file(self.folder)
         if not self.setup_path.exists():
@@ -257,6 +257,6 @@ class VersionFiles:
 
 
 def _read_numbers(names: Iterable[str]) -> set[int]:
-    """The numbers of the versions among some files; copies and the like, whose names are others, have none."""
+    """The numbers of the versions among some files; copies and the like, whose names are others, are not versions."""
     found = (re.fullmatch(r"([0-9]{4}|[1-9][0-9]{4,9})\.json", name) for name in names)
     return {int(name[1]) for name in found if name}

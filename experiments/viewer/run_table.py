@@ -74,7 +74,7 @@ def _head_drawn(about: RunSpace) -> str:
 
 
 def _describe_final(folder: RunFolder) -> Iterator[str]:
-    """The final checkpoint, that of the last stage not rolled back, and the best one if it is another."""
+    """The final checkpoint, from the last stage not rolled back, and the best one if it is another."""
     if last := _find_last(folder):
         line = f"final checkpoint: {_describe_checkpoint(last)}"
         if (best := folder.find_best()) and best.folder != last.folder:

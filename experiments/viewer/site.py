@@ -20,7 +20,7 @@ DYNAMIC = ("compare", "editor", "api/", "export/")  # what needs the server
 
 
 def write_site(paths: Sequence[Path], out: Path) -> int:
-    """Writes the pages of what lies under `paths` into `out`, and gives their number.
+    """Writes the pages of the items under `paths` into `out`, and gives their number.
 
     Raises InputError if a path is not there, or `out` holds something else.
     """
@@ -91,7 +91,7 @@ def _write_page(catalogue: Catalogue, place: Place, links: _Links) -> str:
 
 
 def write_report(folder: RunFolder) -> None:
-    """Writes report.html from what the run has finished so far."""
+    """Writes report.html from the finished parts of the run."""
     write_atomically(folder.report, render_page(report_page(folder), _lead_nowhere, "report").encode())
 
 

@@ -79,7 +79,7 @@ class ByteCodec:
 
 
 class ChatCodec:
-    """The chat template of a language model, or the bare prompt if the model has none."""
+    """The chat template of a language model, or the bare prompt if the model has no template."""
 
     scored = False
 

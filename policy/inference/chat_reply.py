@@ -74,7 +74,7 @@ def describe_refusal(status: int, headers: Mapping[str, str], body: bytes) -> Fa
 
 
 def read_pause(headers: Mapping[str, str]) -> float:
-    """Return the seconds that a server asks to wait, at most LONGEST_WISH; 0 if it asks for none."""
+    """Return the seconds that a server asks to wait, at most LONGEST_WISH; 0 if it does not ask."""
     for name, unit in (("retry-after-ms", 1e-3), ("retry-after", 1.0)):
         given = headers.get(name, "")
         try:

@@ -115,7 +115,7 @@ async def ask_once(question: Question, settings: EndpointSettings, key: str, tls
         key: sent to that server only.
         tls: the trusted certificates.
 
-    Raises FailedTryError if none comes.
+    Raises FailedTryError if it fails.
     """
     import httpx2
 

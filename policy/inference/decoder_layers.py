@@ -18,7 +18,7 @@ SMALL = 2**22  # parameters of matrices that are copied next to each other
 
 
 def computing_dtype(model: PreTrainedModel) -> torch.dtype:
-    """Return the type of the products of a model: that of autocast if it is on, else that of the weights."""
+    """Return the type of the products of a model: autocast's if it is on, else the weights'."""
     kind = model.device.type
     return torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else model.dtype
 

@@ -26,7 +26,7 @@ SPEED = 2e14  # operations of bfloat16 in a second: half of what an H100 does at
 
 
 def count_free_bytes(device: "torch.device") -> int:
-    """Return the memory of a GPU that nothing holds, with what torch has freed."""
+    """Return the memory of a GPU that nothing holds, with torch's freed memory."""
     import torch
 
     free, _ = torch.cuda.mem_get_info(device)

@@ -32,7 +32,7 @@ class PrefixCache:
     def weigh(self, messages: Sequence[Message], begun: str, choices: Sequence[str]) -> list[float]:
         """Return the log-probability of each choice as what follows the beginning of an answer.
 
-        It is that of the first token in which the choices differ, among these tokens.
+        It is the one of the first token in which the choices differ, among these tokens.
 
         Args:
             messages: the question.

@@ -20,7 +20,7 @@ class TokenReader(Protocol):
     """A model with the keys and values of the tokens that it read last."""
 
     def read(self, ids: Sequence[int]) -> torch.Tensor:
-        """Return the logits float32 [V], on the CPU, of what follows some tokens."""
+        """Return the logits float32 [V], on the CPU, of the token after some tokens."""
         ...
 
 

@@ -116,7 +116,7 @@ def check_device(device: str) -> None:
 
 
 def get_codec(model: PreTrainedModel) -> str:
-    """Return the codec that a checkpoint names; one that names none is a language model."""
+    """Return the codec that a checkpoint names; a checkpoint that names no codec is a language model."""
     return getattr(model.config, "codec", TEXT)
 
 

@@ -88,7 +88,7 @@ def _check_file(folder: Path, name: str) -> None:
 
 
 def _check_weights(folder: Path, name: str) -> None:
-    """Check that the weights are safetensors, in one file or in those of an index."""
+    """Check that the weights are safetensors, in one file or in the files of an index."""
     indices = sorted(folder.glob(f"*{INDEX}"))
     for index in indices:
         raw = _read_json(index)

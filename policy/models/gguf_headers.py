@@ -23,7 +23,7 @@ class Header(GGUFReader):
 
     @property
     def weights(self) -> int:
-        """The numbers in all tensors; Python's because those of NumPy start again at 0 beyond 64 bits."""
+        """The numbers in all tensors; Python's because NumPy's start again at 0 beyond 64 bits."""
         return sum(math.prod(map(int, tensor.shape)) for tensor in self.tensors)
 
     def _get(self, offset: Any, dtype: Any, count: Any = 1, override_order: Any = None) -> Any:

@@ -112,7 +112,7 @@ class JointStep(nn.Module):
 
 
 class _Messages(nn.Module):
-    """One round: the mean and the maximum of the others' messages are added to what each agent knows."""
+    """One round: the mean and the maximum of the others' messages are added to each agent's state."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -197,7 +197,7 @@ def _find_repeats(
 
 
 def _exclude_moves(legal: torch.Tensor, excluded: torch.Tensor) -> torch.Tensor:
-    """Return the legal moves [Q, 5] without those excluded, or all of them if none would be left."""
+    """Return the legal moves [Q, 5] without those excluded, or all of them if nothing would be left."""
     left = legal & ~excluded
     return torch.where(left.any(1, keepdim=True), left, legal)
 

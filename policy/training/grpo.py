@@ -2,7 +2,7 @@
 
 In addition to TRL's own figures the log of a step holds shares of all answers sampled: for valid ones (`valid`) and of
 each failure (`failure/NAME`). `sampled/zero_variance` is the share of sampled groups whose rewards are all equal,
-`frac_reward_zero_std` that of the groups that were trained on.
+`frac_reward_zero_std` the share of the groups that were trained on.
 """
 
 import itertools

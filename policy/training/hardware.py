@@ -60,7 +60,7 @@ def share_batch(prompts: int, group: int, settings: HostSettings) -> dict[str, A
 def build_host_arguments(settings: HostSettings, length: int, autocast: bool = False) -> dict[str, Any]:
     """Return TRL's arguments for a host.
 
-    `length` is that of the longest answer, in tokens; `autocast` computes in bfloat16.
+    `length` is the longest answer's length, in tokens; `autocast` computes in bfloat16.
     """
     given: dict[str, Any] = {
         "bf16": settings.bf16 or autocast,
@@ -77,7 +77,7 @@ def build_host_arguments(settings: HostSettings, length: int, autocast: bool = F
 
 
 def build_adapter(settings: HostSettings) -> Any:
-    """Return peft's config of the adapter; None if the settings ask for none."""
+    """Return peft's config of the adapter; None if the settings ask for no adapter."""
     if not settings.lora:
         return None
     from peft import LoraConfig

@@ -26,7 +26,7 @@ def is_recordable(model: PreTrainedModel) -> bool:
 
 
 class RecordedLoss:
-    """Losses of batches whose gradients are left in `grad` of the weights, where they replace those of the last batch.
+    """Losses of batches whose gradients are left in `grad` of the weights, where they replace the last batch's.
 
     Args:
         model: see `is_recordable`.

@@ -45,8 +45,8 @@ class RewardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The parts of the reward of an answer, each at most its weight.
 
     An answer that cannot be parsed earns 0. One that breaks a rule earns `parsed` and the share of its steps before
-    that of `legal`. One that breaks none but leaves agents away earns `parsed + legal` and of `home` the share
-    of agents on their goals. A valid plan earns `valid` and `cost` / (1 + what its sum of costs is beyond the optimum).
+    `legal`. One that breaks no rule but leaves agents away earns `parsed + legal` and of `home` the share of agents on
+    their goals. A valid plan earns `valid` and `cost` / (1 + what its sum of costs is beyond the optimum).
     """
 
     parsed: Weight = 0.1

@@ -38,7 +38,7 @@ def own_cell(size: int) -> tuple[np.ndarray, ...]:
 
 
 def by_cell_of_a(size: int, cells: CellSet) -> jax.Array:
-    """Expands a set of A's cells, V words [G], to a word for each cell, all bits or none: uint32 [n, n, G]."""
+    """Expands a set of A's cells, V words [G], to a word for each cell, all bits set or all clear: uint32 [n, n, G]."""
     return spread_flag(has_cell(tuple(word[None, None] for word in cells), jnp.asarray(cells_of_a(size))))
 
 

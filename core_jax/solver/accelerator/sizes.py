@@ -56,7 +56,7 @@ def cut_sizes(sizes: Sizes) -> Sizes:
 
 
 def block_bytes(size: int, block: int, flood: int) -> int:
-    """The bytes of a block of boards, of which some are flooded at once: the larger parts of what is live at a time."""
+    """The bytes of a block of boards, some flooded at once: the larger parts of live memory."""
     words = word_count(size)
     prepared = size * size + words * (36 + 16 * HORIZON) + 14 * HORIZON + 64
     layers = 3 * first_depth(size) // 2 + 2 + STATES

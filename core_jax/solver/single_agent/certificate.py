@@ -3,7 +3,7 @@
 Such paths reach the lower bounds of both objectives, the maximum and the sum of the single distances, without a wait.
 So they prove both optima and that no wait is required. An agent without any path proves the board unsolvable.
 
-The agents are planned one after another, each along any of its shortest paths that meets none of the earlier agents
+The agents are planned one after another, each along any of its shortest paths that avoids all earlier agents
 (prioritized planning: Erdmann and Lozano-Perez, 1987), for 32 boards to a word.
 """
 
@@ -176,7 +176,7 @@ def _reachable_backward(
         G_t     = (M_{t,0} | .. | M_{t,3} | end & G_{t+1}) & ~O_t
 
     The exception is the swap: another agent leaves c + d while an agent enters c. With one other agent it is exactly
-    the swap; with more it sometimes forbids a legal move, which costs a certificate but makes none wrong.
+    the swap; with more it sometimes forbids a legal move, which costs a certificate but makes no certificate wrong.
 
     Args:
         layout: where the cells lie in a buffer of S words.

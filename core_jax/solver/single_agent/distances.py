@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 @program
 def measure_distances(boards: Board) -> jax.Array:
-    """The single distance of every cell to each goal, NO_PATH if none leads there: int16 [B, K, n, n]."""
+    """The single distance of every cell to each goal, NO_PATH if unreachable: int16 [B, K, n, n]."""
     count, agents = boards.goals.shape[:2]
     size = boards.holes.shape[-1]
     padded = pad_rows(boards, BOARDS_PER_WORD)

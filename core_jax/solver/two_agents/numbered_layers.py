@@ -91,7 +91,7 @@ def number_layers(
 
 
 def _is_any_missing(layout: Layout, front: Front, starts: jax.Array | None) -> jax.Array:
-    """Return True if any of the starts int32 [W, 2, 32] is not yet in the front, or there are none to look for."""
+    """Return True if any of the starts int32 [W, 2, 32] is not yet in the front, or there is nothing to look for."""
     if starts is None:
         return jnp.array(True)
     places = layout.head + starts[:, 0] * layout.row + starts[:, 1]

@@ -117,7 +117,7 @@ def build_benchmark(
 
 
 def read_benchmark(folder: Path) -> tuple[BenchmarkManifest, pa.Table]:
-    """The manifest and the rows of a finished benchmark. Raises InputError if it is none, or a file was changed."""
+    """The manifest and the rows of a finished benchmark. Raises InputError if it is not one, or a file was changed."""
     if not (folder / MANIFEST).exists():
         remedy = f"build one by `lakewright benchmark build --out {folder}`"
         raise InputError(f"{folder}: no finished benchmark ({MANIFEST} is missing); {remedy}")

@@ -106,7 +106,7 @@ def _draw_pool(options: PoolOptions) -> tuple[Board, Labels, Batch, EnvConfig]:
 
 @functools.lru_cache(POOLS)
 def _label_board(parts: Fingerprint) -> tuple[Board, Labels]:
-    """A board with a leading axis of 1, and its labels. Raises InputError if it has none."""
+    """A board with a leading axis of 1, and its labels. Raises InputError if missing."""
     grid, starts, goals = map(list, parts)
     boards = boards_of([Row("desc", len(grid), len(starts), grid, starts, goals)])  # type: ignore[arg-type]
     labels = jax.tree.map(np.asarray, solve(boards))

@@ -44,7 +44,7 @@ class AnswerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 @dataclasses.dataclass(frozen=True)
 class WantedAnswer:
-    """An answer that is to be given. prompt: empty for answerers that read none."""
+    """An answer that is to be given. prompt: empty for answerers that read no prompt."""
 
     row: Row
     prompt: str

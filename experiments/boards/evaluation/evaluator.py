@@ -253,7 +253,7 @@ LABELS_CLAIM = Claim("set of labels", "labels.json", LabelledSet, 1, "lakewright
 
 
 def label_rows(found: EvaluationSet, folder: Path, on_progress: Callable[[int], None]) -> EvaluationSet:
-    """The set with certified labels, solved if the benchmark has none.
+    """The set with certified labels, solved if the benchmark has no labels.
 
     Raises InputError if `folder` holds the labels of another benchmark.
     """

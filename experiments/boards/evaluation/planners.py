@@ -3,7 +3,7 @@
 optimal: the row's own certified plan. prioritized: one agent after another, each as early as the earlier ones allow
 (Erdmann and Lozano-Perez, 1987; space-time search with waits: Silver, 2005). greedy: a shortest path for each agent,
 regardless of the others. offset: the rows, then the columns from start to goal, whatever is in the way: what a model
-says that copies its compact prompt. random: moves at random, none off the board or into a hole.
+says that copies its compact prompt. random: moves at random, but never off the board or into a hole.
 """
 
 import random

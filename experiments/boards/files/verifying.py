@@ -55,7 +55,7 @@ def verify_file(
         where: Where they are judged.
 
     Returns: how many `plans` there are, of them `valid`, rows `without_plan`, plans `without_board`, and `bad_rows`
-    (those of `plans` too), of them `unlisted` without a report. Raises InputError if a file cannot be read or
+    ((the ones in `plans` too)), of them `unlisted` without a report. Raises InputError if a file cannot be read or
     written.
     """
     inputs = {"input": source} | ({"plans": plans} if plans else {})
@@ -89,7 +89,7 @@ def verify_file(
 
 
 def _judge(given: tuple[pa.RecordBatch, pa.ListArray]) -> tuple[pa.RecordBatch, dict[str, int]]:
-    """The verdicts on the plans of some rows, null if a row has none."""
+    """The verdicts on the plans of some rows, null if a row has no plan."""
     rows, plans = given
     there = plans.is_valid()
     verdicts = verify_columns(rows.filter(there), plans.filter(there))
@@ -119,7 +119,7 @@ def _unfit(rows: pa.RecordBatch, plans: pa.ListArray, index: PlanIndex, path: Pa
 
 
 def _index(path: Path, source: Path, parts: Parts) -> PlanIndex:
-    """The plans of a file by id; it is the first part of the work, with what is wrong in the file."""
+    """The plans of a file by id; it is the first part of the work, with the faults in the file."""
     place = parts.folder / "plans.sqlite"
     if parts.number:
         check_digest(place)

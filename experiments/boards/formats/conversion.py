@@ -124,7 +124,7 @@ def _check_format(name: str, option: str) -> str:
 
 
 def _format_of(source: Path) -> str:
-    """The format of what is there, by its ending or by the endings of the files in a folder, and by how it begins."""
+    """The format of an existing path, by its ending or the endings of a folder's files, and by how it begins."""
     if not source.is_dir():
         return _by_beginning(_by_ending(source.suffix, source, "--from"), source)
     inside = {file.suffix: file for file in sorted(source.iterdir(), reverse=True)}
@@ -231,7 +231,7 @@ def _write_files(
 
 
 def _file_name(row: Row, longest: int) -> str:
-    """A board's id as the name of its files. Raises InputError if it can be none."""
+    """A board's id as the name of its files. Raises InputError if no such file is known."""
     name = quote(row.id, safe=" ")
     most = LONGEST_NAME - longest
     if not name or len(name) > most:

@@ -102,7 +102,7 @@ def read_lacam_file(file: Path, read: set[Path]) -> Row:
 
 
 def read_map_strings(path: Path, read: set[Path], refuse: Refuse) -> Iterator[Row]:
-    """The boards of a file of POGEMA's map strings: a `Reader`. Raises InputError if it is none."""
+    """The boards of a file of POGEMA's map strings: a `Reader`. Raises InputError if it is not one."""
     maps = _read_yaml(path, read)
     if not isinstance(maps, dict):
         raise InputError(f"{path}: no map strings by name; give `name: |-` and the lines of a map")
@@ -145,7 +145,7 @@ def read_published_rows(path: Path, read: set[Path], refuse: Refuse) -> Iterator
 def _read_text(path: Path, read: set[Path]) -> str:
     """The text of a file of any line ends, which is added to `read`.
 
-    Raises InputError if it is none, or too large to be one.
+    Raises InputError if it is not one, or too large to be one.
     """
     read.add(path)
     refuse_pipe(path)

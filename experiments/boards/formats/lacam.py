@@ -37,7 +37,7 @@ def result_text(row: Row, map_name: str) -> str:
 
 
 def map_of(text: str, place: str) -> str:
-    """The name of the map that a result is on. Raises InputError if it has none."""
+    """The name of the map that a result is on. Raises InputError if missing."""
     named = re.search(r"^map_file=(.+)$", text, re.MULTILINE)
     if named is None:
         raise InputError(f"{place}: no line `map_file=`; name the map, which lies beside the result")

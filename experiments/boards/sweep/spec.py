@@ -78,7 +78,7 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Without wait ratios boards are free draws: uniform, solvable or not. boards: for each cell, and shard: for each
     shard, both one number or one for each number of agents. columns: the columns of
-    `lakewright.core_jax.statistics.board_features.COLUMNS` that are saved; none for all.
+    `lakewright.core_jax.statistics.board_features.COLUMNS` that are saved; empty for all.
     """
 
     sizes: Sizes

@@ -61,7 +61,7 @@ def _touch_again(path: Path, over: threading.Event) -> None:
 
 
 def find_sign(folder: Path) -> Sign | None:
-    """The last sign of life of the driver of a folder; None if none was started, or it has ended."""
+    """The last sign of life of the driver of a folder; None if no driver was started, or it has ended."""
     path = folder / FILE
     try:
         driver, age = read_config(path, Driver), read_clock(folder) - path.stat().st_mtime

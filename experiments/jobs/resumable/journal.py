@@ -70,7 +70,7 @@ class Journal(Generic[T]):
                     raise InputError(f"{self._path}:{number}: {error}; {REMEDY}") from error
 
     def add(self, *rows: T) -> None:
-        """Writes rows, all of them or none; once this returns they survive a kill of the process and a power cut."""
+        """Writes all rows or nothing; once this returns they survive a kill of the process and a power cut."""
         lines, written = [], self._written.copy()
         for row in rows:
             text = msgspec.json.encode(row)
@@ -112,7 +112,7 @@ def _unseal(path: Path, lines: Iterable[bytes], of: str) -> Iterator[bytes]:
 
 
 def _split(line: bytes) -> tuple[bytes, bytes]:
-    """A line without its digest, and the digest; empty if the line has none."""
+    """A line without its digest, and the digest; empty if the line has no digest."""
     found = SEALED.fullmatch(line)
     return (found[1] + b"}", found[2]) if found else (line.removesuffix(b"\n"), b"")
 

@@ -60,7 +60,7 @@ class PlanIndex:
             return self._file.execute("SELECT number FROM plans WHERE id = ?", (_escape_id(name),)).fetchone()[0]
 
     def without_board(self, names: Iterable[str]) -> Iterator[tuple[int, str]]:
-        """The plans for none of the boards `names`, in order: the number of the row, and the id."""
+        """The plans that are for no board of `names`, in order: the number of the row, and the id."""
         with self._name_errors():
             self._file.execute("CREATE TEMP TABLE boards (id TEXT PRIMARY KEY) WITHOUT ROWID")
             self._file.executemany("INSERT OR IGNORE INTO boards VALUES (?)", ((_escape_id(name),) for name in names))

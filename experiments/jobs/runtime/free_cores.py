@@ -16,7 +16,7 @@ INTERVAL = 2.0  # seconds between two measurements
 
 
 class FreeCores:
-    """Adapts torch's threads to what other processes leave free, unless OMP_NUM_THREADS is set."""
+    """Adapts torch's threads to the cores that other processes leave free, unless OMP_NUM_THREADS is set."""
 
     def __init__(self) -> None:
         self._fixed = "OMP_NUM_THREADS" in os.environ

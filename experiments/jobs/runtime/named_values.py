@@ -24,7 +24,7 @@ def set_all(words: Iterable[str], example: str = "guard.floor=0.1") -> dict[str,
 def set_value(raw: dict[str, Any], word: str, example: str) -> None:
     """Sets a value in a table and the tables in it; `null` is None.
 
-    raw: the table. word: `name=value`. example: one of these, for messages. Raises InputError if it is none.
+    raw: the table. word: `name=value`. example: one of these, for messages. Raises InputError if it is not one.
     """
     where, known = f"override {word!r:.60}", example.partition("=")[0]
     name, given, value = word.partition("=")

@@ -121,7 +121,7 @@ def _read_tokenizer(place: str) -> PreTrainedTokenizerFast:
 
 
 def _longest_example(trainee: Trainee) -> int:
-    """Of the examples that teach the engineer's form in the warm-up, see `synthetic_examples`; 0 if none do."""
+    """Of the examples that teach the engineer's form in the warm-up, see `synthetic_examples`; else 0."""
     settings = trainee.settings
     if settings.codec == "text" or settings.start or resolve_shape(settings.model).architecture == "board":
         return 0

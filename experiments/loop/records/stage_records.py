@@ -147,7 +147,7 @@ class EngineerGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     said: list[str] = []
 
     def read_deltas(self, space: DesignSpace) -> list[Delta | InputError]:
-        """The delta of each answer, or why it has none."""
+        """The delta of each answer, or why it has no delta."""
         return read_json_answers(self.said, space) if self.said else read_token_answers(self.answers, space)
 
 

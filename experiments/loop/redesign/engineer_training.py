@@ -1,4 +1,4 @@
-"""The training of the engineer `self_trained`: the checkpoint's own proposals, rewarded by what they are worth."""
+"""The training of the engineer `self_trained`: the checkpoint's own proposals, rewarded by their worth."""
 
 import msgspec
 import torch
@@ -75,7 +75,7 @@ def _encode_group(
 def _judge_group(
     trainee: Trainee, folder: RunFolder, number: int, form: EngineerFormat, answers: list[list[str]]
 ) -> EngineerGroup:
-    """A group of answers with what they earn."""
+    """A group of answers with their rewards."""
     stage, space = folder.stage(number), trainee.environment.space
     group = EngineerGroup(answers, [], {}, form.decode_answers(answers))
     engineer, known = make_engineer(trainee.settings, trainee.environment, stage.design()), stage.read_forecast()
@@ -117,7 +117,7 @@ def _judge_answer(engineer: Engineer, known: Forecast | None, delta: Delta | Inp
 def _measure_gains(
     trainee: Trainee, folder: RunFolder, number: int, tokenizer: PreTrainedTokenizerFast
 ) -> list[AnswerGroup]:
-    """The answers that stages were trained on, with what the policy gained by measurement as their advantages."""
+    """The answers that stages were trained on, with the policy's measured gain as their advantages."""
     reward, credits = trainee.settings.engineer.reward, {}
     rates = [_measure_valid(folder, stage) for stage in range(number + 1)] if reward.gain or reward.returns else []
     if reward.gain and number:

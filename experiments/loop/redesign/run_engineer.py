@@ -184,7 +184,7 @@ class StageJournal(Journal):
         return found
 
     def _describe_step(self, made: Any) -> msgspec.Struct:
-        """The record of what was made."""
+        """The record of the result."""
         settings = self.trainee.settings
         if isinstance(made, Asked):
             *refused, last = made.attempts

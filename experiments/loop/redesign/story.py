@@ -22,7 +22,7 @@ def describe_stage(folder: RunFolder, number: int, space: DesignSpace) -> list[s
 
 
 def describe_redesign(stage: Stage, space: DesignSpace) -> list[str]:
-    """The lines of what was decided after a stage, or after the warm-up."""
+    """The lines on the decision after a stage, or after the warm-up."""
     following, lines = stage.read_next(), list[str]()
     if following.source != "rollback":
         lines += _describe_proposal(read_record(stage.proposal, Decision), space)

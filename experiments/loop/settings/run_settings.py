@@ -215,7 +215,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def asks_checkpoint(self) -> bool:
-        """Return True if the teacher is a checkpoint of this run, the current one or that of the warm-up."""
+        """Return True if the teacher is a checkpoint of this run, the current one or the warm-up's."""
         return self.asked in ("self", "self_trained", "base")
 
     @property

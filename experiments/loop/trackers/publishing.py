@@ -1,4 +1,4 @@
-"""The record of what a tracker has of a run: each finished stage is published once, also after interruptions.
+"""The record of the parts of a run that a tracker has: each finished stage is published once, also after interruptions.
 
 Each tracker is imported only when it is asked for.
 """

@@ -99,7 +99,7 @@ class LakeTrainee(Trainee[Task]):
         return list(map(problem_of, rows_in_turn(made, configs))), acceptance
 
     def count_problems(self, problems: Sequence[Problem], acceptance: Sequence[Acceptance]) -> dict[Stratum, Drawn]:
-        """As `Trainee.count_problems`. acceptance: for the strata of boards, or of none of them."""
+        """As `Trainee.count_problems`. acceptance: for the strata of boards, or for no stratum."""
         rows = list(map(row_of, problems))
         return {
             size: _count_boards(

@@ -45,7 +45,7 @@ def make_problems(trainee: Trainee, stage: Stage, policy: Stage, before: Stage, 
 
 
 def _load_sampler(trainee: Trainee, before: Stage, number: int) -> Sampler:
-    """The sampler, with what it learned from the stages so far."""
+    """The sampler, with its state from the stages so far."""
     sampler = make_sampler(trainee.settings.sampler.name, trainee.settings.sampler.options)
     if number:
         sampler.load_state_dict(read_record(before.sampled, Sampled).state)

@@ -90,7 +90,7 @@ class TextTrainee(Trainee[Problem]):
         return list({problem.key: problem for problem in problems}.values())
 
     def draw_test(self, known: Collection[str]) -> list[Problem]:
-        """`validation.boards` different problems of each of the cells that are held out, none of which is known.
+        """`validation.boards` different problems of each of the cells that are held out, all of them new.
 
         A problem that several cells draw is of the first of them. A cell has fewer problems if MOST_DRAWS times as many
         draws hold no more.
@@ -109,7 +109,7 @@ class TextTrainee(Trainee[Problem]):
         return problems
 
     def _draw_new(self, cell: Cell, count: int, taken: Collection[str]) -> dict[str, Problem]:
-        """At most `count` problems of a cell, by key, none of which is taken."""
+        """At most `count` problems of a cell, by key, all of them free."""
         complete = self.environment.space.complete_cell(cell, self.start)
         seed = derive_seed(self.settings.validation.seed, f"held-out {cell}")
         new: dict[str, Problem] = {}

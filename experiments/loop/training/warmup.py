@@ -104,7 +104,7 @@ def _draw_lessons(trainee: Trainee, purpose: str, count: int) -> list[tuple[list
 
 
 def read_recorded_evidence(trainee: Trainee) -> list[Evidence]:
-    """The evidence of all stages in the folder of the lessons. Raises InputError if none is of these strata."""
+    """The evidence of all stages in the folder of the lessons. Raises InputError if no lesson is of these strata."""
     folder = trainee.settings.lessons.recorded
     if not folder:
         return []

@@ -74,7 +74,7 @@ class ReadingTeacher(Stateful):
         self._reader: Reader | None = None
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
-        """The model's delta; with an error if its answer means none, or the evidence lacks what is shown."""
+        """The model's delta; with an error if its answer means no delta, or the evidence lacks what is shown."""
         columns = choose_columns(self.columns, space, "teacher_options.columns")
         modules = Modules(difficulty=self.shows == "forecast", shuffled=self.shuffled)
         view = show_evidence(evidence, modules, key)

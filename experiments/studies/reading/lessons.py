@@ -204,7 +204,7 @@ class Decision(NamedTuple):
 
 
 def draw_decisions(work: Teaching, environment: Environment, tokenizer: PreTrainedTokenizerFast) -> list[Decision]:
-    """Questions of a form of one decision with what their answers are worth.
+    """Questions of a form of one decision, with the worth of their answers.
 
     Args:
         work: the form, and how many.

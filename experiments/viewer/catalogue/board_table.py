@@ -115,12 +115,12 @@ class Tile(msgspec.Struct, frozen=True):
 
     @property
     def valid(self) -> bool | None:
-        """True if all plans are valid, False if none is; None if some are, or it is not known."""
+        """True if all plans are valid, False if all are invalid; None if some are, or it is not known."""
         return None if self.success is None or 0 < self.success < 1 else self.success == 1
 
 
 class BoardTable(msgspec.Struct, frozen=True):
-    """Boards with what is known of them. relation: SQL with the columns COLUMNS, `place` and those of EXTRA.
+    """Boards with everything known of them. relation: SQL with the columns COLUMNS, `place` and EXTRA's.
 
     judged: whether plans were given for them; several: more than one for a board.
     """

@@ -1,4 +1,4 @@
-"""The tables of boards that items have: those of a file, of a stage with its rollouts, held out, and answered."""
+"""The tables of boards that items have: of a file, of a stage with its rollouts, held out, and answered."""
 
 import re
 from pathlib import Path
@@ -186,7 +186,7 @@ def _has_several(summary: dict[str, Any]) -> bool:
 
 
 def _find_evaluated(catalogue: Catalogue, folder: Path, summary: dict[str, Any]) -> Path:
-    """The file of an evaluation's boards. Raises InputError if it lies outside of what is shown."""
+    """The file of an evaluation's boards. Raises InputError if it lies outside the shown folders."""
     if (folder / "boards.jsonl").exists():
         return folder / "boards.jsonl"
     path = Path(str(summary.get("benchmark", "")))

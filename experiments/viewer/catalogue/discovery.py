@@ -1,4 +1,4 @@
-"""Discovery of what lies under the given paths. Pages name items found here, never paths of their own.
+"""Discovery of items under the given paths. Pages name items found here, never paths of their own.
 
 Stamps are texts that change whenever a file behind a page does, found by names, times and lengths alone.
 """
@@ -163,7 +163,7 @@ def _walk_levels(root: Path, name: str) -> Iterator[tuple[str, list[os.DirEntry]
 
 
 def _holds_boards(path: Path) -> bool:
-    """Return True if a path is a file of boards by its name; a pipe, which can be read only once, is none."""
+    """Return True if a path is a file of boards by its name; a pipe, which can be read only once, is not one."""
     return path.suffix in BOARD_FILES and path.is_file()
 
 

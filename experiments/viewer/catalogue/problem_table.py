@@ -1,4 +1,4 @@
-"""The problems in text of a run, each with what policies answered: those held out, and those of a stage."""
+"""The problems in text of a run, each with policies' answers: the held-out ones, and a stage's."""
 
 from collections import Counter
 from collections.abc import Mapping

@@ -32,7 +32,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class Work(msgspec.Struct, frozen=True):
-    """The progress of a training, and the seconds it took. tokens: generated; none in a warm-up."""
+    """The progress of a training, and the seconds it took. tokens: generated; 0 in a warm-up."""
 
     steps: int = 0
     tokens: float = 0.0
@@ -40,7 +40,7 @@ class Work(msgspec.Struct, frozen=True):
 
 
 class Pace(msgspec.Struct, frozen=True):
-    """A training in progress: all its work, and that of it which processes before this one did."""
+    """A training in progress: all its work, and the part that earlier processes did."""
 
     limits: Limits
     done: Work = Work()
@@ -202,7 +202,7 @@ def _name_activity(stage: Stage, settings: RunSettings) -> str:
 
 
 def _estimate_left(folder: RunFolder, stages: list[StageProgress]) -> float | None:
-    """Stages to come take as long as finished ones did on average; if none is, as the training of this one."""
+    """Stages to come take as long as finished ones did on average; before that, as the training of this one."""
     now = next((stage for stage in stages if stage.state == "current"), None)
     here = now.pace.seconds_left if now and now.pace else None
     if now is None or now.pace is None or here is None:

@@ -36,7 +36,7 @@ class Measure(NamedTuple):
     """A share of the answers to the held-out problems.
 
     name: in addresses. title, short: in charts, and in the terminal. where: for a trait, the problems in a sentence.
-    counts: how many answers it counts, and of how many; of none if an environment does not know it.
+    counts: how many answers it counts, and of how many; 0 if an environment does not know it.
     """
 
     name: str

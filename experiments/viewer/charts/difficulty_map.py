@@ -76,7 +76,7 @@ def _name_traits(kind: Sequence[bool], space: DesignSpace) -> list[str]:
 
 
 def _label_values(values: Sequence[Value], space: DesignSpace) -> list[str]:
-    """The values of the level, with one digit after the point or as many as are needed; none without a level."""
+    """The values of the level, with one digit after the point or as many as are needed; empty without a level."""
     if not space.levels:
         return [""]
     if space.knobs[space.levels[0]].whole:

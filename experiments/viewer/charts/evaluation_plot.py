@@ -57,7 +57,7 @@ def _draw_ours(team: TeamScore, summary: Summary, judged: Mark | None) -> Row:
 
 
 def _find_judged(team: TeamScore, summary: Summary) -> Mark | None:
-    """The mark of what a user gets who lets the simulator choose among all answers."""
+    """The mark for letting the simulator choose among all answers."""
     if not summary.judged:
         return None
     [chosen] = [one for one in summary.judged.teams if one.agents == team.agents]

@@ -101,7 +101,7 @@ def draw_legend(
 
 
 def wrap_picture(title: str, parts: str, height: int = HEIGHT, width: int = WIDTH) -> str:
-    """A whole SVG; its ink is that of the page around it.
+    """A whole SVG; its ink is the page's, the page around it.
 
     Args:
         title: above the picture, which is at least as wide.

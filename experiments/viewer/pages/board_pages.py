@@ -97,7 +97,7 @@ def board_page(catalogue: Catalogue, item: Item, query: Query, part: str, place:
 
 
 def _draw_still(row: Row | None) -> Markup | None:
-    """The picture of a board; None for one that is too large, or is none."""
+    """The picture of a board; None for one that is too large, or that is not one."""
     return mark_svg(still_svg(row)) if row and is_drawable(row.size) else None
 
 

@@ -25,7 +25,7 @@ SEED = re.compile(r"-s\d+$")
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """The choice of what is compared. arms: whether runs that differ in their seed alone are one curve."""
+    """The choice of runs to compare. arms: whether runs that differ in their seed alone are one curve."""
 
     measure: str = "valid"
     arms: bool = False
@@ -61,7 +61,7 @@ def compare_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
 
 
 def _list_measures(spaces: Sequence[RunSpace]) -> dict[str, Measure]:
-    """All that is measured of some of the runs; before any is chosen, that of the lake."""
+    """All that is measured of some of the runs; before any is chosen, the lake's."""
     chosen = spaces or [RunSpace(lake_space(), lake=True)]
     return {measure.name: measure for about in chosen for measure in about.measures}
 

@@ -45,7 +45,7 @@ def read_drawn_row(text: str) -> Row:
 
 
 def _list_checkpoints(runs: list) -> list[tuple[str, str]]:
-    """The checkpoints that may be asked, with labels: the policy of the package, and those of the runs."""
+    """The checkpoints that may be asked, with labels: the policy of the package, and the runs' own."""
     found = [(PRETRAINED, PRETRAINED)]
     for item in runs:
         try:

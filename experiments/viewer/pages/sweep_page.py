@@ -17,7 +17,7 @@ MOST_COLUMNS = 14  # of a heat map
 
 
 def sweep_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:
-    """The answer to the question in the address. Raises InputError if it is none, or a shard is not readable."""
+    """The answer to the question in the address. Raises InputError if it is not one, or a shard is not readable."""
     table = SweepTable(SweepFolder(item.path))
     question = asked_for(SweepQuestion, query)
     if not query and question.statistic not in table.statistics:

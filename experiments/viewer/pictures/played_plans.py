@@ -39,7 +39,7 @@ class Played(msgspec.Struct, frozen=True):
 
 
 def draw_played(example: Example) -> Played:
-    """A plan with what moves it. Raises InputError if the board is too large."""
+    """A plan with its moves. Raises InputError if the board is too large."""
     art.check_drawable(example.row.size)
     row, plan, end = example.row, example.plan, describe_ending(example)
     times = range(end.step + 1)
@@ -102,7 +102,7 @@ def _draw_goals(row: Row) -> Iterator[str]:
 
 
 def _draw_path(agent: int, path: Sequence[Cell]) -> str:
-    """The way of an agent, a little to the side of that of others."""
+    """The way of an agent, a little to the side of others'."""
     aside = 3 * (agent % 5) - 6
     points = " ".join(f"{_middle(column) + aside},{_middle(line) + aside}" for line, column in path)
     look = f'fill="none" stroke="{art.colour_of(agent)}" stroke-width="4" stroke-linejoin="round" opacity=".45"'

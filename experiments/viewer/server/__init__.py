@@ -1,1 +1,1 @@
-"""The local server: pages of what lies under some folders, on the loopback address, read-only."""
+"""The local server: pages of the items under some folders, on the loopback address, read-only."""

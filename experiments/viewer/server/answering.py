@@ -46,7 +46,7 @@ class CompilingError(Exception):
 
 
 class Solver:
-    """Solves boards one by one; those of a new kind once their programs are compiled, which it does by itself."""
+    """Solves boards one by one; boards of a new kind once their programs are compiled, which it does by itself."""
 
     def __init__(self) -> None:
         self._one = ThreadPoolExecutor(1, "solver")
@@ -101,13 +101,13 @@ class Answering:
         self._models: OrderedDict[str, Any] = OrderedDict()
 
     def draw_board(self, board: str) -> str:
-        """The picture of a board. Raises InputError if it is none."""
+        """The picture of a board. Raises InputError if it is not one."""
         return still_svg(read_drawn_row(board))
 
     def solve_board(self, board: str) -> str:
         """Status, optima, forced wait and plan of a board, or that its programs are compiled, to be asked again.
 
-        Raises InputError if it is none, or too large.
+        Raises InputError if it is not one, or too large.
         """
         row = read_drawn_row(board)
         check_memory(row.size, row.agents)
@@ -169,7 +169,7 @@ class Answering:
         return folder, stage
 
     def _plan_by_run(self, folder: RunFolder, stage: Stage, row: Row) -> list[str] | None:
-        """A greedy plan; None if the answer was none."""
+        """A greedy plan; None if the answer was no plan."""
         key = f"{stage.checkpoint}:{stage.checkpoint.stat().st_mtime_ns}"
         return greedy_plan(self._load_policy(key, lambda: load_of_run(folder.settings(), stage.checkpoint)), row)
 

@@ -36,7 +36,7 @@ MOST_LETTERS = 1 << 25  # of all cached pages together
 
 
 def make_application(paths: Sequence[Path]) -> Starlette:
-    """The viewer of what lies under `paths`. Raises InputError if one is not there."""
+    """The viewer of the items under `paths`. Raises InputError if one is not there."""
     site = _Site(Catalogue(paths))
     routes = [
         Route("/static/{name}", _serve_static),
@@ -57,7 +57,7 @@ class _Site:
         self._cache = PageCache()
 
     async def answer_page(self, request: Request) -> Response:
-        """A page, or why there is none."""
+        """A page, or why it is missing."""
         address, query = request.path_params["address"].rstrip("/"), request.url.query
         if len(address) + len(query) > LONGEST_ADDRESS:
             return _refuse_request(InputError(f"the address is longer than {LONGEST_ADDRESS} letters"))
@@ -121,7 +121,7 @@ def write_link(address: str, **query: object) -> str:
 
 
 async def _respond(function, *arguments, short: bool = False, **named) -> Response:
-    """A response, or a page (a line if `short`) that says why there is none."""
+    """A response, or a page (a line if `short`) that says why it is missing."""
     try:
         found = await run_in_threadpool(function, *arguments, **named)
         return found if isinstance(found, Response) else HTMLResponse(found)

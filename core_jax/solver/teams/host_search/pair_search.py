@@ -165,7 +165,7 @@ def _can_park(work: Work, pair: int, one: int, other: int, left: int) -> bool:
 
 @compiled_within
 def _advance_state(work: Work, table: Table, mode: int, pair: int, step: int, tag: int) -> int:
-    """Makes the next joint move of a state: HOME, DEEPER with the next state opened, or REFUTED if none is left.
+    """Makes the next joint move of a state: HOME, DEEPER with the next state opened, or REFUTED if all are done.
 
     Args: step, the level of the stack; tag, of the board; the others as for `bound_pair`.
     """

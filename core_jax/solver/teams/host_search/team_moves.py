@@ -83,7 +83,7 @@ def _add_option(work: Work, step: int, agent: int, place: int, target: int, pric
 
 @compiled_within
 def choose_move(work: Work, table: Table, mode: int, step: int, place: int) -> bool:
-    """Chooses the next move of an agent that fits those chosen before it; False if none is left.
+    """Chooses the next move of an agent that fits those chosen before it; False if all are tried.
 
     Args: work, table, mode as for `search_team`; step, the level of the stack; place, the agent's in `work.order`.
     """
