@@ -172,8 +172,7 @@ class Engineer:
     def observe(self, groups: Iterable[Group]) -> None:
         """Notes groups of answers to problems, of this design or of an earlier one.
 
-        Raises InputError, and notes nothing, on a group of another space, of a later design, or with impossible
-        numbers.
+        Raises InputError, and notes nothing, on a group of another space, a later design, or with impossible numbers.
         """
         state, noted = self._state, note_groups(groups, self.design, self.space)
         state.seen, state.seen_cells = fold_groups([*state.seen, *noted], state.seen_cells, self.space)
