@@ -17,6 +17,7 @@ from lakewright.core_jax.support import strip_thoughts
 from lakewright.engineer.trial import TrialSettings
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.reports import Spent
+from lakewright.experiments.trainers.source import ProblemSource
 from lakewright.experiments.trainers.trl import EngineerTasks, find_checkpoint, resume_training
 from lakewright.experiments.trainers.trl_policy import read_completion
 from lakewright.experiments.trainers.versions import FolderSettings
@@ -78,6 +79,19 @@ def test_a_trial_counts_the_policys_own_answers(tmp_path):
     (decision,) = folder.files.read_version(folder.files.newest()).decisions
     valid = {cell["cell"][0]: set(cell["valid"]) for cell in decision["trial"]["cells"]}
     assert valid == {2: {2}, 3: {2}, 4: {0}, 5: {0}}
+
+
+def test_a_sampler_chooses_the_rows_and_one_that_has_the_policy_answer_before_is_refused(tmp_path):
+    folder = begin_engineer(tmp_path / "e", teacher="fixed", sampler="signal")
+    record_some(folder, EngineerTasks(folder.path).source.take(16))
+    folder.next()
+    rows = EngineerTasks(folder.path).train_dataset[:30]
+    assert rows["prompt"] == [problem.prompt for problem in ProblemSource(folder.path).take(30)]
+    assert folder.status().sampling.again > 0
+    with pytest.raises(
+        InputError, match=r"sampler redraw has the policy answer.*; give roll_out, or begin with rollouts"
+    ):
+        EngineerTasks(begin_engineer(tmp_path / "redraw", sampler="redraw").path)
 
 
 def test_training_goes_on_as_if_nothing_had_been_generated(folder, tmp_path):
