@@ -32,7 +32,10 @@ Process = subprocess.Popen[bytes]
 
 
 class JudgeLimit(msgspec.Struct, frozen=True):
-    """The seconds that judging an answer may take, and the failure of an answer that takes longer; its reward is 0."""
+    """The seconds that judging an answer may take, and the failure of an answer that takes longer; its reward is 0.
+
+    So has an answer with which the judge runs out of memory or of depth, or its process ends.
+    """
 
     seconds: float
     failure: str
@@ -55,10 +58,11 @@ class _Request(msgspec.Struct, frozen=True):
 
 
 class _Reply(msgspec.Struct, frozen=True):
-    """The JSON that the object gave, or the line of an error."""
+    """The JSON that the object gave, or the line of an error. exhausted: whether memory or depth did not suffice."""
 
     found: msgspec.Raw = msgspec.Raw(b"null")
     error: str = ""
+    exhausted: bool = False
 
 
 def find_maker(environment: object) -> tuple[str, ...]:
@@ -71,7 +75,7 @@ def find_maker(environment: object) -> tuple[str, ...]:
 
 
 def ask_process(maker: Sequence[str], request: bytes, seconds: float) -> bytes | None:
-    """The reply to a request by a process that stays for further ones; None if it ended, or took too long.
+    """The reply to a request by a process that stays for further ones; None if it ended or was exhausted.
 
     Args:
         maker: the words from which the process makes its object.
@@ -108,7 +112,7 @@ class _Client:
         reply = msgspec.json.decode(answer, type=_Reply)
         if reply.error:
             raise InputError(reply.error)
-        return bytes(reply.found)
+        return None if reply.exhausted else bytes(reply.found)
 
     def _start(self, words: Sequence[str]) -> Process:
         command = [sys.executable, "-m", "lakewright.engineer.judge_process", self._maker, *words]
@@ -195,6 +199,8 @@ def _work(requests: IO[bytes], replies: IO[bytes], make: Callable[..., Replying]
                 signal.signal(signal.SIGALRM, signal.SIG_DFL)
                 signal.setitimer(signal.ITIMER_REAL, asked.seconds)
             reply = _Reply(msgspec.Raw(worker.reply(bytes(asked.request))))
+        except (RecursionError, MemoryError):
+            reply = _Reply(exhausted=True)
         except BaseException as error:
             reply = _Reply(error=_describe(error))
         if limited:

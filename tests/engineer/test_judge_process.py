@@ -25,8 +25,10 @@ def judge(answer: str) -> Verdict:
     return Stuck().check_verdict(PROBLEM, answer)
 
 
-@pytest.mark.parametrize("answer", ["1e999999999", "1e-999999999", "loop", "backtrack", "exit", "kill"])
-def test_an_answer_that_does_not_return_or_ends_the_process_has_a_failure_within_the_limit(answer):
+@pytest.mark.parametrize(
+    "answer", ["1e999999999", "1e-999999999", "loop", "backtrack", "nest", "memory", "exit", "kill"]
+)
+def test_an_answer_that_exhausts_the_judge_or_ends_its_process_has_a_failure_within_the_limit(answer):
     judge("1")  # which starts the process
     begun = time.monotonic()
     assert judge(answer) == Verdict(False, 0.0, "late")

@@ -1,5 +1,6 @@
 """An environment whose judge, on some answers, never returns in Python or in C, ends its process, or raises."""
 
+import json
 import os
 import re
 import time
@@ -29,6 +30,10 @@ class Stuck(Environment):
                     time.sleep(0.01)
             case "backtrack":
                 re.fullmatch("(a+)+b", "a" * 60)
+            case "nest":
+                json.loads("[" * 10**6)
+            case "memory":
+                bytes(1 << 60)
             case "exit":
                 os._exit(0)
             case "kill":
