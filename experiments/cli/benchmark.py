@@ -99,7 +99,7 @@ def evaluate(
         raise InputError(f"--samples is {samples}, but --solver {who.solver} never varies; remove it")
     from lakewright.experiments.boards.evaluation.evaluator import EvaluationSettings
     from lakewright.experiments.boards.evaluation.evaluator import evaluate as evaluate_in
-    from lakewright.experiments.boards.evaluation.table import as_table
+    from lakewright.experiments.boards.evaluation.scores import as_table
     from lakewright.experiments.viewer.charts.evaluation_plot import write_plots
 
     if who.endpoint and where.chosen() != HERE:

@@ -55,7 +55,7 @@ def generate(
     single = {"size": size, "agents": agents, "hole_ratio": hole_ratio, "wait_ratio": wait_ratio}
     env = _env_config(config, single)
     from lakewright.core_jax.generator import manifest_path
-    from lakewright.experiments.boards.files.generating import generate_file
+    from lakewright.experiments.boards.files import generate_file
     from lakewright.experiments.jobs.resumable.overwriting import refuse_overwriting
 
     if config:
@@ -87,7 +87,7 @@ def solve(
         makespan_plans: Also write a plan that reaches the optimal makespan.
         rejects: A file for the rows that are left out, unchanged; its ending is that of IN.
     """
-    from lakewright.experiments.boards.files.solving import solve_file
+    from lakewright.experiments.boards.files import solve_file
 
     with _watch_progress("solve", None, "rows") as watch:
         tally = solve_file(rows, out, makespan_plans, watch, rejects, where.chosen())
@@ -115,7 +115,7 @@ def verify(
         makespan_plans: Judge makespan_plan of IN instead of plan.
         rejects: A file for the rows of IN that are left out, unchanged; its ending is that of IN.
     """
-    from lakewright.experiments.boards.files.verifying import verify_file
+    from lakewright.experiments.boards.files import verify_file
     from lakewright.experiments.jobs.resumable.parts import MOST_LISTED
 
     with _watch_progress("verify", None, "rows") as watch:

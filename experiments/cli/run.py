@@ -58,7 +58,7 @@ def run(
     from lakewright.experiments.loop.closed_loop import run as run_loop
     from lakewright.experiments.loop.dry_run import check_machine, describe_plan, describe_run
     from lakewright.experiments.loop.records.run_folder import RunFolder
-    from lakewright.experiments.loop.trackers.publishing import Publisher
+    from lakewright.experiments.loop.trackers import Publisher
 
     check_machine(settings)
     folder = RunFolder(out)
@@ -87,7 +87,7 @@ def track(
         to: The tracker; may be given several times.
     """
     from lakewright.experiments.loop.records.run_folder import RunFolder
-    from lakewright.experiments.loop.trackers.publishing import Publisher
+    from lakewright.experiments.loop.trackers import Publisher
 
     run_folder = RunFolder(folder)
     run_folder.settings()  # raises InputError if the folder holds no run

@@ -7,8 +7,8 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import read_raw
 from lakewright.core_jax.types import FAILURE_NAMES
 from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Item
-from lakewright.experiments.viewer.charts.bars import stacked_bars
 from lakewright.experiments.viewer.charts.heat import heat_map
+from lakewright.experiments.viewer.charts.rows import stacked_bars
 from lakewright.experiments.viewer.pages.rendering import Crumb, Page, Table, format_percent, mark_svg
 
 Query = Mapping[str, list[str]]

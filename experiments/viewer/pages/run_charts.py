@@ -10,9 +10,9 @@ from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.space import DesignSpace
 from lakewright.experiments.loop.records.history import Chapter
 from lakewright.experiments.viewer.catalogue.run_space import Count, RunSpace
-from lakewright.experiments.viewer.charts.bars import stacked_bars
 from lakewright.experiments.viewer.charts.heat import heat_map, ratio_labels
 from lakewright.experiments.viewer.charts.lines import Point, Series, line_chart, reliability_chart
+from lakewright.experiments.viewer.charts.rows import stacked_bars
 
 PERCENT = (0.0, 100.0)
 MOST_MEANS = 300

@@ -10,20 +10,85 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import parse_qs, quote, urlencode
 
+import msgspec
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.middleware import Middleware
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import HTMLResponse, PlainTextResponse, Response
 from starlette.routing import Route
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.rows import Row
+from lakewright.experiments.boards.formats.movingai import map_text, scenario_text
+from lakewright.experiments.viewer.catalogue.board_tables import table_of
 from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Kind, MissingError, stamp_of_item
 from lakewright.experiments.viewer.pages.rendering import Page, render_page, static_files
 from lakewright.experiments.viewer.pages.routes import page_for
+from lakewright.experiments.viewer.pictures.played_plans import moving_svg, still_svg
+from lakewright.experiments.viewer.pictures.replay import make_example
 from lakewright.experiments.viewer.server.answering import Answering
-from lakewright.experiments.viewer.server.exports import export_board
-from lakewright.experiments.viewer.server.protection import Protection
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+)
+HEADERS = {
+    "content-security-policy": POLICY,
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
+METHODS = ("GET", "HEAD")
+
+
+class Protection:
+    """Answers GET and HEAD whose Host is one of `hosts` and whose Origin, if there is one, is such a host too.
+
+    A page elsewhere that has its own name resolve to this machine (DNS rebinding) sends its own name as Host.
+    """
+
+    def __init__(self, app: ASGIApp, hosts: tuple[str, ...] = LOOPBACK) -> None:
+        self._app, self._hosts = app, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+
+        async def protected(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers[name] = value
+            await send(message)
+
+        if refusal := self._find_refusal(scope["method"], Headers(scope=scope)):
+            await PlainTextResponse(*refusal)(scope, receive, protected)
+        else:
+            await self._app(scope, receive, protected)
+
+    def _find_refusal(self, method: str, headers: Headers) -> tuple[str, int] | None:
+        if method not in METHODS:
+            return "lakewright view only reads: GET and HEAD", 405
+        if _name_of(headers.get("host", "")) not in self._hosts:
+            return "unknown Host; open the address that lakewright view printed", 421
+        origin = headers.get("origin")
+        if origin is not None and _name_of(origin.partition("://")[2]) not in self._hosts:
+            return "requests from other sites are not answered", 403
+        return None
+
+
+def _name_of(host: str) -> str:
+    """A host without its port."""
+    if host.startswith("["):
+        return host.partition("]")[0] + "]"
+    return host.partition(":")[0].lower()
+
 
 KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 # For each kind of page the parts of its address before the name of an item.
@@ -184,3 +249,52 @@ class PageCache:
             self._letters += len(html)
             while self._letters > MOST_LETTERS:
                 self._letters -= len(self._pages.popitem(last=False)[1].html)
+
+
+FORMS = {
+    "row": (".jsonl", "application/jsonl"),
+    "map": (".map", "text/plain"),
+    "scen": (".scen", "text/plain"),
+    "svg": (".svg", "image/svg+xml"),
+    "moving": ("_write_moving.svg", "image/svg+xml"),
+}
+
+
+def export_board(catalogue: Catalogue, kind: str, part: str, place: int, name: str, form: str) -> Response:
+    """A board of a table as a file to download.
+
+    Args:
+        catalogue: What is shown.
+        kind: The kind of item that has the board.
+        part: The table of the item.
+        place: The row of the table.
+        name: The name of the item.
+        form: One of FORMS.
+
+    Raises InputError if the board or the form does not exist.
+    """
+    if form not in FORMS:
+        raise InputError(f"form is {form!r:.40}; choose from {', '.join(FORMS)}")
+    if kind not in list(Kind):
+        raise MissingError(f"{kind!r:.40} has no boards")
+    tile, _ = table_of(catalogue, catalogue.find(Kind(kind), name), part).at(place)
+    if tile.row is None:
+        raise InputError(f"row {place} is not a board: {tile.problem}")
+    ending, media = FORMS[form]
+    headers = {"content-disposition": f'attachment; filename="board_{place}{ending}"'}
+    return Response(_WRITERS[form](tile.row), media_type=media, headers=headers)
+
+
+def _write_moving(row: Row) -> str:
+    if row.plan is None:
+        raise InputError("this board has no plan that could move; export its picture")
+    return moving_svg(make_example(row, row.plan))
+
+
+_WRITERS = {
+    "row": lambda row: msgspec.json.encode(row) + b"\n",
+    "map": map_text,
+    "scen": lambda row: scenario_text(row, "board.map"),
+    "svg": still_svg,
+    "moving": _write_moving,
+}

@@ -13,9 +13,9 @@ from unittest import mock
 
 import torch
 
+from lakewright.experiments.loop import trackers
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.loop.trackers import publishing
-from lakewright.experiments.loop.trackers.figures import Point
+from lakewright.experiments.loop.trackers import Point
 from lakewright.policy.inference import EndpointAnswer, EndpointSettings, Question
 
 URL = "http://127.0.0.1:9/v1"  # where nothing listens
@@ -58,8 +58,8 @@ def outside_alike() -> Iterator[None]:
     try:
         with (
             mock.patch("lakewright.policy.inference.endpoint.ask_once", answer_question),
-            mock.patch.dict(publishing.TRACKERS, {TRACKER: Lines}),
-            mock.patch.object(publishing, "prepare_tracker"),
+            mock.patch.dict(trackers.TRACKERS, {TRACKER: Lines}),
+            mock.patch.object(trackers, "prepare_tracker"),
             mock.patch.dict(os.environ, {"OMP_NUM_THREADS": "1"}),  # which FreeCores respects
         ):
             yield

@@ -29,9 +29,7 @@ from lakewright.core_jax.rows import Row, column_writer, columns_in_turn, write_
 from lakewright.core_jax.solver import solve
 from lakewright.experiments.bench.lake import HOLE_RATIO, describe_machine, random_boards
 from lakewright.experiments.bench.measurement import format_markdown, wall_and_processor
-from lakewright.experiments.boards.files.generating import generate_file
-from lakewright.experiments.boards.files.solving import solve_file
-from lakewright.experiments.boards.files.verifying import verify_file
+from lakewright.experiments.boards.files import generate_file, solve_file, verify_file
 
 SIZES, ROWS, DRAWN = (5, 8, 10), 1 << 16, 1 << 13
 WAIT_RATIO = 0.5

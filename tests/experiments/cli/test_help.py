@@ -15,7 +15,7 @@ from lakewright.experiments.boards.evaluation.planners import PLANNERS
 from lakewright.experiments.cli import bench, build_app, main
 from lakewright.experiments.cli.conventions import options
 from lakewright.experiments.cli.conventions.options import take_overrides
-from lakewright.experiments.loop.trackers.publishing import TRACKERS
+from lakewright.experiments.loop.trackers import TRACKERS
 from tests.campaigns.__main__ import app as campaigns
 from tests.support.processes.commands import HOUSE, surroundings
 

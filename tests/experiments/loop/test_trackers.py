@@ -14,8 +14,7 @@ from lakewright.experiments.loop.closed_loop import run
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Done, Validation, write_record
 from lakewright.experiments.loop.settings.run_settings import RunSettings
-from lakewright.experiments.loop.trackers.figures import points_of
-from lakewright.experiments.loop.trackers.publishing import TRACKERS, Publisher, prepare_tracker
+from lakewright.experiments.loop.trackers import TRACKERS, Publisher, points_of, prepare_tracker
 from tests.support.processes.commands import HOUSE
 from tests.support.samples.finished_run import begin, finish, redesign, validate
 from tests.support.samples.tiny_runs import finished
@@ -153,7 +152,7 @@ def test_what_a_tracker_did_not_take_is_published_again(tmp_path, notebook, monk
 def test_the_command_publishes_and_says_how_much(tmp_path, notebook, capsys, monkeypatch):
     finish(tmp_path)
     monkeypatch.setitem(TRACKERS, "tensorboard", Notebook)
-    monkeypatch.setattr("lakewright.experiments.loop.trackers.publishing.prepare_tracker", lambda name, folder: None)
+    monkeypatch.setattr("lakewright.experiments.loop.trackers.prepare_tracker", lambda name, folder: None)
     assert main(["track", str(tmp_path), "--to", "tensorboard", "--json"]) == 0
     assert json.loads(capsys.readouterr().out) == {"tensorboard": 3}
 

@@ -33,7 +33,7 @@ IMPORTED = (
     *(
         "lakewright.experiments.boards.benchmark.builder",
         "lakewright.experiments.boards.evaluation.evaluator",
-        "lakewright.experiments.boards.files.solving",
+        "lakewright.experiments.boards.files",
     ),
 )
 LEARNED = (

@@ -8,8 +8,8 @@ from openenv.core.env_server.interfaces import Environment
 from openenv.core.env_server.types import EnvironmentMetadata
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.boards.episodes.game import PlayedLake
 from lakewright.experiments.boards.episodes.pools import BoardPool
+from lakewright.experiments.boards.episodes.trl_tasks import PlayedLake
 from openenv_lakewright.models import LakeAction, LakeObservation, LakeState
 
 

@@ -9,7 +9,7 @@ from lakewright.experiments.boards.evaluation import evaluator
 from lakewright.experiments.boards.evaluation.answerers import AnswerRow
 from lakewright.experiments.boards.evaluation.evaluation_set import read_set, spread_rows
 from lakewright.experiments.boards.evaluation.evaluator import EvaluationSettings, JudgedRow, judge_rows
-from lakewright.experiments.boards.evaluation.table import as_table
+from lakewright.experiments.boards.evaluation.scores import as_table
 from lakewright.experiments.jobs.resumable.journal import Journal
 from lakewright.policy.codecs import PublishedRow, Refusal, encode_prompt
 from tests.support.boards.generated_rows import unsolved

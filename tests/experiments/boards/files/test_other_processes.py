@@ -8,9 +8,7 @@ from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.rows import write_rows
 from lakewright.experiments.boards.benchmark import builder
 from lakewright.experiments.boards.benchmark.tiers import TIERS
-from lakewright.experiments.boards.files.generating import generate_file
-from lakewright.experiments.boards.files.solving import solve_file
-from lakewright.experiments.boards.files.verifying import verify_file
+from lakewright.experiments.boards.files import generate_file, solve_file, verify_file
 from lakewright.experiments.jobs.executors import Local
 from lakewright.experiments.jobs.executors.choice import HERE, ExecutorChoice
 from tests.support.boards.generated_rows import small_rows, unsolved

@@ -11,8 +11,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.lake import reset_to, step_env
 from lakewright.core_jax.rows import Row
 from lakewright.experiments.boards.episodes.episode import Episode
-from lakewright.experiments.boards.episodes.own_boards import read_board
-from lakewright.experiments.boards.episodes.pools import board_pool, pool_rows
+from lakewright.experiments.boards.episodes.pools import board_pool, pool_rows, read_board
 from lakewright.experiments.boards.gym import LakeParallelEnv, TeamEnv, TeamVectorEnv
 from tests.support.deep import keep_quick
 

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from lakewright.core_jax.config import EnvConfig
-from lakewright.experiments.boards.files.generating import generate_file
+from lakewright.experiments.boards.files import generate_file
 from lakewright.experiments.jobs.executors import Task, choice, this_machine
 from lakewright.experiments.jobs.executors.executor import SERIAL, in_order
 from lakewright.experiments.jobs.executors.this_machine import Growing, Threads

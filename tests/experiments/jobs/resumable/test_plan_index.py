@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewright.core_jax.rows import PlanRow
-from lakewright.experiments.jobs.resumable.plan_index import PlanIndex
+from lakewright.experiments.boards.files import PlanIndex
 
 NAMES = st.lists(st.text(st.sampled_from("ab\0\\0"), max_size=4), unique=True, min_size=1, max_size=20)
 

@@ -9,11 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewright.experiments.viewer.charts import frame
-from lakewright.experiments.viewer.charts.bars import stacked_bars
 from lakewright.experiments.viewer.charts.frame import COLOURS, Scale, join_pictures, save_picture
 from lakewright.experiments.viewer.charts.heat import LETTER, heat_map, ratio_labels
 from lakewright.experiments.viewer.charts.lines import Point, Series, line_chart
-from lakewright.experiments.viewer.charts.rows import Bar, Mark, Row, row_chart
+from lakewright.experiments.viewer.charts.rows import Bar, Mark, Row, row_chart, stacked_bars
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>\"'&\x00\ud800]]>"

@@ -16,7 +16,7 @@ import pytest
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import EngineerTraining, write_record
 from lakewright.experiments.loop.redesign.engineer_training import _judge_group
-from lakewright.experiments.loop.trackers.figures import points_of
+from lakewright.experiments.loop.trackers import points_of
 from lakewright.experiments.loop.training.trainee import make_trainee
 from tests.support.samples.recorded_run import begin
 from tests.support.servers.viewer_client import client, page

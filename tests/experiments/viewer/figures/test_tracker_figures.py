@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.loop.trackers.figures import Point, points_of
+from lakewright.experiments.loop.trackers import Point, points_of
 from tests.support.samples.recorded_run import begin
 from tests.support.tools.raw_run import PARTS, answers, brier_scores, lines, mean_score, rate, record
 
