@@ -17,7 +17,7 @@ from lakewright.engineer.proposal import Stateful
 from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.steps import Attempt, Next
 from lakewright.engineer.trial import Trial
-from lakewright.experiments.environments.lake_form import to_lake
+from lakewright.experiments.loop.records.lake_form import to_lake
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, read_record
 from lakewright.experiments.loop.redesign.teacher_models import load_teacher, make_engineer
@@ -78,18 +78,17 @@ def read_shown_stage(folder: RunFolder, number: int) -> Shown:
 
 def plain_stage(shown: Shown, about: RunSpace) -> dict[str, Any]:
     """A stage as JSON values; of the lake with the names of the lake's records."""
-    fields = msgspec.to_builtins(shown, str_keys=True)
-    following = fields.pop("following")
-    fields |= {"next_design": following["design"], "source": following["source"], "reasons": following["reasons"]}
+    fields, following = msgspec.structs.asdict(shown), shown.following
+    del fields["following"]
+    fields |= {"next_design": following.design, "source": following.source, "reasons": following.reasons}
     if not about.lake:
-        return fields
+        return msgspec.to_builtins(fields, str_keys=True)
     return {name.replace("design", "config"): to_lake(value) for name, value in fields.items()}
 
 
 def plain_replay(found: Replayed, about: RunSpace) -> dict[str, Any]:
     """A dry run as JSON values; of the lake with the names of the lake's records."""
-    fields = msgspec.to_builtins(found, str_keys=True)
-    return {name: to_lake(value) for name, value in fields.items()} if about.lake else fields
+    return to_lake(found) if about.lake else msgspec.to_builtins(found, str_keys=True)
 
 
 def ask_teacher(settings: RunSettings, folder: RunFolder, number: int) -> Replayed:

@@ -7,7 +7,6 @@ import msgspec
 from tabulate import tabulate
 
 from lakewright.engineer.tally import Tally, pool_tallies
-from lakewright.experiments.environments.lake_form import to_lake
 from lakewright.experiments.loop.records.history import (
     Chapter,
     count_excluded,
@@ -16,6 +15,7 @@ from lakewright.experiments.loop.records.history import (
     read_chapters,
     read_examination,
 )
+from lakewright.experiments.loop.records.lake_form import to_lake
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.viewer.catalogue.run_space import RunSpace, find_space
@@ -113,8 +113,8 @@ def _plain_chapter(chapter: Chapter, lake: bool) -> dict[str, Any]:
         found |= {"trial": chapter.trial, "tokens": chapter.tokens}
     if chapter.design:
         found |= {design: chapter.design, rolled_back: chapter.rolled_back}
-    plain = msgspec.to_builtins(found | {"seconds": chapter.seconds}, str_keys=True)
-    return {name: to_lake(value) for name, value in plain.items()} if lake else plain
+    found["seconds"] = chapter.seconds
+    return to_lake(found) if lake else msgspec.to_builtins(found, str_keys=True)
 
 
 def _failure_line(tally: Tally) -> str:

@@ -21,9 +21,9 @@ from lakewright.engineer.difficulty import Calibration, Forecast, complete_setti
 from lakewright.engineer.evidence import Evidence, read_evidence
 from lakewright.engineer.steps import Next, decide_next
 from lakewright.engineer.trial import Trial
-from lakewright.experiments.environments.lake_form import from_lake
 from lakewright.experiments.jobs.resumable.claims import Claim, list_differences
 from lakewright.experiments.jobs.runtime.named_values import list_words
+from lakewright.experiments.loop.records.lake_form import from_lake
 from lakewright.experiments.loop.records.stage_records import (
     Decision,
     EngineerTraining,
@@ -102,7 +102,7 @@ class Stage:
 
     def read_evidence(self) -> Evidence:
         """All that was known after the stage. Raises InputError if its file holds something else."""
-        return read_evidence(read_raw(self.evidence), str(self.evidence), {2: from_lake})
+        return read_evidence(read_raw(self.evidence), str(self.evidence), {2: lambda raw: from_lake(raw, Evidence)})
 
     def read_steps(self) -> list[dict[str, Any]]:
         """The figures of each step of the training; empty if it has no log. Raises InputError on a damaged log."""

@@ -8,20 +8,17 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
 from lakewright.core_jax.support import convert, listed, read_raw, write_json
-from lakewright.engineer.design import Delta, Design, by_stratum
-from lakewright.engineer.difficulty import Forecast
+from lakewright.engineer.design import Delta, by_stratum
 from lakewright.engineer.environment import Problem
-from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.rollback import Comparison
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.steps import Attempt, Next
+from lakewright.engineer.steps import Attempt
 from lakewright.engineer.tally import Case, Drawn, Tally, pool_tallies
 from lakewright.engineer.teachers import read_json_answers, read_token_answers
-from lakewright.engineer.trial import Earned, Trial
+from lakewright.engineer.trial import Earned
 from lakewright.experiments.environments.lake import row_of
-from lakewright.experiments.environments.lake_form import from_lake, to_lake
 
 T = TypeVar("T", bound=msgspec.Struct)
 
@@ -194,15 +191,12 @@ class Done(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     processor_seconds: float | None = None
 
 
-# Records whose names on disk are the lake's own where a run is of the lake; see lake_form.py.
-TRANSLATED = (Design, Forecast, Evidence, Decision, Trial, Next, Validation, Sampled)
-
-
 def write_record(path: Path, value: msgspec.Struct, *, lake: bool = True) -> None:
     """Writes a record as indented JSON, whole or not at all. lake: whether it is of a run of the lake."""
-    plain = to_lake(msgspec.to_builtins(value, str_keys=True)) if lake and isinstance(value, TRANSLATED) else value
+    from lakewright.experiments.loop.records.lake_form import to_lake  # which knows the records of this file
+
     with listed(path):
-        write_json(path, plain)
+        write_json(path, to_lake(value) if lake else value)
 
 
 def read_record(path: Path, kind: type[T]) -> T:
@@ -210,8 +204,9 @@ def read_record(path: Path, kind: type[T]) -> T:
 
     Raises InputError naming file, field, value and remedy.
     """
-    raw = read_raw(path)
-    return convert(from_lake(raw) if issubclass(kind, TRANSLATED) else raw, kind, str(path))
+    from lakewright.experiments.loop.records.lake_form import from_lake
+
+    return convert(from_lake(read_raw(path), kind), kind, str(path))
 
 
 def find_record(path: Path, kind: type[T]) -> T | None:

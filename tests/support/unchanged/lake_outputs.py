@@ -38,7 +38,7 @@ from lakewright.engineer.steps import negotiate
 from lakewright.engineer.teachers import Reply, Tools, answer_schema, ask_about, make_teacher
 from lakewright.engineer.trial import CellTrial, ProposalReward, estimate_lead, reward_proposals, sum_up_trial
 from tests.support.samples.evidence import decode_first, sample_first
-from tests.support.unchanged.lake_rounds import digest, known, plain, sure
+from tests.support.unchanged.lake_rounds import digest, known, plain, plain_state, sure
 
 SHORT = ("small", "one-agent")  # rounds whose texts are recorded as they are
 LESSONS = {
@@ -77,7 +77,7 @@ def propose(name: str, options: Mapping[str, Any], round: str) -> tuple[list[Any
     tools = Tools(EvidenceSettings("v6"), decode=decode, sample=sample_first, ask=asked, proposals=2)
     teacher = make_teacher(name, tools, options)
     found = [teacher.propose(evidence, evidence.design, lake.space, jax.random.key(seed)) for seed in range(3)]
-    return found, plain(teacher.state_dict())
+    return found, plain_state(teacher.state_dict())
 
 
 def tell_proposals(name: str, options: Mapping[str, Any], round: str) -> Any:

@@ -23,7 +23,8 @@ from lakewright.engineer.evidence import (
     Evidence,
     read_evidence,
 )
-from lakewright.experiments.environments.lake_form import from_lake, to_lake
+from lakewright.experiments.loop.records.lake_form import FORMS, from_lake, to_lake
+from lakewright.experiments.loop.records.stage_records import Decision
 from tests.support.samples.evidence import RoomyLake
 
 FOLDER = Path(__file__).parents[2] / "engineer" / "lake"
@@ -54,9 +55,9 @@ class Known(NamedTuple):
 def known(name: str) -> Known:
     """A round of `inputs.json`."""
     raw = RAW[name]
-    evidence = read_evidence(from_lake(raw["evidence"]), name)
+    evidence = read_evidence(from_lake(raw["evidence"], Evidence), name)
     lake = RoomyLake(int(evidence.design.given["agents"]), raw["evidence"]["teams"])
-    held_out = [convert(from_lake(part), HeldOutCell, name) for part in raw["held_out"]]
+    held_out = [convert(from_lake(part, HeldOutCell), HeldOutCell, name) for part in raw["held_out"]]
     settings = convert({"model": "regression", **raw["difficulty"]}, DifficultySettings, name)
     return Known(evidence, [observation(one) for one in raw["observations"]], held_out, settings, lake)
 
@@ -69,7 +70,12 @@ def observation(raw: Mapping[str, Any]) -> Observation:
 
 def plain(value: Any) -> Any:
     """A record in the lake's form, as JSON values."""
-    return json.loads(msgspec.json.encode(to_lake(msgspec.to_builtins(value, str_keys=True))))
+    return json.loads(msgspec.json.encode(to_lake(value)))
+
+
+def plain_state(state: dict[str, Any]) -> Any:
+    """The state of a teacher as a run of the lake records it."""
+    return plain(FORMS[Decision].to_lake({"teacher_state": state}))["teacher_state"]
 
 
 def digest(value: Any) -> str:
