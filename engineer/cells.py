@@ -71,7 +71,8 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
     rule. reach: the largest change in one round. harder: whether problems get harder as it rises (1) or falls (-1); 0
     if nobody knows. whole: only whole numbers are drawn. bins: the number of bins that bandits count in. told: the
     values whose forecast is stated in tokens; by default a fifth and three fifths of the way up. word: its word in
-    tokens and summaries, such as `hole` of `<hole+2>`; by default the name.
+    tokens and summaries, such as `hole` of `<hole+2>`; by default the name. window: whether a design may draw a level
+    from a window, `low` to `high`, and not only from one value.
 
     Raises InputError if these do not fit together.
     """
@@ -88,6 +89,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
     bins: Count = 5
     told: tuple[float, ...] = ()
     word: str = ""
+    window: bool = True
 
     def __post_init__(self) -> None:
         where = f"knob {self.name!r:.60}"
@@ -112,6 +114,11 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
     def short(self) -> str:
         """Its word."""
         return self.word or self.name
+
+    @property
+    def top(self) -> str:
+        """The name of the upper end of its window in rows and edits; empty if it cannot have one."""
+        return f"{self.name}_high" if self.window and not self.trait else ""
 
     @property
     def span(self) -> float:
@@ -157,7 +164,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
         )
 
 
-SHARE = Knob(name="share", meaning="the share of the problems", step=0.05, reach=0.15)
+SHARE = Knob(name="share", meaning="the share of the problems", step=0.05, reach=0.15, window=False)
 
 
 class Given(msgspec.Struct, frozen=True, kw_only=True):

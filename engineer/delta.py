@@ -9,9 +9,10 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert, first_repeated
-from lakewright.engineer.cells import DECIMALS, Cell, Stratum
+from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Delta, Design, Edit, Row
 from lakewright.engineer.space import DesignSpace, normalize_rows
+from lakewright.engineer.windows import list_moves, move_row, replace_window
 
 MAX_ANSWER_BYTES = 32_768
 
@@ -21,8 +22,9 @@ Reason = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_REASON, descri
 
 
 def make_edit(space: DesignSpace, reason: str, changes: Mapping[str, float]) -> Edit:
-    """An edit in which every column of the space is named."""
-    return Edit({column.name: changes.get(column.name, 0.0) for column in space.columns}, reason)
+    """An edit in which every column of the space is named, and the windows that change."""
+    windows = {knob.top: changes[knob.top] for knob in space.knobs if changes.get(knob.top)}
+    return Edit({column.name: changes.get(column.name, 0.0) for column in space.columns} | windows, reason)
 
 
 def edit_design(design: Design, delta: Delta, space: DesignSpace) -> dict[Stratum, Row]:
@@ -33,9 +35,7 @@ def edit_design(design: Design, delta: Delta, space: DesignSpace) -> dict[Stratu
     _check_known(design, delta.edits, space)
     rows = dict(design.strata)
     for stratum, edit in delta.edits.items():
-        row = rows[stratum]
-        sums = {name: round(row[name] + change, DECIMALS) for name, change in edit.changes.items() if change}
-        rows[stratum] = {**row, **sums}
+        rows[stratum] = move_row(rows[stratum], edit.changes, space.columns)
     return rows
 
 
@@ -63,8 +63,7 @@ def derive_delta(
     edits = {}
     for stratum, row in new.items():
         if row != (before := old.strata[stratum]):
-            changes = {column.name: float(row[column.name] - before[column.name]) for column in space.columns}
-            edits[stratum] = Edit(changes, reasons[stratum])
+            edits[stratum] = Edit(list_moves(before, row, space.columns), reasons[stratum])
     return Delta(edits)
 
 
@@ -77,9 +76,11 @@ def weigh_cells(weights: Mapping[Cell, float], like: Design, space: DesignSpace)
     for stratum, old in like.strata.items():
         mine = {cell: weight for cell, weight in weights.items() if cell.stratum == stratum}
         total = sum(mine.values())
-        rows[stratum] = {**old, space.share.name: total or 0.0}
+        row = {**old, space.share.name: total or 0.0}
         for place, knob in enumerate(space.knobs if total else ()):
-            rows[stratum][knob.name] = sum(cell.values[place] * weight for cell, weight in mine.items()) / total
+            mean = sum(cell.values[place] * weight for cell, weight in mine.items()) / total
+            row = replace_window(row, knob, mean, mean)
+        rows[stratum] = row
     return normalize_rows(rows, space)
 
 
@@ -101,8 +102,7 @@ def describe_delta(delta: Delta, space: DesignSpace) -> str:
 def _list_edits(delta: Delta, space: DesignSpace) -> dict[Stratum, str]:
     lines = {}
     for stratum in space.sort_strata(delta.edits):
-        changes = [(column.short, delta.edits[stratum].changes.get(column.name, 0.0)) for column in space.columns]
-        named = ", ".join(f"{name} {change:+.3g}" for name, change in changes if change) or "unchanged"
+        named = ", ".join(_list_steps(delta.edits[stratum].changes, space, ".3g", 0)) or "unchanged"
         lines[stratum] = f"{space.words.label(stratum)} {named}"
     return lines
 
@@ -112,10 +112,19 @@ def list_changes(old: Design, new: Design, space: DesignSpace) -> str:
     parts = []
     for stratum, row in new.strata.items():
         before = old.strata.get(stratum, dict.fromkeys(row, 0.0))
-        steps = {column.short: row[column.name] - before[column.name] for column in space.columns}
-        shown = [f"{name} {step:+.2g}" for name, step in steps.items() if abs(step) > 1e-6]
+        shown = _list_steps(list_moves(before, row, space.columns), space, ".2g", 1e-6)
         parts += [f"{space.words.label(stratum)} {' '.join(shown)}"] if shown else []
     return ", ".join(parts) or "no change"
+
+
+def _list_steps(changes: Mapping[str, float], space: DesignSpace, form: str, least: float) -> list[str]:
+    """The changes of columns that are more than `least`, each followed by the change of its window."""
+    steps = [
+        (word, changes.get(name, 0.0))
+        for column in space.columns
+        for word, name in ((column.short, column.name), (f"{column.short} up to", column.top))
+    ]
+    return [f"{word} {step:+{form}}" for word, step in steps if abs(step) > least]
 
 
 def encode_delta(delta: Delta) -> str:
@@ -132,6 +141,7 @@ def answer_type(space: DesignSpace) -> type[msgspec.Struct]:
         most = max(1.0, column.span)
         meta = msgspec.Meta(ge=-most, le=most, description="signed change, added to the current value")
         changes.append((column.name, Annotated[float, meta], 0.0))
+        changes += [(column.top, Annotated[float, meta], 0.0)] if column.top and column is not space.share else []
     options: dict[str, Any] = {"frozen": True, "forbid_unknown_fields": True}
     edit = msgspec.defstruct("Edit", [*changes, ("reason", Reason)], kw_only=True, **options)
     key = int if all(isinstance(stratum, int) for stratum in space.strata) else str

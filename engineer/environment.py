@@ -20,7 +20,8 @@ from lakewright.engineer.cells import Cell, NamedCell, Stratum, list_parts
 from lakewright.engineer.design import Design
 from lakewright.engineer.judge_process import JudgeLimit, ask_process, find_maker
 from lakewright.engineer.outcomes import Outcomes
-from lakewright.engineer.space import DesignSpace, check_cell_of, check_design
+from lakewright.engineer.space import DesignSpace, check_design
+from lakewright.engineer.space_checks import check_cell_of
 from lakewright.engineer.start import choose_start
 from lakewright.engineer.tally import Case, Drawn
 
@@ -59,19 +60,22 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Group(results.Group, frozen=True, kw_only=True):
-    """Several answers of one policy to one problem. rewards: one for each. cell, version: the problem's."""
+    """Answers of one policy to one problem. rewards: one for each. cell, version: its own. tokens: a sum, if known."""
 
     rewards: tuple[float, ...] = ()
     cell: Cell = Cell("", ())
     version: int = 0
+    tokens: int | msgspec.UnsetType = msgspec.UNSET
 
     @classmethod
-    def from_verdicts(cls, problem: Problem, verdicts: Sequence[Verdict]) -> "Group":
-        """The group of answers to a problem with these verdicts."""
+    def from_verdicts(
+        cls, problem: Problem, verdicts: Sequence[Verdict], tokens: int | msgspec.UnsetType = msgspec.UNSET
+    ) -> "Group":
+        """The group of answers to a problem with these verdicts. tokens: their sum, for gain per token."""
         rewards = [float(verdict.reward) for verdict in verdicts]
         counted = results.Group.of(problem.key, [verdict.valid for verdict in verdicts], rewards)
         failures = Counter(verdict.failure for verdict in verdicts if not verdict.valid)
-        fields = msgspec.structs.asdict(counted) | {"failures": dict(failures)}
+        fields = msgspec.structs.asdict(counted) | {"failures": dict(failures), "tokens": tokens}
         return cls(**fields, rewards=tuple(rewards), cell=problem.cell, version=problem.version)
 
 

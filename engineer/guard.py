@@ -14,6 +14,7 @@ from lakewright.engineer.cells import Cell, Knob, Stratum, is_finite
 from lakewright.engineer.delta import edit_design
 from lakewright.engineer.design import Delta, Design, Edit, Row
 from lakewright.engineer.space import DesignSpace, normalize_rows
+from lakewright.engineer.windows import check_size, find_ends, make_window, replace_window, write_ends
 
 MOST_WAYS = 1000  # in which knobs of a stratum go back to what can be drawn
 NOISE = 1e-3  # a value this near to what was proposed counts as accepted
@@ -111,15 +112,16 @@ def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardS
     A `design` below the floor is first moved along the line to P(d), then toward P(r), as far as the trust region of d
     reaches; if that ends short of the floor, the next round's non-empty delta continues.
     Knobs: clip to the limits, then to the trust region around the current value; whole knobs go by whole numbers, by
-    one where their reach is between 0 and 1.
+    one where their reach is between 0 and 1. Of a window both ends are projected so.
 
     If a stratum's problems cannot be drawn, the fewest of its knobs stay as they were, the last ones first. All do
     after MOST_WAYS were tried. If not even that helps, the proposal is refused. The design is on the grid of six
     decimals.
 
-    A value within 0.001 of the proposal counts as accepted. A delta without edits changes nothing. An
-    unknown stratum or a number that is not finite is refused, and `design` stays. Raises InputError only if
-    `settings` do not suit `design` (floor x strata > 1) or its space (`check_limits`), or if `drawable` fails.
+    A value within 0.001 of the proposal counts as accepted. A delta without edits changes nothing. An unknown
+    stratum, a number that is not finite, and more windows than can be drawn are refused, and `design` stays. Raises
+    InputError only if `settings` do not suit `design` (floor x strata > 1) or its space (`check_limits`), or if
+    `drawable` fails.
     """
     space = bounds.space
     check_floor(settings, len(design.strata), space)
@@ -129,9 +131,11 @@ def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardS
     try:
         check_changes(delta, space)
         proposed = edit_design(design, delta, space)
+        rows = normalize_rows(_project_rows(design, proposed, space, settings), space)
+        for stratum, row in rows.items():
+            check_size(row, space.knobs, f"edits.{stratum}")
     except InputError as error:
         return GuardVerdict("refused", [str(error)], design)
-    rows = normalize_rows(_project_rows(design, proposed, space, settings), space)
     applied, missing = _keep_drawable(design, rows, bounds)
     if applied is None:
         return GuardVerdict("refused", missing, design)
@@ -164,7 +168,7 @@ def check_limits(settings: GuardSettings, space: DesignSpace) -> None:
 
 def check_changes(delta: Delta, space: DesignSpace) -> None:
     """Raises InputError if a delta has an unknown column, or a change that is not finite."""
-    names = [column.name for column in space.columns]
+    names = [*(column.name for column in space.columns), *(knob.top for knob in space.knobs if knob.top)]
     for stratum, edit in delta.edits.items():
         if not isinstance(edit, Edit):
             raise InputError(f"edits.{stratum}: {edit!r:.60} is of another type; give an Edit")
@@ -201,11 +205,14 @@ def _project_rows(
             if knob.trait and low == high and low in (0, 1):
                 low, high = knob.low, knob.high  # whether a stratum may have a trait is a question of what can be drawn
             high = max(low, min(high, settings.most.get(knob.name, high)))
-            now, goal, reach = row[knob.name], proposed[stratum][knob.name], settings.reach_of(knob)
+            reach = settings.reach_of(knob)
             if knob.whole:
-                goal, high = math.floor(goal + 0.5), math.floor(high)
-                reach = float(max(1, math.floor(reach))) if reach else 0.0
-            rows[stratum][knob.name] = float(np.clip(np.clip(goal, low, high), now - reach, now + reach))
+                high, reach = math.floor(high), float(max(1, math.floor(reach))) if reach else 0.0
+            ends = []
+            for now, end in zip(find_ends(row, knob), find_ends(proposed[stratum], knob), strict=True):
+                goal = math.floor(end + 0.5) if knob.whole else end
+                ends.append(float(np.clip(np.clip(goal, low, high), now - reach, now + reach)))
+            rows[stratum] |= make_window(knob, *ends)
     return rows
 
 
@@ -239,11 +246,12 @@ def _keep_drawable(
     """
     rows: dict[Stratum, Row] = {}
     missing = []
-    words, names = bounds.space.words, [knob.name for knob in bounds.space.knobs]
+    words, knobs = bounds.space.words, bounds.space.knobs
+    names = [knob.name for knob in knobs]
     for stratum, new in applied.items():
-        ways = _ways_back(design.strata[stratum], new, names)
+        ways = _ways_back(design.strata[stratum], new, knobs)
         found = next((row for row in ways if can_draw(stratum, row, bounds, design.given)), None)
-        asked = " and ".join(f"{name} {new[name]:.3g}" for name in names)
+        asked = " and ".join(f"{knob.name} {write_ends(new, knob, '.3g')}" for knob in knobs)
         place = f"{words.path}.{stratum}: no {words.problems} with {asked} can be drawn"
         if found is None:
             return None, [f"{place}; change {' or '.join(names)}"]
@@ -253,12 +261,15 @@ def _keep_drawable(
     return rows, missing
 
 
-def _ways_back(old: Row, new: Row, names: Sequence[str]) -> Iterator[Row]:
+def _ways_back(old: Row, new: Row, knobs: Sequence[Knob]) -> Iterator[Row]:
     """`new`, and `new` with the old values of some knobs that changed: few before many, the last ones first."""
-    changed = [name for name in reversed(names) if new[name] != old[name]]
+    changed = [knob for knob in reversed(knobs) if find_ends(new, knob) != find_ends(old, knob)]
     some = (way for count in range(len(changed)) for way in itertools.combinations(changed, count))
     for way in itertools.chain(itertools.islice(some, MOST_WAYS), [changed]):
-        yield {**new, **{name: old[name] for name in way}}
+        row = new
+        for knob in way:
+            row = replace_window(row, knob, *find_ends(old, knob))
+        yield row
 
 
 def can_draw(stratum: Stratum, row: Row, bounds: Bounds, given: Row | None = None) -> bool:
@@ -281,7 +292,7 @@ def check_draws(design: Design, bounds: Bounds, where: str) -> None:
     space = bounds.space
     for stratum, row in design.strata.items():
         if not can_draw(stratum, row, bounds, design.given):
-            asked = " and ".join(f"{knob.name} {row[knob.name]:.3g}" for knob in space.knobs)
+            asked = " and ".join(f"{knob.name} {write_ends(row, knob, '.3g')}" for knob in space.knobs)
             at = f"{where}: {space.words.path}.{stratum}"
             raise InputError(f"{at}: no {space.words.problems} with {asked} can be drawn; change its knobs")
 
@@ -305,8 +316,17 @@ def is_drawable(bounds: Bounds, cell: Cell, design: Design) -> bool:
 
 def _list_differences(proposed: Mapping[Stratum, Row], applied: Mapping[Stratum, Row], space: DesignSpace) -> list[str]:
     return [
-        f"{space.words.path}.{stratum}.{column.name}: proposed {old:.3g}, applied {new:.3g}"
+        f"{space.words.path}.{stratum}.{name}: proposed {old:.3g}, applied {new:.3g}"
         for stratum, row in proposed.items()
         for column in space.columns
-        if abs((old := row[column.name]) - (new := applied[stratum][column.name])) > NOISE
+        for name, old, new in _pair_ends(row, applied[stratum], column)
+        if abs(old - new) > NOISE
     ]
+
+
+def _pair_ends(proposed: Row, applied: Row, column: Knob) -> Iterator[tuple[str, float, float]]:
+    """The name of each end of a column and both values; the upper end only if it has a window in one of the rows."""
+    low, high = zip(find_ends(proposed, column), find_ends(applied, column), strict=True)
+    yield (column.name, *low)
+    if column.top in proposed or column.top in applied:
+        yield (column.top, *high)

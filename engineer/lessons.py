@@ -13,19 +13,21 @@ from lakewright.core_jax.results import GroupStatistics
 from lakewright.core_jax.support import Share, one_of
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Delta, Design, Row
-from lakewright.engineer.difficulty.forecasting import Forecast, predict_grid
-from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings, Objective, count_features
+from lakewright.engineer.difficulty.forecasting import Forecast
+from lakewright.engineer.difficulty.model import DifficultySettings, Objective
 from lakewright.engineer.evidence.evidence import CellGroups, Evidence, Round, show_evidence
 from lakewright.engineer.evidence.modules import PRESETS, EvidenceSettings, Modules
 from lakewright.engineer.evidence.token_form import delta_tokens, evidence_tokens, read_tokens
 from lakewright.engineer.evidence.vocabulary import DeltaGrammar
+from lakewright.engineer.lesson_forecasts import draw_abilities_forecast, draw_forecast
 from lakewright.engineer.plugins import Power
 from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Case, Drawn, Tally
-from lakewright.engineer.teachers.difficulty import ForecastTeacher
+from lakewright.engineer.teachers.difficulty import ForecastTeacher, WorthTeacher
 from lakewright.engineer.teachers.rules import ProportionalTeacher, RulesTeacher, RuleTeacher
 from lakewright.engineer.teachers.self import Decode
+from lakewright.engineer.windows import find_middle
 
 
 @dataclasses.dataclass(frozen=True)
@@ -48,10 +50,10 @@ class Lessons:
 class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of the lessons that the warm-up gives a token model as the engineer."""
 
-    rule: Literal["proportional", "rules", "forecast"] = "proportional"
+    rule: Literal["proportional", "rules", "forecast", "gain"] = "proportional"
     """The teacher whose answers are taught, if it seeks what boards are worth in this run."""
     power: Power = 1.0
-    """The power of that teacher, if it is proportional or forecast."""
+    """The power of that teacher, if it is proportional, forecast or gain."""
     presets: tuple[Annotated[str, one_of(PRESETS)], ...] = ()
     """The evidence presets that it learns to read; without any, the evidence of this run, which it learns sooner."""
     recorded: str = ""
@@ -78,6 +80,7 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "rules": lambda: RulesTeacher.for_objective(objective),
             "proportional": lambda: ProportionalTeacher(objective, self.power),
             "forecast": lambda: ForecastTeacher(self.power),
+            "gain": lambda: WorthTeacher(self.power),
         }
         return Lessons(rules[self.rule](), self._list_kinds(shown), how, self.late)
 
@@ -90,7 +93,12 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "lessons: rule is forecast, but the evidence shows no forecast; give evidence.preset=forecast, or have "
                 "it among lessons.presets"
             )
-        if self.rule != "forecast" and forecast and not outcomes:
+        if self.rule == "gain" and not any(kind.difficulty and kind.worth for kind in kinds):
+            raise InputError(
+                "lessons: rule is gain, but the evidence shows no worth; give evidence.preset=worth, or have it among "
+                "lessons.presets"
+            )
+        if self.rule not in ("forecast", "gain") and forecast and not outcomes:
             raise InputError(f"lessons: rule is {self.rule}, but it is shown no outcomes; give lessons.rule=forecast")
 
     def _list_kinds(self, shown: EvidenceSettings) -> list[Modules]:
@@ -166,7 +174,7 @@ def _draw_evidence(
         statistics={
             stratum: Drawn(
                 problems=PROBLEMS,
-                knobs={knob.name: row[knob.name] for knob in space.knobs},
+                knobs={knob.name: find_middle(row, knob) for knob in space.knobs},
                 measures=space.words.imagine_measures(rng),
                 acceptance=float(rng.random()),
             )
@@ -177,7 +185,7 @@ def _draw_evidence(
             for at in rng.choice(len(rows), CASES).tolist()
         ],
         refusals=["refused"] * int(rng.integers(1, 3)) if _draw_seldom(rng) else [],
-        forecast=draw_forecast(now.design, space, rng, lessons.difficulty) if modules.difficulty else None,
+        forecast=_choose_forecast(now.design, space, rng, lessons) if modules.difficulty else None,
     )
 
 
@@ -185,25 +193,11 @@ def _draw_seldom(rng: np.random.Generator) -> bool:
     return bool(rng.random() < SELDOM)
 
 
-def draw_forecast(design: Design, space: DesignSpace, rng: np.random.Generator, how: DifficultySettings) -> Forecast:
-    """The forecast of a model whose weights are drawn.
-
-    Args:
-        design: gives the strata.
-        space: the design's.
-        rng: consumed.
-        how: how forecasts are fitted.
-
-    Weights are drawn from their prior, or nearer to 0 if strata have effects of their own, as nearly all P(valid)
-    would be 0 or 1 otherwise.
-    """
-    weights = rng.normal(size=count_features(space, how.by_size))
-    if how.by_size or not space.ranked:
-        weights = weights * rng.uniform(0.1, 0.6)
-    objective: Objective = "regret" if how.objective == "regret" else "learnability"
-    covariance = (0.1 * np.eye(len(weights))).tolist()
-    model = DifficultyModel(weights.tolist(), covariance, PROBLEMS, 1.0, objective, how.by_size, how.reach)
-    return Forecast(model, predict_grid(design, model, space), [], 0.5, 0.5)
+def _choose_forecast(design: Design, space: DesignSpace, rng: np.random.Generator, lessons: Lessons) -> Forecast:
+    """A forecast that knows what the rule follows."""
+    if isinstance(lessons.rule, WorthTeacher):
+        return draw_abilities_forecast(design, space, rng, lessons.difficulty)
+    return draw_forecast(design, space, rng, lessons.difficulty)
 
 
 def _summarize_round(past: Round, rule: RuleTeacher, space: DesignSpace) -> str:
@@ -214,7 +208,8 @@ def _summarize_round(past: Round, rule: RuleTeacher, space: DesignSpace) -> str:
 
 def list_trait_cells(stratum: Stratum, row: Row, space: DesignSpace) -> list[Cell]:
     """The cells of a stratum with and without each trait. row: has the levels. space: the row's."""
-    ways = [(False, True) if knob.trait else (row[knob.name],) for knob in space.knobs]
+    usual = space.list_usual(row)
+    ways = [(False, True) if knob.trait else (value,) for knob, value in zip(space.knobs, usual, strict=True)]
     return [Cell(stratum, values) for values in itertools.product(*ways)]
 
 

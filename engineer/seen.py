@@ -18,10 +18,11 @@ MEANS = ("reward", "learnability", "advantage")
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """A group that was observed, without its single rewards."""
+    """A group that was observed, without its single rewards. tokens: the sum over the answers, if known."""
 
     cell: Cell
     group: results.Group
+    tokens: int | msgspec.UnsetType = msgspec.UNSET
 
 
 class CellTally(msgspec.Struct, frozen=True):
@@ -51,6 +52,7 @@ def fold_groups(seen: list[Seen], cells: SeenCells, space: DesignSpace) -> tuple
 
 def add_groups(cells: SeenCells, seen: Iterable[Seen], space: DesignSpace) -> SeenCells:
     """Groups by cell with further ones."""
+    seen = list(seen)
     pairs = [(one.cell, one.group) for one in seen]
     tallies: dict[Cell, list[Tally]] = defaultdict(list)
     for part in cells.tallies:
@@ -59,9 +61,24 @@ def add_groups(cells: SeenCells, seen: Iterable[Seen], space: DesignSpace) -> Se
         tallies[cell].append(count_answers(group, space))
     return SeenCells(
         pool_groups([*cells.groups, *group_by_cell(pairs)]),
-        pool_observations([*cells.observations, *observe_groups(pairs)]),
+        pool_observations([*cells.observations, *_observe_lengths(seen)]),
         [CellTally(cell, pool_tallies(parts)) for cell, parts in tallies.items()],
     )
+
+
+def _observe_lengths(seen: Iterable[Seen]) -> list[Observation]:
+    """As `observe_groups`, with the tokens of the answers."""
+    counts: dict[Cell, list[int | msgspec.UnsetType]] = defaultdict(list)
+    for one in seen:
+        counts[one.cell] += [one.tokens] if one.group.completions > 1 else []
+    observed = observe_groups((one.cell, one.group) for one in seen)
+    return [msgspec.structs.replace(one, tokens=_add_tokens(counts[one.cell])) for one in observed]
+
+
+def _add_tokens(counts: Sequence[int | msgspec.UnsetType]) -> int | msgspec.UnsetType:
+    """The sum; unset if a count is."""
+    known = [count for count in counts if count is not msgspec.UNSET]
+    return sum(known) if len(known) == len(counts) else msgspec.UNSET
 
 
 def pool_groups(parts: Iterable[CellGroups]) -> list[CellGroups]:
@@ -95,4 +112,4 @@ def pool_observations(parts: Iterable[Observation]) -> list[Observation]:
 def _add_observation(one: Observation, other: Observation) -> Observation:
     variance = None if one.variance is None or other.variance is None else one.variance + other.variance
     sums = {name: getattr(one, name) + getattr(other, name) for name in ("groups", "success", "answers")}
-    return msgspec.structs.replace(one, **sums, variance=variance)
+    return msgspec.structs.replace(one, **sums, variance=variance, tokens=_add_tokens((one.tokens, other.tokens)))

@@ -24,7 +24,8 @@ from lakewright.engineer.cells import (
     name_cells,
 )
 from lakewright.engineer.design import Design, Row
-from lakewright.engineer.space_checks import check_limits, check_names, check_strata, check_words
+from lakewright.engineer.space_checks import check_limits, check_names, check_strata, check_tops, check_words
+from lakewright.engineer.windows import check_size, check_window, find_middle, list_levels, round_levels
 from lakewright.engineer.words import Words
 
 MOST_CELLS = 64  # of a stratum in a forecast; with more, one knob at a time is varied
@@ -95,6 +96,7 @@ class DesignSpace:
     def _check_parts(self) -> None:
         columns = [column.name for column in self.columns]
         check_names("knob", columns)
+        check_tops(self.knobs)
         check_names("word", [column.short for column in self.columns])
         check_names("given", [given.name for given in self.givens], taken=columns)
         check_names("failure", self.failures, taken=("too_easy", "too_hard", "frontier"))  # reasons of edits, too
@@ -173,8 +175,11 @@ class DesignSpace:
         """The share of each cell that a design draws from; traits split a stratum, by the products of their shares."""
         found: dict[Cell, float] = {}
         for stratum, row in design.strata.items():
-            values = [(knob, row[knob.name]) for knob in self.knobs]
-            ways = ([(True, value), (False, 1 - value)] if knob.trait else [(value, 1.0)] for knob, value in values)
+            levels, ways = list_levels(row, self.knobs), []
+            for knob in self.knobs:
+                values = levels[knob.name]
+                having = [(True, values[0]), (False, 1 - values[0])]
+                ways.append(having if knob.trait else [(value, 1 / len(values)) for value in values])
             for way in itertools.product(*ways):  # problems that have a trait come first
                 share = row[self.share.name] * math.prod(part for _, part in way)
                 found[Cell(stratum, tuple(value for value, _ in way))] = share
@@ -272,9 +277,17 @@ class DesignSpace:
         return found
 
     def _one_at_a_time(self, stratum: Stratum, row: Mapping[str, float], ways: Sequence[list[Value]]) -> list[Cell]:
-        usual = tuple(row[knob.name] >= 0.5 if knob.trait else row[knob.name] for knob in self.knobs)
+        usual = self.list_usual(row)
         values = [(*usual[:place], value, *usual[place + 1 :]) for place, way in enumerate(ways) for value in way]
         return [Cell(stratum, way) for way in dict.fromkeys(values)]
+
+    def list_usual(self, row: Mapping[str, float]) -> tuple[Value, ...]:
+        """A value of each knob that problems of a row have: of windows the middle, and traits that most have."""
+        middles = ((knob, find_middle(row, knob)) for knob in self.knobs)
+        return tuple(
+            value >= 0.5 if knob.trait else knob.round_value(value) if knob.top in row else value
+            for knob, value in middles
+        )
 
     def list_stated_cells(self, stratum: Stratum, cells: Iterable[Cell]) -> list[Cell]:
         """The cells of a stratum whose forecast the tokens state: all combinations of `told` of the levels and traits.
@@ -339,7 +352,7 @@ def normalize_rows(rows: Mapping[Stratum, Mapping[str, float]], space: DesignSpa
     for place in order[: whole - sum(floors)]:
         floors[place] += 1
     return {
-        stratum: {share: part / whole, **{knob.name: knob.round_value(row[knob.name]) for knob in space.knobs}}
+        stratum: {share: part / whole, **round_levels(row, space.knobs)}
         for part, (stratum, row) in zip(floors, rows.items(), strict=True)
     }
 
@@ -354,47 +367,29 @@ def check_design(design: Design, space: DesignSpace, where: str = "design") -> N
     if not isinstance(design, Design):
         raise InputError(f"{where}: {design!r:.60} is not a Design; make one by space.design")
     path, names = space.words.path, [column.name for column in space.columns]
+    known = [*names, *(knob.top for knob in space.knobs if knob.top)]
     if not design.strata:
         raise InputError(f"{where}: {path} is empty; name at least one {space.words.stratum}")
     for stratum, row in design.strata.items():
         if not space.has_stratum(stratum):
             raise InputError(f"{where}: {path}.{stratum!s:.60} is unknown; choose from {space.list_strata()}")
-        if unknown := [name for name in row if name not in names]:
-            raise InputError(f"{where}: {path}.{stratum}.{unknown[0]:.60} is unknown; choose from {', '.join(names)}")
+        if unknown := [name for name in row if name not in known]:
+            raise InputError(f"{where}: {path}.{stratum}.{unknown[0]:.60} is unknown; choose from {', '.join(known)}")
         if missing := [name for name in names if name not in row]:
             raise InputError(f"{where}: {path}.{stratum}.{missing[0]} is missing; add it")
         for column in space.columns:
             at = f"{where}: {path}.{stratum}.{column.name}"
             column.check_value(row[column.name], space.limits(stratum, column), at)
+            check_window(row, column, space.limits(stratum, column), at)
+        check_size(row, space.knobs, f"{where}: {path}.{stratum}")
     total = math.fsum(row[space.share.name] for row in design.strata.values())
     if abs(total - 1) > NOISE:
         raise InputError(f"{where}: the {space.share.name} of all {path} sum to {total:.4g}, not 1; divide each by it")
     if missing := [given.name for given in space.givens if given.name not in design.given]:
         raise InputError(f"{where}: given.{missing[0]} is missing; add it")
-    known = [given.name for given in space.givens]
+    givens = [given.name for given in space.givens]
     for name, value in design.given.items():
-        if name not in known:
-            raise InputError(f"{where}: given.{name:.60} is unknown; choose from {', '.join(known) or 'none'}")
+        if name not in givens:
+            raise InputError(f"{where}: given.{name:.60} is unknown; choose from {', '.join(givens) or 'none'}")
         if isinstance(value, bool) or not is_finite(value):
             raise InputError(f"{where}: given.{name} is {value!r:.20}; give a finite number")
-
-
-def check_cell_of(one: Any, kind: type[Any], space: DesignSpace, where: str) -> None:
-    """Raises InputError if something is not of its kind, or not of a cell of the space.
-
-    Args:
-        one: a problem, a group, or what was seen.
-        kind: what it must be.
-        space: the cell's.
-        where: for messages.
-    """
-    if not isinstance(one, kind):
-        raise InputError(f"{where}: {one!r:.60} is no {kind.__name__}; leave it out")
-    if not isinstance(one.cell, Cell):
-        raise InputError(f"{where}: cell {one.cell!r:.60} is no Cell; leave it out")
-    stratum, values, given = one.cell
-    tuples = isinstance(values, tuple) and isinstance(given, tuple) and space.has_stratum(stratum)
-    fits = tuples and len(values) == len(space.knobs) and len(given) in (0, len(space.givens))
-    # Canonical cells may be beyond the range of a knob; its kind of value they have.
-    if not (fits and all(map(is_finite, (*values, *given))) and all(map(Knob.has_form, space.knobs, values))):
-        raise InputError(f"{where}: cell {tuple(one.cell)!r:.60} is none of this environment; leave it out")

@@ -1,11 +1,12 @@
-"""Checks of the parts of a design space: the names, and the ranges of knobs in single strata."""
+"""Checks of the parts of a design space, its names and the ranges of knobs in single strata, and of its cells."""
 
 import re
 from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import first_repeated
-from lakewright.engineer.cells import Knob, Stratum, check_grid, stratum_of
+from lakewright.engineer.cells import Cell, Given, Knob, Stratum, check_grid, is_finite, stratum_of
 from lakewright.engineer.words import FIELDS, Words
 
 _STRATUM = re.compile(r"[\w.:/+-]{1,60}")
@@ -34,6 +35,14 @@ def check_names(kind: str, names: Sequence[str], taken: Sequence[str] = ()) -> N
 def _check_once(kind: str, names: Sequence[Stratum]) -> None:
     if (twice := first_repeated(names)) is not None:
         raise InputError(f"space: {kind} {twice!r:.60} appears twice; name each once")
+
+
+def check_tops(knobs: Sequence[Knob]) -> None:
+    """Raises InputError if a knob has the name of the upper end of another one's window."""
+    names = [knob.name for knob in knobs]
+    if taken := [knob for knob in knobs if knob.top in names]:
+        said = f"space: knob {taken[0].top!r:.60} has the name of the upper end of {taken[0].name}"
+        raise InputError(f"{said}; choose another name, or give Knob({taken[0].name!r:.60}, window=False)")
 
 
 def check_words(words: Words, knobs: Sequence[Knob]) -> None:
@@ -69,3 +78,35 @@ def check_limits(
             check_grid((low, high), f"space: limits.{stratum}.{name}")
             if knob.whole and (low != int(low) or high != int(high)):
                 raise InputError(f"{at}, but the knob is whole; choose whole numbers")
+
+
+class CellSpace(Protocol):
+    """The part of a design space that says what its cells are."""
+
+    knobs: tuple[Knob, ...]
+    givens: tuple[Given, ...]
+
+    def has_stratum(self, stratum: Any) -> bool:
+        """Return True if this is a stratum of the space."""
+        ...
+
+
+def check_cell_of(one: Any, kind: type[Any], space: CellSpace, where: str) -> None:
+    """Raises InputError if something is not of its kind, or not of a cell of the space.
+
+    Args:
+        one: a problem, a group, or what was seen.
+        kind: what it must be.
+        space: of the cell.
+        where: for messages.
+    """
+    if not isinstance(one, kind):
+        raise InputError(f"{where}: {one!r:.60} is no {kind.__name__}; leave it out")
+    if not isinstance(one.cell, Cell):
+        raise InputError(f"{where}: cell {one.cell!r:.60} is no Cell; leave it out")
+    stratum, values, given = one.cell
+    tuples = isinstance(values, tuple) and isinstance(given, tuple) and space.has_stratum(stratum)
+    fits = tuples and len(values) == len(space.knobs) and len(given) in (0, len(space.givens))
+    # Canonical cells may be beyond the range of a knob; its kind of value they have.
+    if not (fits and all(map(is_finite, (*values, *given))) and all(map(Knob.has_form, space.knobs, values))):
+        raise InputError(f"{where}: cell {tuple(one.cell)!r:.60} is none of this environment; leave it out")

@@ -20,7 +20,8 @@ from lakewright.engineer.evidence.evidence import Round
 from lakewright.engineer.proposal import Teacher
 from lakewright.engineer.samplers.supply import Sampling
 from lakewright.engineer.seen import Seen, SeenCells
-from lakewright.engineer.space import DesignSpace, check_cell_of, check_design
+from lakewright.engineer.space import DesignSpace, check_design
+from lakewright.engineer.space_checks import check_cell_of
 from lakewright.engineer.steps import Decision
 from lakewright.engineer.tally import Drawn, Tally
 
@@ -119,6 +120,7 @@ def read_state(state: Any, space: DesignSpace) -> State:
     for seen in restored.seen:
         check_cell_of(seen, Seen, space, "state: seen")
         check_group(seen.group, 0, 0, space, "state: seen: group")
+        check_tokens(seen.tokens, "state: seen: group")
     for part in (*restored.seen_cells.groups, *restored.seen_cells.tallies):
         check_cell_of(part, type(part), space, "state: seen_cells")
     check_observations(restored.seen_cells.observations, space, "state: seen_cells")
@@ -160,6 +162,7 @@ def check_observations(observations: Iterable[Any], space: DesignSpace, where: s
     for one in observations:
         check_cell_of(one, Observation, space, f"{where}: observations")
         numbers = (one.success, one.variance or 0.0)
+        check_tokens(one.tokens, f"{where}: observations")
         counts = isinstance(one.groups, int) and isinstance(one.age, int) and one.groups > 0 <= one.age
         if not counts or not all(map(is_finite, numbers)) or not -1e-6 <= one.success <= one.groups + 1e-6:
             raise InputError(f"{where}: {one!r:.200} cannot be; give what observe_groups makes of groups")
@@ -199,9 +202,16 @@ def note_groups(groups: Iterable[Group], design: Design, space: DesignSpace) -> 
     for group in list_parts("observe: groups", groups):
         check_cell_of(group, Group, space, "group")
         check_group(group, group.version, design.version, space)
+        check_tokens(group.tokens, f"group {group.board!r:.60}")
         plain = {name: getattr(group, name) for name in results.Group.__struct_fields__}
-        noted.append(Seen(space.complete_cell(group.cell, design), results.Group(**plain)))
+        noted.append(Seen(space.complete_cell(group.cell, design), results.Group(**plain), group.tokens))
     return noted
+
+
+def check_tokens(tokens: Any, where: str) -> None:
+    """Raises InputError if this is neither a length of answers nor unset."""
+    if tokens is not msgspec.UNSET and not is_whole_number(tokens):
+        raise InputError(f"{where}: tokens are {tokens!r:.20}; give a whole number, or leave it out")
 
 
 def restore_teacher(teacher: Teacher, restored: State) -> None:

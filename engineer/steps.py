@@ -151,7 +151,7 @@ def _add_rivals(
 
 def stretch_delta(delta: Delta, factor: float, space: DesignSpace) -> Delta:
     """The delta with every change `factor` times as large, within -1 .. 1 or the range of a knob if that is larger."""
-    most = {column.name: max(1.0, column.span) for column in space.columns}
+    most = {name: max(1.0, column.span) for column in space.columns for name in (column.name, column.top)}
     edits = {}
     for stratum, edit in delta.edits.items():
         changes = {name: max(-most[name], min(most[name], factor * change)) for name, change in edit.changes.items()}

@@ -31,7 +31,7 @@ class Abilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mean: float [S, D]. covariance: float [S, D, D]. unit: the signal that a stratum receives in a usual round, which
     rates are per. step: the standard deviation, in logits, by which an ability moves in a round beside what is learned.
     leverage: float [S], the gain on the held-out problems by the signal of one problem, 1 in the mean over the strata;
-    empty if no problems are held out.
+    empty if no problems are held out. It is per token if lengths of answers are known.
     """
 
     mean: list[list[float]]

@@ -1,18 +1,19 @@
 """The forecast of a stage: the fitted model, its predictions for a grid of cells, and its calibration."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import numpy as np
 
 from lakewright.engineer.cells import Cell, Stratum
-from lakewright.engineer.design import Design
+from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.difficulty.abilities import count_effects, measure_reach, share_signals
 from lakewright.engineer.difficulty.abilities_fit import fit_abilities
 from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings, Objective, Observation, fit_model
 from lakewright.engineer.space import DesignSpace
 
+FADING = 0.5  # of the weight of lengths of answers with every round
 BINS = 10  # of predictions, for the reliability curve
 UNIFORM = 12**-0.5  # the standard deviation of a p of which nothing is known
 
@@ -109,7 +110,8 @@ class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """difficulty.json. grid: the cells of `DesignSpace.forecast_cells`, with the givens of the design.
 
     held_out: what the policy is judged on. certainty: 0 if nothing is known of the held-out cells, 1 if all is.
-    success: the mean of all groups. calibration: for the forecast one stage earlier, on the cells drawn since.
+    success: the mean of all groups. calibration: for the forecast one stage earlier, on the cells drawn since. tokens:
+    the usual length of an answer by stratum, if lengths are known.
     """
 
     model: DifficultyModel
@@ -118,6 +120,20 @@ class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     certainty: float
     success: float
     calibration: Calibration | None = None
+    tokens: dict[int | str, float] | msgspec.UnsetType = msgspec.UNSET
+
+    def __post_init__(self) -> None:
+        if self.tokens is not msgspec.UNSET:
+            msgspec.structs.force_setattr(self, "tokens", by_stratum(self.tokens))
+
+
+def find_costs(tokens: Mapping[Stratum, float], strata: Sequence[Stratum]) -> np.ndarray:
+    """The cost of a problem of each stratum, float [N], by the lengths of answers; 1 if these are unknown.
+
+    A stratum of which no length is known is supposed to have the mean of the others.
+    """
+    usual = sum(tokens.values()) / len(tokens) if tokens else 1.0
+    return np.array([tokens.get(stratum, usual) for stratum in strata])
 
 
 def make_forecast(
@@ -142,7 +158,8 @@ def make_forecast(
     """
     model = _fit(observations, tested, settings, space)
     held_out = _weigh_strata(held_out) if settings.weigh == "strata" else held_out
-    model = _add_leverage(model, held_out, design, space)
+    tokens = _measure_tokens(observations)
+    model = _add_leverage(model, held_out, design, space, tokens)
     weights = [(settings.decay**seen.age * seen.groups, seen.success / seen.groups) for seen in observations]
     total = sum(weight for weight, _ in weights)
     drawn = [seen for seen in observations if not seen.age]
@@ -153,7 +170,19 @@ def make_forecast(
         certainty=_estimate_certainty(design, model, held_out, space),
         success=sum(weight * share for weight, share in weights) / total if total else 0.5,
         calibration=measure_calibration(before.model, before.success, drawn, space) if before else None,
+        tokens=tokens or msgspec.UNSET,
     )
+
+
+def _measure_tokens(observations: Sequence[Observation]) -> dict[int | str, float]:
+    """The mean length of an answer by stratum, of strata of which it is known; a round counts half of the next."""
+    sums: dict[int | str, list[float]] = {}
+    for seen in observations:
+        if seen.tokens and seen.answers:
+            weight, found = FADING**seen.age, sums.setdefault(seen.cell.stratum, [0.0, 0.0])
+            found[0] += weight * seen.tokens
+            found[1] += weight * seen.answers
+    return {stratum: tokens / answers for stratum, (tokens, answers) in sums.items()}
 
 
 def _fit(
@@ -171,9 +200,16 @@ def _fit(
 
 
 def _add_leverage(
-    model: DifficultyModel, held_out: Sequence[HeldOutCell], design: Design, space: DesignSpace
+    model: DifficultyModel,
+    held_out: Sequence[HeldOutCell],
+    design: Design,
+    space: DesignSpace,
+    tokens: Mapping[Stratum, float],
 ) -> DifficultyModel:
-    """The model with the leverage of strata, by the means of its posterior; unchanged if it has no abilities."""
+    """The model with the leverage of strata, by the means of its posterior; unchanged if it has no abilities.
+
+    It is per token if lengths of answers are known.
+    """
     if not model.abilities or not held_out:
         return model
     cells = [space.complete_cell(part.cell, design) for part in held_out]
@@ -181,6 +217,7 @@ def _add_leverage(
     weights[range(len(cells)), [space.ranks[cell.stratum] for cell in cells]] = [part.share for part in held_out]
     rates = np.array(model.abilities.mean)[:, count_effects(model.abilities, space) :]
     reach = measure_reach(model.predict(cells, space, sampled=False).mean, weights, rates, share_signals(space))
+    reach = reach / find_costs(tokens, space.strata)
     leverage = reach / max(1e-12, reach[weights.any(axis=0)].mean())
     known = msgspec.structs.replace(model.abilities, leverage=leverage.tolist())
     return msgspec.structs.replace(model, abilities=known)

@@ -39,7 +39,7 @@ class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     success: the sum over the groups of their shares of valid answers. variance: the sum of the unbiased estimates of
     p (1 - p), k (G - k) / (G (G - 1)); None if a group is one answer, as on held-out problems. answers: for all groups;
     0 in files of version 0.2, which count a group as one. tried: whether they are of a trial after the round, which
-    trains nothing.
+    trains nothing. tokens: the length of all answers; unset if it is not known.
     """
 
     cell: Cell
@@ -49,6 +49,7 @@ class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     age: int = 0
     answers: int = 0
     tried: bool = False
+    tokens: int | msgspec.UnsetType = msgspec.UNSET
 
 
 def observe_held_out(answers: Iterable[tuple[Cell, bool]], age: int = 0) -> list[Observation]:

@@ -51,7 +51,7 @@ class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     first; the first of all is round 0, the design to begin with. summary: the teacher's own, of the round before.
     problems: how many the round trained on. groups, training: the round's rollouts by cell, and its settings and
     figures. forecast: what the difficulty model expects of cells, drawn or not. refusals: why earlier answers to this
-    very evidence were refused, oldest first.
+    very evidence were refused, oldest first. weighed: whether tokens tell the worth of the forecast's cells, in a view.
     """
 
     version: int = VERSION
@@ -71,6 +71,7 @@ class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     cases: list[Case] = []
     forecast: Forecast | None = None
     refusals: list[str] = []
+    weighed: bool | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
         for name in ("outcomes", "by_trait", "statistics"):
@@ -104,6 +105,7 @@ def show_evidence(evidence: Evidence, modules: Modules, key: Key) -> Evidence:
     if not modules.failures:
         hidden = {"outcomes": {}, "undone": False, "note": ""}
         shown["history"] = [msgspec.structs.replace(old, **hidden) for old in shown["history"]]
+    shown["weighed"] = modules.worth or msgspec.UNSET
     for module, without in FIELDS.items():
         shown |= {} if getattr(modules, module) else without
     return msgspec.structs.replace(evidence, **shown)

@@ -20,7 +20,8 @@ class Modules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     self_summary: the engineer's own summary of the round before. bookkeeping: the round's index, the number of
     rounds and of problems. rl_details: settings and figures of the training, and its rollouts by cell. statistics: what
     was really sampled. cases: a few problems with a failed answer. difficulty: what the difficulty
-    model expects of cells, drawn or not. shuffled, a control: each stratum shows the figures of another.
+    model expects of cells, drawn or not. worth: what training on these cells gains, in tokens;
+    texts tell it with the forecast. shuffled, a control: each stratum shows the figures of another.
     """
 
     failures: bool = True
@@ -33,6 +34,7 @@ class Modules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     statistics: bool = False
     cases: bool = False
     difficulty: bool = False
+    worth: bool = False
     shuffled: bool = False
 
     def in_place(self) -> "Modules":
@@ -70,6 +72,7 @@ PRESETS = {
     "none": Modules(failures=False, guideline=False, history=False, bookkeeping=False),
     "difficulty": Modules(difficulty=True),
     "forecast": Modules(failures=False, guideline=False, history=False, bookkeeping=False, difficulty=True),
+    "worth": Modules(failures=False, guideline=False, history=False, bookkeeping=False, difficulty=True, worth=True),
 }
 PAPER_PRESETS = ("v1", "v2", "v3", "v4", "v5", "v6", "rl_details")
 

@@ -12,6 +12,7 @@ from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.evidence.evidence import CellGroups, Evidence, Round
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally, subtract_tally
+from lakewright.engineer.windows import write_ends
 
 CHARACTERS_PER_TOKEN = 3  # fewer than English needs, as tables of numbers need more tokens; see `token_estimate`
 
@@ -79,7 +80,7 @@ def _write_past(number: int, old: Round, evidence: Evidence, space: DesignSpace)
 def _write_design(design: Design, given: Mapping[str, tuple[int | float, ...]], space: DesignSpace) -> Iterator[str]:
     for stratum in space.sort_strata(design.strata):
         row = design.strata[stratum]
-        values = ", ".join(f"{column.name} {_write_number(row[column.name])}" for column in space.columns)
+        values = ", ".join(f"{column.name} {write_ends(row, column)}" for column in space.columns)
         yield f"{space.words.label_in_design(stratum, design, given)}: {values}"
 
 

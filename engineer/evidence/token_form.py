@@ -3,8 +3,10 @@
 import math
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.cells import Knob, Stratum
+from lakewright.engineer.cells import Cell, Knob, Stratum
 from lakewright.engineer.delta import make_edit
 from lakewright.engineer.design import Delta, Design, Edit
 from lakewright.engineer.difficulty.forecasting import Forecast
@@ -32,6 +34,7 @@ from lakewright.engineer.evidence.vocabulary import (
 )
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Drawn, Tally
+from lakewright.engineer.windows import find_middle
 
 HISTORY = 2
 MAX_SUMMARY = 40
@@ -40,13 +43,14 @@ MAX_SUMMARY = 40
 def evidence_tokens(evidence: Evidence, space: DesignSpace) -> list[str]:
     """The prompt: guideline marker, round, own summary, the last two rounds, then the current one, and `<delta>`.
 
-    A stratum is its token, then its share and knobs in steps; then in tenths the valid rate, the rate of the first
-    grade, each failure's rate, and for each trait the valid rate of the problems that have it. Of an earlier round only
-    the valid rate is shown, and `<undone>` if it was rolled back. A rate of no problems is `<unknown>`; what a
-    module left out has no token. Of the training the rollouts are shown, a cell being its stratum, 0 or 10 for each
-    trait, and in tenths informative groups, valid answers and mean reward; of the sampled problems the knobs, the
-    acceptance and what the environment measures; of a case its stratum, failure and place; of the forecast P(valid) in
-    tenths of the cells that `DesignSpace.list_stated_cells` lists. Numbers of problems and settings have no words.
+    A stratum is its token, then its share and knobs in steps; a window is its middle. In tenths follow the valid
+    rate, the rate of the first grade, each failure's rate, and for each trait the valid rate of the problems that have
+    it. Of an earlier round only the valid rate is shown, and `<undone>` if it was rolled back. A rate of no problems is
+    `<unknown>`; what a module left out has no token. Of the training the rollouts are shown, a cell being its stratum,
+    0 or 10 for each trait, and in tenths informative groups, valid answers and mean reward; of the sampled problems the
+    knobs, the acceptance and what the environment measures; of a case its stratum, failure and place. Of the forecast
+    P(valid) of the cells that `DesignSpace.list_stated_cells` lists is shown in tenths, and then, if `weighed`, their
+    worths in tenths of the largest. Numbers of problems and settings have no words.
     """
     words = vocabulary_of(space)
     tokens = [GUIDED] if evidence.guideline else []
@@ -65,7 +69,9 @@ def evidence_tokens(evidence: Evidence, space: DesignSpace) -> list[str]:
         failure, place = because_token(case.failure), bucket_token(max(case.place, 0), 1)
         tokens += [CASE, words.stratum_token(case.stratum), failure, place]
     if evidence.forecast:
-        tokens += _encode_forecast(evidence.forecast, space)
+        tokens += _encode_forecast({found.cell: found.p for found in evidence.forecast.grid}, space)
+    if evidence.forecast and evidence.weighed:
+        tokens += _encode_forecast(rate_worths(evidence.forecast, space), space)
     return [*tokens, *[REFUSED] * len(evidence.refusals), DELTA]
 
 
@@ -102,7 +108,7 @@ def _encode_strata(
     words, tokens = vocabulary_of(space), []
     for stratum in space.sort_strata(design.strata):
         row = design.strata[stratum]
-        values = (_value_token(row[column.name], column, space) for column in space.columns)
+        values = (_value_token(find_middle(row, column), column, space) for column in space.columns)
         tokens += [words.stratum_token(stratum), *values]
         if outcomes:
             rates = _encode_rates(outcomes.get(stratum), space)
@@ -143,11 +149,24 @@ def _encode_sampled(stratum: Stratum, seen: Drawn, space: DesignSpace) -> list[s
     return [SAMPLED, vocabulary_of(space).stratum_token(stratum), *knobs, accepted, *measures]
 
 
-def _encode_forecast(forecast: Forecast, space: DesignSpace) -> list[str]:
-    p = {found.cell: found.p for found in forecast.grid}
+def rate_worths(forecast: Forecast, space: DesignSpace) -> dict[Cell, float]:
+    """The worth of each cell that tokens tell, as a share of the largest of them; nothing if it is not known.
+
+    A forecast without held-out problems, or of a regression, knows no worth.
+    """
+    known = {found.cell: found.worth for found in forecast.grid if found.worth is not msgspec.UNSET}
+    strata = {cell.stratum for cell in known}
+    told = (cell for stratum in strata for cell in space.list_stated_cells(stratum, known))
+    worth = {cell: known[cell] for cell in told if cell in known}
+    most = max(worth.values(), default=0.0)
+    return {cell: one / most for cell, one in worth.items()} if most > 0 else {}
+
+
+def _encode_forecast(figures: Mapping[Cell, float], space: DesignSpace) -> list[str]:
     tokens = []
-    for stratum in space.sort_strata({cell.stratum for cell in p}):
-        told = (bucket_token(p[cell]) if cell in p else UNKNOWN for cell in space.list_stated_cells(stratum, p))
+    for stratum in space.sort_strata({cell.stratum for cell in figures}):
+        cells = space.list_stated_cells(stratum, figures)
+        told = (bucket_token(figures[cell]) if cell in figures else UNKNOWN for cell in cells)
         tokens += [FORECAST, vocabulary_of(space).stratum_token(stratum), *told]
     return tokens
 

@@ -13,7 +13,8 @@ from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.difficulty.model import DifficultySettings
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence.evidence import Evidence, exchange_strata
-from lakewright.engineer.lessons import draw_forecast, list_trait_cells
+from lakewright.engineer.lesson_forecasts import draw_forecast
+from lakewright.engineer.lessons import list_trait_cells
 from lakewright.engineer.reading.forms import Place, list_signs
 from lakewright.engineer.space import DesignSpace, normalize_design
 from lakewright.engineer.tally import Tally

@@ -25,6 +25,7 @@ from lakewright.engineer.proposal import (
 from lakewright.engineer.random_generators import Key, numpy_rng, split_key
 from lakewright.engineer.space import DesignSpace, normalize_rows
 from lakewright.engineer.teachers.rules import can_step
+from lakewright.engineer.windows import find_ends
 
 Tilt = Annotated[float, msgspec.Meta(ge=-20, le=20)]  # beyond, all data are of one stratum
 
@@ -172,7 +173,8 @@ def _turn_signs(row: Row, edit: Edit, space: DesignSpace, rng: np.random.Generat
     for column in space.columns:
         change = abs(edit.changes.get(column.name, 0.0)) * float(rng.choice([-1, 1]))
         low, high = (0.0, 1.0) if column.trait else (column.low, column.high)
-        inside = low <= row[column.name] + change <= high
+        first, last = (end + change for end in find_ends(row, column))
+        inside = low <= first and last <= high
         changes[column.name] = change if inside or not change else -change
     return make_edit(space, "a random edit of the same size as another teacher's", changes)
 

@@ -11,6 +11,7 @@ from lakewright.engineer.design import Delta, Design, Row
 from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.difficulty.model import Objective, value_of
 from lakewright.engineer.evidence.evidence import Evidence
+from lakewright.engineer.evidence.token_form import rate_worths
 from lakewright.engineer.evidence.vocabulary import FRONTIER, TOO_EASY, TOO_HARD
 from lakewright.engineer.plugins import Power
 from lakewright.engineer.proposal import Proposal, Stateful, propose_nothing, propose_rows
@@ -99,6 +100,33 @@ class ForecastTeacher(RuleTeacher):
         for stratum, goal in weigh_cells(weights, design, space).items():
             row = design.strata[stratum]
             token = _choose_reason(row, goal, max(p for at, p in best.items() if at.stratum == stratum), space)
+            edits[stratum] = make_step_edit(stratum, row, strides_toward(row, goal, space), token, space)
+        return join_edits(edits)
+
+
+@dataclass
+class WorthTeacher(RuleTeacher):
+    """q_c ~ w_c^power over the cells c whose worth w_c, the gain by training on a problem, is stated in tokens.
+
+    Share and traits of a stratum go toward q, its levels toward its best cell, by two steps at most. So it is the
+    teacher `gain` in steps, for lessons.
+    """
+
+    power: Power = 1.0
+
+    def make_delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
+        """As `RuleTeacher.make_delta`. No edit if the forecast lacks a stratum, or the worth of its cells."""
+        known = evidence.forecast
+        success, worth = (_list_told(known, design, space), rate_worths(known, space)) if known else ({}, {})
+        weights = {cell: worth[cell] ** self.power for cell in success if cell in worth}
+        if {cell.stratum for cell in weights} != design.strata.keys() or not any(weights.values()):
+            return Delta({})
+        edits = {}
+        for stratum, goal in weigh_cells(weights, design, space).items():
+            row, mine = design.strata[stratum], [cell for cell in weights if cell.stratum == stratum]
+            best = max(mine, key=lambda cell: weights[cell])
+            goal = goal | {space.knobs[place].name: best.values[place] for place in space.levels}
+            token = _choose_reason(row, goal, max(success[cell] for cell in mine), space)
             edits[stratum] = make_step_edit(stratum, row, strides_toward(row, goal, space), token, space)
         return join_edits(edits)
 

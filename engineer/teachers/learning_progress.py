@@ -16,6 +16,7 @@ from lakewright.engineer.plugins import Draws
 from lakewright.engineer.proposal import CellTeacher, Proposal, Stateful, propose_nothing, propose_rows, success_by_bin
 from lakewright.engineer.random_generators import Key, draw_normal, numpy_rng
 from lakewright.engineer.space import DesignSpace, normalize_rows
+from lakewright.engineer.windows import replace_window
 
 REASON = "where the success rate changed most"
 FEWEST = 2  # components
@@ -114,7 +115,8 @@ def _rows_of(tasks: np.ndarray, design: Design, space: DesignSpace) -> dict[Stra
             rows[stratum][space.share.name] = len(mine) / len(tasks)
             for knob, mean in zip(space.knobs, mine.mean(axis=0).tolist()[1:], strict=True):
                 low, high = space.limits(stratum, knob)
-                rows[stratum][knob.name] = min(high, max(low, mean if knob.trait else knob.low + mean * knob.span))
+                value = min(high, max(low, mean if knob.trait else knob.low + mean * knob.span))
+                rows[stratum] = replace_window(rows[stratum], knob, value, value)
     return normalize_rows(rows, space)
 
 

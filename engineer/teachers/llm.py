@@ -1,6 +1,6 @@
 """A language model as the teacher: it reads the evidence as text, reasons, and answers in JSON under a schema."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -19,6 +19,7 @@ from lakewright.engineer.evidence.vocabulary import STRIDES
 from lakewright.engineer.proposal import Proposal, Stateful
 from lakewright.engineer.random_generators import Key, numpy_rng, split_key
 from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.windows import list_windowed
 
 Message = dict[str, str]  # role and content
 ANSWER = "ANSWER:"  # what comes between reasoning and JSON
@@ -117,12 +118,29 @@ def ask_about(
     modules = settings.chosen()
     view = show_evidence(evidence, modules, key)
     view, cut = fit_to_budget(view, settings.budget, lambda view: token_estimate(evidence_text(view, space)))
-    strata = space.sort_strata(design.strata)
-    schema = answer_schema(strata, space, inline=inline, summary=modules.self_summary)
-    return Asked(_write_messages(view, strata, space, summary=modules.self_summary), schema, cut)
+    strata, columns = space.sort_strata(design.strata), list_columns(design, space)
+    schema = answer_schema(strata, space, inline=inline, summary=modules.self_summary, columns=columns)
+    return Asked(_write_messages(view, strata, space, columns, summary=modules.self_summary), schema, cut)
 
 
-def answer_schema(strata: Sequence[Stratum], space: DesignSpace, *, inline: bool, summary: bool) -> dict[str, Any]:
+def list_columns(design: Design, space: DesignSpace) -> dict[str, Knob]:
+    """The columns that a question names; the upper ends of windows, if a stratum of the design has one, are among them.
+
+    So a model is asked about windows only once a design has some.
+    """
+    wide = {knob for row in design.strata.values() for knob in list_windowed(row, space.knobs)}
+    names = ((column, [column.name, *[column.top] * (column in wide)]) for column in space.columns)
+    return {name: column for column, some in names for name in some}
+
+
+def answer_schema(
+    strata: Sequence[Stratum],
+    space: DesignSpace,
+    *,
+    inline: bool,
+    summary: bool,
+    columns: Mapping[str, Knob] | None = None,
+) -> dict[str, Any]:
     """The JSON schema of an answer for some strata: changes in whole steps, texts of bounded length.
 
     All fields are required and no others allowed, as strict servers demand; `parse_answer` is more lenient.
@@ -132,8 +150,10 @@ def answer_schema(strata: Sequence[Stratum], space: DesignSpace, *, inline: bool
         space: the design's.
         inline: whether the reasoning is a field.
         summary: whether a summary of the round is a field.
+        columns: of `list_columns`; by default the space's.
     """
-    changes = {column.name: {"enum": _list_steps(column)} for column in space.columns}
+    columns = columns or {column.name: column for column in space.columns}
+    changes = {name: {"enum": _list_steps(column)} for name, column in columns.items()}
     edit = object_schema({"reason": _line_schema(REASON), **changes})
     edits = object_schema({str(stratum): edit for stratum in strata})
     before = {"reasoning": _line_schema(REASONING, placeholders="")} if inline else {}
@@ -180,31 +200,35 @@ def _escape_surrogates(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-def _write_messages(view: Evidence, strata: Sequence[Stratum], space: DesignSpace, *, summary: bool) -> list[Message]:
+def _write_messages(
+    view: Evidence, strata: Sequence[Stratum], space: DesignSpace, columns: Mapping[str, Knob], *, summary: bool
+) -> list[Message]:
     words = space.words
-    steps = {column.name: ", ".join(f"{step:g}" for step in _list_steps(column)) for column in space.columns}
-    *first, last = (_explain_column(column, space) for column in space.columns)
+    steps = {name: ", ".join(f"{step:g}" for step in _list_steps(column)) for name, column in columns.items()}
+    *first, last = (_explain_column(name, column, space) for name, column in columns.items())
     filled = (words.question or TASK).format(
         stratum=words.stratum,
         columns=f"{', '.join(first)} and {last}" if first else last,
         changes="\n".join(f"- {name}: {values}" for name, values in steps.items()),
         answer=ANSWER,
-        form=_write_form(strata, space, summary=summary),
+        form=_write_form(strata, columns, summary=summary),
         summary=SUMMARY if summary else "",
     )
     content = f"{evidence_text(view, space)}\n{filled}"
     return [{"role": "system", "content": words.system()}, {"role": "user", "content": content}]
 
 
-def _explain_column(column: Knob, space: DesignSpace) -> str:
-    """The meaning of a column, with its range."""
+def _explain_column(name: str, column: Knob, space: DesignSpace) -> str:
+    """The meaning of a column, with its range, or of the upper end of its window."""
+    if name == column.top:
+        return f"how far {column.name} goes up ({name}; a change of {column.name} moves both ends)"
     among = "" if column is space.share else f", {column.low:g} to {column.high:g}"
     return f"{column.meaning or column.short} ({column.name}{among})"
 
 
-def _write_form(strata: Sequence[Stratum], space: DesignSpace, *, summary: bool) -> str:
+def _write_form(strata: Sequence[Stratum], columns: Iterable[str], *, summary: bool) -> str:
     """The form of an answer. It is not JSON itself because small models copy an example to the letter."""
-    edit = ",".join(['"reason":"<why>"', *(f'"{column.name}":<change>' for column in space.columns)])
+    edit = ",".join(['"reason":"<why>"', *(f'"{name}":<change>' for name in columns)])
     edits = ",".join(f'"{stratum}":{{{edit}}}' for stratum in strata)
     last = ',"summary":"<summary>"' if summary else ""
     return f'{{"edits":{{{edits}}}{last}}}'

@@ -18,6 +18,7 @@ from lakewright.engineer.proposal import Proposal, Stateful, propose_delta
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally, subtract_tally
+from lakewright.engineer.windows import find_ends, find_middle
 
 
 class RuleTeacher(Stateful, abc.ABC):
@@ -99,7 +100,8 @@ def can_step(stratum: Stratum, row: Row, column: Knob, stride: int, space: Desig
         space: the row's.
     """
     low, high = space.reachable(stratum, column)
-    return low - 1e-9 <= row[column.name] + stride * column.step <= high + 1e-9
+    first, last = (end + stride * column.step for end in find_ends(row, column))
+    return low - 1e-9 <= first and last <= high + 1e-9
 
 
 def make_step_edit(stratum: Stratum, row: Row, strides: Mapping[str, int], token: str, space: DesignSpace) -> Edit:
@@ -121,7 +123,9 @@ def make_step_edit(stratum: Stratum, row: Row, strides: Mapping[str, int], token
 
 def strides_toward(row: Row, goal: Row, space: DesignSpace) -> dict[str, int]:
     """By how many steps, two at most, each column is to move toward `goal`, whether they fit or not."""
-    changes = {column.name: (goal[column.name] - row[column.name]) / column.step for column in space.columns}
+    changes = {
+        column.name: (find_middle(goal, column) - find_middle(row, column)) / column.step for column in space.columns
+    }
     return {name: max(min(STRIDES), min(max(STRIDES), round(change))) for name, change in changes.items()}
 
 

@@ -17,6 +17,7 @@ from lakewright.engineer.proposal import CellTeacher, Proposal, Stateful, propos
 from lakewright.engineer.random_generators import Key
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.teachers.rules import check_order
+from lakewright.engineer.windows import find_ends
 
 
 @dataclass
@@ -174,7 +175,7 @@ def _make_edit(stratum: Stratum, way: int, design: Design, space: DesignSpace) -
     changes = {}
     for knob in space.knobs:
         low, high = space.limits(stratum, knob)
-        now = design.strata[stratum][knob.name]
+        now = find_ends(design.strata[stratum], knob)[way * knob.harder > 0]
         changes[knob.name] = min(high, max(low, now + way * knob.harder * knob.step)) - now
     reason = vocabulary_of(space).reasons[TOO_EASY if way > 0 else TOO_HARD]
     return make_edit(space, reason, changes)

@@ -165,7 +165,7 @@ class Trials:
             for place, knob in enumerate(self.space.knobs if total else ()):
                 values[knob.name] = sum(share * cell.values[place] for cell, share in mine.items()) / total
             for name, value in values.items():
-                if not abs(value - row[name]) <= NOISE:
+                if not row[name] - NOISE <= value <= row.get(f"{name}_high", row[name]) + NOISE:
                     said = f"cells has {name} {value:.3g} for {stratum}, the design {row[name]:.3g}"
                     raise CallError(f"{said}; return the cells of the design in their shares")
         return found

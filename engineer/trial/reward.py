@@ -10,6 +10,7 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.plugins import Power
 from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.windows import find_ends
 
 Score = Callable[[Design], float]  # what a design is worth beyond the current one
 REFUSED = -1.0
@@ -91,7 +92,8 @@ def measure_return(rates: Sequence[float], stages: int) -> float | None:
 
 def _is_near(one: Design, other: Design, space: DesignSpace) -> bool:
     return all(
-        abs(row[column.name] - other.strata[stratum][column.name]) <= NEAR * max(1.0, column.span)
+        abs(end - there) <= NEAR * max(1.0, column.span)
         for stratum, row in one.strata.items()
         for column in space.columns
+        for end, there in zip(find_ends(row, column), find_ends(other.strata[stratum], column), strict=True)
     )

@@ -57,6 +57,7 @@ def lake_space(*, several: bool = True) -> LakeSpace:
                 reach=0.1,
                 told=(0.1, 0.3),
                 word="hole",
+                window=False,  # a config has one hole ratio a size
             ),
             Knob(
                 name=WAIT,

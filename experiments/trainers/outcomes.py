@@ -254,16 +254,17 @@ class GroupBook:
     def __init__(self, space: DesignSpace) -> None:
         self._codes = {"": 0} | {name: place for place, name in enumerate(space.failures, 1)}
         self._names = ["", *space.failures]
-        self._open: dict[bytes, tuple[Problem, array[int], array[float]]] = {}
+        self._open: dict[bytes, tuple[Problem, array[int], array[float], array[int]]] = {}
 
     def add_answer(self, answer: Answer) -> bool:
         """Adds an answer; whether it is the first of its group."""
         line = answer.line
         if new := answer.group not in self._open:
-            self._open[answer.group] = (answer.problem, array("H"), array("d"))
-        _, codes, rewards = self._open[answer.group]
+            self._open[answer.group] = (answer.problem, array("H"), array("d"), array("q"))
+        _, codes, rewards, tokens = self._open[answer.group]
         codes.append(self._codes[line.failure])
         rewards.append(line.reward)
+        tokens.append(line.tokens)
         return new
 
     def is_full(self) -> bool:
@@ -275,10 +276,13 @@ class GroupBook:
         names = list(self._open)[:count]
         return [self._make_group(*self._open.pop(name)) for name in names]
 
-    def _make_group(self, problem: Problem, codes: "array[int]", rewards: "array[float]") -> Group:
+    def _make_group(
+        self, problem: Problem, codes: "array[int]", rewards: "array[float]", tokens: "array[int]"
+    ) -> Group:
         count = _count_few if len(codes) <= FEW else _count_rewards
         fields = msgspec.structs.asdict(count(codes.tobytes(), rewards.tobytes())) | {"board": problem.key}
         fields["failures"] = {self._names[code]: number for code, number in Counter(codes).items() if code}
+        fields["tokens"] = sum(tokens) if all(tokens) else msgspec.UNSET  # 0 of a trainer that gives none
         return Group(**fields, rewards=tuple(rewards), cell=problem.cell, version=problem.version)
 
 

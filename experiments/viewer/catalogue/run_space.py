@@ -1,15 +1,16 @@
 """The environment of a run, as its pages show it: design space, words, and measures."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import SHARE, Cell, Knob, Stratum, Value, stratum_of
 from lakewright.engineer.delta import list_changes
-from lakewright.engineer.design import Design
+from lakewright.engineer.design import Design, Row
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.steps import Next
 from lakewright.engineer.tally import Tally, pool_tallies
+from lakewright.engineer.windows import find_ends
 from lakewright.experiments.environments.lake import lake_space
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.loop.records.run_folder import RunFolder
@@ -103,7 +104,7 @@ class RunSpace(NamedTuple):
         lines = []
         for stratum in self.space.sort_strata(design.strata):
             row = design.strata[stratum]
-            values = [(column.short, format_value(column, row[column.name])) for column in self.space.columns]
+            values = [(column.short, format_ends(column, row)) for column in self.space.columns]
             shown = " ".join(value for _, value in values) if self.lake else ", ".join(map(" ".join, values))
             lines.append(f"{stratum}: {shown}")
         return " · ".join(lines)
@@ -123,10 +124,10 @@ def find_space(folder: RunFolder, settings: RunSettings) -> RunSpace:
 
 def _check_columns(folder: RunFolder, settings: RunSettings, space: DesignSpace) -> None:
     """Raises InputError if the records of a run have other knobs or strata than its environment has by now."""
-    names = [column.name for column in space.columns]
+    names, tops = [column.name for column in space.columns], {column.top for column in space.columns}
     for design in _list_designs(folder, settings):
         for stratum, row in design.strata.items():
-            if stratum not in space.ranks or list(row) != names:
+            if stratum not in space.ranks or [name for name in row if name not in tops] != names:
                 raise InputError(
                     f"environment {settings.environment!r:.80}: the run has {stratum!s:.40} with {', '.join(row):.80}, "
                     f"the environment has {', '.join(names):.80}; use the version that the run was made with"
@@ -141,11 +142,14 @@ def gather_space(folder: RunFolder, settings: RunSettings) -> DesignSpace:
     named += [stratum for strata in tallies for stratum in strata]
     pooled = pool_tallies(tally for strata in tallies for tally in strata.values())
     rows = [row for design in designs for row in design.strata.values()]
-    first, *names = dict.fromkeys(name for row in rows for name in row) or (SHARE.name,)
+    given = dict.fromkeys(name for row in rows for name in row)
+    first, *names = [name for name in given if name.removesuffix("_high") not in given or name[-5:] != "_high"] or [
+        SHARE.name
+    ]
     traits = [name for name in pooled.traits if name not in names]
     return DesignSpace(
         dict.fromkeys(named) or ("all",),
-        [_gather_knob(name, [row[name] for row in rows if name in row], pooled) for name in [*names, *traits]],
+        [_gather_knob(name, rows, pooled) for name in [*names, *traits]],
         share=Knob(name=first),
         ranked=True,
         failures=tuple(pooled.failures) or ("wrong",),
@@ -158,6 +162,11 @@ def format_value(column: Knob, value: Value) -> str:
     if column.whole:
         return f"{value:g}"
     return f"{value:.2f}" if column.span >= FINE else f"{value:.4g}"
+
+
+def format_ends(column: Knob, row: Row) -> str:
+    """The value of a column in a row, or both ends of its window, such as `2 to 6`."""
+    return " to ".join(format_value(column, end) for end in dict.fromkeys(find_ends(row, column)))
 
 
 def describe_next(following: Next, design: Design, number: int, about: RunSpace) -> str:
@@ -175,9 +184,10 @@ def describe_next(following: Next, design: Design, number: int, about: RunSpace)
     return f"{drawn} {SOURCES[following.source]}{changes}.{why}"
 
 
-def _gather_knob(name: str, values: list[int | float], pooled: Tally) -> Knob:
+def _gather_knob(name: str, rows: Sequence[Row], pooled: Tally) -> Knob:
     if name in pooled.traits:
         return Knob(name=name, trait=True)
+    values = [row[one] for row in rows for one in (name, f"{name}_high") if one in row]
     whole = all(isinstance(value, int) for value in values)  # a design has floats in a knob that is not whole
     return Knob(name=name, low=min(values), high=max(values), whole=whole)
 

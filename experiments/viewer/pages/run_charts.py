@@ -8,6 +8,7 @@ from lakewright.engineer.cells import Knob, Stratum, Value
 from lakewright.engineer.difficulty import pool_calibrations
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.windows import find_middle
 from lakewright.experiments.loop.records.history import Chapter
 from lakewright.experiments.viewer.catalogue.run_space import Count, RunSpace
 from lakewright.experiments.viewer.charts.heat import heat_map, ratio_labels
@@ -152,7 +153,7 @@ def warmup_chart(log: Sequence[Mapping[str, float | None]]) -> str:
 
 
 def design_charts(history: Sequence[Chapter], about: RunSpace) -> list[str]:
-    """For the share and each knob of the design, its value in every stratum over the stages."""
+    """For the share and each knob of the design, its value or the middle of its window in every stratum by stage."""
     designs = [chapter.design for chapter in history if chapter.design]
     strata = about.space.sort_strata(dict.fromkeys(stratum for design in designs for stratum in design.strata))
     names = {float(n): f"{n}" for n in range(len(designs))}
@@ -161,7 +162,7 @@ def design_charts(history: Sequence[Chapter], about: RunSpace) -> list[str]:
         series = []
         for stratum in strata:
             rows = [(n, design.strata[stratum]) for n, design in enumerate(designs) if stratum in design.strata]
-            points = [Point(n, float(row[column.name])) for n, row in rows]
+            points = [Point(n, float(find_middle(row, column))) for n, row in rows]
             series.append(Series(about.label(stratum), points))
         title, span = column.name.replace("_", " ").capitalize(), (min(0.0, column.low), max(1.0, column.high))
         charts.append(line_chart(title, series, x_label="stage", names=names, y_range=span))

@@ -5,12 +5,13 @@ from typing import Any, NamedTuple
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Knob
-from lakewright.engineer.design import Delta, Design
+from lakewright.engineer.design import Delta, Design, Edit, Row
 from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.evidence import Evidence, evidence_text
 from lakewright.engineer.steps import Attempt
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.engineer.trial import Trial
+from lakewright.engineer.windows import find_ends
 from lakewright.experiments.loop.records.history import Chapter
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import (
@@ -24,7 +25,13 @@ from lakewright.experiments.loop.records.stage_records import (
     read_record,
 )
 from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Item
-from lakewright.experiments.viewer.catalogue.run_space import RunSpace, describe_next, find_space, format_value
+from lakewright.experiments.viewer.catalogue.run_space import (
+    RunSpace,
+    describe_next,
+    find_space,
+    format_ends,
+    format_value,
+)
 from lakewright.experiments.viewer.charts.difficulty_map import difficulty_svg
 from lakewright.experiments.viewer.pages import run_charts as charts
 from lakewright.experiments.viewer.pages.rendering import Crumb, Page, Table, format_percent, format_points, mark_svg
@@ -37,21 +44,22 @@ MOST_PLAYERS = 8
 
 
 class Change(NamedTuple):
-    """The value of a column before and after."""
+    """The value of a column in a row before and after."""
 
     column: Knob
-    before: float
-    after: float
+    before: Row
+    after: Row
 
     @property
     def differs(self) -> bool:
         """Whether it changed, as far as one sees."""
-        return abs(self.after - self.before) > min(5e-4, self.column.span / 1000)
+        pairs = zip(find_ends(self.after, self.column), find_ends(self.before, self.column), strict=True)
+        return any(abs(after - before) > min(5e-4, self.column.span / 1000) for after, before in pairs)
 
     @property
     def texts(self) -> tuple[str, str]:
         """Both values as text."""
-        return format_value(self.column, self.before), format_value(self.column, self.after)
+        return format_ends(self.column, self.before), format_ends(self.column, self.after)
 
 
 class StratumChange(NamedTuple):
@@ -202,7 +210,7 @@ def list_stratum_changes(old: Design, new: Design, about: RunSpace, delta: Delta
     found = []
     for stratum in about.space.sort_strata(new.strata):
         row, was = new.strata[stratum], old.strata.get(stratum, new.strata[stratum])
-        changes = [Change(column, was[column.name], row[column.name]) for column in about.space.columns]
+        changes = [Change(column, was, row) for column in about.space.columns]
         reason = delta.edits[stratum].reason if delta and stratum in delta.edits else ""
         found.append(StratumChange(about.label(stratum), changes, reason))
     return found
@@ -229,10 +237,16 @@ def _list_edits(delta: Delta | None, about: RunSpace) -> Table | None:
     rows = []
     for stratum in about.space.sort_strata(delta.edits):
         edit = delta.edits[stratum]
-        steps = (edit.changes.get(column.name, 0.0) for column in about.space.columns)
-        rows.append((about.label(stratum), *(f"{step:+.3g}" if step else "0" for step in steps), edit.reason))
+        steps = (_write_steps(edit, column) for column in about.space.columns)
+        rows.append((about.label(stratum), *steps, edit.reason))
     header = (*_head_columns(about), "reason")
     return Table(header, rows, prose=[len(header) - 1])
+
+
+def _write_steps(edit: Edit, column: Knob) -> str:
+    """The change of a column and, if there is one, the change of its window."""
+    step, further = (edit.changes.get(name, 0.0) for name in (column.name, column.top))
+    return (f"{step:+.3g}" if step else "0") + (f", up to {further:+.3g}" if further else "")
 
 
 def _show_trial(trial: Trial, about: RunSpace) -> Table:
@@ -249,7 +263,7 @@ def _tabulate_design(design: Design, about: RunSpace) -> Table:
     rows = []
     for stratum in about.space.sort_strata(design.strata):
         row = design.strata[stratum]
-        rows.append((about.label(stratum), *(format_value(one, row[one.name]) for one in about.space.columns)))
+        rows.append((about.label(stratum), *(format_ends(one, row) for one in about.space.columns)))
     return Table(_head_columns(about), rows)
 
 

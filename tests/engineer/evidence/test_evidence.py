@@ -128,9 +128,10 @@ def test_the_presets_are_the_papers():
     assert switched("rl_details") == v4 | {"rl_details"}
     assert switched("shuffled") == switched("v6") | {"shuffled"}
     assert switched("none") == set()
-    assert set(PAPER_PRESETS) == set(PRESETS) - {"difficulty", "forecast", "shuffled", "none"}
+    assert set(PAPER_PRESETS) == set(PRESETS) - {"difficulty", "forecast", "worth", "shuffled", "none"}
     assert switched("difficulty") == switched("v6") | {"difficulty"}
     assert switched("forecast") == {"difficulty"}
+    assert switched("worth") == {"difficulty", "worth"}
 
 
 @pytest.mark.parametrize("preset", PRESETS)

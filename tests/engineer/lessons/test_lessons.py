@@ -13,6 +13,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
 from lakewright.engineer.difficulty import DifficultySettings
 from lakewright.engineer.evidence import EvidenceSettings, delta_tokens, evidence_tokens, show_evidence
+from lakewright.engineer.evidence.vocabulary import vocabulary_of
 from lakewright.engineer.lessons import LessonSettings, _draw_late_rounds, synthetic_examples
 from lakewright.engineer.space import check_design
 from lakewright.engineer.tally import Tally
@@ -90,6 +91,30 @@ def test_the_rule_that_follows_the_forecast_must_be_shown_one():
         LessonSettings(rule="forecast").check(V6)
     LessonSettings(rule="forecast", presets=("v1", "difficulty")).check(V6)
     LessonSettings(rule="forecast").check(EvidenceSettings("forecast"))
+
+
+def test_it_may_learn_to_follow_what_problems_gain():
+    lessons = LessonSettings(rule="gain").lessons("learnability", EvidenceSettings("worth"))
+    taught = synthetic_examples(120, DESIGN, SPACE, 4, np.random.default_rng(0), lessons)
+    assert all(prompt.count("<forecast>") == 2 * len(DESIGN.strata) for prompt, _ in taught)
+    assert all(set(prompt) <= set(vocabulary_of(SPACE).tokens) for prompt, _ in taught)
+    gains, ups = [], []
+    for prompt, answer in taught:  # strata whose worth is largest get data, those whose worth is least lose them
+        told = " ".join(prompt).split("<forecast>")[1 + len(DESIGN.strata) :]
+        most = [max(int(word[2:-1]) for word in one.split() if word.startswith("<q")) for one in told]
+        edits = " ".join(answer)
+        for place, worth in zip(SPACE.sort_strata(DESIGN.strata), most, strict=True):
+            mine = edits.partition(f"<size_{place}>")[2].partition("<size_")[0]
+            ups.append(("<data+" in mine) - ("<data-" in mine))
+            gains.append(worth)
+    assert np.corrcoef(gains, ups)[0, 1] > 0.3
+    assert np.mean([up for up, worth in zip(ups, gains, strict=True) if worth < 2]) < -0.3
+
+
+def test_the_rule_that_follows_gains_must_be_shown_them():
+    with pytest.raises(InputError, match=r"rule is gain, but the evidence shows no worth; give evidence.preset=worth"):
+        LessonSettings(rule="gain").check(EvidenceSettings("forecast"))
+    LessonSettings(rule="gain").check(EvidenceSettings("worth"))
 
 
 def test_a_rule_that_follows_outcomes_is_not_taught_where_a_forecast_alone_is_shown():

@@ -1,10 +1,14 @@
 """The teacher `gain`: plans that give problems to what gains most on the held-out problems."""
 
+import json
+
+import msgspec
 import numpy as np
 import pytest
+from msgspec import UNSET
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer import DesignSpace, Knob
+from lakewright.engineer import DesignSpace, Engineer, Environment, Group, Knob, Problem, Verdict
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.difficulty import (
     DifficultySettings,
@@ -14,9 +18,13 @@ from lakewright.engineer.difficulty import (
     estimate_worth,
     make_forecast,
 )
-from lakewright.engineer.evidence.evidence import Evidence
+from lakewright.engineer.difficulty.forecasting import find_costs
+from lakewright.engineer.evidence.evidence import Evidence, show_evidence
+from lakewright.engineer.evidence.modules import PRESETS
 from lakewright.engineer.evidence.text_form import evidence_text
+from lakewright.engineer.evidence.token_form import evidence_tokens
 from lakewright.engineer.random_generators import make_key
+from lakewright.engineer.teachers.difficulty import WorthTeacher
 from lakewright.engineer.teachers.gain import GainTeacher, list_candidates
 
 LEVEL = Knob(name="level", low=1, high=8, step=1, reach=2, whole=True)
@@ -119,3 +127,88 @@ def test_the_worth_of_a_problem_is_its_signal_by_what_the_signal_moves():
     assert told["add"] > told["sort"] > told["spell"]
     evidence = Evidence(design=DESIGN, outcomes={}, round=1, rounds=4, forecast=known)
     assert f"worth {told['add']:.2f}" in evidence_text(evidence, SPACE)
+
+
+def cost(tokens):
+    """A forecast of tasks that are alike but for the lengths of the answers to them; None for unknown lengths."""
+    seen = []
+    for task in SPACE.strata:
+        length = tokens.get(task)
+        seen.append(Observation(Cell(task, (4,)), 50, 25.0, 12.0, 0, 400, tokens=400 * length if length else UNSET))
+    return make_forecast(DESIGN, seen, HELD_OUT, DifficultySettings(), SPACE)
+
+
+def shares(known, **options):
+    rows = goal(propose(known, GainTeacher(**options)))
+    return [rows[task]["share"] for task in SPACE.strata]
+
+
+def test_a_task_whose_answers_cost_ten_times_more_gets_less_per_token_and_as_much_per_problem():
+    dear = cost({"add": 100, "sort": 10, "spell": 10})
+    assert dear.tokens == {"add": 100, "sort": 10, "spell": 10}
+    assert shares(dear)[0] < 0.05
+    assert min(shares(dear, per="problem")) > 0.2
+    assert min(shares(cost({}))) > 0.2  # of unknown lengths a gain is per problem
+    assert shares(cost({})) == shares(dear, per="problem")
+    told = {found.cell.stratum: found.worth for found in dear.grid if found.cell.values == (4,)}
+    assert told["add"] == pytest.approx(told["sort"] / 10, rel=0.2)
+
+
+def test_a_task_of_unknown_lengths_costs_what_the_others_cost():
+    assert find_costs({"add": 30.0, "sort": 10.0}, SPACE.strata).tolist() == [30, 10, 20]
+    assert find_costs({}, SPACE.strata).tolist() == [1, 1, 1]
+
+
+def test_lengths_of_answers_come_with_groups_and_recent_ones_count_more():
+    engineer = Engineer(Steps(), "gain", seed=0)
+    for length in (10, 40):
+        for problem in engineer.draw(30):
+            verdicts = [Verdict(True, 1.0), Verdict(False, 0.0, "wrong")]
+            engineer.observe([Group.from_verdicts(problem, verdicts, tokens=2 * length)])
+        engineer.redesign()
+    assert set(engineer.forecast.tokens) == set(SPACE.strata)
+    assert all(25 < length < 40 for length in engineer.forecast.tokens.values())
+    again = Engineer(Steps(), "gain", seed=0)
+    again.load_state_dict(json.loads(json.dumps(engineer.state_dict())))
+    assert again.forecast.tokens == engineer.forecast.tokens
+    with pytest.raises(InputError, match="tokens are -1"):
+        engineer.observe([Group.from_verdicts(engineer.draw(1)[0], [Verdict(True, 1.0)], tokens=-1)])
+
+
+class Steps(Environment):
+    space = SPACE
+
+    def make(self, cell, rng):
+        return Problem(f"{cell} {rng.random()}")
+
+    def judge(self, problem, answer):
+        return Verdict(False, 0.0, "wrong")
+
+
+def test_tokens_tell_the_worth_of_cells_if_asked_to_and_no_other_prompt_changes():
+    heavy = [HeldOutCell(Cell(task, (4,)), share) for task, share in zip(SPACE.strata, (0.8, 0.1, 0.1), strict=True)]
+    known = answer({"add": 4.0, "sort": 4.0, "spell": 4.0}, heavy)
+    evidence = Evidence(design=DESIGN, outcomes={}, round=1, rounds=4, forecast=known)
+
+    def tell(preset, of=evidence):
+        return evidence_tokens(show_evidence(of, PRESETS[preset], make_key(0)), SPACE)
+
+    plain, told = tell("forecast"), tell("worth")
+    assert told[: len(plain) - 1] == plain[:-1]
+    parts = " ".join(told[len(plain) - 1 : -1]).split("<forecast> ")[1:]
+    found = {part.split()[0]: max(int(word[2:-1]) for word in part.split()[1:]) for part in parts}
+    assert found["<stratum_add>"] == 10
+    assert found["<stratum_add>"] > 3 * found["<stratum_sort>"]
+    bare = msgspec.structs.replace(known, grid=[msgspec.structs.replace(one, worth=UNSET) for one in known.grid])
+    assert tell("worth", msgspec.structs.replace(evidence, forecast=bare)) == plain
+
+
+def test_in_steps_the_rule_moves_toward_the_best_level_and_the_task_that_gains_most():
+    known = answer({"add": 3.0, "sort": 6.0, "spell": -9.0})
+    evidence = Evidence(design=DESIGN, outcomes={}, round=1, rounds=4, forecast=known)
+    found = WorthTeacher(power=2.0).make_delta(evidence, DESIGN, SPACE).edits
+    assert found["add"].changes["level"] == -2  # toward 2, which tokens tell beside 5
+    assert found["sort"].changes["level"] == 0
+    assert found["spell"].changes["share"] < 0
+    nothing = WorthTeacher().make_delta(msgspec.structs.replace(evidence, forecast=None), DESIGN, SPACE)
+    assert nothing.edits == {}

@@ -60,6 +60,11 @@ def test_lines_of_the_contract_count_one_each(folder):
     }
 
 
+def test_groups_have_the_lengths_of_their_answers_unless_one_is_not_told(folder):
+    append(folder, *[{**GOOD, "group": "g0"}] * 2, *[{**GOOD, "group": "g1", "tokens": tokens} for tokens in (17, 0)])
+    assert [group.tokens for group in read(folder).groups] == [34, msgspec.UNSET]
+
+
 def test_lines_of_other_tools_mean_the_same_as_ours(folder):
     """pandas writes whole numbers beside missing ones as floats, and null or NaN for what is missing."""
     flat = {**GOOD, "version": 0.0, "tokens": 17.0, "answer": 0.0, "valid": 1.0, "failure": None, "grades": None}
