@@ -40,7 +40,7 @@ class Board:
 
 
 @flax.struct.dataclass
-class Verdict:
+class BoardVerdict:
     """The verdict on a plan.
 
     failure: int32 [], a `Failure`. agent: int32 [], the first agent concerned, -1 if there isn't one. step: int32 [],

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from transformers import PreTrainedTokenizerFast
 
-from lakewright.core_jax.types import FAILURE_NAMES, Failure, Verdict
+from lakewright.core_jax.types import FAILURE_NAMES, BoardVerdict, Failure
 from lakewright.policy.codecs.codec import Codec
 from lakewright.policy.play import Judged, Tasks
-from lakewright.policy.tasks import Task, augment_task
+from lakewright.policy.tasks import BoardTask, augment_task
 from lakewright.policy.training.board_stream import BoardStream
 from lakewright.policy.training.reward import compute_rewards, judge_answers
 from lakewright.policy.training.settings import RewardSettings
@@ -57,30 +57,30 @@ class BoardPlay:
         """As `Play`: True for the tokens codec, whose vocabulary is small; False for language models."""
         return self.codec.name == "tokens"
 
-    def key(self, task: Task) -> str:
+    def key(self, task: BoardTask) -> str:
         """As `Play`."""
         return task.key
 
-    def encode_prompt(self, task: Task) -> list[int]:
+    def encode_prompt(self, task: BoardTask) -> list[int]:
         """As `Play`."""
         return self.codec.encode_prompt(task.board)
 
-    def encode_reference(self, task: Task) -> list[int]:
+    def encode_reference(self, task: BoardTask) -> list[int]:
         """As `Play`: the certified plan."""
         return self.codec.encode_answer(task.board, task.moves)
 
-    def longest_answer(self, tasks: Tasks[Task]) -> int:
+    def longest_answer(self, tasks: Tasks[BoardTask]) -> int:
         """As `Play`: the longest answer of the largest team."""
         if isinstance(tasks, BoardStream):
             return self.codec.answer_length(self.horizon, tasks.agents)
         assert isinstance(tasks, Sequence), "boards come in a list or from a BoardStream"
         return max(self.codec.answer_length(self.horizon, len(task.board.starts)) for task in tasks)
 
-    def judge_plans(self, tasks: Sequence[Task], answers: Sequence[list[int]]) -> tuple[Verdict, np.ndarray]:
+    def judge_plans(self, tasks: Sequence[BoardTask], answers: Sequence[list[int]]) -> tuple[BoardVerdict, np.ndarray]:
         """As `judge_answers`: the verdicts, numpy arrays [B], and the plans, int8 [B, K, horizon]."""
         return judge_answers(list(tasks), list(answers), self.horizon, self.codec)
 
-    def judge(self, tasks: Sequence[Task], answers: Sequence[list[int]]) -> Judged:
+    def judge(self, tasks: Sequence[BoardTask], answers: Sequence[list[int]]) -> Judged:
         """As `Play`, with the plans as details."""
         found, moves = self.judge_plans(tasks, answers)
         codes = np.asarray(found.failure)
@@ -92,6 +92,6 @@ class BoardPlay:
             [PlayedPlan(plan[: len(task.board.starts)], *where) for task, plan, *where in places],
         )
 
-    def augment(self, task: Task, rng: np.random.Generator) -> Task:
+    def augment(self, task: BoardTask, rng: np.random.Generator) -> BoardTask:
         """As `Play`: see `augment_task`."""
         return augment_task(task, rng)

@@ -5,21 +5,21 @@ from collections.abc import Callable
 import numpy as np
 from transformers import PreTrainedModel
 
-from lakewright.core_jax.results import Outcomes
-from lakewright.core_jax.types import Verdict
+from lakewright.core_jax.results import BoardOutcomes
+from lakewright.core_jax.types import BoardVerdict
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.inference.sampling import answer_tasks
-from lakewright.policy.tasks import Task
+from lakewright.policy.tasks import BoardTask
 
 
 def evaluate(
     model: PreTrainedModel,
     play: BoardPlay,
-    tasks: list[Task],
+    tasks: list[BoardTask],
     *,
     temperature: float = 0.0,
     on_progress: Callable[[int], None] = lambda boards: None,
-) -> tuple[Verdict, np.ndarray]:
+) -> tuple[BoardVerdict, np.ndarray]:
     """Return the verdicts [B] and the plans int8 [B, K, horizon] of a model that answers every task.
 
     Args:
@@ -32,16 +32,16 @@ def evaluate(
     return play.judge_plans(tasks, answer_tasks(model, play, tasks, temperature=temperature, on_progress=on_progress))
 
 
-def outcomes_by_size(tasks: list[Task], verdicts: Verdict) -> dict[int, Outcomes]:
+def outcomes_by_size(tasks: list[BoardTask], verdicts: BoardVerdict) -> dict[int, BoardOutcomes]:
     """The outcomes of verdicts [B] per map size."""
     sizes = np.array([task.size for task in tasks])
     return {int(size): _count_outcomes(tasks, verdicts, np.flatnonzero(sizes == size)) for size in np.unique(sizes)}
 
 
-def _count_outcomes(tasks: list[Task], verdicts: Verdict, rows: np.ndarray) -> Outcomes:
+def _count_outcomes(tasks: list[BoardTask], verdicts: BoardVerdict, rows: np.ndarray) -> BoardOutcomes:
     makespan = np.array([tasks[row].makespan for row in rows])
     sum_of_costs = np.array([tasks[row].sum_of_costs for row in rows])
-    return Outcomes.count(
+    return BoardOutcomes.count(
         failure=np.asarray(verdicts.failure)[rows],
         optimal_makespan=np.asarray(verdicts.makespan)[rows] == makespan,
         optimal_sum_of_costs=np.asarray(verdicts.sum_of_costs)[rows] == sum_of_costs,

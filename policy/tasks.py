@@ -10,7 +10,7 @@ from lakewright.core_jax.types import DELTAS, PAD, STATUS_NAMES, Board, Status
 
 
 @dataclasses.dataclass(frozen=True)
-class Task:
+class BoardTask:
     """One solvable board (numpy arrays), its optima, and a plan int8 [K, T] that reaches `sum_of_costs`.
 
     `hole_ratio` is the ratio that the board was drawn for; with its size and `wait_required` it names the stratum. The
@@ -35,15 +35,15 @@ class Task:
         return board_key(row_of(self, ""))
 
 
-def task_of(row: Row) -> Task:
+def task_of(row: Row) -> BoardTask:
     """Return the task of a labelled row. Raises ValueError on a row without labels or without a solution."""
     if row.plan is None or row.makespan is None or row.sum_of_costs is None or row.wait_required is None:
         raise ValueError(f"row {row.id} is {row.status or 'not solved'}: only boards with a plan can be trained on")
     moves = moves_of([row.plan], max(len(letters) for letters in row.plan))[0]
-    return Task(board_of(row), row.makespan, row.sum_of_costs, row.wait_required, moves, row.hole_ratio)
+    return BoardTask(board_of(row), row.makespan, row.sum_of_costs, row.wait_required, moves, row.hole_ratio)
 
 
-def row_of(task: Task, name: str) -> Row:
+def row_of(task: BoardTask, name: str) -> Row:
     """Return the row of a task with the id `name`, without a certificate, which tasks do not hold."""
     board = task.board
     agents, holes = len(board.starts), np.asarray(board.holes)
@@ -64,7 +64,7 @@ def row_of(task: Task, name: str) -> Row:
     )
 
 
-def augment_task(task: Task, rng: np.random.Generator) -> Task:
+def augment_task(task: BoardTask, rng: np.random.Generator) -> BoardTask:
     """Return the task under a random symmetry of the grid and a random order of its agents."""
     rotations, mirror = int(rng.integers(4)), bool(rng.integers(2))
     agents = rng.permutation(len(task.moves))

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 
 from lakewright.core_jax.support.jax_settings import check_process
-from lakewright.core_jax.types import DOWN, LEFT, PAD, RIGHT, UP, WAIT, Board, Failure, Verdict
+from lakewright.core_jax.types import DOWN, LEFT, PAD, RIGHT, UP, WAIT, Board, BoardVerdict, Failure
 
 Cell: TypeAlias = tuple[jax.Array, jax.Array]  # row and column
 IsHole: TypeAlias = Callable[[Cell], jax.Array]
@@ -42,7 +42,7 @@ def step(holes: jax.Array, positions: jax.Array, moves: jax.Array) -> tuple[jax.
     return reached, *_split_code(code, len(cells))
 
 
-def verdict(board: Board, moves: jax.Array) -> Verdict:
+def verdict(board: Board, moves: jax.Array) -> BoardVerdict:
     """Plays a whole plan from the starts: the first failure, or the plan's costs.
 
     Args: one board; moves int8 [K, T], as for `step`. Returns: `Verdict`. Vmap over boards and plans together.
@@ -84,7 +84,7 @@ def verdict(board: Board, moves: jax.Array) -> Verdict:
     valid = code == 0
     failure, agent = _split_code(code, agents)
     arrivals, time = [arrival.astype(jnp.int32) for arrival in arrivals], time.astype(jnp.int32)
-    return Verdict(
+    return BoardVerdict(
         failure=failure,
         agent=agent,
         step=jnp.where(failed, time, jnp.where(valid, -1, length)),

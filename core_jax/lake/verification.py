@@ -11,7 +11,7 @@ from lakewright.core_jax.support.jax_settings import stated_settings
 from lakewright.core_jax.support.parallel import on_all_cores
 from lakewright.core_jax.support.programs import program
 from lakewright.core_jax.support.threads import cores
-from lakewright.core_jax.types import PAD, Board, Verdict
+from lakewright.core_jax.types import PAD, Board, BoardVerdict
 
 # The most plans judged at a time; fewer where they are very long.
 BLOCK_PLANS, BLOCK_STEPS = 8192, 1 << 20
@@ -20,7 +20,7 @@ ALIGNMENT = 64  # bytes; XLA reads aligned arrays in place and copies others
 
 
 @stated_settings()
-def verify(boards: Board, moves: np.ndarray) -> Verdict:
+def verify(boards: Board, moves: np.ndarray) -> BoardVerdict:
     """The verdict on a plan for each board, as numpy arrays with leading axis B.
 
     Args: boards of one size with leading axis B, any B >= 0; moves int8 [B, K, T]. Plans are cut or padded to a power
@@ -57,15 +57,15 @@ def verify(boards: Board, moves: np.ndarray) -> Verdict:
 
 
 @program
-def _judge_plans(boards: Board, moves: jax.Array) -> Verdict:
+def _judge_plans(boards: Board, moves: jax.Array) -> BoardVerdict:
     return jax.vmap(verdict)(boards, moves)
 
 
-def _allocate_verdicts(count: int, agents: int) -> Verdict:
+def _allocate_verdicts(count: int, agents: int) -> BoardVerdict:
     """Room for the verdicts on `count` plans."""
-    numbers = [field.name for field in dataclasses.fields(Verdict) if field.name != "at_goal"]
+    numbers = [field.name for field in dataclasses.fields(BoardVerdict) if field.name != "at_goal"]
     room = {name: np.empty(count, np.int32) for name in numbers}
-    return Verdict(**room, at_goal=np.empty((count, agents), bool))  # type: ignore[arg-type]
+    return BoardVerdict(**room, at_goal=np.empty((count, agents), bool))  # type: ignore[arg-type]
 
 
 def _count_steps(moves: np.ndarray) -> int:

@@ -1,4 +1,4 @@
-from .outcomes import Outcomes as Outcomes
+from .outcomes import BoardOutcomes as BoardOutcomes
 from .outcomes import pool as pool
 from .outcomes import without as without
 from .rates import mean_of_rates as mean_of_rates

@@ -8,7 +8,7 @@ import numpy as np
 from lakewright.core_jax.terms import FAILURE_NAMES, Failure
 
 
-class Outcomes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class BoardOutcomes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Counts over some boards.
 
     valid plans; valid plans whose makespan (sum of costs) is the board's optimum; failures by name of `Failure`; and
@@ -26,7 +26,7 @@ class Outcomes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @classmethod
     def count(
         cls, failure: np.ndarray, optimal_makespan: np.ndarray, optimal_sum_of_costs: np.ndarray, waits: np.ndarray
-    ) -> "Outcomes":
+    ) -> "BoardOutcomes":
         """Counts B plans.
 
         Args:
@@ -51,14 +51,14 @@ class Outcomes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return count / self.boards if self.boards else 0.0
 
 
-def pool(parts: Iterable[Outcomes]) -> Outcomes:
+def pool(parts: Iterable[BoardOutcomes]) -> BoardOutcomes:
     """The outcomes of several batches as one."""
     parts = list(parts)
 
     def total(field: str) -> int:
         return sum(getattr(part, field) for part in parts)
 
-    return Outcomes(
+    return BoardOutcomes(
         boards=total("boards"),
         valid=total("valid"),
         optimal_makespan=total("optimal_makespan"),
@@ -69,12 +69,12 @@ def pool(parts: Iterable[Outcomes]) -> Outcomes:
     )
 
 
-def without(whole: Outcomes, part: Outcomes) -> Outcomes:
+def without(whole: BoardOutcomes, part: BoardOutcomes) -> BoardOutcomes:
     """The outcomes of the boards of `whole` that are not in `part`."""
     counts = {
         field: getattr(whole, field) - getattr(part, field)
-        for field in Outcomes.__struct_fields__
+        for field in BoardOutcomes.__struct_fields__
         if field != "failures"
     }
     failures = {name: count - part.failures.get(name, 0) for name, count in whole.failures.items()}
-    return Outcomes(**counts, failures=failures)
+    return BoardOutcomes(**counts, failures=failures)

@@ -12,7 +12,7 @@ from lakewright.core_jax.lake.verification import horizon_of, verify
 from lakewright.core_jax.rows.arrays import PLAN, boards_in, kinds_of, moves_in, plan_lengths
 from lakewright.core_jax.rows.columns import by_kind, columns_of, places_by_kind, records_of, take_places, to_arrow
 from lakewright.core_jax.rows.row import SCHEMA, Row
-from lakewright.core_jax.types import FAILURE_NAMES, Board, Failure, Verdict
+from lakewright.core_jax.types import FAILURE_NAMES, Board, BoardVerdict, Failure
 
 
 class VerdictRow(msgspec.Struct, frozen=True):
@@ -61,7 +61,7 @@ def verify_columns(batch: pa.RecordBatch, plans: pa.ListArray) -> pa.RecordBatch
     return by_kind(kinds_of(batch), judge_kind)
 
 
-def _verify_plans(boards: Board, plans: pa.ListArray) -> Verdict:
+def _verify_plans(boards: Board, plans: pa.ListArray) -> BoardVerdict:
     """As `core_jax.lake.verify`; plans of similar lengths together, so that one long plan lengthens no other."""
     known, place = np.unique(plan_lengths(plans), return_inverse=True)
     horizons = np.array([horizon_of(steps) for steps in known.tolist()])[place]
@@ -82,7 +82,7 @@ def verify_rows(rows: Sequence[Row], plans: Sequence[list[str]]) -> list[Verdict
     return [VerdictRow(**record) for record in records_of(verdicts)]
 
 
-def _make_verdict_columns(batch: pa.RecordBatch, found: Verdict) -> pa.RecordBatch:
+def _make_verdict_columns(batch: pa.RecordBatch, found: BoardVerdict) -> pa.RecordBatch:
     failure = np.asarray(found.failure)
     valid = failure == Failure.NONE
 

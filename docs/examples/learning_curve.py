@@ -20,7 +20,7 @@ from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TokensCodec
 from lakewright.policy.evaluation import evaluate
 from lakewright.policy.models import load_checkpoint
-from lakewright.policy.tasks import Task, task_of
+from lakewright.policy.tasks import BoardTask, task_of
 from lakewright.policy.training import load_place
 
 HORIZON = 64  # steps of the longest plan, as in `benchmark eval`
@@ -44,7 +44,7 @@ def main() -> None:
         print(f"{place.seconds:.0f} s", f"{place.step} steps", *_means(tasks, valid), sep="  ", flush=True)
 
 
-def _means(tasks: list[Task], valid: np.ndarray) -> list[str]:
+def _means(tasks: list[BoardTask], valid: np.ndarray) -> list[str]:
     """Over sizes, for each number of agents."""
     agents, sizes = np.array([len(task.board.starts) for task in tasks]), np.array([task.size for task in tasks])
     return [

@@ -24,7 +24,7 @@ from lakewright.engineer.teachers import TEACHERS
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.cli.app import build_app, main
 from lakewright.experiments.loop.records.stage_records import (
-    Decision,
+    DecisionRecord,
     Done,
     EngineerTraining,
     Rollback,
@@ -44,7 +44,7 @@ FILES: dict[str, type[msgspec.Struct]] = {  # what is read from each file
     "RUN/stage_NN/rollback.json": Rollback,
     "RUN/stage_NN/difficulty.json": Forecast,
     "RUN/stage_NN/evidence.json": Evidence,
-    "RUN/stage_NN/proposal.json": Decision,
+    "RUN/stage_NN/proposal.json": DecisionRecord,
     "RUN/stage_NN/engineer.json": EngineerTraining,
     "RUN/stage_NN/trial.json": Trial,
     "RUN/stage_NN/next.json": Next,

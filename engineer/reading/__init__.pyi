@@ -1,7 +1,7 @@
 from .forms import BEGUN as BEGUN
 from .forms import FORMS as FORMS
-from .forms import Answer as Answer
 from .forms import Form as Form
+from .forms import FormAnswer as FormAnswer
 from .forms import Reader as Reader
 from .forms import Solved as Solved
 from .forms import ask_in_form as ask_in_form

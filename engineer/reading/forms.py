@@ -86,7 +86,7 @@ def choose_forms(names: Sequence[str]) -> list[Form]:
     return [FORMS[name] for name in names]
 
 
-class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class FormAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An answer: the delta that it means, or why it means no delta. odds: by stratum and column, of one decision at a
     time, the log-odds of more against less."""
 
@@ -110,7 +110,7 @@ def ask_in_form(
     space: DesignSpace,
     solved: Sequence[Solved] = (),
     columns: Sequence[str] = (),
-) -> Answer:
+) -> FormAnswer:
     """The answer of a reader to the question what of the evidence's design to change, asked in a form.
 
     Args:
@@ -128,8 +128,8 @@ def ask_in_form(
     try:
         delta = parse_answer(text, space)[0] if form.asks == "delta" else _read_changes(text, form, evidence, space)
     except InputError as error:
-        return Answer(None, str(error)[:200], text[:2000])
-    return Answer(delta, text=text[:2000])
+        return FormAnswer(None, str(error)[:200], text[:2000])
+    return FormAnswer(delta, text=text[:2000])
 
 
 def write_question(form: Form, evidence: Evidence, space: DesignSpace) -> tuple[list[Message], dict[str, Any]]:
@@ -193,7 +193,7 @@ def choose_word(sign: int) -> str:
 
 def _ask_one_by_one(
     form: Form, reader: Reader, evidence: Evidence, space: DesignSpace, before: str, columns: Sequence[str]
-) -> Answer:
+) -> FormAnswer:
     odds: dict[Place, float] = {}
     asked = [column for column in space.columns if not columns or column.name in columns]
     for stratum, column in itertools.product(space.sort_strata(evidence.design.strata), asked):
@@ -201,7 +201,7 @@ def _ask_one_by_one(
         more, less = reader.weigh(messages, BEGUN, [f'{MORE}"}}', f'{LESS}"}}'])
         odds[stratum, column.name] = more - less
     delta = make_steps({place: int(np.sign(lead)) for place, lead in odds.items()}, form.name, space)
-    return Answer(delta, odds={name_place(*place): lead for place, lead in odds.items()})
+    return FormAnswer(delta, odds={name_place(*place): lead for place, lead in odds.items()})
 
 
 def name_place(stratum: Stratum, column: str) -> str:

@@ -11,7 +11,7 @@ from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.difficulty.worth import Mix, estimate_worth
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.guard import GivenBounds, GuardSettings, project_delta
-from lakewright.engineer.reading.forms import Answer, list_signs, make_steps, name_place
+from lakewright.engineer.reading.forms import FormAnswer, list_signs, make_steps, name_place
 from lakewright.engineer.reading.pairs import RULES, Pair
 
 RESAMPLES = 2000
@@ -50,7 +50,9 @@ class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gain: Interval
 
 
-def score_reader(pairs: Sequence[Pair], answers: Sequence[tuple[Answer, Answer]], environment: Environment) -> Score:
+def score_reader(
+    pairs: Sequence[Pair], answers: Sequence[tuple[FormAnswer, FormAnswer]], environment: Environment
+) -> Score:
     """The score of the answers to the true and the exchanged evidence of each pair.
 
     pairs, answers: alike in number. environment: the pairs' own.
@@ -77,10 +79,10 @@ def score_reader(pairs: Sequence[Pair], answers: Sequence[tuple[Answer, Answer]]
     )
 
 
-def answer_by_rule(pair: Pair, environment: Environment) -> tuple[Answer, Answer]:
+def answer_by_rule(pair: Pair, environment: Environment) -> tuple[FormAnswer, FormAnswer]:
     """The answers of a reader that follows the evidence perfectly."""
     rule, space = RULES[pair.kind], environment.space
-    true, exchanged = (Answer(rule.make_delta(shown, pair.design, space)) for shown in pair.evidence)
+    true, exchanged = (FormAnswer(rule.make_delta(shown, pair.design, space)) for shown in pair.evidence)
     return true, exchanged
 
 
@@ -130,7 +132,7 @@ def _apply_delta(design: Design, delta: Delta | None, environment: Environment) 
 
 
 def _calibrate(
-    pairs: Sequence[Pair], answers: Sequence[tuple[Answer, Answer]], environment: Environment
+    pairs: Sequence[Pair], answers: Sequence[tuple[FormAnswer, FormAnswer]], environment: Environment
 ) -> Interval | None:
     """The share that follows, where the odds of each column are compared with their mean over the other pairs."""
     if not all(answer.odds for both in answers for answer in both) or len(pairs) < 2:
@@ -144,7 +146,7 @@ def _calibrate(
     return _estimate_share(np.array(counts))
 
 
-def _average_odds(answers: Iterable[Answer]) -> dict[str, float]:
+def _average_odds(answers: Iterable[FormAnswer]) -> dict[str, float]:
     """The mean log-odds of each column."""
     found: dict[str, list[float]] = {}
     for answer in answers:

@@ -26,7 +26,7 @@ from lakewright.core_jax.support import cores, seconds_by_phase
 from lakewright.core_jax.types import CERTIFICATE_NAMES, Board, Labels, Status
 from lakewright.experiments.bench import measurement
 from lakewright.experiments.bench.measurement import Bench, Measurement, Profile, time_call
-from lakewright.experiments.bench.peers import PEERS, Answers, Crew, Peer, PlainBoard, find_version, start_crew
+from lakewright.experiments.bench.peers import PEERS, Crew, Peer, PeerAnswers, PlainBoard, find_version, start_crew
 
 CASES = ((5, 2), (8, 2), (10, 2), (8, 3), (10, 3), (8, 4), (10, 5))  # size, agents
 HOLE_RATIO = 0.3
@@ -40,7 +40,7 @@ STEP_LIMIT = 50
 
 
 @dataclasses.dataclass(frozen=True)
-class Case:
+class BenchCase:
     """Random boards of one size and number of agents, with our labels."""
 
     size: int
@@ -75,14 +75,14 @@ def random_boards(size: int, agents: int, count: int) -> Board:
     return draw_free(size, agents, holes_of(size, agents, HOLE_RATIO), seed=0, first=0, count=count)
 
 
-def _measure_solver(size: int, agents: int) -> tuple[Case, Measurement]:
+def _measure_solver(size: int, agents: int) -> tuple[BenchCase, Measurement]:
     boards = random_boards(size, agents, BOARDS[agents])
     on_device = jax.tree.map(jnp.asarray, boards)
     measured, solved = time_call("solve", size, agents, BOARDS[agents], lambda seed: solve_with_stages(on_device))
     labels = solved.labels
     kinds = np.bincount(np.asarray(labels.certificate), minlength=len(CERTIFICATE_NAMES))
     stages = {stage.name.lower().replace("_", " "): int((solved.stage == stage).sum()) for stage in Stage}
-    return Case(size, agents, boards, labels), msgspec.structs.replace(
+    return BenchCase(size, agents, boards, labels), msgspec.structs.replace(
         measured,
         undecided=float(np.mean(np.asarray(labels.status) == Status.UNDECIDED)),
         certificates={name: int(count) for name, count in zip(CERTIFICATE_NAMES, kinds, strict=True) if count},
@@ -90,14 +90,14 @@ def _measure_solver(size: int, agents: int) -> tuple[Case, Measurement]:
     )
 
 
-def _profile_solver(case: Case) -> Profile:
+def _profile_solver(case: BenchCase) -> Profile:
     """Of as many calls as the rate is a median of; their programs are compiled by now."""
     on_device = jax.tree.map(jnp.asarray, case.boards)
     seconds = seconds_by_phase(lambda: [solve(on_device) for _ in range(measurement.REPEATS)])
     return Profile(case.size, case.agents, {phase: total / measurement.REPEATS for phase, total in seconds.items()})
 
 
-def _measure_floods(case: Case) -> Measurement:
+def _measure_floods(case: BenchCase) -> Measurement:
     on_device = jax.tree.map(jnp.asarray, case.boards)
     count = len(case.boards.starts)
     return time_call("floods alone", case.size, case.agents, count, lambda seed: solve_by_flood(on_device))[0]
@@ -110,7 +110,7 @@ def _measure_generator(size: int, agents: int) -> Iterator[Measurement]:
         yield time_call(f"generate, wait ratio {wait_ratio:g}", size, agents, count, draw)[0]
 
 
-def _measure_peer(peer: Peer, case: Case, one: Crew, all_cores: Crew) -> Measurement:
+def _measure_peer(peer: Peer, case: BenchCase, one: Crew, all_cores: Crew) -> Measurement:
     """A peer on the boards of a case, those with a solution only if it does not end on the others."""
     row = Measurement(work="solve", size=case.size, agents=case.agents, solver=peer.name)
     if find_version(peer) is None:
@@ -118,7 +118,7 @@ def _measure_peer(peer: Peer, case: Case, one: Crew, all_cores: Crew) -> Measure
     status = np.asarray(case.labels.status)
     places = np.flatnonzero((status == Status.SOLVABLE) | peer.decides)[:PEER_BOARDS]
     boards = _plain_boards(case.boards, places)
-    runs: list[list[Answers]] = []
+    runs: list[list[PeerAnswers]] = []
     # Each continues where the one before ended, so that slow peers see many boards too.
     for _ in range(measurement.REPEATS):
         runs.append(all_cores.solve(peer, boards, sum(len(run[0].costs) for run in runs), PEER_SECONDS))

@@ -41,7 +41,7 @@ class Peer:
 
 
 @dataclasses.dataclass(frozen=True)
-class Answers:
+class PeerAnswers:
     """The result of one worker on boards `first`, `first + 1` ... (modulo their number), and in how many seconds."""
 
     first: int
@@ -101,7 +101,7 @@ class Crew:
         self._pool = pool
         self._workers = workers
 
-    def solve(self, peer: Peer, boards: Sequence[PlainBoard], first: int, seconds: float) -> list[Answers]:
+    def solve(self, peer: Peer, boards: Sequence[PlainBoard], first: int, seconds: float) -> list[PeerAnswers]:
         """Every worker solves boards, each from a place of its own, until `seconds` are over.
 
         Args:
@@ -143,14 +143,14 @@ def _meet_others(worker: int) -> None:
 
 def _solve_for(
     solve: Callable[[PlainBoard], int | None], boards: Sequence[PlainBoard], first: int, seconds: float
-) -> Answers:
+) -> PeerAnswers:
     solve(boards[first])  # imports and set-up are left out of the rate
     _all_here.wait()  # all cores work at the same time, or the rate of one would pass for that of many
     costs: list[int | None] = []
     begun = time.perf_counter()
     while (passed := time.perf_counter() - begun) < seconds:
         costs.append(solve(boards[(first + len(costs)) % len(boards)]))
-    return Answers(first, costs, passed)
+    return PeerAnswers(first, costs, passed)
 
 
 def _solve_with_w9(algorithm, board: PlainBoard) -> int | None:

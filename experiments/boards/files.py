@@ -85,7 +85,7 @@ def generate_file(
         parts.assemble(lambda: write_json(manifest_path(out), manifest))
 
 
-class Drawn(NamedTuple):
+class DrawnRows(NamedTuple):
     """The rows of a part. kinds: the kinds of board among them."""
 
     rows: pa.RecordBatch
@@ -101,12 +101,12 @@ def _split_range(first: int, end: int, pace: Pace) -> Iterator[range]:
         first = some.stop
 
 
-def _draw_range(config: EnvConfig, seed: int, some: range) -> Drawn:
+def _draw_range(config: EnvConfig, seed: int, some: range) -> DrawnRows:
     begun = time.monotonic()
     batches = generate(config, seed, len(some), first=some.start)
     acceptance = [stratum for batch in batches.values() for stratum in batch.acceptance]
     rows = columns_in_turn([batches], [config])
-    return Drawn(rows, acceptance, len(batches), time.monotonic() - begun)
+    return DrawnRows(rows, acceptance, len(batches), time.monotonic() - begun)
 
 
 def solve_file(

@@ -10,7 +10,7 @@ from lakewright.experiments.cli.conventions.options import Json, Overrides, Teac
 from lakewright.experiments.cli.conventions.output import print_error, print_found
 
 if TYPE_CHECKING:
-    from lakewright.experiments.trainers.reports import Report, Status
+    from lakewright.experiments.trainers.reports import FolderStatus, NextReport
 
 Folder = Annotated[Path, Parameter(name="DIR")]
 
@@ -122,13 +122,13 @@ def log(folder: Folder, /, *, json: Json = False) -> None:
     print_found(EngineerFolder(folder).log(), json, "\n".join)
 
 
-def _print_report(report: "Report", json: bool) -> None:
+def _print_report(report: "NextReport", json: bool) -> None:
     print_found(report, json, lambda report: f"version {report.version}: {report.line}")
     if report.complaint:
         print_error(report.complaint)
 
 
-def status_text(status: "Status") -> str:
+def status_text(status: "FolderStatus") -> str:
     """The status as a table."""
     lines = [f"version {status.version} by {status.by}, {status.environment}, teacher {status.teacher}"]
     lines += [f"  {stratum}: {_row_text(row)}" for stratum, row in status.design["strata"].items()]
@@ -149,7 +149,7 @@ def status_text(status: "Status") -> str:
     return "\n".join([*lines, *status.suspects, *filter(None, [status.complaint])])
 
 
-def _list_signal(status: "Status") -> list[str]:
+def _list_signal(status: "FolderStatus") -> list[str]:
     """Lines with the share of groups that teach something, of the newest version that has groups."""
     versions = {
         version: {stratum: one for stratum, one in strata.items() if one.groups}

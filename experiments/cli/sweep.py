@@ -12,7 +12,7 @@ from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.preset_files import list_presets
 
 if TYPE_CHECKING:
-    from lakewright.experiments.boards.sweep.folder import Status
+    from lakewright.experiments.boards.sweep.folder import SweepStatus
 
 EXAMPLE = "example: lakewright sweep spec.toml --out sweeps/a --workers 2"
 
@@ -102,7 +102,7 @@ def plot(folder: Annotated[Path, Parameter(name="DIR")], /, *, json: Json = Fals
     print_found(found, json, lambda found: "\n".join(found["pictures"]))
 
 
-def _status_text(found: "Status") -> str:
+def _status_text(found: "SweepStatus") -> str:
     from tabulate import tabulate
 
     rate = f"{found.boards_per_second:,.0f} boards/s" if found.boards_per_second else "nothing in the last ten minutes"

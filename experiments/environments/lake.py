@@ -20,7 +20,7 @@ from lakewright.core_jax.config import (
     with_teams,
 )
 from lakewright.core_jax.generator import can_draw_for, generate, generate_in_turn
-from lakewright.core_jax.results import Outcomes
+from lakewright.core_jax.results import BoardOutcomes
 from lakewright.core_jax.rows import Row, board_key, rows_in_turn, rows_of
 from lakewright.core_jax.terms import FAILURE_NAMES
 from lakewright.engineer.cells import Cell, Given, Knob
@@ -91,7 +91,7 @@ def config_of(design: Design) -> EnvConfig:
     return EnvConfig({int(size): SizeConfig(**row) for size, row in design.strata.items()}, int(design.given["agents"]))
 
 
-def tally_of(outcomes: Outcomes) -> Tally:
+def tally_of(outcomes: BoardOutcomes) -> Tally:
     """Outcomes on boards as a tally."""
     return Tally(
         problems=outcomes.boards,
@@ -102,11 +102,11 @@ def tally_of(outcomes: Outcomes) -> Tally:
     )
 
 
-def outcomes_of(tally: Tally) -> Outcomes:
+def outcomes_of(tally: Tally) -> BoardOutcomes:
     """The inverse of `tally_of`."""
     waits = tally.traits.get(WAIT, Tally(0, 0))
     grades = {name: tally.grades.get(name, 0) for name in GRADES}
-    return Outcomes(
+    return BoardOutcomes(
         boards=tally.problems,
         valid=tally.valid,
         failures=tally.failures,

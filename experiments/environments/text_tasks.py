@@ -11,7 +11,7 @@ from lakewright.core_jax.generator import generate
 from lakewright.core_jax.rows import Row, VerdictRow, rows_of
 from lakewright.policy.codecs import encode_prompt, plan_text
 from lakewright.policy.judging import judge_plans, read_plan
-from lakewright.policy.tasks import Task, task_of
+from lakewright.policy.tasks import BoardTask, task_of
 
 VALID, COST = 0.7, 0.3  # an answer that costs c beyond the optimum scores VALID + COST / (1 + c)
 
@@ -47,7 +47,7 @@ class TextTask(msgspec.Struct, frozen=True):
         return judge_plans([self.row], [read_plan(answer, self.row.agents)])[0]
 
     @property
-    def _task(self) -> Task:
+    def _task(self) -> BoardTask:
         return task_of(self.row)
 
 

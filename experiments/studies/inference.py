@@ -14,7 +14,7 @@ QUARTER = 0.25
 RESAMPLING_SEED = 0
 
 
-class Estimate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class MeanEstimate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A mean with its 95 % interval."""
 
     mean: float
@@ -27,13 +27,13 @@ class PairedTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     arm: str
     other: str
-    difference: Estimate
+    difference: MeanEstimate
     seeds: int
     p_value: float
     corrected: float
 
 
-def interquartile_mean(values: Sequence[float]) -> Estimate:
+def interquartile_mean(values: Sequence[float]) -> MeanEstimate:
     """The mean of the middle half of runs (Agarwal et al. 2021, arXiv 2108.13264), resampled by run."""
     return _estimate_statistic(values, lambda sample, axis: trim_mean(sample, QUARTER, axis=axis))
 
@@ -71,13 +71,13 @@ def _p_value(pairs: np.ndarray) -> float:
     return 1.0 if not np.ptp(differences) and not differences[0] else float(ttest_rel(*pairs.T).pvalue)
 
 
-def _estimate_statistic(values: Sequence[float], statistic=np.mean) -> Estimate:
+def _estimate_statistic(values: Sequence[float], statistic=np.mean) -> MeanEstimate:
     data = np.asarray(values, float)
     mean = float(statistic(data, axis=0))
     if len(data) < 2 or not np.ptp(data):
-        return Estimate(mean, mean, mean)
+        return MeanEstimate(mean, mean, mean)
     found = bootstrap((data,), statistic, n_resamples=RESAMPLES, method="percentile", rng=0)
-    return Estimate(mean, *map(float, found.confidence_interval))
+    return MeanEstimate(mean, *map(float, found.confidence_interval))
 
 
 class Rank(msgspec.Struct, frozen=True):

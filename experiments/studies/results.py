@@ -16,7 +16,7 @@ from lakewright.experiments.loop.records.token_budget import Spent, explain_spen
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.studies.halving import Stopped, find_stopped
 from lakewright.experiments.studies.inference import (
-    Estimate,
+    MeanEstimate,
     PairedTest,
     Prediction,
     interquartile_mean,
@@ -85,7 +85,7 @@ class ArmResult(msgspec.Struct, frozen=True):
     tried: int
     refused: int
     against: Difference | None
-    middle: Estimate | None = None
+    middle: MeanEstimate | None = None
     along: float | None = None
     rates: dict[str, float] = {}
     to_best: Reached | None = None

@@ -17,7 +17,7 @@ from lakewright.engineer.tally import Tally
 from lakewright.engineer.trial import Lead, Trial
 from lakewright.experiments.environments.lake import WAIT
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Decision, Done, Validation, find_record, read_record
+from lakewright.experiments.loop.records.stage_records import DecisionRecord, Done, Validation, find_record, read_record
 from lakewright.experiments.loop.records.token_budget import Spent, count_run_tokens, count_stage_tokens
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.studies.learning_curves import CurvePoint
@@ -100,7 +100,7 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Tal
     """
     stages, lake = _list_stages(run, planned), planned.settings.lake
     strata, found = judged.outcomes, judged.pooled
-    decisions = [decision for stage in stages if (decision := find_record(stage.proposal, Decision))]
+    decisions = [decision for stage in stages if (decision := find_record(stage.proposal, DecisionRecord))]
     trials = [trial for stage in stages if (trial := find_record(stage.trial, Trial))]
     return RunResult(
         arm=planned.arm,
@@ -192,7 +192,7 @@ def held_out_valid(stage: Stage) -> float:
 
 def _as_taught(settings: RunSettings, stage: Stage, space: DesignSpace) -> float | None:
     """None if no checkpoint was asked, or its answer cannot be read; shuffled evidence is not what the rule sees."""
-    decision = find_record(stage.proposal, Decision)
+    decision = find_record(stage.proposal, DecisionRecord)
     asked = settings.teacher in ("self", "base") and settings.codec != "text"
     if not asked or not decision or (delta := decision.proposal.delta) is None:
         return None

@@ -36,7 +36,7 @@ from lakewright.experiments.trainers.outcome_index import EMPTY, Prefix, read_in
 from lakewright.experiments.trainers.outcomes import Find, OutcomeReader, Read, Take
 from lakewright.experiments.trainers.pins import count_sampling
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
-from lakewright.experiments.trainers.reports import Report, Status, count_spent
+from lakewright.experiments.trainers.reports import FolderStatus, NextReport, count_spent
 from lakewright.experiments.trainers.served_policy import find_served_policy
 from lakewright.experiments.trainers.stratum_counts import list_suspects, sort_counts
 from lakewright.experiments.trainers.versions import (
@@ -131,7 +131,7 @@ class EngineerFolder:
         first = self.files.read_version(0).design
         return self.environment.draw(first, self.setup.held_out, self.setup.held_out_seed)
 
-    def next(self, roll_out: RollOut | None = None, ask: Ask | None = None, *, step: int | None = None) -> Report:
+    def next(self, roll_out: RollOut | None = None, ask: Ask | None = None, *, step: int | None = None) -> NextReport:
         """Reads the outcomes since the last time, and writes the next version, or leaves the design unchanged.
 
         A `design.json` that was edited by hand becomes a version by "user" instead, also if it is edited while the
@@ -150,7 +150,7 @@ class EngineerFolder:
         with self._lock_folder():
             return self._repeat_if_edited(lambda: self._decide(roll_out, ask, step))
 
-    def _decide(self, roll_out: RollOut | None, ask: Ask | None, step: int | None) -> Report:
+    def _decide(self, roll_out: RollOut | None, ask: Ask | None, step: int | None) -> NextReport:
         current, settled = self._settle_design()
         if settled:
             return self._make_report(current, new=True)
@@ -202,7 +202,7 @@ class EngineerFolder:
                 problem, [""], [verdict], split="held_out", tokens=[share], group="before training", first=place
             )
 
-    def undo(self) -> Report:
+    def undo(self) -> NextReport:
         """Goes back to the design of the version before, as a new version.
 
         Once more, and it goes back one more. Raises InputError at the first version.
@@ -210,7 +210,7 @@ class EngineerFolder:
         with self._lock_folder():
             return self._repeat_if_edited(self._undo)
 
-    def _undo(self) -> Report:
+    def _undo(self) -> NextReport:
         current, _ = self._settle_design()
         if current.parent is None:
             raise InputError(f"{self.path}: version {current.version} goes back to none; there is nothing to undo")
@@ -220,13 +220,13 @@ class EngineerFolder:
         self.files.write_version(following)
         return self._make_report(following, new=True)
 
-    def status(self) -> Status:
+    def status(self) -> FolderStatus:
         """The present state of the folder; nothing is written."""
         current = self.files.read_version(self.files.newest())
         places, sampling = count_sampling(self.path)
         read, _ = self._read_outcomes(current)
         counts = sort_counts(read.strata.count_all(), self.space)
-        return Status(
+        return FolderStatus(
             version=current.version,
             by=current.by,
             environment=self.setup.environment,
@@ -269,7 +269,7 @@ class EngineerFolder:
     def _lock_folder(self) -> Any:
         return locked(self.path, f"{self.path}: another process decides here; wait for it")
 
-    def _repeat_if_edited(self, decide: Callable[[], Report]) -> Report:
+    def _repeat_if_edited(self, decide: Callable[[], NextReport]) -> NextReport:
         """The report of a decision, made again if `design.json` was edited meanwhile, which then is a version."""
         for _ in range(MOST_EDITS):
             self.files.note_design()
@@ -394,7 +394,7 @@ class EngineerFolder:
         following = self._make_following(current, decision.design, "engineer", decision.explain())
         return msgspec.structs.replace(following, reasons=decision.next.reasons, decisions=[note], state=state)
 
-    def _make_report(self, version: Version, *, new: bool, line: str = "", complaint: str = "") -> Report:
+    def _make_report(self, version: Version, *, new: bool, line: str = "", complaint: str = "") -> NextReport:
         design = msgspec.to_builtins(self.files.describe_design(version.design))
         line = line or version.line
-        return Report(version.version, version.by, new, line, design, complaint=complaint)
+        return NextReport(version.version, version.by, new, line, design, complaint=complaint)

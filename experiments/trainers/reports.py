@@ -17,7 +17,7 @@ class Spent(msgspec.Struct, frozen=True):
     trials: int = 0
 
 
-class Report(msgspec.Struct, frozen=True):
+class NextReport(msgspec.Struct, frozen=True):
     """The result of a command: the version, its design and author, whether it is new, why, and what was read for it.
 
     complaint: one line on outcomes that were left out; empty if there aren't any. rolled_back: whether validation
@@ -35,7 +35,7 @@ class Report(msgspec.Struct, frozen=True):
     spent: Spent = Spent()
 
 
-class Status(msgspec.Struct, frozen=True):
+class FolderStatus(msgspec.Struct, frozen=True):
     """The present state of a folder.
 
     outcomes: by version and stratum, answers and valid ones. strata: likewise, how much they teach. suspects: a line

@@ -58,7 +58,7 @@ class TaskData(msgspec.Struct, frozen=True):
     split: Split
 
 
-class Task(msgspec.Struct, frozen=True):
+class TracedTask(msgspec.Struct, frozen=True):
     """The task of an episode; `data` of other tasksets has other fields."""
 
     data: dict[str, Any]
@@ -74,7 +74,7 @@ class Episode(msgspec.Struct, frozen=True):
     """A line of `traces.jsonl`; further fields are left alone."""
 
     id: str
-    task: Task
+    task: TracedTask
     traces: list[Trace]
     group: Identity | None = None
     run: Identity | None = None
@@ -88,7 +88,7 @@ class Copied(msgspec.Struct, frozen=True):
     left_out: dict[str, int]
 
 
-class Answers(msgspec.Struct, frozen=True):
+class TracedAnswers(msgspec.Struct, frozen=True):
     """Of a line of `outcomes.jsonl`, what names its answer."""
 
     group: str = ""
@@ -158,7 +158,7 @@ def _read_outcomes(path: Path, index: TraceIndex) -> TraceIndex:
     for after, text in read_lines(path, index.offset):
         end = after
         try:
-            line = msgspec.json.decode(text, type=Answers) if isinstance(text, bytes) else Answers()
+            line = msgspec.json.decode(text, type=TracedAnswers) if isinstance(text, bytes) else TracedAnswers()
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             continue  # of another writer; the engineer counts it
         names.add(_name_answer(line.group, line.answer))

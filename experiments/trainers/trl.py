@@ -25,7 +25,7 @@ from lakewright.engineer.multi_turn import MultiTurnEnvironment
 from lakewright.engineer.signal import list_metrics
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
-from lakewright.experiments.trainers.reports import Report
+from lakewright.experiments.trainers.reports import NextReport
 from lakewright.experiments.trainers.source import ProblemSource
 from lakewright.experiments.trainers.trl_episodes import PlayedRollout, RolloutFactory
 from lakewright.experiments.trainers.trl_policy import Completion, TrainedPolicy, read_completion, write_prompt
@@ -66,7 +66,7 @@ class EngineerTasks:
         self.source = ProblemSource(path, seed)
         self.recorder = OutcomeRecorder(path, environment)
         self.held_out = self.folder.held_out()
-        self.decided: list[Report] = []
+        self.decided: list[NextReport] = []
         self.train_dataset = Dataset.from_dict({"place": range(places)}).with_transform(self._make_rows)
         self.eval_dataset = Dataset.from_dict(
             self._describe_rows(self.held_out, list(range(len(self.held_out))), "held_out")
@@ -106,7 +106,7 @@ class EngineerTasks:
         if torch.distributed.is_initialized():
             torch.distributed.barrier()
 
-    def _decide_first(self, step: int) -> Report:
+    def _decide_first(self, step: int) -> NextReport:
         if not self.policy:
             return self.folder.next(step=step)
         self.policy.step = step

@@ -35,7 +35,7 @@ class Request(NamedTuple):
     problems: Sequence[Problem] = ()
 
 
-class Answer(NamedTuple):
+class PolicyAnswer(NamedTuple):
     """A text, and its length in tokens. verdict: for an episode."""
 
     text: str
@@ -92,14 +92,14 @@ class TrainedPolicy:
         """Lets the other processes go on; called in the first process, once it has decided."""
         _send_request(None)
 
-    def _generate_everywhere(self, request: Request) -> list[list[Answer]]:
+    def _generate_everywhere(self, request: Request) -> list[list[PolicyAnswer]]:
         """For each prompt its answers."""
         _send_request(request)
         found = self._generate_share(request)
         many = len(found) // len(request.prompts)
         return [found[place * many :][: request.answers] for place in range(len(request.prompts))]
 
-    def _generate_share(self, request: Request) -> list[Answer]:
+    def _generate_share(self, request: Request) -> list[PolicyAnswer]:
         """Generates this process's part of a request; the answers of all processes, for each prompt equally many."""
         trainer = self.trainer
         many = self._count_repeats(request.answers)
@@ -108,13 +108,13 @@ class TrainedPolicy:
         last = len(request.prompts) - 1
         mine = [min(place, last) for place in range(rank * share, (rank + 1) * share) for _ in range(many)]
         batch = max(1, trainer.args.per_device_train_batch_size * trainer.args.steps_per_generation // many) * many
-        answers: list[Answer] = []
+        answers: list[PolicyAnswer] = []
         with _leave_as_it_is(trainer, request.seed + rank), _limit_tokens(trainer, request.tokens):
             for begin in range(0, len(mine), batch):
                 answers += self._generate_batch(request, mine[begin : begin + batch])
         return _gather_answers(answers)[: many * len(request.prompts)]
 
-    def _generate_batch(self, request: Request, places: Sequence[int]) -> list[Answer]:
+    def _generate_batch(self, request: Request, places: Sequence[int]) -> list[PolicyAnswer]:
         """The answers to the prompts of some places of a request."""
         prompts = [request.prompts[place] for place in places]
         if not self.rollouts:
@@ -125,10 +125,10 @@ class TrainedPolicy:
             verdicts = [rollout.verdict for rollout in rollouts]
         return [answer._replace(verdict=verdict) for answer, verdict in itertools.zip_longest(answers, verdicts)]
 
-    def _generate_texts(self, prompts: Sequence[Prompt]) -> list[Answer]:
+    def _generate_texts(self, prompts: Sequence[Prompt]) -> list[PolicyAnswer]:
         _, ids, _, completions, *_ = self.trainer._generate(prompts)
         return [
-            Answer(read_completion(one, tokens, self.trainer.processing_class), len(tokens))
+            PolicyAnswer(read_completion(one, tokens, self.trainer.processing_class), len(tokens))
             for one, tokens in zip(completions, ids, strict=True)
         ]
 
@@ -173,11 +173,11 @@ def _send_request(request: Request | None) -> Request | None:
     return sent[0]
 
 
-def _gather_answers(answers: list[Answer]) -> list[Answer]:
+def _gather_answers(answers: list[PolicyAnswer]) -> list[PolicyAnswer]:
     """The answers of all processes, in the order of their ranks."""
     if not torch.distributed.is_initialized():
         return answers
-    found: list[list[Answer]] = [[] for _ in range(torch.distributed.get_world_size())]
+    found: list[list[PolicyAnswer]] = [[] for _ in range(torch.distributed.get_world_size())]
     torch.distributed.all_gather_object(found, answers)
     return [answer for part in found for answer in part]
 

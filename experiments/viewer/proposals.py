@@ -19,7 +19,7 @@ from lakewright.engineer.steps import Attempt, Next
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.loop.records.lake_form import to_lake
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, read_record
+from lakewright.experiments.loop.records.stage_records import DecisionRecord, EngineerTraining, read_record
 from lakewright.experiments.loop.redesign.teacher_models import load_teacher, make_engineer
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import make_trainee
@@ -59,7 +59,7 @@ class Replayed(msgspec.Struct, frozen=True):
 def read_shown_stage(folder: RunFolder, number: int) -> Shown:
     """The record of a finished stage. Raises InputError if there isn't any."""
     stage = find_finished_stage(folder, number)
-    decision = read_record(stage.proposal, Decision) if stage.proposal.exists() else None
+    decision = read_record(stage.proposal, DecisionRecord) if stage.proposal.exists() else None
     attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)] if decision else []
     trial = read_record(stage.trial, Trial) if stage.trial.exists() else None
     engineer = read_record(stage.engineer, EngineerTraining) if stage.engineer.exists() else None

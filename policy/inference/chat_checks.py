@@ -8,13 +8,13 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.types import MOVES
 from lakewright.policy.codecs.codec import TextCodec
 from lakewright.policy.inference.sampling import sample
-from lakewright.policy.tasks import Task
+from lakewright.policy.tasks import BoardTask
 
 ENOUGH = 8  # tokens within which a model must answer something
 SYSTEM, USER = "You are a lake.", "How cold are you?"
 
 
-def check_chat_model(place: str, model: PreTrainedModel, codec: TextCodec, task: Task) -> None:
+def check_chat_model(place: str, model: PreTrainedModel, codec: TextCodec, task: BoardTask) -> None:
     """Raise InputError, one line that names `place`, unless the model can be asked for plans and designs.
 
     It needs a chat template with a system turn, a tokenizer that keeps moves whole, and some answer to `task`.
@@ -61,7 +61,7 @@ def _check_moves(place: str, codec: TextCodec) -> None:
 
 
 @torch.inference_mode()
-def _check_answer(place: str, model: PreTrainedModel, codec: TextCodec, task: Task) -> None:
+def _check_answer(place: str, model: PreTrainedModel, codec: TextCodec, task: BoardTask) -> None:
     """Check that the model answers something to `task`.
 
     Args:

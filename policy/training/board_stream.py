@@ -19,7 +19,7 @@ from lakewright.core_jax.rows import symmetric_fingerprint
 from lakewright.core_jax.support import end_with_starter
 from lakewright.core_jax.types import Board
 from lakewright.policy.play import TaskStream
-from lakewright.policy.tasks import Task
+from lakewright.policy.tasks import BoardTask
 
 CHUNK = 1024  # boards of one config after another
 AT_ONCE = 8  # chunks of a config drawn together
@@ -37,7 +37,7 @@ def with_hole_ratios(config: EnvConfig, hole_ratios: Sequence[float]) -> tuple[E
     return tuple(all_at(ratio) for ratio in hole_ratios) or (config,)
 
 
-class BoardStream(TaskStream[Task]):
+class BoardStream(TaskStream[BoardTask]):
     """An endless stream of tasks: chunks of each of `configs` alternate, and no index is repeated.
 
     Configs, teams, seed and the place in the stream determine a board, so that a stream opened again at `first`
@@ -76,11 +76,11 @@ class BoardStream(TaskStream[Task]):
         given = (self._chunks, mixed, seed, first // chunk, chunk, cache, frozenset(excluded))
         self._process = spawned.Process(target=_serve_chunks, args=given, daemon=True)
         self._process.start()
-        self._recorded, self.taken = recorded, list[Task]()
+        self._recorded, self.taken = recorded, list[BoardTask]()
         self._left = self._next_chunk()[first % chunk :]
         self.waited = 0.0
 
-    def take(self, count: int) -> list[Task]:
+    def take(self, count: int) -> list[BoardTask]:
         """Return the next tasks. Raises InputError if boards cannot be drawn."""
         while len(self._left) < count:
             self._left += self._next_chunk()
@@ -102,7 +102,7 @@ class BoardStream(TaskStream[Task]):
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _next_chunk(self) -> list[tuple[Task, bool]]:
+    def _next_chunk(self) -> list[tuple[BoardTask, bool]]:
         begun = time.monotonic()
         while True:
             try:
@@ -114,10 +114,10 @@ class BoardStream(TaskStream[Task]):
         self.waited += time.monotonic() - begun
         if isinstance(chunk, str):
             raise InputError(chunk)
-        return [(Task(Board(*board), *labels), replaced) for board, labels, replaced in chunk]
+        return [(BoardTask(Board(*board), *labels), replaced) for board, labels, replaced in chunk]
 
 
-def tasks_of(*made: dict[int, Batch]) -> list[Task]:
+def tasks_of(*made: dict[int, Batch]) -> list[BoardTask]:
     """Return the tasks of generated boards, in the order of their indices."""
     batches = [batch for part in made for batch in part.values()]
     places = np.argsort(np.concatenate([batch.index for batch in batches]))
@@ -125,12 +125,12 @@ def tasks_of(*made: dict[int, Batch]) -> list[Task]:
     return [tasks[place] for place in places]
 
 
-def _unpack_batch(batch: Batch) -> list[Task]:
+def _unpack_batch(batch: Batch) -> list[BoardTask]:
     boards, labels = batch.boards, batch.labels
     numbers = (labels.makespan.tolist(), labels.sum_of_costs.tolist(), labels.wait_required.tolist())
     arrays = map(np.asarray, (boards.holes, boards.starts, boards.goals, labels.moves))
     return [
-        Task(Board(*board), makespan, cost, wait, moves[:, : max(makespan, cost)], batch.hole_ratio)
+        BoardTask(Board(*board), makespan, cost, wait, moves[:, : max(makespan, cost)], batch.hole_ratio)
         for *board, moves, makespan, cost, wait in zip(*arrays, *numbers, strict=True)
     ]
 
@@ -166,7 +166,7 @@ def _serve_chunks(
         chunks.put(str(error))
 
 
-def _draw_chunks(mixed: Sequence[Sequence[EnvConfig]], seed: int, number: int, chunk: int) -> Iterator[list[Task]]:
+def _draw_chunks(mixed: Sequence[Sequence[EnvConfig]], seed: int, number: int, chunk: int) -> Iterator[list[BoardTask]]:
     """Yield the chunks `number`, `number` + 1 and so on: for one config after another.
 
     A few boards of many kinds take almost as long as many, so that after the first chunk of a config AT_ONCE are drawn
@@ -178,7 +178,7 @@ def _draw_chunks(mixed: Sequence[Sequence[EnvConfig]], seed: int, number: int, c
         number: the first chunk.
         chunk: boards in a chunk.
     """
-    drawn: list[deque[list[Task]]] = [deque() for _ in mixed]
+    drawn: list[deque[list[BoardTask]]] = [deque() for _ in mixed]
     for place in itertools.count(number):
         turn, which = divmod(place, len(mixed))
         if not drawn[which]:
@@ -188,7 +188,7 @@ def _draw_chunks(mixed: Sequence[Sequence[EnvConfig]], seed: int, number: int, c
         yield drawn[which].popleft()
 
 
-def _replace_excluded(tasks: list[Task], excluded: frozenset[bytes]) -> list[tuple[Task, bool]]:
+def _replace_excluded(tasks: list[BoardTask], excluded: frozenset[bytes]) -> list[tuple[BoardTask, bool]]:
     """Return the tasks, each excluded one replaced by the last allowed one before it, and which ones are replaced.
 
     Raises InputError if all are excluded.
@@ -207,6 +207,6 @@ def _replace_excluded(tasks: list[Task], excluded: frozenset[bytes]) -> list[tup
     return found
 
 
-def _pack_task(task: Task) -> tuple:
+def _pack_task(task: BoardTask) -> tuple:
     board = (task.board.holes, task.board.starts, task.board.goals)
     return board, (task.makespan, task.sum_of_costs, task.wait_required, task.moves, task.hole_ratio)

@@ -18,7 +18,7 @@ SECONDS = 60.0  # of training, at least, between two saved states
 SHARE = 0.05  # of the time, at most, that saving may take
 
 
-class Report(TrainerCallback):
+class TrainingReport(TrainerCallback):
     """Passes the log of each step on, and ends the training if `on_step` returns True."""
 
     def __init__(self, on_step: Callable[[dict[str, Any]], bool | None]) -> None:

@@ -21,7 +21,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import Group
 from lakewright.policy.models.building import computes_in_bfloat16
 from lakewright.policy.play import Play, Tasks, TaskStream
-from lakewright.policy.training.callbacks import Average, Report, StateSaver, Until
+from lakewright.policy.training.callbacks import Average, StateSaver, TrainingReport, Until
 from lakewright.policy.training.grpo_trainer import PlanTrainer, may_share_prompts
 from lakewright.policy.training.hardware import (
     build_adapter,
@@ -97,7 +97,7 @@ def train_grpo(
     trainer = _build_trainer(model, play.tokenizer, rollouts, arguments, settings, clock)
     until = [Until(settings.minutes, clock)] if settings.minutes else []
     saver = [StateSaver(state_file, trainer, average, clock, notes)] if state_file else []
-    for callback in (Report(on_step), average, *until, *saver):
+    for callback in (TrainingReport(on_step), average, *until, *saver):
         trainer.add_callback(callback)
     _check_launch(trainer, settings)
     trainer.train()

@@ -8,18 +8,18 @@ import numpy as np
 from lakewright.core_jax.config import MAX_TOKEN_SIZE
 from lakewright.core_jax.lake import verdict
 from lakewright.core_jax.support import program
-from lakewright.core_jax.types import PAD, Board, Failure, Verdict
+from lakewright.core_jax.types import PAD, Board, BoardVerdict, Failure
 from lakewright.policy.codecs.codec import Codec, text_plan
 from lakewright.policy.codecs.tokens import decode_answer
-from lakewright.policy.tasks import Task
+from lakewright.policy.tasks import BoardTask
 from lakewright.policy.training.settings import RewardSettings
 
 CHUNK = 256  # plans judged at a time; the last chunk is filled up, so that one program serves all of a team size
 
 
 def judge_answers(
-    tasks: list[Task], answers: list[list[int]], horizon: int, codec: Codec | None = None
-) -> tuple[Verdict, np.ndarray]:
+    tasks: list[BoardTask], answers: list[list[int]], horizon: int, codec: Codec | None = None
+) -> tuple[BoardVerdict, np.ndarray]:
     """Return the verdict on each answer to its task, numpy arrays [B], and the plans int8 [B, K, horizon].
 
     K is the size of the largest team; in smaller ones the missing agents do not move (PAD) and are never `at_goal`. An
@@ -37,7 +37,7 @@ def judge_answers(
     )
 
 
-def reward_texts(tasks: list[Task], texts: list[str], horizon: int, settings: RewardSettings) -> np.ndarray:
+def reward_texts(tasks: list[BoardTask], texts: list[str], horizon: int, settings: RewardSettings) -> np.ndarray:
     """Return the reward of each answer in text to its task, float [B].
 
     Args:
@@ -51,7 +51,9 @@ def reward_texts(tasks: list[Task], texts: list[str], horizon: int, settings: Re
     return compute_rewards(tasks, verdicts, moves, settings)
 
 
-def _judge_plans(tasks: list[Task], plans: list[np.ndarray | None], horizon: int) -> tuple[Verdict, np.ndarray]:
+def _judge_plans(
+    tasks: list[BoardTask], plans: list[np.ndarray | None], horizon: int
+) -> tuple[BoardVerdict, np.ndarray]:
     """Return the verdict on each plan, int8 [K, horizon] or None, and all plans int8 [B, K, horizon]."""
     parsed = np.array([plan is not None for plan in plans])
     moves = np.full((len(tasks), int(_count_agents(tasks).max()), horizon), PAD, np.int8)
@@ -59,12 +61,12 @@ def _judge_plans(tasks: list[Task], plans: list[np.ndarray | None], horizon: int
         if plan is not None:
             row[: len(plan)] = plan
     verdicts = play_plans(tasks, moves)
-    unparsed = Verdict(int(Failure.PARSE_ERROR), -1, -1, -1, -1, 0, False)  # type: ignore[arg-type]
+    unparsed = BoardVerdict(int(Failure.PARSE_ERROR), -1, -1, -1, -1, 0, False)  # type: ignore[arg-type]
     judged = jax.tree.map(lambda found, value: np.where(parsed, found.T, value).T, verdicts, unparsed)
     return judged, moves
 
 
-def play_plans(tasks: list[Task], moves: np.ndarray) -> Verdict:
+def play_plans(tasks: list[BoardTask], moves: np.ndarray) -> BoardVerdict:
     """Return the verdicts on plans int8 [B, K, T] for boards of any sizes and teams, as in `judge_answers`.
 
     Teams of equal size are played together. Boards are padded with holes to the largest size: codecs have already
@@ -73,7 +75,7 @@ def play_plans(tasks: list[Task], moves: np.ndarray) -> Verdict:
     size = max(MAX_TOKEN_SIZE, *(task.size for task in tasks))  # usually the same, so that one program serves all
     boards = [_pad_board(task.board, size) for task in tasks]
     agents = _count_agents(tasks)
-    played: list[tuple[np.ndarray, Verdict]] = []
+    played: list[tuple[np.ndarray, BoardVerdict]] = []
     for number in np.unique(agents):
         mine = np.flatnonzero(agents == number)
         for begin in range(0, len(mine), CHUNK):
@@ -84,11 +86,11 @@ def play_plans(tasks: list[Task], moves: np.ndarray) -> Verdict:
     return jax.tree.map(lambda *fields: np.concatenate(fields)[order], *parts)
 
 
-def _count_agents(tasks: list[Task]) -> np.ndarray:
+def _count_agents(tasks: list[BoardTask]) -> np.ndarray:
     return np.array([len(task.board.starts) for task in tasks])
 
 
-def _judge_chunk(boards: list[Board], moves: np.ndarray, agents: int) -> Verdict:
+def _judge_chunk(boards: list[Board], moves: np.ndarray, agents: int) -> BoardVerdict:
     """Return the verdicts on a chunk of plans for one number of agents, `at_goal` padded to `agents`."""
     rows = np.minimum(np.arange(CHUNK), len(boards) - 1)
     chunk = jax.tree.map(lambda *fields: np.stack(fields), *(boards[row] for row in rows))
@@ -97,7 +99,9 @@ def _judge_chunk(boards: list[Board], moves: np.ndarray, agents: int) -> Verdict
     return dataclasses.replace(found, at_goal=np.pad(found.at_goal, ((0, 0), (0, absent))))
 
 
-def compute_rewards(tasks: list[Task], verdicts: Verdict, moves: np.ndarray, settings: RewardSettings) -> np.ndarray:
+def compute_rewards(
+    tasks: list[BoardTask], verdicts: BoardVerdict, moves: np.ndarray, settings: RewardSettings
+) -> np.ndarray:
     """Return the reward of each answer, float [B].
 
     Args:
@@ -124,7 +128,7 @@ def compute_rewards(tasks: list[Task], verdicts: Verdict, moves: np.ndarray, set
 
 
 @program
-def _verdicts(boards: Board, moves: jax.Array) -> Verdict:
+def _verdicts(boards: Board, moves: jax.Array) -> BoardVerdict:
     return jax.vmap(verdict)(boards, moves)
 
 

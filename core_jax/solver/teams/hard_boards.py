@@ -13,8 +13,8 @@ import numpy as np
 
 from lakewright.core_jax.solver.teams.formulas.optimal_plans import (
     UNLIMITED,
-    Answer,
     Conflicts,
+    FormulaAnswer,
     find_cheapest_plan,
     find_fastest_plan,
 )
@@ -27,7 +27,7 @@ STATES = 1 << 22  # joint states of four or more agents that are visited to prov
 # Conflicts, after which joint states are visited, and flooded if they have no more joint moves than those below.
 PATIENCE = 1 << 12
 JOINT_MOVES, JOINT_MOVES_OF_THREE = 1 << 26, 1 << 28
-Plan = Callable[..., Answer]
+Plan = Callable[..., FormulaAnswer]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,8 +40,8 @@ class Decided:
 
     agents: int
     solvable: bool | None
-    cheapest: Answer | None
-    fastest: Answer | None
+    cheapest: FormulaAnswer | None
+    fastest: FormulaAnswer | None
     flooded: bool
     conflicts: int
 
@@ -56,12 +56,12 @@ class HardBoard:
         self._conflicts = Conflicts(UNLIMITED if self._three else budget)
         self._flooded = False
 
-    def decide(self, cheapest: Answer | int, fastest: Answer | int) -> Decided:
+    def decide(self, cheapest: FormulaAnswer | int, fastest: FormulaAnswer | int) -> Decided:
         """Finds the plans of least cost and of least makespan; each is given, or a lower bound of it.
 
         A given plan proves that one exists; without one the makespan is found first.
         """
-        checked = isinstance(cheapest, Answer) or isinstance(fastest, Answer)
+        checked = isinstance(cheapest, FormulaAnswer) or isinstance(fastest, FormulaAnswer)
         if isinstance(fastest, int):
             found = self._find_optimum(find_fastest_plan, Flood.makespan, fastest, checked)
             if found is None:
@@ -78,7 +78,9 @@ class HardBoard:
             cheapest = found
         return self._make_decision(None if cheapest.moves is None else True, cheapest, fastest)
 
-    def _find_optimum(self, plan: Plan, flooded: Callable[..., tuple], lower: int, checked: bool) -> Answer | None:
+    def _find_optimum(
+        self, plan: Plan, flooded: Callable[..., tuple], lower: int, checked: bool
+    ) -> FormulaAnswer | None:
         """An optimal plan, or a bound where the budget ends; None if no plan exists.
 
         Args:
@@ -99,10 +101,10 @@ class HardBoard:
         answer = self._ask_formulas(plan, answer.bound, PATIENCE if few else UNLIMITED)
         if answer.moves is None and few:
             self._flooded = True
-            answer = Answer(*in_phase("floods of all joint states", flooded, flood))
+            answer = FormulaAnswer(*in_phase("floods of all joint states", flooded, flood))
         return answer
 
-    def _ask_formulas(self, plan: Plan, lower: int, patience: int, most: int = UNLIMITED) -> Answer:
+    def _ask_formulas(self, plan: Plan, lower: int, patience: int, most: int = UNLIMITED) -> FormulaAnswer:
         """The answer of formulas with bounds from `lower` to `most`.
 
         Args: plan, finds it; lower, most, the bounds; patience, conflicts at most, beside what is left of the budget.
@@ -120,7 +122,7 @@ class HardBoard:
         return steps, puzzle.starts, puzzle.goals
 
     def _make_decision(
-        self, has_plan: bool | None, cheapest: Answer | None = None, fastest: Answer | None = None
+        self, has_plan: bool | None, cheapest: FormulaAnswer | None = None, fastest: FormulaAnswer | None = None
     ) -> Decided:
         agents = len(self._puzzle.starts)
         return Decided(agents, has_plan, cheapest, fastest, self._flooded, self._conflicts.spent)

@@ -15,7 +15,7 @@ import jax
 import numpy as np
 
 from lakewright.core_jax.lake.label_batches import join_labels, take_rows, with_rows
-from lakewright.core_jax.solver.teams.formulas.optimal_plans import Answer
+from lakewright.core_jax.solver.teams.formulas.optimal_plans import FormulaAnswer
 from lakewright.core_jax.solver.teams.formulas.puzzle import make_puzzle
 from lakewright.core_jax.solver.teams.hard_boards import Decided, HardBoard
 from lakewright.core_jax.solver.teams.host_search.host_search import Searched, search_batch
@@ -144,9 +144,9 @@ def _solve_hard_board(boards: Board, searched: Searched, row: int, budget: int) 
     cost, makespan = int(puzzle.alone.sum() + answer["slack"]), int(answer["makespan"])
     cheapest = fastest = None
     if answer["cost_known"] and answer["wait_known"]:
-        cheapest = Answer(searched.moves[row], cost, bool(answer["wait"]))
+        cheapest = FormulaAnswer(searched.moves[row], cost, bool(answer["wait"]))
     if answer["makespan_known"]:
-        fastest = Answer(searched.fastest[row], makespan)
+        fastest = FormulaAnswer(searched.fastest[row], makespan)
     return HardBoard(puzzle, budget).decide(cheapest or cost, fastest or makespan)
 
 
@@ -154,7 +154,7 @@ def _label_hard_board(decided: Decided, makespan_plans: bool) -> Labels:
     """The labels of one hard board, a batch of one."""
     status = {True: Status.SOLVABLE, False: Status.UNSOLVABLE, None: Status.UNDECIDED}[decided.solvable]
     certificate = {True: Certificate.SEARCH, False: Certificate.FLOOD, None: Certificate.NONE}[decided.solvable]
-    nothing = Answer(np.zeros((decided.agents, 0), np.int8), -1)
+    nothing = FormulaAnswer(np.zeros((decided.agents, 0), np.int8), -1)
     cheapest, fastest = (
         answer if decided.solvable and answer is not None else nothing for answer in (decided.cheapest, decided.fastest)
     )

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from tabulate import tabulate
 
-from lakewright.core_jax.results import Outcomes, pass_at_k, wilson
+from lakewright.core_jax.results import BoardOutcomes, pass_at_k, wilson
 from lakewright.core_jax.rows import Row, VerdictRow
 from lakewright.core_jax.types import FAILURE_NAMES
 from lakewright.policy.judging import best_valid
@@ -32,12 +32,12 @@ class PassRate(msgspec.Struct, frozen=True):
     interval: Interval
 
 
-class Score(msgspec.Struct, frozen=True):
+class PlanScore(msgspec.Struct, frozen=True):
     """The score on some boards. outcomes: for one answer to each board, the greedy one if there is one. intervals: 95 %
     (Wilson) of the rates. pass_at: for each criterion of CRITERIA, over the boards with all samples.
     """
 
-    outcomes: Outcomes
+    outcomes: BoardOutcomes
     intervals: dict[str, Interval]
     pass_at: dict[str, list[PassRate]]
 
@@ -47,14 +47,14 @@ class CellScore(msgspec.Struct, frozen=True):
 
     agents: int
     size: int
-    score: Score
+    score: PlanScore
 
 
 class HoleScore(msgspec.Struct, frozen=True):
     """All boards of one hole ratio: for the stratum that they were drawn for, in a benchmark."""
 
     hole_ratio: float
-    score: Score
+    score: PlanScore
 
 
 class TeamScore(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ class TeamScore(msgspec.Struct, frozen=True):
 
     agents: int
     sizes: list[int]
-    score: Score
+    score: PlanScore
     means: dict[str, float]
 
 
@@ -74,7 +74,7 @@ class JudgedScores(msgspec.Struct, frozen=True):
     answers: int
     cells: list[CellScore]
     teams: list[TeamScore]
-    pooled: Score
+    pooled: PlanScore
 
 
 class Tokens(msgspec.Struct, frozen=True):
@@ -106,7 +106,7 @@ class Summary(msgspec.Struct, frozen=True):
     temperature: float
     cells: list[CellScore]
     teams: list[TeamScore]
-    pooled: Score
+    pooled: PlanScore
     refusals: dict[str, int]
     tokens: Tokens
     judged: JudgedScores | None = None
@@ -118,7 +118,7 @@ Judged = Annotated[dict[tuple[str, int], VerdictRow], "by id and sample"]
 
 def score_answers(
     rows: Sequence[Row], judged: Judged, first: int, samples: int
-) -> tuple[list[CellScore], list[TeamScore], Score]:
+) -> tuple[list[CellScore], list[TeamScore], PlanScore]:
     """The scores of each cell, of each number of agents, and of all boards.
 
     Args:
@@ -128,7 +128,7 @@ def score_answers(
         samples: How many samples there are of each board.
     """
 
-    def score(some: Iterable[Row]) -> Score:
+    def score(some: Iterable[Row]) -> PlanScore:
         return _score_rows(list(some), judged, first, samples)
 
     kinds = sorted({(row.agents, row.size) for row in rows})
@@ -168,16 +168,16 @@ def _rate_of(name: str) -> Callable[[CellScore], float]:
     return lambda cell: cell.score.outcomes.rate(getattr(cell.score.outcomes, name))
 
 
-def _score_rows(rows: list[Row], judged: Judged, first: int, samples: int) -> Score:
+def _score_rows(rows: list[Row], judged: Judged, first: int, samples: int) -> PlanScore:
     found = [(row, judged[row.id, first]) for row in rows if (row.id, first) in judged]
     outcomes = _count_outcomes(found)
     intervals = {name: wilson(getattr(outcomes, name), outcomes.boards) for name in CRITERIA}
     intervals["wait_valid"] = wilson(outcomes.wait_valid, outcomes.wait_boards)
-    return Score(outcomes, intervals, _pass_rates(rows, judged, samples))
+    return PlanScore(outcomes, intervals, _pass_rates(rows, judged, samples))
 
 
-def _count_outcomes(found: list[tuple[Row, VerdictRow]]) -> Outcomes:
-    return Outcomes.count(
+def _count_outcomes(found: list[tuple[Row, VerdictRow]]) -> BoardOutcomes:
+    return BoardOutcomes.count(
         failure=np.array([FAILURE_NAMES.index(verdict.failure) for _, verdict in found], int),
         optimal_makespan=np.array([bool(verdict.optimal_makespan) for _, verdict in found], bool),
         optimal_sum_of_costs=np.array([bool(verdict.optimal_sum_of_costs) for _, verdict in found], bool),
@@ -256,7 +256,7 @@ def _write_title(summary: Summary) -> str:
     return f"{title}; {missing} boards have no answer yet" if missing else title
 
 
-def _format_figures(score: Score) -> tuple[str, ...]:
+def _format_figures(score: PlanScore) -> tuple[str, ...]:
     found = score.outcomes
     failures = sorted(((count, name) for name, count in found.failures.items() if count), reverse=True)
     commonest = ", ".join(f"{name.replace('_', ' ')} {count}" for count, name in failures[:SHOWN_FAILURES])

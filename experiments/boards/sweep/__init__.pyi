@@ -1,5 +1,5 @@
-from .folder import Status as Status
 from .folder import SweepFolder as SweepFolder
+from .folder import SweepStatus as SweepStatus
 from .runner import share_of as share_of
 from .runner import sweep as sweep
 from .shards import Record as Record

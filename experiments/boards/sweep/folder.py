@@ -35,7 +35,7 @@ class SweepManifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 CLAIM = Claim("sweep", "manifest.json", SweepManifest, FORMAT, "lakewright sweep")
 
 
-class Status(msgspec.Struct, frozen=True):
+class SweepStatus(msgspec.Struct, frozen=True):
     """The progress of a sweep. boards_per_second: for the last ten minutes, None if nothing was finished."""
 
     cells: int
@@ -105,7 +105,7 @@ class SweepFolder:
         """The content hash of the spec."""
         return content_hash(self.manifest().spec)
 
-    def status(self) -> Status:
+    def status(self) -> SweepStatus:
         """The progress of the sweep, also while other processes work on it."""
         spec = self.manifest().spec
         shards, finished = spec.shards(), self.finished()
@@ -113,7 +113,7 @@ class SweepFolder:
         left = Counter(shard.cell.name for shard in shards if shard.name not in finished)
         boards, boards_done = (sum(shard.count for shard in some) for some in (shards, done))
         rate = _measure_rate([self.record(shard.name) for shard in done])
-        return Status(
+        return SweepStatus(
             cells=len(spec.cells()),
             cells_done=len(spec.cells()) - len(left),
             shards=len(shards),

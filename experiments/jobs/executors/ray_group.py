@@ -19,7 +19,7 @@ PATIENCE = 30.0  # seconds in which Ray notices that a node is lost
 R = TypeVar("R")
 
 
-class Group:
+class RayGroup:
     """The placement group that this process works in, as a task in the first bundle. count: its bundles."""
 
     def __init__(self, ray: Any, group: Any) -> None:
@@ -60,13 +60,13 @@ class Group:
             self._ray.cancel(reference, force=True)
 
 
-def find_group() -> Group | None:
+def find_group() -> RayGroup | None:
     """The group of the task that this process works on, if it has one. Ray is not imported to find out."""
     ray = sys.modules.get("ray")
     if ray is None or not ray.is_initialized():
         return None
     group = ray.util.get_current_placement_group()
-    return Group(ray, group) if group else None
+    return RayGroup(ray, group) if group else None
 
 
 def find_port() -> int:

@@ -12,7 +12,7 @@ from lakewright.engineer.tally import Tally
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import (
-    Decision,
+    DecisionRecord,
     Done,
     Excluded,
     Validation,
@@ -36,7 +36,7 @@ class Chapter(msgspec.Struct, frozen=True):
     log: list[dict[str, float | None]]
     seconds: float
     design: Design | None
-    decision: Decision | None
+    decision: DecisionRecord | None
     trial: Trial | None = None
     tokens: Spent = Spent()
     rolled_back: bool = False
@@ -94,7 +94,7 @@ def _read_chapter(name: str, stage: Stage) -> Chapter:
         log=stage.read_steps(),
         seconds=read_record(stage.done, Done).seconds,
         design=find_record(stage.env, Design),
-        decision=find_record(stage.proposal, Decision),
+        decision=find_record(stage.proposal, DecisionRecord),
         trial=find_record(stage.trial, Trial),
         tokens=count_stage_tokens(stage),
         rolled_back=stage.rolled_back() is not None,
@@ -121,7 +121,7 @@ def _explain_no_change(stage: Stage) -> str:
         return "a stage was rolled back"
     if find_record(stage.trial, Trial):
         return "the trial preferred it"
-    decision = find_record(stage.proposal, Decision)
+    decision = find_record(stage.proposal, DecisionRecord)
     if decision is None or decision.proposal.delta is None:
         return "no answer of the engineer could be used"
     return "the guard refused the change" if decision.verdict.status == "refused" else "no change was proposed"

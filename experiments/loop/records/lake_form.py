@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lakewright.core_jax.config import hole_ratio_of, holes_of
-from lakewright.core_jax.results import Outcomes
+from lakewright.core_jax.results import BoardOutcomes
 from lakewright.engineer.design import Design, Edit
 from lakewright.engineer.difficulty import CellForecast, HeldOutCell
 from lakewright.engineer.evidence import CellGroups, Evidence, Round
@@ -23,7 +23,7 @@ from lakewright.engineer.steps import Next
 from lakewright.engineer.tally import Case, Drawn, Tally
 from lakewright.engineer.trial import CellTrial, Trial, Tried
 from lakewright.experiments.environments.lake import WAIT, outcomes_of, problem_of, read_row, tally_of
-from lakewright.experiments.loop.records.stage_records import Decision, Example, Sampled, Validation
+from lakewright.experiments.loop.records.stage_records import DecisionRecord, Example, Sampled, Validation
 
 COLUMNS = ("data_ratio", "hole_ratio", "wait_ratio")
 Tree = Any
@@ -164,7 +164,7 @@ def _write_tally(tree: Tree) -> Tree:
 
 
 def _read_tally(tree: Tree) -> Tree:
-    return msgspec.to_builtins(tally_of(msgspec.convert(tree, Outcomes)))
+    return msgspec.to_builtins(tally_of(msgspec.convert(tree, BoardOutcomes)))
 
 
 def _write_drawn(tree: Tree) -> Tree:
@@ -268,7 +268,7 @@ FORMS: dict[type[msgspec.Struct], Form] = {
     CellForecast: CELL,
     CellGroups: Form(shown=("size",), write=_write_groups, read=_read_groups, leaf=True),
     CellTrial: Form({"answers": "plans"}, write=_write_cell_trial, read=_read_cell_trial, leaf=True),
-    Decision: Form(
+    DecisionRecord: Form(
         shown=("teacher_state",),
         write=_convert_state("teacher_state", _write_state),
         read=_convert_state("teacher_state", _read_state),

@@ -25,7 +25,7 @@ from lakewright.experiments.jobs.resumable.claims import Claim, list_differences
 from lakewright.experiments.jobs.runtime.named_values import list_words
 from lakewright.experiments.loop.records.lake_form import from_lake
 from lakewright.experiments.loop.records.stage_records import (
-    Decision,
+    DecisionRecord,
     EngineerTraining,
     Rollback,
     Validation,
@@ -91,7 +91,7 @@ class Stage:
         if self.next.exists():
             return read_record(self.next, Next)
         if self.rolled_back():
-            verdict = read_record(self.proposal, Decision).verdict
+            verdict = read_record(self.proposal, DecisionRecord).verdict
             return Next(verdict.design, "rollback", verdict.reasons)
         return choose_next(self)
 
@@ -135,7 +135,7 @@ class Stage:
 
 def choose_next(stage: Stage) -> Next:
     """The next design after a stage that is not rolled back, by the guard's verdict and the trial."""
-    verdict = read_record(stage.proposal, Decision).verdict
+    verdict = read_record(stage.proposal, DecisionRecord).verdict
     return decide_next(verdict, stage.design(), find_record(stage.trial, Trial))
 
 

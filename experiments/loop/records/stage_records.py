@@ -117,7 +117,7 @@ class Rollback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     weights: str
 
 
-class Decision(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class DecisionRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """proposal.json: the teacher's proposal, the guard's verdict on it, and the teacher's state afterwards.
 
     refused: earlier tries of this stage, each refused.

@@ -83,7 +83,7 @@ def _read_lines(path: Path) -> list[Any]:
         raise InputError(f"{path}: not lines of JSON ({error}); run the stage again") from error
 
 
-class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+class RecordedAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A plan, one string of moves for each agent, and its failure, by the first agent and step; `none` is valid.
 
     text: the answer of a policy that answers in text.
@@ -96,7 +96,7 @@ class Answer(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     text: str = ""
 
     @classmethod
-    def from_moves(cls, moves: np.ndarray, failure: int, agent: int, step: int, text: str = "") -> "Answer":
+    def from_moves(cls, moves: np.ndarray, failure: int, agent: int, step: int, text: str = "") -> "RecordedAnswer":
         """The answer of moves, int8 [K, T], and a verdict: failure, agent, step. text: the answer as text."""
         return cls(plan_of(moves), FAILURE_NAMES[int(failure)], int(agent), int(step), text)
 
@@ -108,7 +108,7 @@ class BoardAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     board: str | int
-    answers: list[Answer]
+    answers: list[RecordedAnswer]
 
 
 def write_answers(path: Path, answers: Sequence[Any]) -> None:
@@ -124,7 +124,7 @@ def write_answers(path: Path, answers: Sequence[Any]) -> None:
         write_atomically(path, lines)
 
 
-def read_answers(path: Path, row: Row, place: int) -> list[Answer]:
+def read_answers(path: Path, row: Row, place: int) -> list[RecordedAnswer]:
     """The answers to the board of a row; empty if the file is not there. A line that is being written is ignored.
 
     place: the row's in the file of boards, by which older versions named it.

@@ -7,7 +7,7 @@ import msgspec
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import (
-    Decision,
+    DecisionRecord,
     EngineerTraining,
     Sampled,
     find_record,
@@ -39,7 +39,7 @@ def count_stage_tokens(stage: Stage) -> Spent:
     """The tokens of a stage so far; a step that was interrupted and is repeated counts once."""
     steps = stage.read_steps() if stage.checkpoint.exists() else []  # those of a warm-up name no tokens
     drawn = stage.boards.exists() or stage.problems.exists()
-    trial, decision = find_record(stage.trial, Trial), find_record(stage.proposal, Decision)
+    trial, decision = find_record(stage.trial, Trial), find_record(stage.proposal, DecisionRecord)
     proposals = [decision.proposal, *(attempt.proposal for attempt in decision.refused)] if decision else []
     trained = find_record(stage.engineer, EngineerTraining)
     return Spent(

@@ -14,7 +14,7 @@ from lakewright.engineer.trial import Earned, Score, measure_return, reward_prop
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import (
-    Decision,
+    DecisionRecord,
     EngineerGroup,
     EngineerTraining,
     Validation,
@@ -43,7 +43,7 @@ def train_engineer(trainee: Trainee, folder: RunFolder, number: int) -> None:
     model = prepare_training(policy, settings.grpo.host)
     reference, _ = load_policy(settings, folder.warmup.checkpoint)
     form = make_format(settings, tokenizer, stage.design(), trainee.environment.space)
-    asked = form.read_proposal(read_record(stage.proposal, Decision).proposal)
+    asked = form.read_proposal(read_record(stage.proposal, DecisionRecord).proposal)
     prompt, answers = asked.prompt, asked.answers
     measured = _measure_gains(trainee, folder, number, tokenizer)
     torch.manual_seed(derive_seed(settings.seed, f"stage {number} engineer training"))

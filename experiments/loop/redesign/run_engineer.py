@@ -24,15 +24,14 @@ from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.rollback import Comparison, has_fallen
 from lakewright.engineer.state import check_forecast
-from lakewright.engineer.steps import Attempt
-from lakewright.engineer.steps import Decision as Redesign
+from lakewright.engineer.steps import Attempt, Decision
 from lakewright.engineer.tally import Case
 from lakewright.engineer.trial import RollOut, Trial, TrialWork
 from lakewright.experiments.environments.lake import Lake
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import (
-    Decision,
+    DecisionRecord,
     EngineerTraining,
     Example,
     Rollback,
@@ -97,7 +96,7 @@ class RunEngineer:
         self.round = -1 if first else 0  # the stage after which the next decision is made
         self.engineer: Engineer | None = None
 
-    def redesign(self, number: int) -> Redesign:
+    def redesign(self, number: int) -> Decision:
         """The decision after stage `number`, whose records are the stage's; -1 is the warm-up."""
         while self.round < number:
             self._redesign_after(self.round)
@@ -113,7 +112,7 @@ class RunEngineer:
             engineer.observe_start(read_outcomes(warmup, self.held_out))
         return engineer
 
-    def _redesign_after(self, number: int) -> Redesign:
+    def _redesign_after(self, number: int) -> Decision:
         trainee, stage = self.trainee, self.folder.stage(number)
         self.engineer = engineer = self.engineer or self._begin()
         if stage.env.exists() and stage.design() != engineer.design:
@@ -169,7 +168,7 @@ class StageJournal(Journal):
             found = find_record(stage.rollback, Rollback)
             return found and found.comparison
         if step == "proposal":
-            decision = find_record(stage.proposal, Decision)
+            decision = find_record(stage.proposal, DecisionRecord)
             if decision is None:
                 return Asked([], self.engineer.teacher.state_dict())
             return Asked([*decision.refused, Attempt(decision.proposal, decision.verdict)], decision.teacher_state)
@@ -196,7 +195,7 @@ class StageJournal(Journal):
         settings = self.trainee.settings
         if isinstance(made, Asked):
             *refused, last = made.attempts
-            return Decision(settings.teacher, last.proposal, last.verdict, made.state, refused)
+            return DecisionRecord(settings.teacher, last.proposal, last.verdict, made.state, refused)
         if isinstance(made, Comparison):
             back, before = has_fallen(made, settings.rollback), self.folder.find_standing(self.number - 1)
             weights = before if back and settings.rollback.weights else self.stage

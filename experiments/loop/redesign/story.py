@@ -6,7 +6,7 @@ from lakewright.engineer.delta import list_changes, make_printable, summarize_de
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Decision, Validation, find_record, read_record
+from lakewright.experiments.loop.records.stage_records import DecisionRecord, Validation, find_record, read_record
 
 MOST = 200  # characters of a proposal
 
@@ -25,7 +25,7 @@ def describe_redesign(stage: Stage, space: DesignSpace) -> list[str]:
     """The lines on the decision after a stage, or after the warm-up."""
     following, lines = stage.read_next(), list[str]()
     if following.source != "rollback":
-        lines += _describe_proposal(read_record(stage.proposal, Decision), space)
+        lines += _describe_proposal(read_record(stage.proposal, DecisionRecord), space)
         if trial := find_record(stage.trial, Trial):
             lines.append(f"trial       {trial.summary()}")
     changes = list_changes(stage.design(), following.design, space)
@@ -43,7 +43,7 @@ def _describe_validation(before: Validation, after: Validation, space: DesignSpa
     return f"validation  {new:.1f} % of held-out {space.words.answers} valid ({new - old:+.1f}): {parts}"
 
 
-def _describe_proposal(decision: Decision, space: DesignSpace) -> Iterator[str]:
+def _describe_proposal(decision: DecisionRecord, space: DesignSpace) -> Iterator[str]:
     proposal, verdict = decision.proposal, decision.verdict
     text = summarize_delta(proposal.delta, space) if proposal.delta else proposal.error
     others = f" (and {len(proposal.candidates)} more)" if proposal.candidates else ""

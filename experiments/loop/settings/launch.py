@@ -19,7 +19,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Count, starter
 from lakewright.experiments.jobs.executors.ray_group import PATIENCE as NOTICED
-from lakewright.experiments.jobs.executors.ray_group import Group, find_group, find_port
+from lakewright.experiments.jobs.executors.ray_group import RayGroup, find_group, find_port
 
 STAGE_PROCESS = "lakewright.experiments.loop.training.stage_process"
 BAD_INPUT = 2
@@ -126,7 +126,7 @@ def _run_command(
     return code
 
 
-def _name_machines(settings: LaunchSettings, group: Group) -> list[LaunchSettings]:
+def _name_machines(settings: LaunchSettings, group: RayGroup) -> list[LaunchSettings]:
     """The settings of the launch in each bundle of a group: one process each, which meet at a port of this machine."""
     words = [f"--num_machines={settings.processes}", f"--main_process_ip={group.address}"]
     words.append(f"--main_process_port={find_port()}")

@@ -92,7 +92,7 @@ class ValidationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Seed of the held-out boards, apart from that of the run."""
 
 
-class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class QuestionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Questions to the engineer, above all to a language model."""
 
     reasoning: Natural = 1024
@@ -188,7 +188,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     budget: Count | None = None
     """Tokens that may be generated in training, in trials and by the engineer; the run ends at the step that spends the
     last of them, or after its stages."""
-    engineer: EngineerSettings = EngineerSettings()
+    engineer: QuestionSettings = QuestionSettings()
     """How a language model is asked to be the engineer."""
 
     @property

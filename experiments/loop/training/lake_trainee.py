@@ -15,7 +15,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import Acceptance, can_draw_all, generate, generate_in_turn
 from lakewright.core_jax.rows import Row, board_key, read_all, rows_in_turn, rows_of, symmetric_fingerprint
 from lakewright.core_jax.support import derive_seed
-from lakewright.core_jax.types import FAILURE_NAMES, Failure, Verdict
+from lakewright.core_jax.types import FAILURE_NAMES, BoardVerdict, Failure
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem
@@ -24,7 +24,7 @@ from lakewright.experiments.environments.lake import Lake, config_of, design_of,
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Example, Validation, write_record
-from lakewright.experiments.loop.records.stage_rollouts import Answer, BoardAnswers, write_answers
+from lakewright.experiments.loop.records.stage_rollouts import BoardAnswers, RecordedAnswer, write_answers
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, check_settings, load_policy
 from lakewright.policy.board_play import BoardPlay
@@ -34,7 +34,7 @@ from lakewright.policy.inference import answer_tasks, check_chat_model
 from lakewright.policy.model_settings import resolve_shape
 from lakewright.policy.models import build_model
 from lakewright.policy.play import Play, Tasks, TaskStream
-from lakewright.policy.tasks import Task, board_of, task_of
+from lakewright.policy.tasks import BoardTask, board_of, task_of
 from lakewright.policy.tasks import row_of as row_of_task
 from lakewright.policy.training import Answered, BoardStream, rank_and_processes, tasks_of, with_hole_ratios
 
@@ -42,7 +42,7 @@ EXAMPLES = 6  # boards saved as examples, of each kind: valid plans on boards th
 VALID, UNREAD = FAILURE_NAMES[Failure.NONE], FAILURE_NAMES[Failure.PARSE_ERROR]
 
 
-class LakeTrainee(Trainee[Task]):
+class LakeTrainee(Trainee[BoardTask]):
     """A policy that plans for the agents on boards, in tokens of cells, in text or as a board network."""
 
     answers, references, lake = "plans", "certified plans", True
@@ -108,7 +108,7 @@ class LakeTrainee(Trainee[Task]):
             for size in sorted({row.size for row in rows})
         }
 
-    def make_task(self, problem: Problem) -> Task:
+    def make_task(self, problem: Problem) -> BoardTask:
         """As `Trainee.make_task`."""
         return task_of(row_of(problem))
 
@@ -132,7 +132,7 @@ class LakeTrainee(Trainee[Task]):
         if isinstance(codec, TextCodec):
             check_chat_model(self.settings.start, model, codec, self.make_task(held_out[0]))
 
-    def stream_references(self, warmup: Stage, first: int) -> AbstractContextManager[Tasks[Task]]:
+    def stream_references(self, warmup: Stage, first: int) -> AbstractContextManager[Tasks[BoardTask]]:
         """A fixed set, or boards drawn while training."""
         settings = self.settings
         seed, boards = derive_seed(settings.seed, "warm-up boards"), settings.warmup.boards
@@ -150,7 +150,7 @@ class LakeTrainee(Trainee[Task]):
         config, excluded = config_of(stage.design()), _list_excluded(settings)
         return BoardStream((config,), seed, recorded=True, teams=settings.teams, excluded=excluded)
 
-    def list_taken(self, tasks: TaskStream[Task]) -> list[Problem]:
+    def list_taken(self, tasks: TaskStream[BoardTask]) -> list[Problem]:
         """As `Trainee.list_taken`."""
         return [problem_of(row_of_task(task, f"drawn_{place:07d}")) for place, task in enumerate(tasks.taken)]
 
@@ -162,18 +162,18 @@ class LakeTrainee(Trainee[Task]):
         write_answers(stage.plans, lines)
         write_record(stage.validation, msgspec.structs.replace(record, examples=_choose_examples(rows, answers)))
 
-    def describe_answers(self, answered: Answered, play: Play[Task]) -> dict[str, Any]:
+    def describe_answers(self, answered: Answered, play: Play[BoardTask]) -> dict[str, Any]:
         """As `Trainee.describe_answers`: the plans for a board."""
         assert isinstance(play, BoardPlay)
         texts = (play.codec.decode_text(answered.prompt, answer) for answer in answered.answers)
         judged = zip(answered.judged.details, texts, strict=True)
-        answers = [Answer.from_moves(one.moves, one.failure, one.agent, one.step, text) for one, text in judged]
+        answers = [RecordedAnswer.from_moves(one.moves, one.failure, one.agent, one.step, text) for one, text in judged]
         return msgspec.to_builtins(BoardAnswers(answered.key, answers))
 
 
 def measure_policy(
     trainee: LakeTrainee, stage: Stage, boards: Sequence[Row], label: str
-) -> tuple[Validation, list[Answer]]:
+) -> tuple[Validation, list[RecordedAnswer]]:
     """Greedy plans of a stage's policy for some boards: the record without examples, and each answer.
 
     Args:
@@ -191,11 +191,11 @@ def measure_policy(
     prompts = (play.codec.encode_prompt(task.board) for task in tasks)
     texts = (play.codec.decode_text(prompt, answer) for prompt, answer in zip(prompts, found, strict=True))
     moves = (plan[: row.agents] for row, plan in zip(boards, plans, strict=True))
-    answers = map(Answer.from_moves, moves, verdicts.failure, verdicts.agent, verdicts.step, texts)
+    answers = map(RecordedAnswer.from_moves, moves, verdicts.failure, verdicts.agent, verdicts.step, texts)
     return _record_outcomes(tasks, verdicts), list(answers)
 
 
-def _record_outcomes(tasks: list[Task], verdicts: Verdict) -> Validation:
+def _record_outcomes(tasks: list[BoardTask], verdicts: BoardVerdict) -> Validation:
     forced = np.flatnonzero([task.wait_required for task in tasks])
     of_forced = jax.tree.map(lambda field: field[forced], verdicts)
     waits = outcomes_by_size([tasks[place] for place in forced], of_forced)
@@ -207,7 +207,7 @@ def _record_outcomes(tasks: list[Task], verdicts: Verdict) -> Validation:
     )
 
 
-def _choose_examples(rows: list[Row], answers: list[Answer]) -> list[Example]:
+def _choose_examples(rows: list[Row], answers: list[RecordedAnswer]) -> list[Example]:
     """Valid plans on boards that force a wait, and failures, each kind spread evenly over the set."""
     both = list(zip(rows, answers, strict=True))
     valid = [one for one in both if one[1].failure == VALID and one[0].wait_required]
@@ -218,7 +218,7 @@ def _choose_examples(rows: list[Row], answers: list[Answer]) -> list[Example]:
     ]
 
 
-def _spread_evenly(found: list[tuple[Row, Answer]]) -> list[tuple[Row, Answer]]:
+def _spread_evenly(found: list[tuple[Row, RecordedAnswer]]) -> list[tuple[Row, RecordedAnswer]]:
     """At most EXAMPLES of them, evenly over their range."""
     return [found[int(place)] for place in np.linspace(0, len(found) - 1, min(EXAMPLES, len(found)))]
 

@@ -190,7 +190,7 @@ def _list_columns(work: Teaching, space: DesignSpace) -> list[Knob]:
     return [column for column in space.columns if not work.columns or column.name in work.columns]
 
 
-class Decision(NamedTuple):
+class LessonDecision(NamedTuple):
     """A question for more or less of a column of a stratum.
 
     prompt: token ids. more, less: the tokens in which the two answers differ. gain: how much more the design is worth
@@ -203,7 +203,9 @@ class Decision(NamedTuple):
     gain: float
 
 
-def draw_decisions(work: Teaching, environment: Environment, tokenizer: PreTrainedTokenizerFast) -> list[Decision]:
+def draw_decisions(
+    work: Teaching, environment: Environment, tokenizer: PreTrainedTokenizerFast
+) -> list[LessonDecision]:
     """Questions of a form of one decision, with the worth of their answers.
 
     Args:
@@ -214,7 +216,7 @@ def draw_decisions(work: Teaching, environment: Environment, tokenizer: PreTrain
     They are drawn as the pairs of the test are, by another seed; the stratum and the column at random.
     """
     rng, form, space = np.random.default_rng([work.seed, 1]), FORMS[work.form], environment.space
-    columns, found = _list_columns(work, space), list[Decision]()
+    columns, found = _list_columns(work, space), list[LessonDecision]()
     more, less = (_encode(choose_word(sign), tokenizer) for sign in (1, -1))
     shared = common_prefix([more, less])
     for number in range(work.lessons):
@@ -225,11 +227,11 @@ def draw_decisions(work: Teaching, environment: Environment, tokenizer: PreTrain
         gains = [measure_delta(delta, shown.design, truth, environment) for delta in steps]
         messages = write_decision(form, shown, (stratum, column), space)
         prompt = [*json_prompt(tokenizer, messages), *_encode(BEGUN, tokenizer), *more[:shared]]
-        found.append(Decision(prompt, more[shared], less[shared], gains[0] - gains[1]))
+        found.append(LessonDecision(prompt, more[shared], less[shared], gains[0] - gains[1]))
     return found
 
 
-def make_worth_loss(decisions: Sequence[Decision]) -> Loss:
+def make_worth_loss(decisions: Sequence[LessonDecision]) -> Loss:
     """The loss that raises what the answers of a model are worth, the mean over a batch.
 
     decisions: all that batches are drawn from.

@@ -14,8 +14,8 @@ from lakewright.core_jax.support import listed, write_atomically, write_json
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.reading import (
     RULES,
-    Answer,
     Form,
+    FormAnswer,
     Pair,
     Reader,
     Solved,
@@ -56,7 +56,7 @@ class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     form: str
     pair: int
     side: int
-    answer: Answer
+    answer: FormAnswer
 
 
 CLAIM = Claim("reading test", "reading.json", ReadingWork, 1, "lakewright engineer read")
@@ -131,7 +131,7 @@ def solve_questions(environment: Environment, strata: int) -> list[tuple[str, So
 
 
 def _score_answers(
-    pairs: Sequence[Pair], found: dict[tuple[str, str, int, int], Answer], environment: Environment
+    pairs: Sequence[Pair], found: dict[tuple[str, str, int, int], FormAnswer], environment: Environment
 ) -> list[Result]:
     """The scores of the models and forms of which all answers are there."""
     results = [

@@ -12,7 +12,7 @@ from lakewright.core_jax.support import check_digest, read_raw
 from lakewright.experiments.jobs.resumable.journal import check_journal
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
-from lakewright.experiments.loop.records.stage_rollouts import Answer, read_answers
+from lakewright.experiments.loop.records.stage_rollouts import RecordedAnswer, read_answers
 from lakewright.experiments.viewer.catalogue.board_table import (
     COUNTED,
     KEY,
@@ -212,7 +212,7 @@ def _is_countable(path: Path) -> bool:
 MOST = 64  # plans of a board
 
 
-def answers_to(item: Item, part: str, tile: Tile) -> list[Answer]:
+def answers_to(item: Item, part: str, tile: Tile) -> list[RecordedAnswer]:
     """The plans that were saved for a board of a table, at most MOST; those that could not be read have no moves."""
     if item.kind is Kind.RUN and tile.row and part.startswith("stage-"):
         stage = RunFolder(item.path).stage(int(part.removeprefix("stage-")))
@@ -222,7 +222,7 @@ def answers_to(item: Item, part: str, tile: Tile) -> list[Answer]:
     return []
 
 
-def _of_evaluation(item: Item, name: str) -> list[Answer]:
+def _of_evaluation(item: Item, name: str) -> list[RecordedAnswer]:
     query = (
         f"SELECT v.verdict AS verdict, a.plan AS plan FROM {read_lines_sql(JUDGED_COLUMNS)} AS v "
         f"LEFT JOIN {read_lines_sql(ANSWER_COLUMNS)} AS a ON a.id = v.verdict.id AND a.sample = v.sample "
@@ -232,8 +232,8 @@ def _of_evaluation(item: Item, name: str) -> list[Answer]:
     return [_read_answer({**found["verdict"], "plan": found["plan"]}) for found in ask_database(query, [*files, name])]
 
 
-def _read_answer(found: dict[str, Any]) -> Answer:
-    given = {name: found.get(name) for name in Answer.__struct_fields__}
+def _read_answer(found: dict[str, Any]) -> RecordedAnswer:
+    given = {name: found.get(name) for name in RecordedAnswer.__struct_fields__}
     given |= {"plan": given["plan"] or [], "failure": given["failure"] or "parse_error", "text": given["text"] or ""}
     given |= {name: -1 if given[name] is None else given[name] for name in ("agent", "step")}
-    return msgspec.convert(given, Answer)
+    return msgspec.convert(given, RecordedAnswer)

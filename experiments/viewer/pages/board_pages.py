@@ -11,7 +11,7 @@ from lakewright.core_jax.rows import Row, board_key
 from lakewright.core_jax.types import FAILURE_NAMES, STATUS_NAMES
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Example, Validation, read_record
-from lakewright.experiments.loop.records.stage_rollouts import Answer, read_answers
+from lakewright.experiments.loop.records.stage_rollouts import RecordedAnswer, read_answers
 from lakewright.experiments.viewer.catalogue.board_table import PAGE, VERDICTS, Filters, Tile
 from lakewright.experiments.viewer.catalogue.board_tables import answers_to, policies_of, table_of
 from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Item, Kind
@@ -112,7 +112,7 @@ def players_of(item: Item, part: str, tile: Tile) -> list[dict[str, Any]]:
     return [{"title": title, "played": draw_played(example)} for title, example in found]
 
 
-def _make_given(row: Row, answer: Answer) -> Example:
+def _make_given(row: Row, answer: RecordedAnswer) -> Example:
     return make_example(row, answer.plan[: row.agents], answer.failure, answer.agent, answer.step)
 
 

@@ -155,7 +155,7 @@ _KNOWN = {
 }
 
 
-class Shown(msgspec.Struct, frozen=True):
+class ShownFolder(msgspec.Struct, frozen=True):
     """The page that is shown, of each kind with more than MOST_CARDS items."""
 
     page: Annotated[int, msgspec.Meta(ge=0)] = 0
@@ -166,7 +166,7 @@ def index_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
 
     Cards are read for those alone that are shown, since each needs some files.
     """
-    items, page = catalogue.items(), asked_for(Shown, query).page
+    items, page = catalogue.items(), asked_for(ShownFolder, query).page
     studies = tuple(f"{item.name}/" for item in items if item.kind is Kind.STUDY)
     kinds = {kind: [item for item in items if item.kind is kind and not item.name.startswith(studies)] for kind in Kind}
     first = page * MOST_CARDS

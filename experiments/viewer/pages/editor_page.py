@@ -15,7 +15,7 @@ from lakewright.policy.models import PRETRAINED
 FIRST = '{"grid":["..H..",".HH..",".....","..HH.","....."],"starts":[[0,0],[2,4]],"goals":[[4,4],[2,0]]}'
 
 
-class Drawn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class EditedBoard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A board as the editor sends it."""
 
     grid: list[str]
@@ -38,7 +38,7 @@ def read_drawn_row(text: str) -> Row:
     if len(text) > LONGEST:
         raise InputError(f"board: is longer than {LONGEST} letters; draw a smaller one")
     try:
-        found = msgspec.json.decode(text, type=Drawn)
+        found = msgspec.json.decode(text, type=EditedBoard)
         return Row("drawn", len(found.grid), len(found.starts), found.grid, found.starts, found.goals)
     except (ValueError, RecursionError) as error:
         raise InputError(f"board: {error}") from error

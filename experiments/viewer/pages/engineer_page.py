@@ -12,7 +12,7 @@ from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.steps import Attempt
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.trainers.folder import EngineerFolder
-from lakewright.experiments.trainers.reports import Status
+from lakewright.experiments.trainers.reports import FolderStatus
 from lakewright.experiments.trainers.versions import Version, VersionFiles
 from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Item
 from lakewright.experiments.viewer.catalogue.run_space import RunSpace
@@ -60,7 +60,7 @@ def engineer_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str
     return Page(item.name, "engineer.html", values, crumbs, live=True)
 
 
-def _open_folder(item: Item) -> tuple[RunSpace | None, Status | None, str]:
+def _open_folder(item: Item) -> tuple[RunSpace | None, FolderStatus | None, str]:
     """The design space and the status, and why one of them is missing."""
     about = None
     try:
@@ -81,7 +81,7 @@ def _tabulate_design(version: Version) -> Table:
     )
 
 
-def _draw_outcomes(status: Status, about: RunSpace) -> Any:
+def _draw_outcomes(status: FolderStatus, about: RunSpace) -> Any:
     """Valid answers over versions, a curve for each stratum; None without outcomes."""
     curves: dict[str, list[Point]] = {}
     for version, strata in status.outcomes.items():
@@ -97,7 +97,7 @@ def _draw_outcomes(status: Status, about: RunSpace) -> Any:
     return mark_svg(chart)
 
 
-def _tabulate_outcomes(status: Status) -> Table:
+def _tabulate_outcomes(status: FolderStatus) -> Table:
     """Answers of training by version and stratum, the newest version first, and the pools of their groups."""
     rows = [
         (
@@ -115,13 +115,13 @@ def _tabulate_outcomes(status: Status) -> Table:
     return Table(("version", "stratum", "answers", "valid", "%", *pools), rows)
 
 
-def _list_pools(status: Status, version: str, stratum: str) -> tuple[str, ...]:
+def _list_pools(status: FolderStatus, version: str, stratum: str) -> tuple[str, ...]:
     one = status.strata[version][stratum]
     shares = (one.learnable, one.solved, one.out_of_reach, one.wasted)
     return str(one.groups), *(format_percent(share) if one.groups else "" for share in shares)
 
 
-def _tabulate_versions(versions: Sequence[Version], status: Status | None, about: RunSpace | None) -> Table:
+def _tabulate_versions(versions: Sequence[Version], status: FolderStatus | None, about: RunSpace | None) -> Table:
     """The versions, newest first: what each changed, and the valid answers to its problems."""
     rows = []
     for place, version in reversed(list(enumerate(versions))):

@@ -15,7 +15,7 @@ from lakewright.engineer.windows import find_ends
 from lakewright.experiments.loop.records.history import Chapter
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import (
-    Decision,
+    DecisionRecord,
     Done,
     EngineerTraining,
     Example,
@@ -102,7 +102,7 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
     stage, before = folder.stage(number), folder.stage(number - 1) if number else folder.warmup
     following = folder.stage(number + 1)
     about = find_space(folder, folder.settings())
-    decision = read_record(stage.proposal, Decision) if stage.proposal.exists() else None
+    decision = read_record(stage.proposal, DecisionRecord) if stage.proposal.exists() else None
     evidence = stage.read_evidence() if stage.evidence.exists() else None
     trial = read_record(stage.trial, Trial) if stage.trial.exists() else None
     design = stage.design() if stage.env.exists() else None
@@ -216,7 +216,7 @@ def list_stratum_changes(old: Design, new: Design, about: RunSpace, delta: Delta
     return found
 
 
-def _list_attempts(decision: Decision, design: Design, about: RunSpace) -> list[dict[str, Any]]:
+def _list_attempts(decision: DecisionRecord, design: Design, about: RunSpace) -> list[dict[str, Any]]:
     """Every answer of a round, refused ones first, with its delta and its verdict."""
     attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)]
     return [

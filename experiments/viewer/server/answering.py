@@ -24,7 +24,7 @@ from lakewright.experiments.viewer.pages.rendering import render_fragment
 from lakewright.experiments.viewer.pictures.played_plans import draw_played, still_svg
 from lakewright.experiments.viewer.pictures.replay import make_example
 from lakewright.policy.models import PRETRAINED
-from lakewright.policy.tasks import Task
+from lakewright.policy.tasks import BoardTask
 
 SOLVER_PATIENCE = 120.0  # seconds that a board waits for those before it, and for its answer
 BoardKind = tuple[int, int]  # size and number of agents
@@ -242,6 +242,6 @@ def greedy_plan(asked: Asked, row: Row) -> list[str] | None:
     from lakewright.policy.evaluation import evaluate
 
     board = board_of(row)
-    task = Task(board, 0, 0, False, np.full((row.agents, 1), PAD, np.int8), row.hole_ratio)
+    task = BoardTask(board, 0, 0, False, np.full((row.agents, 1), PAD, np.int8), row.hole_ratio)
     verdicts, plans = evaluate(asked.model, BoardPlay(asked.codec, asked.horizon), [task])
     return None if int(verdicts.failure[0]) == Failure.PARSE_ERROR else plan_of(plans[0][: row.agents])

@@ -26,7 +26,7 @@ from lakewright.core_jax.config import holds, holes_of
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.lake import verify
 from lakewright.core_jax.solver import Stage, solve, solve_with_stages
-from lakewright.core_jax.types import Board, Failure, Status, Verdict
+from lakewright.core_jax.types import Board, BoardVerdict, Failure, Status
 from lakewright.experiments.bench.measurement import format_markdown
 from lakewright.experiments.bench.peers import UNSOLVABLE, PlainBoard, w9_cbs, w9_joint_astar
 from lakewright.experiments.jobs.executors.choice import HERE, ExecutorChoice
@@ -263,7 +263,7 @@ def _replay_labels(boards: Board, labels) -> np.ndarray:
     return good & (replay(plans[0]).waits == labels.wait_required)
 
 
-def _is_valid(found: Verdict | Replay) -> np.ndarray:
+def _is_valid(found: BoardVerdict | Replay) -> np.ndarray:
     return found.valid if isinstance(found, Replay) else np.asarray(found.failure) == Failure.NONE
 
 

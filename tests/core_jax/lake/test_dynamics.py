@@ -22,8 +22,8 @@ from lakewright.core_jax.types import (
     UP,
     WAIT,
     Board,
+    BoardVerdict,
     Failure,
-    Verdict,
 )
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.sample_boards import (
@@ -66,7 +66,7 @@ def random_plans(seed: int, boards: Board) -> tuple[Board, np.ndarray]:
 
 
 @functools.cache
-def played(size: int, agents: int) -> tuple[Board, np.ndarray, Verdict, list[oracle.Played]]:
+def played(size: int, agents: int) -> tuple[Board, np.ndarray, BoardVerdict, list[oracle.Played]]:
     """Random plans, their verdicts and the oracle's."""
     boards, moves = random_plans(agents, mixed_boards(agents, 2000, size, agents))
     expected = [oracle.play(*as_lists(b), as_strings(m)) for b, m in zip(each(boards), moves, strict=True)]
@@ -207,7 +207,7 @@ def test_padding_changes_no_verdict(seed):
         assert_every(getattr(short, field) == getattr(long, field), boards, moves=moves)
 
 
-def folded(boards: Board, moves: np.ndarray) -> Verdict:
+def folded(boards: Board, moves: np.ndarray) -> BoardVerdict:
     """The verdicts that `step`, called once for each joint move, adds up to."""
     count, _, horizon = moves.shape
     cells, goals = boards.starts, boards.goals
@@ -225,7 +225,7 @@ def folded(boards: Board, moves: np.ndarray) -> Verdict:
     length = (moves != PAD).sum(axis=2).max(axis=1)
     short = (failure == 0) & ~home.all(axis=1)
     valid = (failure == 0) & ~short
-    return Verdict(
+    return BoardVerdict(
         failure=np.where(short, Failure.GOAL_NOT_REACHED, failure),
         agent=np.where(short, home.argmin(axis=1), agent),
         step=np.where(short, length, np.where(valid, -1, legal)),
@@ -236,7 +236,7 @@ def folded(boards: Board, moves: np.ndarray) -> Verdict:
     )
 
 
-def assert_same_verdicts(found: Verdict, expected: Verdict, boards: Board, moves: np.ndarray) -> None:
+def assert_same_verdicts(found: BoardVerdict, expected: BoardVerdict, boards: Board, moves: np.ndarray) -> None:
     for name in ("failure", "agent", "step", "makespan", "sum_of_costs", "legal_steps", "at_goal"):
         values, wanted = np.asarray(getattr(found, name)), np.asarray(getattr(expected, name))
         same = (values == wanted).all(axis=tuple(range(1, values.ndim)))

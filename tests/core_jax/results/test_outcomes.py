@@ -4,15 +4,15 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakewright.core_jax.results import Outcomes, pool, without
+from lakewright.core_jax.results import BoardOutcomes, pool, without
 from lakewright.core_jax.types import FAILURE_NAMES, Failure
 
 plans = st.lists(st.tuples(st.sampled_from(list(Failure)), *[st.booleans()] * 3), max_size=20)
 
 
-def counted(some) -> Outcomes:
+def counted(some) -> BoardOutcomes:
     failure, makespan, cost, waits = (np.array([plan[n] for plan in some], (int, bool)[n > 0]) for n in range(4))
-    return Outcomes.count(failure, makespan, cost, waits)
+    return BoardOutcomes.count(failure, makespan, cost, waits)
 
 
 @settings(deadline=None, max_examples=50)

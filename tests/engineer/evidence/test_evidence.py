@@ -6,7 +6,7 @@ import pytest
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import Outcomes
+from lakewright.core_jax.results import BoardOutcomes
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty import DifficultySettings, Observation, make_forecast
@@ -29,9 +29,9 @@ from lakewright.experiments.environments.lake import design_of
 from lakewright.experiments.environments.lake_words import GUIDELINE
 from tests.support.samples.evidence import SPACE, V6, edit, everything, past, rollouts, tally, view
 
-FEW = Outcomes(10, 4, 3, 2, {"hole": 5, "swap_conflict": 1}, 5, 1)
-MORE = Outcomes(10, 9, 9, 9, {"hole": 1}, 5, 5)
-FORCED = Outcomes(5, 1, 1, 1, {"hole": 3, "swap_conflict": 1}, 5, 1)
+FEW = BoardOutcomes(10, 4, 3, 2, {"hole": 5, "swap_conflict": 1}, 5, 1)
+MORE = BoardOutcomes(10, 9, 9, 9, {"hole": 1}, 5, 5)
+FORCED = BoardOutcomes(5, 1, 1, 1, {"hole": 3, "swap_conflict": 1}, 5, 1)
 ALL = Modules(*[True] * 10)
 DELTA = Delta({5: edit("too\nhard", hole_ratio=-0.05)})
 WORDS = set(vocabulary_of(SPACE).tokens)
@@ -154,7 +154,7 @@ def test_shuffled_evidence_shows_each_size_the_figures_of_another_in_every_round
     assert [old.outcomes for old in seen.history] == [exchanged] * 2
     assert seen.design == KNOWN.design
     three = EnvConfig({size: SizeConfig(1 / 3, 0.2, 0.2) for size in (3, 4, 5)})
-    outcomes = {size: Outcomes(size, 0, 0, 0, {}, 0, 0) for size in three.sizes}
+    outcomes = {size: BoardOutcomes(size, 0, 0, 0, {}, 0, 0) for size in three.sizes}
     shifts = {see(PRESETS["shuffled"], everything(three, outcomes), seed).outcomes[3].problems for seed in range(20)}
     assert shifts == {4, 5}
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import Outcomes
+from lakewright.core_jax.results import BoardOutcomes
 from lakewright.core_jax.terms import FAILURE_NAMES
 from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import Objective
@@ -30,7 +30,7 @@ from tests.support.samples.evidence import SPACE, V6, edit, past, view
 
 WORDS = vocabulary_of(SPACE)
 
-OUTCOMES = Outcomes(100, 60, 40, 50, {"parse_error": 10, "hole": 25, "swap_conflict": 5}, 20, 4)
+OUTCOMES = BoardOutcomes(100, 60, 40, 50, {"parse_error": 10, "hole": 25, "swap_conflict": 5}, 20, 4)
 CONFIG = EnvConfig({size: SizeConfig(0.25, 0.3, 0.4) for size in (3, 5, 8, 10)})
 DESIGN = design_of(CONFIG)
 SEEN = dict.fromkeys(CONFIG.sizes, OUTCOMES)
@@ -79,7 +79,7 @@ def test_a_size_is_shown_in_buckets():
 
 def test_a_rate_of_no_boards_is_unknown():
     config = EnvConfig.single(5, agents=2, hole_ratio=0.3, wait_ratio=0.4)
-    without_waits = Outcomes(100, 60, 40, 50, {}, 0, 0)
+    without_waits = BoardOutcomes(100, 60, 40, 50, {}, 0, 0)
     assert evidence_tokens(view(V6, config, {5: without_waits}), SPACE)[-2] == "<unknown>"
     assert evidence_tokens(view(V6, config, {8: OUTCOMES}), SPACE)[-10:-1] == ["<unknown>"] * 9
 

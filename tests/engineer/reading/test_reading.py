@@ -10,7 +10,7 @@ from lakewright.engineer import DesignSpace, Knob
 from lakewright.engineer.reading import (
     FORMS,
     RULES,
-    Answer,
+    FormAnswer,
     Solved,
     answer_by_rule,
     ask_in_form,
@@ -160,7 +160,7 @@ def test_answers_that_mean_no_delta_are_counted_and_change_nothing():
         answer = ask_in_form(FORMS["words"], Scripted(text), pairs[0].evidence[0], environment.space)
         assert answer.delta is None
         assert answer.error.startswith("answer: ")
-    found = score_reader(pairs, [(Answer(None, "no"), Answer(None, "no"))] * len(pairs), environment)
+    found = score_reader(pairs, [(FormAnswer(None, "no"), FormAnswer(None, "no"))] * len(pairs), environment)
     assert (found.unread, found.made, found.follows, found.gain.mean) == (2 * len(pairs), 0, None, 0.0)
 
 

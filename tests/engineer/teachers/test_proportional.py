@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
-from lakewright.core_jax.results import Outcomes
+from lakewright.core_jax.results import BoardOutcomes
 from lakewright.engineer.delta import edit_design
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.space import normalize_rows
@@ -21,8 +21,8 @@ STEP = 0.05
 rates = st.tuples(*[st.integers(0, 99)] * len(SIZES))
 
 
-def outcomes(valid: int) -> Outcomes:
-    return Outcomes(100, valid, valid, valid, {"hole": 100 - valid}, 0, 0)
+def outcomes(valid: int) -> BoardOutcomes:
+    return BoardOutcomes(100, valid, valid, valid, {"hole": 100 - valid}, 0, 0)
 
 
 def proposed(seen: dict[int, int], design: Design = DESIGN, teacher: str = "proportional", **options) -> Delta:
@@ -81,10 +81,10 @@ def test_holes_move_as_the_threshold_rule_moves_them(valid, objective):
         assert edit.reason == known[size].reason, (valid, size)
 
 
-def half_forced(free: int, forced: int) -> Outcomes:
+def half_forced(free: int, forced: int) -> BoardOutcomes:
     """A hundred boards of each kind, and how many plans of them are valid."""
     valid = free + forced
-    return Outcomes(200, valid, valid, valid, {"hole": 200 - valid}, 100, forced)
+    return BoardOutcomes(200, valid, valid, valid, {"hole": 200 - valid}, 100, forced)
 
 
 @given(st.integers(0, 99), st.integers(0, 99))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import Outcomes
+from lakewright.core_jax.results import BoardOutcomes
 from lakewright.engineer.delta import read_answer
 from lakewright.engineer.design import Delta, Design, Edit
 from lakewright.engineer.evidence import DeltaGrammar, Evidence, read_tokens, vocabulary_of
@@ -24,19 +24,19 @@ DESIGN = design_of(EnvConfig({size: SizeConfig(share, 0.2, 0.5) for size, share 
 WORDS = vocabulary_of(SPACE)
 
 
-def outcomes(valid: int, **failures: int) -> Outcomes:
-    return Outcomes(100, valid, valid, valid, failures, 0, 0)
+def outcomes(valid: int, **failures: int) -> BoardOutcomes:
+    return BoardOutcomes(100, valid, valid, valid, failures, 0, 0)
 
 
-def evidence(seen: dict[int, Outcomes], design: Design = DESIGN) -> Evidence:
+def evidence(seen: dict[int, BoardOutcomes], design: Design = DESIGN) -> Evidence:
     return everything(design, seen)
 
 
-def propose(teacher: Teacher, seen: dict[int, Outcomes], design: Design = DESIGN, seed: int = 0) -> Proposal:
+def propose(teacher: Teacher, seen: dict[int, BoardOutcomes], design: Design = DESIGN, seed: int = 0) -> Proposal:
     return teacher.propose(evidence(seen, design), design, SPACE, jax.random.key(seed))
 
 
-def rules(seen: dict[int, Outcomes], design: Design = DESIGN) -> Delta:
+def rules(seen: dict[int, BoardOutcomes], design: Design = DESIGN) -> Delta:
     delta = propose(make_teacher("rules"), seen, design).delta
     assert delta is not None
     return delta
@@ -113,7 +113,7 @@ def test_the_rule_that_seeks_regret_makes_boards_harder_until_most_plans_fail():
 
 def test_the_rules_leave_alone_what_has_no_evidence_and_what_is_at_its_limit():
     design = design_of(EnvConfig({4: SizeConfig(0.5, 0.5, 1.0), 5: SizeConfig(0.5, 0.0, 0.05)}))
-    delta = rules({4: outcomes(90), 5: Outcomes(0, 0, 0, 0, {}, 0, 0), 9: outcomes(90)}, design)
+    delta = rules({4: outcomes(90), 5: BoardOutcomes(0, 0, 0, 0, {}, 0, 0), 9: outcomes(90)}, design)
     assert list(delta.edits) == [4]
     assert changes(delta.edits[4]) == (-0.05, 0.0, 0.0)
     assert rules({}) == Delta({})

@@ -4,7 +4,7 @@ import jax
 import pytest
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
-from lakewright.core_jax.results import Outcomes
+from lakewright.core_jax.results import BoardOutcomes
 from lakewright.engineer.guard import GuardSettings, widen_reach
 from lakewright.engineer.steps import negotiate, stretch_delta
 from lakewright.engineer.teachers import make_teacher
@@ -14,7 +14,7 @@ from tests.support.samples.evidence import ROOMY, SPACE, everything, rollouts
 DESIGN = design_of(EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 5: SizeConfig(0.5, 0.2, 0.5)}))
 EVIDENCE = everything(
     DESIGN,
-    {3: Outcomes(100, 90, 0, 0, {}, 0, 0), 5: Outcomes(100, 10, 0, 0, {}, 0, 0)},
+    {3: BoardOutcomes(100, 90, 0, 0, {}, 0, 0), 5: BoardOutcomes(100, 10, 0, 0, {}, 0, 0)},
     groups=[rollouts(3, informative=4, advantage=0.3), rollouts(5, informative=8, advantage=0.1)],
 )
 

@@ -12,7 +12,7 @@ from lakewright.engineer.teachers import MODELS, TEACHERS
 from lakewright.experiments.cli import main
 from lakewright.experiments.environments.lake import lake_space
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.loop.records.stage_records import Decision, write_record
+from lakewright.experiments.loop.records.stage_records import DecisionRecord, write_record
 from lakewright.experiments.viewer.proposals import escape_controls
 from tests.support.samples.tiny_runs import decision, finished, state
 
@@ -60,7 +60,7 @@ def test_what_a_model_wrote_cannot_command_the_terminal(tmp_path, capsys):
     shutil.copytree(finished("self").folder, run.folder)
     old = decision(run, 1)
     hostile = Proposal("\x1b[2J", "\x07\u202eline\nline\x00", None, "answer: \x1b[31m no")
-    write_record(run.stage(1).proposal, Decision("self", hostile, old.verdict, {}))
+    write_record(run.stage(1).proposal, DecisionRecord("self", hostile, old.verdict, {}))
     out = output_of(capsys, "engineer", "show", run.folder, "--stage", 1)
     assert not {"\x1b", "\x07", "\x00", "\u202e"} & set(out)
     assert "\\x1b[2J" in out

@@ -12,10 +12,10 @@ from lakewright.engineer.trial import TrialSettings
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.records.history import read_chapters
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.loop.records.stage_records import Decision, Validation, read_record
+from lakewright.experiments.loop.records.stage_records import DecisionRecord, Validation, read_record
 from lakewright.experiments.loop.records.token_budget import count_run_tokens, count_stage_tokens
 from lakewright.experiments.loop.redesign.run_engineer import RunEngineer
-from lakewright.experiments.loop.settings.run_settings import EngineerSettings, RunSettings
+from lakewright.experiments.loop.settings.run_settings import QuestionSettings, RunSettings
 from lakewright.experiments.loop.training.trainee import make_trainee
 from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.models.tiny_policy import tiny_run
@@ -23,7 +23,7 @@ from tests.support.samples.tiny_runs import files, run_loop, state
 
 QUICK = ("difficulty", "self", "fixed")
 MORE = ("rules", "proportional", "thompson", "alp_gmm", "learning_progress", "rlve", "random")
-FIRST = EngineerSettings(asked_first=True)
+FIRST = QuestionSettings(asked_first=True)
 
 
 def first(teacher: str = "random", **changes: object) -> RunSettings:
@@ -72,7 +72,7 @@ def test_a_gpu_that_is_full_in_a_redesign_is_one_line_and_the_run_continues(run,
 def test_without_a_trial_that_is_what_the_teacher_proposed(tmp_path):
     run = RunFolder(tmp_path)
     run_loop(first(stages=1, trial=TrialSettings(enabled=False)), run)
-    proposed = read_record(run.warmup.proposal, Decision).verdict.design
+    proposed = read_record(run.warmup.proposal, DecisionRecord).verdict.design
     assert run.stage(0).design() == proposed != run.warmup.design()
 
 

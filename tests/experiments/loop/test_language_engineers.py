@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import Outcomes
+from lakewright.core_jax.results import BoardOutcomes
 from lakewright.core_jax.support import locked
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence import EvidenceSettings
@@ -30,7 +30,7 @@ from lakewright.experiments.loop.records.stage_records import read_record
 from lakewright.experiments.loop.records.token_budget import count_stage_tokens
 from lakewright.experiments.loop.redesign.teacher_models import check_askable
 from lakewright.experiments.loop.settings.launch import LaunchSettings
-from lakewright.experiments.loop.settings.run_settings import EngineerSettings, load_settings
+from lakewright.experiments.loop.settings.run_settings import QuestionSettings, load_settings
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.studies.engineer_samples import format_samples, sample_engineers
 from lakewright.policy.codecs import TextSettings
@@ -46,7 +46,7 @@ from tests.support.servers.chat_server import saying, serving
 
 pytestmark = pytest.mark.usefixtures("quick_endpoint")
 
-OUTCOMES = dict.fromkeys(range(3, 7), Outcomes(100, 60, 40, 50, {"parse_error": 10, "hole": 25}, 20, 4))
+OUTCOMES = dict.fromkeys(range(3, 7), BoardOutcomes(100, 60, 40, 50, {"parse_error": 10, "hole": 25}, 20, 4))
 
 
 def teacher(*answers: str | Exception, **changes) -> LlmTeacher:
@@ -158,7 +158,7 @@ def test_a_summary_is_asked_for_and_kept_only_where_the_module_is_on():
     assert "summary" not in propose(teacher(json.dumps(GOOD))).prompt
 
 
-ENGINEER = EngineerSettings(reasoning=8, answer=1200, temperature=1.0)
+ENGINEER = QuestionSettings(reasoning=8, answer=1200, temperature=1.0)
 
 
 def let_speak(stage):
@@ -338,7 +338,7 @@ def test_of_several_proposals_the_one_that_teaches_most_is_trained_on(tmp_path):
     answers = [{"edits": {"3": {"reason": "x", "hole_ratio": change}}} for change in (-0.05, -0.1, 0.05)]
     with serving(saying("no"), [saying(json.dumps(answer)) for answer in answers]) as server:
         endpoint_settings = EndpointSettings(url=server.url, model="m", concurrency=1)
-        engineer = EngineerSettings(endpoint=endpoint_settings, key=False, proposals=3)
+        engineer = QuestionSettings(endpoint=endpoint_settings, key=False, proposals=3)
         run_loop(tiny_run(teacher="endpoint", engineer=engineer), run)
     decided, trial = decision(run, 0), read_record(run.stage(0).trial, Trial)
     assert len(decided.proposal.candidates) == 2

@@ -12,7 +12,7 @@ from lakewright.experiments.environments.lake import design_of
 from lakewright.experiments.jobs.resumable.spending import Spending
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.token_budget import count_stage_tokens
-from lakewright.experiments.loop.settings.run_settings import EngineerSettings
+from lakewright.experiments.loop.settings.run_settings import QuestionSettings
 from lakewright.policy.inference import EndpointSettings
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.evidence import GOOD, SPACE
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("quick_endpoint")
 def asked(run: RunFolder, server, **changes):
     """The decision of an engineer behind a server."""
     given = {"url": server.url, "model": "m", "timeout": 0.4, "retries": 1, **changes}
-    engineer = EngineerSettings(endpoint=EndpointSettings(**given), key=False)
+    engineer = QuestionSettings(endpoint=EndpointSettings(**given), key=False)
     return redesign_again(tiny_run(teacher="endpoint", engineer=engineer), run, 0)
 
 
@@ -126,7 +126,7 @@ def test_a_stage_with_a_failing_engineer_keeps_its_config_and_says_so(run, name)
 def test_a_run_with_a_server_that_is_down_still_ends(run):
     with serving(failing(503)) as server:
         pass
-    engineer = EngineerSettings(endpoint=EndpointSettings(url=server.url, model="m", retries=0), key=False)
+    engineer = QuestionSettings(endpoint=EndpointSettings(url=server.url, model="m", retries=0), key=False)
     shutil.rmtree(run.folder)
     run_loop(tiny_run(teacher="endpoint", engineer=engineer), run)
     for number in (0, 1):
@@ -137,7 +137,7 @@ def test_a_run_with_a_server_that_is_down_still_ends(run):
 
 def test_an_endpoint_without_a_key_or_a_server_is_reported_before_anything_is_done(tmp_path):
     run = RunFolder(tmp_path / "run")
-    engineer = EngineerSettings(endpoint=EndpointSettings(url="http://127.0.0.1:9/v1", model="m"))
+    engineer = QuestionSettings(endpoint=EndpointSettings(url="http://127.0.0.1:9/v1", model="m"))
     remedy = "set LAKEWRIGHT_API_KEY, or engineer.key=false for a server without"
     with pytest.raises(InputError, match=f"^teacher endpoint: no key in the environment; {remedy}$"):
         run_loop(tiny_run(teacher="endpoint", engineer=engineer), run)

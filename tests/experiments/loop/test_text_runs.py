@@ -21,7 +21,7 @@ from lakewright.engineer.trial import Trial
 from lakewright.experiments.loop.records.history import read_chapters
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import (
-    Decision,
+    DecisionRecord,
     Done,
     EngineerTraining,
     Rollback,
@@ -65,7 +65,7 @@ RECORDS: dict[str, type[msgspec.Struct]] = {
     "validation.json": Validation,
     "rollback.json": Rollback,
     "difficulty.json": Forecast,
-    "proposal.json": Decision,
+    "proposal.json": DecisionRecord,
     "engineer.json": EngineerTraining,
     "trial.json": Trial,
     "next.json": Next,

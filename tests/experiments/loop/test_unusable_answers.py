@@ -7,7 +7,7 @@ import pytest
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.environments.lake import Lake, design_of
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.loop.records.stage_records import Decision
+from lakewright.experiments.loop.records.stage_records import DecisionRecord
 from lakewright.experiments.loop.redesign import teacher_models as asking
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.tiny_runs import FILES, decision, files, finished, forget, redesign_again, run_loop, state
@@ -33,7 +33,7 @@ GARBAGE = {
 }
 
 
-def assert_refused(found: Decision, name: str) -> None:
+def assert_refused(found: DecisionRecord, name: str) -> None:
     assert (found.verdict.status, found.verdict.design) == ("refused", design_of(ENV)), name
     assert found.verdict.reasons, name
     assert found.proposal.delta is None or found.proposal.delta.edits.keys() == {9}, name

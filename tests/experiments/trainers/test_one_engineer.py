@@ -25,12 +25,17 @@ from lakewright.engineer.trial import TrialSettings
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.loop import closed_loop
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Decision as Proposed
-from lakewright.experiments.loop.records.stage_records import Rollback, Validation, find_record, write_record
+from lakewright.experiments.loop.records.stage_records import (
+    DecisionRecord,
+    Rollback,
+    Validation,
+    find_record,
+    write_record,
+)
 from lakewright.experiments.loop.records.stage_rollouts import read_problems
 from lakewright.experiments.loop.redesign import teacher_models
 from lakewright.experiments.loop.redesign.run_engineer import RunEngineer, derive_keys
-from lakewright.experiments.loop.settings.run_settings import EngineerSettings, RunSettings
+from lakewright.experiments.loop.settings.run_settings import QuestionSettings, RunSettings
 from lakewright.experiments.loop.training.text_trainee import TextTrainee
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
@@ -110,7 +115,7 @@ def make_case(name: str) -> Case:
         teacher=teacher,
         grpo=GrpoSettings(steps=1, prompts=PROBLEMS, group=ANSWERS),
         trial=TRIED,
-        engineer=EngineerSettings(asked_first=True),
+        engineer=QuestionSettings(asked_first=True),
     )
     how = {"decode": decode} if "tokens" in name else {"ask": ask} if "text" in name else {}
     return Case(teacher, Tools(settings.evidence, **how) if how else None, settings)
@@ -255,7 +260,7 @@ def assert_loop_decides_alike(case: Case, path: Path, patch: pytest.MonkeyPatch)
         stage, decision = run.stage(number), told.decision
         assert plain(stage.read_forecast()) == plain(decision.forecast)
         assert plain(stage.read_evidence()) == plain(decision.evidence)
-        record = find_record(stage.proposal, Proposed)
+        record = find_record(stage.proposal, DecisionRecord)
         attempts = [*record.refused, Attempt(record.proposal, record.verdict)] if record else []
         assert plain(attempts) == plain(decision.attempts)
         assert plain(stage.read_next()) == plain(decision.next)

@@ -19,7 +19,7 @@ from lakewright.engineer.rollback import Comparison
 from lakewright.experiments.environments.lake import design_of, lake_space
 from lakewright.experiments.loop.records.history import read_chapters
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Decision, Rollback, write_record
+from lakewright.experiments.loop.records.stage_records import DecisionRecord, Rollback, write_record
 from lakewright.experiments.viewer.catalogue.board_table import ask_database
 from lakewright.experiments.viewer.demo_pictures import write_pictures
 from lakewright.experiments.viewer.site import write_report
@@ -39,7 +39,7 @@ def decide(stage: Stage, text: str, error: str = "") -> None:
     delta = None if error else Delta({3: make_edit(lake_space(), text, {"data_ratio": 0.1, "hole_ratio": -0.05})})
     verdict = GuardVerdict("refused" if error else "projected", [text], design_of(ENV))
     write_record(stage.env, design_of(ENV))
-    write_record(stage.proposal, Decision("self", Proposal(text, text, delta, error), verdict, {}))
+    write_record(stage.proposal, DecisionRecord("self", Proposal(text, text, delta, error), verdict, {}))
 
 
 @pytest.fixture

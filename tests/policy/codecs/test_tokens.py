@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from lakewright.core_jax.types import DELTAS, JUMP, MOVES, PAD, WAIT, Failure
 from lakewright.policy.codecs import VOCABULARY, build_tokenizer, decode_answer, token_ids
 from lakewright.policy.codecs.tokens import CELLS, ID, cell_ids, encode_answer, encode_prompt
-from lakewright.policy.tasks import Task, augment_task, rotate_moves
+from lakewright.policy.tasks import BoardTask, augment_task, rotate_moves
 from lakewright.policy.training.reward import play_plans
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.generated_rows import COUNT
@@ -208,4 +208,4 @@ def test_a_task_of_augmentation_is_drawn_with_every_symmetry():
     rng, task = np.random.default_rng(0), next(task for task in tasks() if task.size == 5)
     images: set[str] = {str(as_lists(augment_task(task, rng).board)) for _ in range(400)}
     assert len(images) == 16
-    assert isinstance(task, Task)
+    assert isinstance(task, BoardTask)

@@ -16,7 +16,7 @@ from lakewright.policy.inference import sample
 from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
 from lakewright.policy.models import answers_only_plans, build_model, load_checkpoint, save_checkpoint
 from lakewright.policy.networks.joint_step import LOW
-from lakewright.policy.tasks import Task
+from lakewright.policy.tasks import BoardTask
 from lakewright.policy.training import GrpoSettings, WarmupSettings, train_grpo, warm_up
 from tests.support.models.tiny_policy import HORIZON, tasks, weights
 
@@ -33,7 +33,7 @@ def network(seed: int = 0, **changes: object):
     return build_model(msgspec.structs.replace(TINY, board=board), WORDS, seed).eval()
 
 
-def prompt_and_answer(task: Task) -> tuple[list[int], list[int]]:
+def prompt_and_answer(task: BoardTask) -> tuple[list[int], list[int]]:
     return encode_prompt(task.board), encode_answer(task.board, task.moves)
 
 

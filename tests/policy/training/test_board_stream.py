@@ -13,7 +13,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import generate
 from lakewright.core_jax.rows import symmetric_fingerprint
 from lakewright.core_jax.types import Failure
-from lakewright.policy.tasks import Task, augment_task, row_of, task_of
+from lakewright.policy.tasks import BoardTask, augment_task, row_of, task_of
 from lakewright.policy.training import BoardStream, tasks_of, with_hole_ratios
 from lakewright.policy.training.board_stream import _draw_chunks
 from lakewright.policy.training.reward import play_plans
@@ -27,7 +27,7 @@ CONFIGS = with_hole_ratios(SMALL, (0.2, 0.4))
 SEED, CHUNK = 3, 32
 
 
-def same(one: Task, other: Task) -> bool:
+def same(one: BoardTask, other: BoardTask) -> bool:
     """Whether two tasks have one board and one plan."""
     return as_lists(one.board) == as_lists(other.board) and np.array_equal(one.moves, other.moves)
 

@@ -11,7 +11,7 @@ from safetensors.torch import save_file
 from lakewright.core_jax.errors import InputError
 from lakewright.policy.model_settings import ModelSettings
 from lakewright.policy.models import build_model
-from lakewright.policy.tasks import Task
+from lakewright.policy.tasks import BoardTask
 from lakewright.policy.training import BoardStream, WarmupSettings, load_place, warm_up, warmup
 from tests.support.models.damaged_weights import Damage, damage_file, drop, poison, put
 from tests.support.models.tiny_policy import board_play, tasks, tiny_model, tokenizer, weights
@@ -30,7 +30,7 @@ class ListStream(BoardStream):
     def __init__(self, first: int) -> None:
         self._left, self.replaced = (tasks() * STEPS)[first:], 0
 
-    def take(self, count: int) -> list[Task]:
+    def take(self, count: int) -> list[BoardTask]:
         """The next ones."""
         some, self._left = self._left[:count], self._left[count:]
         return some

@@ -4,9 +4,9 @@ import jax
 import numpy as np
 import pytest
 
-from lakewright.core_jax.types import PAD, WAIT, Failure, Verdict
+from lakewright.core_jax.types import PAD, WAIT, BoardVerdict, Failure
 from lakewright.policy.codecs.tokens import ID, encode_answer
-from lakewright.policy.tasks import Task, task_of
+from lakewright.policy.tasks import BoardTask, task_of
 from lakewright.policy.training import RewardSettings, judge_answers
 from lakewright.policy.training import reward as rewards_module
 from lakewright.policy.training.reward import compute_rewards, play_plans
@@ -18,7 +18,7 @@ from tests.support.models.tiny_policy import HORIZON, tasks
 SETTINGS = RewardSettings()
 END = ID["<eos>"]
 # Both walk right on rows of their own, three steps each.
-ROOM = Task(
+ROOM = BoardTask(
     drawing(["....", "....", "....", "H..."], [(0, 0), (2, 0)], [(0, 3), (2, 3)]), 3, 6, False, np.zeros((2, 0)), 0.1
 )
 
@@ -47,7 +47,7 @@ def reward_of(answers: list[list[int]], settings: RewardSettings = SETTINGS) -> 
     return compute_rewards(asked, verdicts, moves, settings).tolist()
 
 
-def scribbles(count: int) -> tuple[list[Task], list[list[int]]]:
+def scribbles(count: int) -> tuple[list[BoardTask], list[list[int]]]:
     """Tasks of mixed sizes, with answers that are right, cut, mangled or noise."""
     rng = np.random.default_rng(0)
     asked = [tasks()[i] for i in rng.integers(len(tasks()), size=count)]
@@ -64,8 +64,10 @@ def scribbles(count: int) -> tuple[list[Task], list[list[int]]]:
     return asked, answers
 
 
-def assert_same(found: Verdict, expected: Verdict, asked: list[Task]) -> None:
-    for name, one, other in zip(Verdict.__dataclass_fields__, *map(jax.tree.leaves, (found, expected)), strict=True):
+def assert_same(found: BoardVerdict, expected: BoardVerdict, asked: list[BoardTask]) -> None:
+    for name, one, other in zip(
+        BoardVerdict.__dataclass_fields__, *map(jax.tree.leaves, (found, expected)), strict=True
+    ):
         for task, left, right in zip(asked, one, other, strict=True):
             assert np.array_equal(left, right), f"{name}: {left} and {right} on {picture(task.board)}"
 
@@ -162,10 +164,10 @@ def test_teams_of_several_sizes_are_judged_as_each_is_alone(monkeypatch):
         assert earned[i] == compute_rewards([task], alone, plan, SETTINGS)[0], picture(task.board)
 
 
-def cut_to_one(task: Task) -> Task:
+def cut_to_one(task: BoardTask) -> BoardTask:
     """The task of its first agent alone, as far as judging goes."""
     board = task.board.replace(starts=task.board.starts[:1], goals=task.board.goals[:1])
-    return Task(board, task.makespan, task.sum_of_costs, False, task.moves[:1], task.hole_ratio)
+    return BoardTask(board, task.makespan, task.sum_of_costs, False, task.moves[:1], task.hole_ratio)
 
 
 def test_the_verdicts_are_the_oracles():

@@ -19,7 +19,7 @@ from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TokensCodec, build_tokenizer
 from lakewright.policy.model_settings import ModelSettings
 from lakewright.policy.models import build_model
-from lakewright.policy.tasks import Task, task_of
+from lakewright.policy.tasks import BoardTask, task_of
 from lakewright.policy.training import GrpoSettings, WarmupSettings
 from tests.support.boards.generated_rows import rows
 
@@ -38,7 +38,7 @@ SHORT = {
 
 
 @functools.cache
-def tasks() -> tuple[Task, ...]:
+def tasks() -> tuple[BoardTask, ...]:
     """The tasks of the sample boards, 3x3 and 5x5 mixed."""
     return tuple(task_of(row) for row in rows())
 
@@ -70,7 +70,7 @@ def tiny_run(env: EnvConfig = ENV, **changes: Any) -> RunSettings:
     return msgspec.structs.replace(settings, **changes)
 
 
-def padded(task: Task, horizon: int = HORIZON) -> np.ndarray:
+def padded(task: BoardTask, horizon: int = HORIZON) -> np.ndarray:
     """The plan of a task as int8 [K, horizon]."""
     moves = np.full((len(task.moves), horizon), PAD, np.int8)
     moves[:, : task.moves.shape[1]] = task.moves

@@ -3,7 +3,7 @@
 import jax
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
-from lakewright.core_jax.results import Outcomes
+from lakewright.core_jax.results import BoardOutcomes
 from lakewright.engineer.delta import edit_design
 from lakewright.engineer.evidence import CellGroups
 from lakewright.engineer.proposal import Proposal, Teacher
@@ -28,7 +28,7 @@ def propose(
     round: int = 0,
 ) -> Proposal:
     """What a teacher proposes on groups of rollouts and counts of valid plans, of 100, by size."""
-    seen = {size: Outcomes(100, count, 0, 0, {}, 0, 0) for size, count in (valid or {}).items()}
+    seen = {size: BoardOutcomes(100, count, 0, 0, {}, 0, 0) for size, count in (valid or {}).items()}
     evidence = everything(config, seen, round=round, groups=groups or [])
     space = lake_space(several=config.agents > 1)
     return teacher.propose(evidence, design(config), space, jax.random.key(seed))

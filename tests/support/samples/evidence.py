@@ -5,7 +5,7 @@ from typing import Any
 import jax
 
 from lakewright.core_jax.config import EnvConfig
-from lakewright.core_jax.results import GroupStatistics, Outcomes
+from lakewright.core_jax.results import BoardOutcomes, GroupStatistics
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import make_edit
 from lakewright.engineer.design import Design, Edit
@@ -38,7 +38,7 @@ def design(config: EnvConfig | Design) -> Design:
     return config if isinstance(config, Design) else design_of(config)
 
 
-def tally(outcomes: Outcomes | Tally) -> Tally:
+def tally(outcomes: BoardOutcomes | Tally) -> Tally:
     """Outcomes on boards as a tally."""
     return outcomes if isinstance(outcomes, Tally) else tally_of(outcomes)
 
@@ -48,17 +48,17 @@ def edit(reason: str, **changes: float) -> Edit:
     return make_edit(SPACE, reason, changes)
 
 
-def past(config: EnvConfig, outcomes: dict[int, Outcomes], *rest: Any, **facts: Any) -> Round:
+def past(config: EnvConfig, outcomes: dict[int, BoardOutcomes], *rest: Any, **facts: Any) -> Round:
     """An earlier round of the lake."""
     return Round(design(config), {size: tally(seen) for size, seen in outcomes.items()}, *rest, **facts)
 
 
 def everything(
     config: EnvConfig | Design,
-    outcomes: dict[int, Outcomes],
+    outcomes: dict[int, BoardOutcomes],
     past: list[Round] | None = None,
     round: int = 0,
-    forced: dict[int, Outcomes] | None = None,
+    forced: dict[int, BoardOutcomes] | None = None,
     **facts: Any,
 ) -> Evidence:
     """All that is known after a round of `rounds`, by default 3."""

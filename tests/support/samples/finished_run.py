@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
-from lakewright.core_jax.results import Group, Outcomes, statistics_of
+from lakewright.core_jax.results import BoardOutcomes, Group, statistics_of
 from lakewright.core_jax.rows import Row, board_key, write_rows
 from lakewright.core_jax.types import FAILURE_NAMES
 from lakewright.engineer.cells import Cell
@@ -17,8 +17,15 @@ from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.trial import Signal, Trial, Tried
 from lakewright.experiments.environments.lake import design_of, lake_space, problem_of, tally_of
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Decision, Done, Example, Sampled, Validation, write_record
-from lakewright.experiments.loop.records.stage_rollouts import Answer, BoardAnswers, write_answers
+from lakewright.experiments.loop.records.stage_records import (
+    DecisionRecord,
+    Done,
+    Example,
+    Sampled,
+    Validation,
+    write_record,
+)
+from lakewright.experiments.loop.records.stage_rollouts import BoardAnswers, RecordedAnswer, write_answers
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 
 ENV = EnvConfig({3: SizeConfig(0.5, 0.25, 0.5), 4: SizeConfig(0.5, 0.25, 0.5)})
@@ -34,10 +41,10 @@ def board(name: str = "board", grid: list[str] = GRID, **labels: object) -> Row:
     return Row(name, 3, 2, grid, [(0, 0), (2, 1)], [(0, 2), (2, 0)], **(solved | labels))  # type: ignore[arg-type]
 
 
-def outcomes(valid: int) -> Outcomes:
+def outcomes(valid: int) -> BoardOutcomes:
     """Of 40 boards."""
     failures = dict.fromkeys(FAILURE_NAMES[1:], 0) | {"hole": 40 - valid}
-    return Outcomes(40, valid, valid // 2, valid // 4, failures, 10, valid // 8)
+    return BoardOutcomes(40, valid, valid // 2, valid // 4, failures, 10, valid // 8)
 
 
 def examples(name: str) -> list[Example]:
@@ -51,9 +58,9 @@ def example(row: Row, plan: list[str], failure: str, agent: int, step: int) -> E
     return Example(problem_of(row), "", failure, step, {"plan": plan, "agent": agent})
 
 
-def rollouts() -> list[Answer]:
+def rollouts() -> list[RecordedAnswer]:
     """A group of four plans: one arrives, and three step into the hole."""
-    return [Answer(["RR", "LW"], "none", -1, -1), *[Answer(["RD", "LW"], "hole", 0, 1)] * 3]
+    return [RecordedAnswer(["RR", "LW"], "none", -1, -1), *[RecordedAnswer(["RD", "LW"], "hole", 0, 1)] * 3]
 
 
 def validate(stage: Stage, valid: int, name: str = "board") -> None:
@@ -69,7 +76,7 @@ def validate(stage: Stage, valid: int, name: str = "board") -> None:
 
 
 def _kept(given: Example) -> BoardAnswers:
-    answer = Answer(given.plan, given.failure, given.agent, given.place)
+    answer = RecordedAnswer(given.plan, given.failure, given.agent, given.place)
     return BoardAnswers(board_key(given.row), [answer])
 
 
@@ -89,7 +96,7 @@ def redesign(stage: Stage, text: str = "too hard") -> None:
     write_record(stage.evidence, Evidence(design=now, outcomes=seen, round=0, rounds=2, groups=cells))
     delta = Delta({3: make_edit(lake_space(), text[:500], {"data_ratio": -0.1, "hole_ratio": -0.05})})
     verdict = GuardVerdict("projected", [text], later)
-    write_record(stage.proposal, Decision("self", Proposal(text, text, delta, ""), verdict, {}))
+    write_record(stage.proposal, DecisionRecord("self", Proposal(text, text, delta, ""), verdict, {}))
     write_record(stage.trial, Trial([Tried(now, SIGNAL, {}), Tried(later, SIGNAL, {})], 1, 50))
 
 

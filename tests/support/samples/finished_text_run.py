@@ -18,7 +18,14 @@ from lakewright.engineer.steps import Next, group_by_cell
 from lakewright.engineer.trial import Signal, Trial, Tried
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Decision, Done, Example, Sampled, Validation, write_record
+from lakewright.experiments.loop.records.stage_records import (
+    DecisionRecord,
+    Done,
+    Example,
+    Sampled,
+    Validation,
+    write_record,
+)
 from lakewright.experiments.loop.records.stage_rollouts import write_problems
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from tests.support.processes.commands import HOUSE
@@ -103,7 +110,9 @@ def _decide(stage: Stage, environment: Environment, designs: tuple[Design, Desig
     design, later = designs
     delta = Delta({2: make_edit(environment.space, "too easy", {"terms": 1, "share": -0.1})})
     write_record(
-        stage.proposal, Decision("rules", Proposal("", "", delta), GuardVerdict("accepted", [], later), {}), lake=False
+        stage.proposal,
+        DecisionRecord("rules", Proposal("", "", delta), GuardVerdict("accepted", [], later), {}),
+        lake=False,
     )
     write_record(stage.trial, Trial([Tried(design, SIGNAL, {}), Tried(later, SIGNAL, {})], 1, 50), lake=False)
     write_record(stage.next, Next(later, "trial", ["accepted", "tried, and it gives more signal"]), lake=False)

@@ -14,7 +14,7 @@ from lakewright.core_jax.support import LISTING
 from lakewright.engineer.trial import TrialSettings
 from lakewright.experiments.loop import closed_loop as loop
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Decision, find_record, read_record
+from lakewright.experiments.loop.records.stage_records import DecisionRecord, find_record, read_record
 from lakewright.experiments.loop.redesign.run_engineer import RunEngineer
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training import trainee, warmup
@@ -84,7 +84,7 @@ def redesign_again(settings: RunSettings, run: RunFolder, number: int, *, propos
     forget(run.stage(number), proposal=proposal)
     made = make_trainee(msgspec.structs.replace(settings, trial=TrialSettings(enabled=False)))
     RunEngineer(made, run, made.hold_out(run)).redesign(number)
-    return find_record(run.stage(number).proposal, Decision)
+    return find_record(run.stage(number).proposal, DecisionRecord)
 
 
 def watch_loading(patch: pytest.MonkeyPatch) -> list[str]:
@@ -111,6 +111,6 @@ def state(folder: Path) -> State:
     return {name: ((folder / name).read_bytes(), (folder / name).stat().st_mtime_ns) for name in files(folder)}
 
 
-def decision(run: RunFolder, number: int) -> Decision:
+def decision(run: RunFolder, number: int) -> DecisionRecord:
     """What was decided after a stage."""
-    return read_record(run.stage(number).proposal, Decision)
+    return read_record(run.stage(number).proposal, DecisionRecord)

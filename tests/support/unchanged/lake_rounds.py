@@ -24,7 +24,7 @@ from lakewright.engineer.evidence import (
     read_evidence,
 )
 from lakewright.experiments.loop.records.lake_form import FORMS, from_lake, to_lake
-from lakewright.experiments.loop.records.stage_records import Decision
+from lakewright.experiments.loop.records.stage_records import DecisionRecord
 from tests.support.samples.evidence import RoomyLake
 
 FOLDER = Path(__file__).parents[2] / "engineer" / "lake"
@@ -75,7 +75,7 @@ def plain(value: Any) -> Any:
 
 def plain_state(state: dict[str, Any]) -> Any:
     """The state of a teacher as a run of the lake records it."""
-    return plain(FORMS[Decision].to_lake({"teacher_state": state}))["teacher_state"]
+    return plain(FORMS[DecisionRecord].to_lake({"teacher_state": state}))["teacher_state"]
 
 
 def digest(value: Any) -> str:

@@ -29,7 +29,7 @@ class Conflicts:
 
 
 @dataclasses.dataclass(frozen=True)
-class Answer:
+class FormulaAnswer:
     """The answer of formulas: `moves`, a plan int8 [K, T] that reaches `bound`, or None with a lower bound.
 
     waits: True if no plan without waits reaches the bound.
@@ -40,7 +40,7 @@ class Answer:
     waits: bool = False
 
 
-def find_cheapest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = UNLIMITED) -> Answer:
+def find_cheapest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = UNLIMITED) -> FormulaAnswer:
     """A plan of least sum of costs; empty if it costs more than `most`, or no conflicts are left.
 
     Without any plan this continues until `most` or the conflicts end: see
@@ -62,33 +62,33 @@ def find_cheapest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: i
             while bound <= base + late:
                 holds = formula.at_most(bound - base, False, conflicts.left - formula.conflicts)
                 if holds is None:
-                    return Answer(None, bound)
+                    return FormulaAnswer(None, bound)
                 if holds:
                     return _avoid_waits(formula, bound, bound - base, conflicts)
                 bound += 1
         finally:
             conflicts.take(formula.conflicts)
         window *= 2
-    return Answer(None, bound)
+    return FormulaAnswer(None, bound)
 
 
-def _avoid_waits(formula: Formula, bound: int, late: int, conflicts: Conflicts) -> Answer:
+def _avoid_waits(formula: Formula, bound: int, late: int, conflicts: Conflicts) -> FormulaAnswer:
     """The plan of a formula that holds, without waits if there is one.
 
     Args: formula; bound, the cost of the plan; late, that cost less the single distances; conflicts, that may be taken.
     """
     moves = formula.plan()
     if not np.any(moves == WAIT):
-        return Answer(moves, bound)
+        return FormulaAnswer(moves, bound)
     if late % 2:  # every detour without a wait is even
-        return Answer(moves, bound, True)
+        return FormulaAnswer(moves, bound, True)
     holds = formula.at_most(late, True, conflicts.left - formula.conflicts)
     if holds is None:
-        return Answer(None, bound)
-    return Answer(formula.plan(), bound) if holds else Answer(moves, bound, True)
+        return FormulaAnswer(None, bound)
+    return FormulaAnswer(formula.plan(), bound) if holds else FormulaAnswer(moves, bound, True)
 
 
-def find_fastest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = UNLIMITED) -> Answer:
+def find_fastest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = UNLIMITED) -> FormulaAnswer:
     """A plan of least makespan; empty if it takes more steps than `most`, or no conflicts are left.
 
     Args: puzzle, lower, conflicts, most as for `find_cheapest_plan`.
@@ -101,11 +101,11 @@ def find_fastest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: in
             while bound <= last:
                 holds = formula.all_home(bound, conflicts.left - formula.conflicts)
                 if holds is None:
-                    return Answer(None, bound)
+                    return FormulaAnswer(None, bound)
                 if holds:
-                    return Answer(formula.plan(), bound)
+                    return FormulaAnswer(formula.plan(), bound)
                 bound += 1
         finally:
             conflicts.take(formula.conflicts)
         window *= 2
-    return Answer(None, bound)
+    return FormulaAnswer(None, bound)

@@ -7,7 +7,7 @@ import pytest
 
 from lakewright.core_jax.solver import Stage, solve_with_stages
 from lakewright.core_jax.solver.teams import hard_boards, team_solver
-from lakewright.core_jax.solver.teams.formulas.optimal_plans import Answer
+from lakewright.core_jax.solver.teams.formulas.optimal_plans import FormulaAnswer
 from lakewright.core_jax.solver.teams.host_search import host_search
 from lakewright.core_jax.solver.teams.joint_states import Flood, list_steps
 from lakewright.core_jax.types import Board
@@ -88,7 +88,7 @@ def test_boards_that_the_satisfiability_solver_gives_up_are_flooded(monkeypatch)
 
 def nothing_found(puzzle, lower, conflicts, most=0):
     """A formula that is given up."""
-    return Answer(None, lower)
+    return FormulaAnswer(None, lower)
 
 
 DETOURS = [

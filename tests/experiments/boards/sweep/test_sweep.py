@@ -148,7 +148,7 @@ def test_status_shows_how_far_a_sweep_is_while_it_is_made(tmp_path, capsys):
     for _ in range(4):
         next(going)
     code, printed, _ = lakewright(capsys, "sweep", "status", out, "--json")
-    found = msgspec.json.decode(printed, type=folders.Status)
+    found = msgspec.json.decode(printed, type=folders.SweepStatus)
     assert (code, found.cells, found.cells_done) == (0, 2, 1)
     assert (found.shards, found.shards_done, found.boards, found.boards_done) == (6, 4, 160, 112)
     assert found.seconds_left == pytest.approx(48 / found.boards_per_second)

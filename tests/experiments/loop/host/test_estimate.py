@@ -16,7 +16,7 @@ from lakewright.experiments.cli import main
 from lakewright.experiments.loop.host.estimate import Estimate, estimate_of, estimate_table
 from lakewright.experiments.loop.host.memory_arithmetic import Sharing, Trained, gradients, optimizer_state, weights
 from lakewright.experiments.loop.host.model_shape import adapter_weights, model_shape, shape_of_model
-from lakewright.experiments.loop.settings.run_settings import EngineerSettings, RunSettings, load_settings
+from lakewright.experiments.loop.settings.run_settings import QuestionSettings, RunSettings, load_settings
 from lakewright.experiments.loop.training.trainee import load_policy, make_trainee
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec, TextSettings, TokensCodec
@@ -217,7 +217,7 @@ def test_the_peak_of_a_warm_up_in_words_is_as_estimated(changes):
 def test_the_peak_of_the_training_of_an_engineer_in_words_is_as_estimated(host):
     prompt, answer = 400, 120
     run = {"codec": "text", "text": WORDS, "start": str(deep_checkpoint()), "warmup": WarmupSettings(steps=0)}
-    engineer, evidence = EngineerSettings(answer=answer, group=3), EvidenceSettings(budget=prompt)
+    engineer, evidence = QuestionSettings(answer=answer, group=3), EvidenceSettings(budget=prompt)
     grpo = GrpoSettings(host=host)
     settings = tiny_run(**run, teacher="self_trained", engineer=engineer, evidence=evidence, grpo=grpo)
     group = AnswerGroup([1] * prompt, [[2] * answer] * 3, [1.0, -1.0, 0.0])

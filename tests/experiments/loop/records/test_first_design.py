@@ -6,7 +6,7 @@ import pytest
 from lakewright.engineer.guard import GuardVerdict
 from lakewright.experiments.environments.lake import design_of
 from lakewright.experiments.loop.records.history import explain_first_design
-from lakewright.experiments.loop.records.stage_records import Decision, read_record, write_record
+from lakewright.experiments.loop.records.stage_records import DecisionRecord, read_record, write_record
 from lakewright.experiments.viewer.run_table import as_json, as_table
 from tests.support.samples.finished_run import ENV, NEXT, begin, finish, redesign, validate
 
@@ -14,7 +14,7 @@ from tests.support.samples.finished_run import ENV, NEXT, begin, finish, redesig
 def change(stage, **fields) -> None:
     """Writes other fields of a decision, and no trial of it."""
     stage.trial.unlink()
-    write_record(stage.proposal, msgspec.structs.replace(read_record(stage.proposal, Decision), **fields))
+    write_record(stage.proposal, msgspec.structs.replace(read_record(stage.proposal, DecisionRecord), **fields))
 
 
 def refuse(stage) -> None:
@@ -22,7 +22,7 @@ def refuse(stage) -> None:
 
 
 def answer_nothing(stage) -> None:
-    proposal = read_record(stage.proposal, Decision).proposal
+    proposal = read_record(stage.proposal, DecisionRecord).proposal
     change(stage, proposal=msgspec.structs.replace(proposal, delta=None, error="no JSON"))
 
 

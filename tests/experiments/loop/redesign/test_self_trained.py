@@ -15,7 +15,12 @@ from lakewright.engineer.steps import Next
 from lakewright.engineer.teachers import read_token_answers
 from lakewright.experiments.environments.lake import design_of, lake_space
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.loop.records.stage_records import Decision, EngineerTraining, read_record, write_record
+from lakewright.experiments.loop.records.stage_records import (
+    DecisionRecord,
+    EngineerTraining,
+    read_record,
+    write_record,
+)
 from lakewright.experiments.loop.records.token_budget import count_stage_tokens
 from lakewright.experiments.loop.redesign import engineer_training
 from lakewright.experiments.loop.redesign.engineer_training import _make_score, train_engineer
@@ -135,7 +140,7 @@ def test_without_a_trial_the_next_stage_may_be_drawn_from_what_the_trained_engin
     write_record(stage.engineer, msgspec.structs.replace(training, groups=[*training.groups[:-1], last]))
     again = msgspec.structs.replace(settings, engineer=msgspec.structs.replace(settings.engineer, asked_again=True))
     before, after = _decide_again(settings, run), _decide_again(again, run)
-    assert before.design == read_record(stage.proposal, Decision).verdict.design
+    assert before.design == read_record(stage.proposal, DecisionRecord).verdict.design
     if usable:
         assert after.design != before.design
         assert after.reasons[0].startswith("asked again after its training: ")

@@ -15,7 +15,7 @@ from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import EngineerTraining, read_record
 from lakewright.experiments.loop.records.token_budget import count_stage_tokens
 from lakewright.experiments.loop.redesign.engineer_training import train_engineer
-from lakewright.experiments.loop.settings.run_settings import EngineerSettings, RunSettings
+from lakewright.experiments.loop.settings.run_settings import QuestionSettings, RunSettings
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.policy.codecs import TextSettings
 from lakewright.policy.models import load_model
@@ -26,7 +26,7 @@ from tests.support.models.tiny_policy import tiny_run
 from tests.support.processes.commands import elsewhere
 from tests.support.samples.tiny_runs import decision, redesign_again, run_loop, state
 
-ENGINEER = EngineerSettings(answer=900, group=3, training=AnswerTraining(rate=1e-2, rounds=2))
+ENGINEER = QuestionSettings(answer=900, group=3, training=AnswerTraining(rate=1e-2, rounds=2))
 
 
 def in_words(host: HostSettings | None = None, **changes) -> RunSettings:

@@ -19,7 +19,7 @@ from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.studies.reading.language_readers import ReadingTeacher, load_language_model
 from lakewright.experiments.studies.reading.lessons import (
     CLAIM,
-    Decision,
+    LessonDecision,
     Teaching,
     check_teachable,
     draw_decisions,
@@ -202,7 +202,7 @@ def test_the_loss_is_what_the_answers_of_the_model_earn_in_units_of_the_mean_gai
 
 def test_questions_in_the_same_words_earn_their_mean_gain():
     model, _ = tiny()
-    one = Decision([5, 6, 7], 8, 9, 2.0)
+    one = LessonDecision([5, 6, 7], 8, 9, 2.0)
     loss_of = make_worth_loss([one, one._replace(gain=-1.0), one._replace(prompt=[6, 6], gain=3.0)])
     alone = make_worth_loss([one._replace(gain=0.25), one._replace(prompt=[6, 6], gain=1.75)])
     batch = [(one.prompt, [8])]
