@@ -100,7 +100,8 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError(f"{where}: low is {self.low:g}, above high {self.high:g}; exchange them")
         check_grid((self.low, self.high, *self.told), where)
         if self.step <= 0 or self.reach < 0:
-            raise InputError(f"{where}: step is {self.step:g}, reach {self.reach:g}, bins {self.bins}; choose more")
+            name, least = ("step", "more than 0") if self.step <= 0 else ("reach", "at least 0")
+            raise InputError(f"{where}: {name} is {getattr(self, name):g}; choose {least}")
         if self.bins > MOST_BINS:
             raise InputError(f"{where}: bins is {self.bins}; choose at most {MOST_BINS}")
         if self.trait and (self.whole or not 0 <= self.low <= self.high <= 1):

@@ -48,7 +48,7 @@ class GuardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reach: dict[str, float] = {}
     """Largest change of the share and of knobs in one round, by name; else the reach that the space gives them."""
     most: dict[str, float] = {}
-    """Upper limits of knobs, by name; else those of the space."""
+    """Upper limits of knobs, by name; by default the space's."""
     widen: float = 2.0
     """How many times further a round may go if the difficulty model is certain, at least 0."""
     tries: int = 3

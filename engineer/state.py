@@ -260,7 +260,7 @@ def check_not_held_out(environment: Environment, design: Design, held_out: Seque
     problems = environment.draw(design, min(FIRST, len(held_out)), seed) if held_out else []
     same = {mine.key for mine, other in zip(problems, held_out, strict=False) if mine.key == other.key}
     if len(same) >= SAME and 2 * len(same) > len(problems):
-        raise InputError(f"engineer: seed is {seed}, that of the held-out problems; choose another")
+        raise InputError(f"engineer: seed is {seed}, the seed of the held-out problems; choose another")
 
 
 def check_kind(where: str, value: object, kind: type, *, needed: bool = False) -> None:

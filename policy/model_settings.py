@@ -15,7 +15,7 @@ class BoardNetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
     iterations: Annotated[int, msgspec.Meta(ge=1, le=256)] = 4
     """Iterations by which a map is made; the weights are the same in all."""
     hidden: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 96
-    """Width of what an agent knows at a step."""
+    """Width of an agent's state at a step."""
     layers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 3
     """Rounds of messages between the agents at a step."""
     cost_to_go: bool = True

@@ -122,7 +122,7 @@ def locked(folder: str | Path, busy: str = "", shared: bool = False) -> Iterator
     if there is a file in its place, and on Windows, which has no such locks.
     """
     if fcntl is None:
-        raise InputError(f"{folder}: cannot be locked, as Windows has no flock; use Linux, macOS or WSL")
+        raise InputError(f"{folder}: cannot be locked, because Windows has no flock; use Linux, macOS or WSL")
     busy = busy or f"{folder}: another process runs here; wait for it, or choose a folder"
     descriptor = _lock_folder(Path(folder), busy, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
     try:

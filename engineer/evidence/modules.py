@@ -81,7 +81,7 @@ class EvidenceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of the evidence that an engineer is shown."""
 
     preset: Annotated[str, one_of(PRESETS)] = "v6"
-    """The context modules shown to the engineer, by preset; v1 to v6 are those of the paper."""
+    """The context modules shown to the engineer, by preset; v1 to v6 are the paper's."""
     modules: dict[str, bool] = {}
     """Single modules switched on or off against the preset, such as { cases = true }."""
     budget: Count = 6000

@@ -29,7 +29,7 @@ class EasyToHardTeacher(Stateful, abc.ABC):
     def check_space(self, space: DesignSpace) -> None:
         """Raises InputError if the strata of a space have no order."""
         if not space.ranked:
-            raise InputError(f"teacher: e2h_{self.schedule} needs strata in order; choose a teacher that needs none")
+            raise InputError(f"teacher: e2h_{self.schedule} needs strata in order; choose a teacher that does not")
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The shares of the stage to come. Deterministic."""

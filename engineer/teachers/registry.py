@@ -44,7 +44,7 @@ TEACHERS = {
 }
 """A new teacher is a file and a line here; one from elsewhere is named as `module:Class` or `FILE.py:Class`."""
 MODELS = ("self", "self_trained", "base", "endpoint")
-"""The current checkpoint, the same trained on its proposals, that of the warm-up, and a model behind a server."""
+"""The current checkpoint, the same trained on its proposals, the warm-up's checkpoint, and a model behind a server."""
 METHODS = ("propose", "state_dict", "load_state_dict")
 
 

@@ -129,7 +129,7 @@ def compare_redrawn(
     """
     for case, problem, other in itertools.zip_longest(cases, problems, found.problems):
         if msgspec.json.encode(problem) != msgspec.json.encode(other):
-            said = "another process gave another problem; take all chance from rng, none from hashes, sets or clocks"
+            said = "another process gave another problem; draw with rng alone, not with hashes, sets or clocks"
             return EQUAL, said, str(case)
     for problem, one, other in zip(problems, verdicts, found.verdicts, strict=False):
         for answer, here, there in zip(list_answers(problem), one, other, strict=True):

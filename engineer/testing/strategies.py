@@ -84,7 +84,7 @@ def cells(
     wanted: Callable[[Cell], bool] = (lambda cell: drawable(space.name_cell(cell))) if drawable else space.allows
     ends = list(filter(wanted, list_cells(space, **given)))
     if not ends:
-        raise InputError("cells: none at the bounds and bins of the knobs can be drawn; correct drawable or the limits")
+        raise InputError("cells: no cell at bounds and bins of the knobs can be drawn; correct drawable or the limits")
     bare = st.sampled_from(space.strata).flatmap(lambda stratum: _cells_of(space, stratum)).filter(space.allows)
     design = _only_givens(space, given)
     return st.sampled_from(ends) | bare.map(lambda cell: space.complete_cell(cell, design)).filter(wanted)

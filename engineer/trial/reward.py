@@ -30,7 +30,7 @@ class ProposalReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     gain: Weight = 0.0
     """Weight of the measured gain of the proposal that was trained on; ten points of valid answers count as 1."""
     returns: Weight = 0.0
-    """Weight of what that proposal gained over several stages beyond the run's trend; ten points count as 1."""
+    """Weight of that proposal's gain over several stages beyond the run's trend; ten points count as 1."""
     stages: Count = 3
     """Over how many stages that is measured."""
     power: Power = 0.0

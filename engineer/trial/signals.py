@@ -29,7 +29,7 @@ class TrialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     samples: int = 4
     """Answers sampled to each problem, at least 2."""
     shortlist: Count = 2
-    """How many proposals are tried against the current design, those of the largest expected worth."""
+    """How many proposals are tried against the current design, the ones with the largest expected worth."""
     prior: bool = True
     """Whether the difficulty model counts in the choice, as well as what was measured."""
 

@@ -58,7 +58,7 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         best = self.chosen or max(others, key=lambda place: self.leads[place].better if self.leads else 0)
         scores = f"{self.candidates[best].score:.3f} against {self.candidates[0].score:.3f}"
         sure = f", better with probability {self.leads[best].better:.2f}" if self.leads else ""
-        found = "it gives more signal" if self.chosen else "not trained on, as it gives less signal"
+        found = "it gives more signal" if self.chosen else "not trained on, because it gives less signal"
         return f"tried, and {found}: {scores}{sure}"
 
 

@@ -30,7 +30,7 @@ class Starter(Environment):
             Knob(name="length", meaning="letters in a word", low=4, high=12, step=1, reach=2, whole=True),
             Knob(name="capitals", meaning="the share of problems with capitals", trait=True),
         ),
-        ranked=True,  # strata are in order of difficulty; leave it out where they are not
+        ranked=True,  # strata are in order of difficulty; leave it out if they are not
         failures=("wrong_length", "wrong"),
     )
 
@@ -45,7 +45,7 @@ class Starter(Environment):
         return Problem(prompt=f"Write backwards: {text}", answer=text[::-1])
 
     def judge(self, problem, answer):
-        """The verdict on any text. A reward is a finite number; a failure is one of those of the space."""
+        """The verdict on any text. A reward is a finite number; a failure is one of the space's."""
         if answer == problem.answer:
             return Verdict(valid=True, reward=1.0)
         failure = "wrong" if len(answer) == len(problem.answer) else "wrong_length"

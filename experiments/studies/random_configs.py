@@ -47,7 +47,7 @@ def random_configs(chosen: Configs, trainee: Trainee) -> Iterator[tuple[str, Des
     """
     of_lake = {"hole_ratio": chosen.hole_ratios, "wait_ratio": chosen.wait_ratios}
     if not trainee.lake and (chosen.hole_ratios, chosen.wait_ratios) != (Configs().hole_ratios, Configs().wait_ratios):
-        raise InputError("configs: hole_ratios and wait_ratios are those of the lake; leave them out")
+        raise InputError("configs: hole_ratios and wait_ratios are for the lake; leave them out")
 
     def values_of(stratum: Stratum, knob: Knob) -> Values:
         if trainee.lake:

@@ -67,9 +67,7 @@ def _find_unused(teacher: str, settings: FolderSettings, held_out: int) -> str:
     if settings.evidence != usual.evidence and not model:
         return f"evidence is what a model is shown, but teacher {teacher} asks none; leave it out"
     if settings.rollback != usual.rollback and not held_out:
-        return (
-            "rollback compares answers to held-out problems, and there are none; give --held-out 200, or leave it out"
-        )
+        return "rollback compares answers to held-out problems, which are missing; give --held-out 200, or leave it out"
     return ""
 
 

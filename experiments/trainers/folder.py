@@ -213,7 +213,7 @@ class EngineerFolder:
     def _undo(self) -> NextReport:
         current, _ = self._settle_design()
         if current.parent is None:
-            raise InputError(f"{self.path}: version {current.version} goes back to none; there is nothing to undo")
+            raise InputError(f"{self.path}: version {current.version} has no earlier one; there is nothing to undo")
         before = self.files.read_version(current.parent)
         following = self._make_following(current, before.design, "undo", f"back to version {before.version}")
         following = msgspec.structs.replace(following, parent=before.parent)

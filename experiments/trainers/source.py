@@ -45,7 +45,7 @@ class ProblemSource:
         self.path, self.seed, self.position = self._files.folder, seed, position
         self.environment, setup = self._files.load_environment(), self._files.read_setup()
         if seed == setup.held_out_seed:
-            raise InputError(f"seed is {seed}, that of the held-out problems; choose another")
+            raise InputError(f"seed is {seed}, the seed of the held-out problems; choose another")
         self.sampler, self._given = setup.settings.sampler, roll_out
         self._roll_out = self._find_rollouts(setup.settings) if roll_out is None else roll_out
         check_roll_out(self.sampler, self._roll_out, given=roll_out is not None)

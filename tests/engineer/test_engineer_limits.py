@@ -58,7 +58,7 @@ def test_problems_of_the_seed_of_those_held_out_are_refused():
     for count in (1, 20):
         engineer = Engineer(teams, held_out=held_out, seed=1)
         assert_line(
-            lambda engineer=engineer, count=count: engineer.draw(count), "seed is 1, that of the held-out problem"
+            lambda engineer=engineer, count=count: engineer.draw(count), "seed is 1, the seed of the held-out problem"
         )
     engineer = Engineer(teams, held_out=held_out, seed=2)
     assert len(engineer.draw(20)) == 20
@@ -103,8 +103,8 @@ HUGE = 10**400
         (lambda engineer: engineer.space.uniform(agents=HUGE), "given.agents is 1000.*; give a finite number"),
         (lambda engineer: engineer.environment.draw(engineer.design, 1, 0, first=10**30), "draw: first is 1000"),
         (lambda engineer: Delta([1]), r"\[1\] is not a table; give a dict by stratum"),
-        (lambda engineer: engineer.observe([changed(engineer, cell=Cell([1], (1,)))]), "none of this environment"),
-        (lambda engineer: engineer.observe([changed(engineer, cell=Cell("a", None))]), "none of this environment"),
+        (lambda engineer: engineer.observe([changed(engineer, cell=Cell([1], (1,)))]), "does not fit this environment"),
+        (lambda engineer: engineer.observe([changed(engineer, cell=Cell("a", None))]), "does not fit this environment"),
         (lambda engineer: engineer.observe([changed(engineer, reward=HUGE)]), "with finite rewards"),
         (lambda engineer: engineer.observe([changed(engineer, failures=None)]), "failures are None; give the number"),
         (lambda engineer: engineer.observe([changed(engineer, failures={"late": 1})]), "failures are {'late': 1}"),

@@ -184,9 +184,9 @@ def test_problems_of_another_space_are_neither_grouped_nor_counted():
     foreign = Teams().draw(TEAMS.uniform(), 1, 0)
     for call in (Sums().groups, Sums().tallies):
         assert_line(
-            lambda call=call: call(foreign, ["1"]), "problems: cell .* is none of this environment; leave it out"
+            lambda call=call: call(foreign, ["1"]), "problems: cell .* does not fit this environment; leave it out"
         )
-    assert_line(lambda: Sums().tallies([Problem("1")], ["1"]), "problems: cell .* is none of this environment")
+    assert_line(lambda: Sums().tallies([Problem("1")], ["1"]), "problems: cell .* does not fit this environment")
 
 
 def test_bounds_that_no_design_can_have_are_refused():
@@ -285,9 +285,9 @@ def test_a_cell_without_givens_gets_those_of_the_design_when_its_group_is_observ
 def test_cells_with_values_that_no_problem_has_are_refused(cell):
     problem = Problem("1", cell=Cell(*cell))
     assert_line(
-        lambda: Teams().groups([problem], [["1"]]), "problems: cell .* is none of this environment; leave it out"
+        lambda: Teams().groups([problem], [["1"]]), "problems: cell .* does not fit this environment; leave it out"
     )
-    assert_line(lambda: Engineer(Teams(), held_out=[problem]), "held_out: cell .* is none of this environment")
+    assert_line(lambda: Engineer(Teams(), held_out=[problem]), "held_out: cell .* does not fit this environment")
 
 
 @pytest.mark.parametrize(

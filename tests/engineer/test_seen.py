@@ -62,5 +62,5 @@ def test_an_engineer_that_holds_groups_by_cell_decides_alike_and_its_state_is_re
         **state,
         "seen_cells": {"tallies": [{"cell": ["sums", [2.5, True]], "tally": {"problems": 1, "valid": 1}}]},
     }
-    with pytest.raises(InputError, match=r"state: seen_cells: cell .* is none of this environment"):
+    with pytest.raises(InputError, match=r"state: seen_cells: cell .* does not fit this environment"):
         Engineer(Sums(), "difficulty").load_state_dict(damaged)

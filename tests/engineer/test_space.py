@@ -173,7 +173,7 @@ def test_what_is_no_space_is_refused_in_one_line(given, problem):
         ({"harder": 5}, "harder: 5 does not fit"),
         ({"told": 0.5}, "told: 0.5 does not fit"),
         ({"low": 2.0}, "low is 2, above high 1"),
-        ({"step": 0.0}, "choose more"),
+        ({"step": 0.0}, "step is 0; choose more than 0"),
         ({"bins": 0}, "bins: 0 does not fit: expected `int` >= 1"),
         ({"bins": "3"}, "bins: .3. does not fit: expected `int`"),
         ({"trait": True, "high": 2.0}, "a trait is a share"),

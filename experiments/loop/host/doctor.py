@@ -172,7 +172,7 @@ def _check_model(settings: RunSettings, machine: Machine, need: Estimate) -> Ite
         return
     name, size = settings.start, f"{need.checkpoint / GB:.1f} GB"
     places = {"folder": "is there", "cache": "is in the hub's cache", "hub": f"comes from the hub, about {size}"}
-    change = "" if machine.model else f"fetch it where there is access (hf download {name}), and give start=FOLDER"
+    change = "" if machine.model else f"fetch it on a machine with access (hf download {name}), and give start=FOLDER"
     yield Finding("model", f"{name} {places.get(machine.model, 'is not here, and the hub cannot be reached')}", change)
 
 

@@ -33,11 +33,11 @@ class LaunchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     processes: Count = 1
     """Training processes in all; with 1 and no config, training stays in the loop's own process."""
     config: Literal["none", "single_gpu", "multi_gpu", "zero1", "zero2", "zero3", "fsdp1", "fsdp2"] = "none"
-    """One of the accelerate configs that TRL ships; none is plain data parallel training."""
+    """One of the accelerate configs that TRL ships; none: plain data parallel training."""
     more: tuple[str, ...] = ()
     """Further arguments of `accelerate launch`, such as --num_machines=2 and --machine_rank=0."""
     prefix: tuple[str, ...] = ()
-    """Words before the launch command, such as those of srun."""
+    """Words before the launch command, such as srun's."""
 
     @property
     def elsewhere(self) -> bool:

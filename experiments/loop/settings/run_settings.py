@@ -55,7 +55,7 @@ class GuardTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     tries: int = 3
     """How often the engineer is asked before a refusal stands, at least 1."""
     reach: dict[str, float] = {}
-    """Of other environments: largest change of a knob in one round, by name; else that of the environment."""
+    """Of other environments: largest change of a knob in one round, by name; by default the environment's."""
     most: dict[str, float] = {}
     """Of other environments: upper limits of knobs, by name."""
 
@@ -89,7 +89,7 @@ class ValidationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     boards: Count = 20
     """Boards for each size, hole ratio and wait ratio."""
     seed: Natural = 20260617
-    """Seed of the held-out boards, apart from that of the run."""
+    """Seed of the held-out boards, apart from the run's."""
 
 
 class QuestionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -134,7 +134,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     warmup_design: dict[str, dict[str, float]] = {}
     """Of other environments: the design of the warm-up; by default all cells of the grid are drawn alike."""
     teams: tuple[Team, ...] = ()
-    """Numbers of agents that boards have in turn, wherever they are drawn; without any, those of env and warmup_env."""
+    """Numbers of agents that boards have in turn, wherever they are drawn; without any, as in env and warmup_env."""
     seed: Natural = 0
     """Seed of everything random in the run."""
     stages: Count = 3

@@ -28,7 +28,7 @@ LAKE_TRAIT, LAKE_SHORT, LAKE_WHERE = "wait forced", "forced wait", "where the bo
 SOURCES = {
     "proposal": "what the engineer proposed, as the guard left it",
     "trial": "the proposal that gave the most signal in the trial",
-    "rollback": "the design from before, as this stage was rolled back",
+    "rollback": "the design from before, because this stage was rolled back",
     "current": "the same design again",
 }
 

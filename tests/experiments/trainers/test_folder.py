@@ -99,7 +99,7 @@ def test_undo_goes_back_one_version_at_a_time(folder):
         report = folder.undo()
         assert (report.version, report.by, report.line) == (version, "undo", f"back to version {back}")
         assert design_of(folder)["strata"] == designs[back]
-    with pytest.raises(InputError, match="version 4 goes back to none; there is nothing to undo"):
+    with pytest.raises(InputError, match="version 4 has no earlier one; there is nothing to undo"):
         folder.undo()
     record_some(folder, source.take(8))
     assert folder.next().version == 5

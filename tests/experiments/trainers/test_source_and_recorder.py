@@ -41,7 +41,7 @@ def test_another_seed_has_other_problems_and_the_held_out_ones_have_their_own(fo
     prompts = [{problem.prompt for problem in ProblemSource(folder.path, seed).take(20)} for seed in (0, 1)]
     assert not prompts[0] & prompts[1]
     held_out = folder.setup.held_out_seed
-    with pytest.raises(InputError, match=f"seed is {held_out}, that of the held-out problems; choose another"):
+    with pytest.raises(InputError, match=f"seed is {held_out}, the seed of the held-out problems; choose another"):
         ProblemSource(folder.path, held_out)
     with pytest.raises(InputError, match="place is 'a'; give a whole number"):
         ProblemSource(folder.path)["a"]
