@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 import msgspec
@@ -74,6 +74,18 @@ class GuardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.reach.get(column.name, column.reach)
 
 
+class HoldingGuard(GuardSettings, frozen=True, forbid_unknown_fields=True):
+    """The guard of a round in which some strata, whose graders may be broken, get no more than the floor."""
+
+    held: tuple[Stratum, ...] = ()
+
+
+def hold_strata(settings: GuardSettings, held: Iterable[Stratum]) -> GuardSettings:
+    """The settings, by which these strata get no more than the floor."""
+    strata = tuple(held)
+    return HoldingGuard(**msgspec.structs.asdict(settings), held=strata) if strata else settings
+
+
 def widen_reach(settings: GuardSettings, space: DesignSpace, certainty: float) -> GuardSettings:
     """The settings with each largest change 1 + widen x certainty times as large; certainty is 0 to 1."""
     factor = 1 + settings.widen * certainty
@@ -111,6 +123,8 @@ def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardS
     and d' = d + t (P(r) - d), with the largest t <= 1 inside the trust region: sum and floor hold along the whole line.
     A `design` below the floor is first moved along the line to P(d), then toward P(r), as far as the trust region of d
     reaches; if that ends short of the floor, the next round's non-empty delta continues.
+    Strata that a `HoldingGuard` holds are at most at the floor in d and in r, whatever the trust region; what they lose
+    in d goes to the others in proportion.
     Knobs: clip to the limits, then to the trust region around the current value; whole knobs go by whole numbers, by
     one where their reach is between 0 and 1. Of a window both ends are projected so.
 
@@ -196,7 +210,11 @@ def _project_rows(
     """The rows nearest to `proposed` that are legal and within reach of `design`."""
     share = space.share.name
     current, raw = (np.array([row[share] for row in rows.values()], float) for rows in (design.strata, proposed))
-    shares = _project_shares(current, raw, settings.least_share(len(current)), settings.reach_of(space.share))
+    floor = settings.least_share(len(current))
+    held = np.array([isinstance(settings, HoldingGuard) and stratum in settings.held for stratum in design.strata])
+    if held.any():
+        current, raw = _hold_shares(current, held, floor), np.where(held, np.minimum(raw, floor), raw)
+    shares = _project_shares(current, raw, floor, settings.reach_of(space.share))
     rows: dict[Stratum, Row] = {}
     for part, (stratum, row) in zip(shares.tolist(), design.strata.items(), strict=True):
         rows[stratum] = {share: part}
@@ -214,6 +232,14 @@ def _project_rows(
                 ends.append(float(np.clip(np.clip(goal, low, high), now - reach, now + reach)))
             rows[stratum] |= make_window(knob, *ends)
     return rows
+
+
+def _hold_shares(now: np.ndarray, held: np.ndarray, floor: float) -> np.ndarray:
+    """The shares, with the `held` ones, bool [m], at most at the floor; others get the rest in proportion."""
+    found = np.where(held, np.minimum(now, floor), now)
+    others = np.where(held, 0.0, now)
+    parts = others / others.sum() if others.any() else ~held / max(1, (~held).sum())
+    return found + (1 - found.sum()) * parts
 
 
 def _project_shares(now: np.ndarray, raw: np.ndarray, floor: float, reach: float) -> np.ndarray:

@@ -22,15 +22,7 @@ from lakewright.engineer.difficulty.forecasting import Forecast, make_forecast
 from lakewright.engineer.difficulty.model import Observation
 from lakewright.engineer.environment import Environment, Group, Problem, check_environment_type
 from lakewright.engineer.evidence.evidence import Evidence, Round
-from lakewright.engineer.guard import (
-    GuardSettings,
-    GuardVerdict,
-    check_draws,
-    check_floor,
-    check_limits,
-    project_delta,
-    widen_reach,
-)
+from lakewright.engineer.guard import GuardVerdict, check_draws, check_floor, check_limits, project_delta
 from lakewright.engineer.journal import Asked, Journal, Keys, Reconsidered, derive_keys
 from lakewright.engineer.outcomes import Outcomes, tally_by_stratum
 from lakewright.engineer.proposal import Teacher
@@ -38,6 +30,7 @@ from lakewright.engineer.random_generators import Key, check_key
 from lakewright.engineer.rollback import Comparison, compare_rounds, has_fallen
 from lakewright.engineer.samplers.supply import Sampling, Supply, choose_problems, choose_sampler, list_places
 from lakewright.engineer.seen import SeenCells, add_groups, fold_groups
+from lakewright.engineer.signal import Doubt, find_doubts
 from lakewright.engineer.space import check_design
 from lakewright.engineer.start import find_start
 from lakewright.engineer.state import (
@@ -66,6 +59,7 @@ from lakewright.engineer.steps import (
     describe_round,
     find_delta,
     grow_older,
+    limit_changes,
     negotiate,
     observe_answers,
     sum_up_round,
@@ -219,7 +213,8 @@ class Engineer:
         teacher_state = self.teacher.state_dict()
         try:
             comparison = journal.keep("comparison", lambda: compare_rounds(state.standing_valid, valid, how))
-            forecast = journal.keep("forecast", lambda: self.fit_forecast(observations, tested, state.forecast))
+            doubts = find_doubts([*(one.outcomes for one in state.history), found], self.space)
+            forecast = journal.keep("forecast", lambda: self.fit_forecast(observations, tested, state.forecast, doubts))
             evidence = journal.keep("evidence", lambda: self._make_evidence(found, seen, forecast, known))
             keys = keys or derive_keys(self.seed, state.round)
             following, attempts, trial = self._choose_next(evidence, forecast, comparison, journal, keys)
@@ -270,7 +265,11 @@ class Engineer:
         )
 
     def fit_forecast(
-        self, observations: Sequence[Observation], tested: Sequence[Observation] = (), before: Forecast | None = None
+        self,
+        observations: Sequence[Observation],
+        tested: Sequence[Observation] = (),
+        before: Forecast | None = None,
+        doubts: Sequence[Doubt] = (),
     ) -> Forecast:
         """The forecast for the held-out problems, of the present design.
 
@@ -279,6 +278,7 @@ class Engineer:
                 `lakewright.engineer.difficulty` makes them of (group.cell, group) and their age in rounds.
             tested: outcomes on held-out problems, which `observe_held_out` makes; the model is fitted to them, too.
             before: the forecast one round earlier, whose calibration is measured.
+            doubts: of graders, by `find_doubts`: strata that say nothing of others and get no more than the floor.
 
         Raises InputError if one is no Observation of this space, or if `drawable` fails.
         """
@@ -286,7 +286,7 @@ class Engineer:
         check_observations(list_parts("fit_forecast: tested", tested), self.space, "fit_forecast: tested")
         check_kind("fit_forecast: before", before, Forecast)
         cells, how = count_held_out(self.held_out, self.design, self.environment), self.settings.difficulty
-        return make_forecast(self.design, observations, cells, how, self.space, before, tested)
+        return make_forecast(self.design, observations, cells, how, self.space, before, tested, doubts)
 
     def propose(self, evidence: Evidence, forecast: Forecast | None, key: Key) -> list[Attempt]:
         """The teacher's proposals with the verdicts of `judge_delta`, by `negotiate`; the last one counts.
@@ -302,7 +302,7 @@ class Engineer:
         check_kind("propose: evidence", evidence, Evidence, needed=True)
         check_kind("propose: forecast", forecast, Forecast)
         check_key(key, "propose")
-        guard = self._limit_changes(forecast)
+        guard = limit_changes(self.settings.guard, forecast, self.space)
         return negotiate(self.teacher, evidence, self.design, self.environment, key, guard, self.settings.proposals)
 
     def judge_delta(self, delta: Delta, forecast: Forecast | None) -> GuardVerdict:
@@ -317,7 +317,8 @@ class Engineer:
         """
         check_kind("judge_delta: delta", delta, Delta, needed=True)
         check_kind("judge_delta: forecast", forecast, Forecast)
-        return project_delta(self.design, delta, self.environment, self._limit_changes(forecast))
+        guard = limit_changes(self.settings.guard, forecast, self.space)
+        return project_delta(self.design, delta, self.environment, guard)
 
     def try_proposal(
         self, verdict: GuardVerdict, others: Iterable[Delta], forecast: Forecast | None, work: TrialWork
@@ -338,9 +339,6 @@ class Engineer:
         designs = [verdict.design, *(self.judge_delta(delta, forecast).design for delta in others)]
         rivals = [one for place, one in enumerate(designs) if one != self.design and one not in designs[:place]]
         return try_rivals(work, rivals, self.design, forecast, verdict.design) if rivals else None
-
-    def _limit_changes(self, forecast: Forecast | None) -> GuardSettings:
-        return widen_reach(self.settings.guard, self.space, forecast.certainty) if forecast else self.settings.guard
 
     def _choose_next(
         self, evidence: Evidence, forecast: Forecast, comparison: Comparison | None, journal: Journal, keys: Keys
@@ -365,7 +363,8 @@ class Engineer:
             if again and again.instead is not None and trial is None:
                 verdicts = (self.judge_delta(delta, forecast) for delta in again.instead)
                 following = decide_again(verdicts, self.design, following)
-            return msgspec.structs.replace(following, reasons=[*fallen, *following.reasons])
+            doubts = [doubt.describe(self.space.words.stratum) for doubt in forecast.doubts or ()]
+            return msgspec.structs.replace(following, reasons=[*fallen, *doubts, *following.reasons])
 
         return self._keep_next(journal, decide), attempts, trial
 

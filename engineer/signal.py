@@ -3,6 +3,8 @@
 A group whose answers all earn the same has no advantage, so GRPO learns nothing from its tokens. Groups are
 in one of three pools: solved (all answers valid, no signal), learnable (with signal), and out of reach (the others). A
 stratum that is out of reach may be too hard, or its grader, reference or prompt may be wrong: `find_suspect_graders`.
+The engineer doubts such a stratum (`find_doubts`): it gets no more than the guard's floor, and its answers
+say nothing about others. Every LOOK rounds it is checked again.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,10 +15,14 @@ from lakewright.core_jax.results import EQUAL
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.environment import Verdict
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.tally import Tally
+from lakewright.engineer.tally import Tally, pool_tallies
 
 FEWEST = 32  # answers of a stratum without which nothing is said
 SUCCEEDS = 0.2  # the share of valid answers from which on a neighbour succeeds
+USUAL = 0.5  # the share of the failures elsewhere from which on a way to fail is not odd
+DOUBTED = 64  # of the last answers to a stratum, without which it is not doubted,
+NEVER = 256  # or this many, if no more is known than that other strata, in no order, succeed
+LOOK = 5  # rounds: in each LOOK-th in a row, a stratum that is doubted may have any share
 
 
 class StratumCount(msgspec.Struct, array_like=True):
@@ -130,24 +136,39 @@ def find_suspect_graders(tallies: Mapping[Stratum, Tally], space: DesignSpace) -
     """The strata whose grader, reference or prompt may be broken, which would look like a task too hard, and why.
 
     A stratum with at least FEWEST answers, all invalid, is suspect if all fail in one and the same way of
-    several, or if its neighbours succeed: for ranked strata a harder one, of others at least half of the rest.
+    several, unless strata that succeed usually fail so, too. It is also suspect if its neighbours succeed: of ranked
+    strata a harder one, of others at least half of the rest.
 
     tallies: for answers, each counting as a problem; of held-out problems or of training.
     """
     counted = {stratum: tally for stratum, tally in tallies.items() if tally.problems >= FEWEST}
-    found = {}
-    for stratum in space.sort_strata(counted):
-        tally = counted[stratum]
-        if tally.valid:
-            continue
-        ways = [name for name, count in tally.failures.items() if count]
-        if len(ways) == 1 and tally.failures[ways[0]] == tally.problems and len(space.failures) > 1:
-            found[stratum] = f"all {tally.problems} answers fail as {ways[0]}"
-        elif neighbours := _find_successful(stratum, counted, space):
-            shown = ", ".join(f"{name} {counted[name].valid_rate:.0%}" for name in neighbours[:3])
-            what = "harder ones succeed" if space.ranked else "others succeed"
-            found[stratum] = f"none of {tally.problems} answers is valid, while {what}: {shown}"
-    return found
+    failed = (stratum for stratum in space.sort_strata(counted) if not counted[stratum].valid)
+    reasons = {
+        stratum: _find_odd_failure(stratum, counted, space) or _find_contrast(stratum, counted, space)
+        for stratum in failed
+    }
+    return {stratum: reason for stratum, reason in reasons.items() if reason}
+
+
+def _find_odd_failure(stratum: Stratum, counted: Mapping[Stratum, Tally], space: DesignSpace) -> str:
+    """The reason to suspect a stratum of which all answers fail in one way, or nothing."""
+    tally = counted[stratum]
+    ways = [name for name, count in tally.failures.items() if count]
+    if len(ways) != 1 or tally.failures[ways[0]] < tally.problems or len(space.failures) < 2:
+        return ""
+    others = [other for other in counted.values() if other.valid]
+    alike = sum(other.failures.get(ways[0], 0) for other in others)
+    if others and alike >= USUAL * max(1, sum(other.problems - other.valid for other in others)):
+        return ""
+    return f"all {tally.problems} answers fail as {ways[0]}"
+
+
+def _find_contrast(stratum: Stratum, counted: Mapping[Stratum, Tally], space: DesignSpace) -> str:
+    """The reason to suspect a stratum whose neighbours succeed, or nothing."""
+    neighbours = _find_successful(stratum, counted, space)
+    shown = ", ".join(f"{name} {counted[name].valid_rate:.0%}" for name in neighbours[:3])
+    what = "harder ones succeed" if space.ranked else "others succeed"
+    return f"none of {counted[stratum].problems} answers is valid, while {what}: {shown}" if neighbours else ""
 
 
 def _find_successful(stratum: Stratum, counted: Mapping[Stratum, Tally], space: DesignSpace) -> list[Stratum]:
@@ -163,3 +184,61 @@ def describe_suspect(word: str, stratum: Stratum, reason: str) -> str:
     """The line that says so. word: for a stratum, of the space's words."""
     remedy = "look at its grader, its references and where its prompts and answers are cut off"
     return f"{word} {stratum}: {reason}; a broken grader looks like a hard task: {remedy}"
+
+
+class Doubt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A stratum that the engineer doubts, why, and for how many rounds in a row, this one included."""
+
+    stratum: Stratum
+    reason: str
+    rounds: int
+
+    @property
+    def holds(self) -> bool:
+        """Whether the stratum gets no more than the guard's floor; not in a round in which it is checked again."""
+        return self.rounds % LOOK > 0
+
+    def describe(self, word: str) -> str:
+        """The line of the decision. word: as of `describe_suspect`."""
+        what = "it gets the least share" if self.holds else f"checked again after {self.rounds} rounds"
+        return f"{describe_suspect(word, self.stratum, self.reason)}; {what}"
+
+
+def find_doubts(rounds: Sequence[Mapping[Stratum, Tally]], space: DesignSpace) -> list[Doubt]:
+    """The strata whose graders are suspect by more answers than `find_suspect_graders` needs.
+
+    A round in which no stratum succeeds says nothing. One valid answer among the last ends a doubt.
+
+    rounds: the outcomes of each, the last being of this one.
+    """
+    found = []
+    for stratum, reason in _list_doubted(rounds, space).items():
+        count = 1
+        while count < len(rounds) and stratum in _list_doubted(rounds[:-count], space):
+            count += 1
+        found.append(Doubt(stratum, reason, count))
+    return found
+
+
+def _list_doubted(rounds: Sequence[Mapping[Stratum, Tally]], space: DesignSpace) -> dict[Stratum, str]:
+    """The strata that are doubted after some rounds, and why."""
+    recent, longer = (_pool_last(rounds, fewest, space) for fewest in (DOUBTED, DOUBTED if space.ranked else NEVER))
+    reasons: dict[Stratum, str] = {}
+    if any(tally.valid_rate >= SUCCEEDS for tally in recent.values()):
+        for mine, find in ((longer, _find_contrast), (recent, _find_odd_failure)):
+            failed = (stratum for stratum, tally in mine.items() if not tally.valid)
+            reasons |= {stratum: reason for stratum in failed if (reason := find(stratum, recent | mine, space))}
+    return {stratum: reasons[stratum] for stratum in space.sort_strata(reasons)}
+
+
+def _pool_last(rounds: Sequence[Mapping[Stratum, Tally]], fewest: int, space: DesignSpace) -> dict[Stratum, Tally]:
+    """The answers to each stratum of as many of the last rounds as have `fewest`; without strata that have less."""
+    found: dict[Stratum, Tally] = {}
+    for stratum in space.strata:
+        parts, answers = [], 0
+        for outcomes in reversed(rounds):
+            if answers < fewest and (part := outcomes.get(stratum)):
+                parts, answers = [*parts, part], answers + part.problems
+        if answers >= fewest:
+            found[stratum] = pool_tallies(parts)
+    return found

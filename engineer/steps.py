@@ -20,7 +20,16 @@ from lakewright.engineer.difficulty.worth import Worth, estimate_worth
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence.evidence import CellGroups, Evidence
 from lakewright.engineer.evidence.modules import EvidenceSettings
-from lakewright.engineer.guard import Bounds, GuardSettings, GuardVerdict, is_drawable, is_of_space, project_delta
+from lakewright.engineer.guard import (
+    Bounds,
+    GuardSettings,
+    GuardVerdict,
+    hold_strata,
+    is_drawable,
+    is_of_space,
+    project_delta,
+    widen_reach,
+)
 from lakewright.engineer.outcomes import InCell, Outcomes
 from lakewright.engineer.proposal import Proposal, Teacher
 from lakewright.engineer.random_generators import Key, fold_key, split_key
@@ -157,6 +166,14 @@ def stretch_delta(delta: Delta, factor: float, space: DesignSpace) -> Delta:
         changes = {name: max(-most[name], min(most[name], factor * change)) for name, change in edit.changes.items()}
         edits[stratum] = msgspec.structs.replace(edit, changes=changes)
     return Delta(edits)
+
+
+def limit_changes(guard: GuardSettings, forecast: Forecast | None, space: DesignSpace) -> GuardSettings:
+    """The guard of a round: it allows the more, the more certain the forecast, and holds what the forecast doubts."""
+    if forecast is None:
+        return guard
+    held = [doubt.stratum for doubt in forecast.doubts or () if doubt.holds]
+    return hold_strata(widen_reach(guard, space, forecast.certainty), held)
 
 
 class Next(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

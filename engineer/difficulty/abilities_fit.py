@@ -1,10 +1,11 @@
 """The fit of `Abilities`: a smoother over the rounds of each stratum inside an EM algorithm for what strata share."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
 
+from lakewright.engineer.cells import Stratum
 from lakewright.engineer.difficulty.abilities import (
     OTHERS,
     OWN,
@@ -80,7 +81,11 @@ class Fitted(NamedTuple):
 
 
 def fit_abilities(
-    observations: Sequence[Observation], tested: Sequence[Observation], space: DesignSpace, objective: Objective
+    observations: Sequence[Observation],
+    tested: Sequence[Observation],
+    space: DesignSpace,
+    objective: Objective,
+    doubted: Collection[Stratum] = (),
 ) -> Fitted:
     """The posterior after the youngest round.
 
@@ -89,6 +94,7 @@ def fit_abilities(
         tested: answers to held-out problems, those of age a after that training.
         space: the cells', which have their givens.
         objective: what signal a group gives.
+        doubted: strata that say nothing of others, as their graders may be broken.
 
     Each of TURNS turns has three steps. A logistic likelihood is made normal at its mode (iterated reweighted least
     squares). A smoother over the rounds finds each stratum's posterior (Rauch, Tung, Striebel 1965). From these the
@@ -120,13 +126,14 @@ def fit_abilities(
     answers = _list_answers(observations, tested, last, used, space)
     signals, unit = _list_signals(observations, last, space, objective)
     evenness, logits = ALIKE[0] / ALIKE[1], np.zeros(len(answers.time))
+    trusted = [place for place, rank in enumerate(used) if space.strata[rank] not in doubted] or range(len(used))
     smoothed = None
     for _ in range(TURNS):
         smoothed = _smooth(answers, logits, evenness, signals[:, used], shared, effects, rates, order[used])
         states = smoothed.mean[answers.time, answers.stratum, : answers.effects.shape[1]]
         found = np.einsum("nk,nk->n", answers.effects, states)
         logits = logits + np.clip(found - logits, -MOST_MOVE, MOST_MOVE)
-        shared = _share(smoothed, shared, effects, rates, order[used], last)
+        shared = _share(smoothed, shared, effects, rates, order[used], last, list(trusted))
         evenness = _estimate_evenness([*observations, *tested], logits)
     assert smoothed
     mean, covariance = _predict_unseen(shared, order)
@@ -257,11 +264,18 @@ def _pool_evidence(
 
 
 def _share(
-    smoothed: Smoothed, before: Shared, effects: Effects, rates: Rates, order: np.ndarray, rounds: int
+    smoothed: Smoothed,
+    before: Shared,
+    effects: Effects,
+    rates: Rates,
+    order: np.ndarray,
+    rounds: int,
+    trusted: list[int],
 ) -> Shared:
-    """The prior of every stratum, from the posteriors at the first point in time."""
+    """The prior of every stratum, from the posteriors of the trusted strata at the first point in time."""
+    order = order[trusted]
     count, strata = len(effects.spread), len(order)
-    state, doubt = smoothed.mean[0], np.einsum("sii->si", smoothed.covariance[0])
+    state, doubt = smoothed.mean[0, trusted], np.einsum("sii->si", smoothed.covariance[0, trusted])
     mean, doubts = before.mean.copy(), before.doubt.copy()
     for place in range(count):
         parts = state[:, place], doubt[:, place], order @ before.mean[place], before.variance[place]
@@ -278,7 +292,7 @@ def _share(
     rate = ((certain * seen).sum(axis=0) + rates.mean * rates.deviation**-2.0) / total
     rate = before.rate + 0.7 * (rate - before.rate)
     rate_variance = ((own - rate) ** 2 + uncertain).sum(axis=0) + FIRM * rates.spread**2
-    ability = smoothed.moved[:, 0].sum()
+    ability = smoothed.moved[trusted, 0].sum()
     return Shared(
         mean,
         doubts,

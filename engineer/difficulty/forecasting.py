@@ -1,7 +1,7 @@
 """The forecast of a stage: the fitted model, its predictions for a grid of cells, and its calibration."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 import msgspec
 import numpy as np
@@ -11,6 +11,7 @@ from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.difficulty.abilities import count_effects, measure_reach, share_signals
 from lakewright.engineer.difficulty.abilities_fit import fit_abilities
 from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings, Objective, Observation, fit_model
+from lakewright.engineer.signal import Doubt
 from lakewright.engineer.space import DesignSpace
 
 FADING = 0.5  # of the weight of lengths of answers with every round
@@ -112,6 +113,7 @@ class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     held_out: what the policy is judged on. certainty: 0 if nothing is known of the held-out cells, 1 if all is.
     success: the mean of all groups. calibration: for the forecast one stage earlier, on the cells drawn since. tokens:
     the usual length of an answer by stratum, if lengths are known.
+    doubts: the strata whose graders may be broken, if any.
     """
 
     model: DifficultyModel
@@ -121,6 +123,7 @@ class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     success: float
     calibration: Calibration | None = None
     tokens: dict[int | str, float] | msgspec.UnsetType = msgspec.UNSET
+    doubts: list[Doubt] | msgspec.UnsetType = msgspec.UNSET
 
     def __post_init__(self) -> None:
         if self.tokens is not msgspec.UNSET:
@@ -144,6 +147,7 @@ def make_forecast(
     space: DesignSpace,
     before: Forecast | None = None,
     tested: Sequence[Observation] = (),
+    doubts: Sequence[Doubt] = (),
 ) -> Forecast:
     """The forecast from all groups so far, with age 0 for the new ones since `before`.
 
@@ -155,8 +159,9 @@ def make_forecast(
         space: the design's.
         before: the forecast one stage earlier.
         tested: outcomes on held-out problems; the model is fitted to them, too, and everything else is of the groups.
+        doubts: strata whose outcomes say nothing of others.
     """
-    model = _fit(observations, tested, settings, space)
+    model = _fit(observations, tested, settings, space, {doubt.stratum for doubt in doubts})
     held_out = _weigh_strata(held_out) if settings.weigh == "strata" else held_out
     tokens = _measure_tokens(observations)
     model = _add_leverage(model, held_out, design, space, tokens)
@@ -171,6 +176,7 @@ def make_forecast(
         success=sum(weight * share for weight, share in weights) / total if total else 0.5,
         calibration=measure_calibration(before.model, before.success, drawn, space) if before else None,
         tokens=tokens or msgspec.UNSET,
+        doubts=list(doubts) or msgspec.UNSET,
     )
 
 
@@ -190,13 +196,15 @@ def _fit(
     tested: Sequence[Observation],
     settings: DifficultySettings,
     space: DesignSpace,
+    doubted: Collection[Stratum],
 ) -> DifficultyModel:
     if settings.model == "regression":  # as version 0.2 did: held-out answers if asked, and before any group
-        return fit_model([*observations, *(tested if settings.held_out or not observations else ())], settings, space)
+        known = [*observations, *(tested if settings.held_out or not observations else ())]
+        return fit_model([one for one in known if one.cell.stratum not in doubted], settings, space)
     objective: Objective = "regret" if settings.objective == "regret" else "learnability"
-    fitted = fit_abilities(observations, tested, space, objective)
-    known = {"objective": objective, "reach": settings.reach, "abilities": fitted.abilities}
-    return DifficultyModel([], [], fitted.groups, fitted.evenness, **known)  # type: ignore[arg-type]
+    fitted = fit_abilities(observations, tested, space, objective, doubted)
+    parts = {"objective": objective, "reach": settings.reach, "abilities": fitted.abilities}
+    return DifficultyModel([], [], fitted.groups, fitted.evenness, **parts)  # type: ignore[arg-type]
 
 
 def _add_leverage(

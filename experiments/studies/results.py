@@ -153,7 +153,12 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
         baseline=plan.spec.baseline,
         valid=100 * before.valid_rate,
         held_out=before.problems,
-        arms=[_arm_result([run for run in runs if run.arm == name], plan.spec, solved, baselines) for name in names],
+        arms=[
+            sum_up_arm(
+                [run for run in runs if run.arm == name], plan.spec.baseline, plan.spec.budget, solved, baselines
+            )
+            for name in names
+        ],
         runs=runs,
         missing=[planned.name for planned in missing],
         unable={planned.name: reason for planned in missing if (reason := _explain_unable(folder, planned))},
@@ -248,13 +253,21 @@ def _by_seed(runs: Sequence[RunResult], outcome: Callable[[RunResult], float]) -
     return arms
 
 
-def _arm_result(
-    runs: Sequence[RunResult], spec: StudySpec, solved: dict[str, np.ndarray], baselines: Mapping[int, Curve]
+def sum_up_arm(
+    runs: Sequence[RunResult],
+    baseline: str,
+    budget: int,
+    solved: Mapping[str, np.ndarray],
+    baselines: Mapping[int, Curve],
 ) -> ArmResult:
     """An arm from its runs.
 
-    runs: the arm's. spec: the study's. solved: what each run solved in the test, by its name. baselines: the curves
-    of the baseline by seed.
+    Args:
+        runs: of the arm.
+        baseline: the arm that it is compared with.
+        budget: tokens of a run.
+        solved: what each run solved in the test, int [P], by its name, such as fixed-s0.
+        baselines: the curves of the baseline by seed.
     """
 
     def mean(value: Callable[[RunResult], float]) -> float:
@@ -280,9 +293,9 @@ def _arm_result(
         kept=sum(run.kept for run in runs),
         tried=sum(run.tried for run in runs),
         refused=sum(run.refused for run in runs),
-        against=_compare_with_baseline(runs, spec.baseline, solved),
+        against=_compare_with_baseline(runs, baseline, solved),
         middle=interquartile_mean([run.valid for run in runs]),
-        along=mean(lambda run: average_curve(run.curve, spec.budget)),
+        along=mean(lambda run: average_curve(run.curve, budget)),
         rates={name: float(np.mean([run.rates[name] for run in runs])) for name in runs[0].rates},
         to_best=sum_up_reached({run.seed: run.curve for run in runs}, baselines),
         probability=mean_if_known(lambda run: run.probability),
@@ -291,7 +304,7 @@ def _arm_result(
 
 
 def _compare_with_baseline(
-    runs: Sequence[RunResult], baseline: str, solved: dict[str, np.ndarray]
+    runs: Sequence[RunResult], baseline: str, solved: Mapping[str, np.ndarray]
 ) -> Difference | None:
     pairs = [(f"{run.arm}-s{run.seed}", f"{baseline}-s{run.seed}") for run in runs]
     changes = [solved[name] - solved[other] for name, other in pairs if other in solved and other != name]
