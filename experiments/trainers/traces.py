@@ -4,6 +4,7 @@ A line is an episode. prime-rl writes `rollouts/step_N/train/all/traces.jsonl` i
 `traces.jsonl`.
 """
 
+import contextlib
 import hashlib
 from collections import Counter
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import make_whole
 from lakewright.engineer.bounds import MOST_REWARD, WholeNumber, is_reward
 from lakewright.engineer.environment import Environment, Problem, Verdict
 from lakewright.experiments.trainers.folder import EngineerFolder
@@ -46,7 +48,7 @@ class Trace(msgspec.Struct, frozen=True):
     ok: bool = False
     rewards: dict[str, Reward | None] = {}
     metrics: dict[str, float | None] = {}
-    num_output_tokens: WholeNumber = 0
+    num_output_tokens: WholeNumber | None = 0
 
 
 class TaskData(msgspec.Struct, frozen=True):
@@ -187,11 +189,11 @@ class Copier:
         if isinstance(line, int):
             raise LeftOutError(f"over {LONGEST_EPISODE >> 20} MB")
         try:
-            episode = self._decoder.decode(line)
+            episode = self._decode_episode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise LeftOutError("no episode") from None
         try:
-            data = msgspec.convert(episode.task.data, TaskData)
+            data = msgspec.convert(make_whole(episode.task.data), TaskData)
         except msgspec.ValidationError:
             raise LeftOutError("another taskset") from None
         if len(episode.traces) != 1:
@@ -204,12 +206,18 @@ class Copier:
         number = int.from_bytes(hashlib.sha256(episode.id.encode()).digest()[:6], "big")
         if not self._answers.add(_name_answer(group, number)):
             return False
-        tokens = [trace.num_output_tokens]
+        tokens = [trace.num_output_tokens or 0]
         try:
             self._recorder.record(problem, [""], [verdict], split=data.split, tokens=tokens, group=group, first=number)
         except InputError:  # such as an id that does not fit into a line
             raise LeftOutError("what cannot be recorded") from None
         return True
+
+    def _decode_episode(self, line: bytes) -> Episode:
+        """The episode of a line, also if another tool wrote whole numbers as floats."""
+        with contextlib.suppress(msgspec.ValidationError):
+            return self._decoder.decode(line)
+        return msgspec.convert(make_whole(msgspec.json.decode(line)), Episode)
 
     def _find_problem(self, data: TaskData) -> Problem:
         if data.split == "held_out":

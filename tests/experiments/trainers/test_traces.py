@@ -81,6 +81,19 @@ def test_episodes_are_recorded_once_and_no_group_spans_two_versions(folder, tmp_
     assert found == [(True, "", 1.5, 3)] + [(False, "wrong", 0.5, 3)] * 3
 
 
+def test_episodes_that_another_tool_wrote_again_mean_the_same(folder, tmp_path):
+    problem = ProblemSource(folder.path)[0]
+    floats = {"traces__0__num_output_tokens": 3.0, "task__data__place": 0.0, "task__data__seed": 0.0}
+    missing = {"traces__0__num_output_tokens": None, "traces__0__metrics__failure/wrong": None, "run": None}
+    write(
+        tmp_path / "traces.jsonl",
+        *(make_episode(problem, 0, n, **change) for n, change in enumerate((floats, missing))),
+    )
+    assert record_traces(folder.path, tmp_path / "traces.jsonl") == Copied(2, 0, {})
+    lines = map(json.loads, (folder.path / "outcomes.jsonl").read_text().splitlines())
+    assert [line.get("tokens", 0) for line in lines] == [3, 0]
+
+
 def test_outcomes_that_were_recorded_twice_count_once(folder, tmp_path):
     problem, traces = ProblemSource(folder.path)[0], tmp_path / "traces.jsonl"
     write(traces, *(make_episode(problem, 0, number) for number in range(3)))
