@@ -92,9 +92,30 @@ def answerer_of(
         raise InputError("--prompt is compact, which goes with --model only; leave it out")
     if (who.model_name is None) != (who.endpoint is None):
         raise InputError("--endpoint URL and --model-name NAME belong together; give both, or neither")
+    _refuse_unused(who, model, endpoint)
     if who.solver:
         return _make_solver(who.solver, who.seed, executor)
     return _make_model(who, model, prompt, executor) if who.model else _make_endpoint(who, endpoint)
+
+
+def _refuse_unused(who: Answering, model: ModelOptions, endpoint: EndpointOptions) -> None:
+    """Raises InputError on an option of another answerer than the one that was chosen."""
+    chosen = "--solver" if who.solver else "--model" if who.model else "--endpoint"
+    changed = [("--model", name, value) for name, value in _list_changes(model)]
+    changed += [("--endpoint", name, value) for name, value in _list_changes(endpoint)]
+    changed += [("--model or --endpoint", "max_tokens", who.max_tokens)] * (who.max_tokens != Answering.max_tokens)
+    changed += [("--model or --solver", "seed", who.seed)] * (who.seed != Answering.seed)
+    for owner, name, value in changed:
+        if chosen not in owner.split(" or "):
+            option = f"--{name.replace('_', '-')}"
+            given = option if value is True else f"{option} {value}"
+            raise InputError(f"{given} goes with {owner}, and {chosen} answers; leave it out")
+
+
+def _list_changes(options: ModelOptions | EndpointOptions) -> list[tuple[str, object]]:
+    """The names and values of the options that are not the usual ones."""
+    pairs = ((field, getattr(options, field.name)) for field in dataclasses.fields(options))
+    return [(field.name, value) for field, value in pairs if value != field.default]
 
 
 def _make_solver(solver: str, seed: int, executor: "Executor") -> Callable[[Path], "Answerer"]:

@@ -154,6 +154,37 @@ BAD = {
         "rows.jsonl",
         ["--prompt is compact, which goes with --model only", "leave it out"],
     ),
+    "a device of a solver": (
+        ("--solver", "greedy", "--device", "cpu"),
+        "rows.jsonl",
+        ["--device cpu goes with --model"],
+    ),
+    "thoughts of a solver": (
+        ("--solver", "greedy", "--no-thinking"),
+        "rows.jsonl",
+        ["--no-thinking goes with --model"],
+    ),
+    "tokens of a solver": (
+        ("--solver", "greedy", "--max-tokens", 9),
+        "rows.jsonl",
+        ["--max-tokens 9 goes with --model"],
+    ),
+    "a row's text for a solver": (("--solver", "greedy", "--prompt", "row"), "rows.jsonl", ["--solver reads none"]),
+    "a cost cap of a model": (
+        ("--model", "MODEL", "--max-cost", 5),
+        "rows.jsonl",
+        ["--max-cost 5.0 goes with --endpoint, and --model answers; leave it out"],
+    ),
+    "a batch of a server": (
+        ("--endpoint", "http://x/v1", "--model-name", "m", "--batch", 9),
+        "rows.jsonl",
+        ["--batch 9 goes with --model, and --endpoint answers"],
+    ),
+    "a seed of a server": (
+        ("--endpoint", "http://x/v1", "--model-name", "m", "--seed", 9),
+        "rows.jsonl",
+        ["--seed 9 goes with --model or --solver, and --endpoint answers"],
+    ),
     "a temperature below zero": (
         ("--solver", "random", "--temperature", -1),
         "rows.jsonl",
