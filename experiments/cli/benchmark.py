@@ -98,7 +98,7 @@ def evaluate(
     if who.solver not in (None, "random") and samples:
         raise InputError(f"--samples is {samples}, but --solver {who.solver} never varies; remove it")
     if who.solver and prompt == "row":
-        raise InputError("--prompt is row, but --solver reads none; leave it out")
+        raise InputError("--prompt is row, but --solver reads no prompt; leave it out")
     from lakewright.experiments.boards.evaluation.evaluator import EvaluationSettings
     from lakewright.experiments.boards.evaluation.evaluator import evaluate as evaluate_in
     from lakewright.experiments.boards.evaluation.scores import as_table
