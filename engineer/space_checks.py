@@ -109,4 +109,4 @@ def check_cell_of(one: Any, kind: type[Any], space: CellSpace, where: str) -> No
     fits = tuples and len(values) == len(space.knobs) and len(given) in (0, len(space.givens))
     # Canonical cells may be beyond the range of a knob; its kind of value they have.
     if not (fits and all(map(is_finite, (*values, *given))) and all(map(Knob.has_form, space.knobs, values))):
-        raise InputError(f"{where}: cell {tuple(one.cell)!r:.60} is none of this environment; leave it out")
+        raise InputError(f"{where}: cell {tuple(one.cell)!r:.60} does not fit this environment; leave it out")
