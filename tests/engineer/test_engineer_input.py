@@ -132,8 +132,8 @@ def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(change, proble
 
 
 DAMAGED = {
-    "an unknown stratum": (("observations", 0, "cell"), ["zz", [2, 1], []], "state: observations: cell .* does not fit"),
-    "too few values": (("observations", 0, "cell"), ["sums", [2], []], "state: observations: cell .* does not fit"),
+    "an unknown stratum": (("observations", 0, "cell"), ["zz", [2, 1], []], "state: observations: cell .* does not"),
+    "too few values": (("observations", 0, "cell"), ["sums", [2], []], "state: observations: cell .* does not"),
     "no groups": (("observations", 0, "groups"), 0, "state: Observation.* cannot be; give what observe_groups makes"),
     "too much success": (("observations", 0, "success"), 99.0, "state: Observation.* cannot be"),
     "an effect that is no number": (("forecast", "model", "abilities", "mean", 0, 0), math.nan, "mean: 0: 0 is nan"),
@@ -142,7 +142,7 @@ DAMAGED = {
         [[1.0]],
         "its model is not of [0-9]+ numbers for each",
     ),
-    "another grid": (("forecast", "grid", 0, "cell"), ["zz", [2, 1], []], "state: forecast: cell .* does not fit"),
+    "another grid": (("forecast", "grid", 0, "cell"), ["zz", [2, 1], []], "state: forecast: cell .* does not"),
     "an old design": (("history", 0, "design", "strata"), {"zz": {}}, "state: design: strata.zz is unknown"),
     "old outcomes": (
         ("history", 0, "outcomes"),
