@@ -235,7 +235,7 @@ def _pool_last(rounds: Sequence[Mapping[Stratum, Tally]], fewest: int, space: De
     """The answers to each stratum of as many of the last rounds as have `fewest`; without strata that have less."""
     found: dict[Stratum, Tally] = {}
     for stratum in space.strata:
-        parts, answers = [], 0
+        parts, answers = list[Tally](), 0
         for outcomes in reversed(rounds):
             if answers < fewest and (part := outcomes.get(stratum)):
                 parts, answers = [*parts, part], answers + part.problems

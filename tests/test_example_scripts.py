@@ -68,3 +68,18 @@ def test_the_load_of_a_study_on_a_thousand_nodes_is_counted():
     done = subprocess.run(script, capture_output=True, text=True, check=True, env=surroundings())
     rows = [line.split("|")[1].strip() for line in done.stdout.splitlines() if line.startswith("|")]
     assert rows[2:] == ["1", "10", "100", "1000"]
+
+
+@pytest.mark.deep
+def test_a_study_in_the_trainer_of_trl_goes_on_after_its_last_finished_run(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(HOUSE)
+    script = load_script("trl_study", SEEDS=(0, 1))
+    study = script["STUDIES"]["largest"]._replace(tokens=600, warmup=2, problems=4, every=4, held_out=8, test=16)
+    script["main"](study, tmp_path)
+    assert "gain - fixed: " in capsys.readouterr().out
+    first, killed = tmp_path / "runs" / "fixed-s0.json", tmp_path / "runs" / "gain-s1.json"
+    begun = first.stat().st_mtime_ns
+    killed.unlink()
+    script["main"](study, tmp_path)
+    assert killed.exists()
+    assert first.stat().st_mtime_ns == begun
