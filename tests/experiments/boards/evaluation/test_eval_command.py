@@ -169,7 +169,11 @@ BAD = {
         "rows.jsonl",
         ["--max-tokens 9 goes with --model"],
     ),
-    "a row's text for a solver": (("--solver", "greedy", "--prompt", "row"), "rows.jsonl", ["--solver reads no prompt"]),
+    "a row's text for a solver": (
+        ("--solver", "greedy", "--prompt", "row"),
+        "rows.jsonl",
+        ["--solver reads no prompt"],
+    ),
     "a cost cap of a model": (
         ("--model", "MODEL", "--max-cost", 5),
         "rows.jsonl",
