@@ -69,6 +69,7 @@ def describe_error(where: str, error: BaseException, remedy: str = "correct it")
 
 def _is_of_a_signal(error: BaseException) -> bool:
     """Return True if a handler of a signal raised this, such as one of SIGTERM, while the code was running."""
+    # Found by its code on the traceback: an interrupt during a call is the user's, and must not become a judge's error.
     handlers = {_find_code(signal.getsignal(number)) for number in signal.valid_signals()} - {None}
     place = error.__traceback__
     while place:

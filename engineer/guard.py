@@ -243,12 +243,15 @@ def _hold_shares(now: np.ndarray, held: np.ndarray, floor: float) -> np.ndarray:
 
 
 def _project_shares(now: np.ndarray, raw: np.ndarray, floor: float, reach: float) -> np.ndarray:
+    # Two moves along straight lines between points whose shares sum to 1: so do all shares on the way. A design below
+    # the floor is brought to it first, and both moves together stay within reach of where it was.
     legal = _move_toward(now, now, _raise_to_floor(now, floor), reach)
     goal = _raise_to_floor(np.clip(raw, 0, 1), floor)
     return np.clip(_move_toward(now, legal, goal, reach), 0, 1)
 
 
 def _raise_to_floor(shares: np.ndarray, floor: float) -> np.ndarray:
+    # Above the floor the proportions stay; clipping each share would favour whichever is clipped last.
     excess = np.maximum(shares - floor, 0)
     parts = excess / excess.sum() if excess.any() else np.full(len(shares), 1 / len(shares))
     return floor + max(0.0, 1 - floor * len(shares)) * parts
@@ -256,6 +259,7 @@ def _raise_to_floor(shares: np.ndarray, floor: float) -> np.ndarray:
 
 def _move_toward(origin: np.ndarray, start: np.ndarray, goal: np.ndarray, reach: float) -> np.ndarray:
     """The point furthest from `start` toward `goal` that is within `reach` of `origin` in every component."""
+    # Every component moves by the same part of its way, so the one with least room decides for all.
     way = goal - start
     moving = np.abs(way) > 1e-12
     room = reach - (np.sign(way) * (start - origin))[moving]
@@ -289,6 +293,7 @@ def _keep_drawable(
 
 def _ways_back(old: Row, new: Row, knobs: Sequence[Knob]) -> Iterator[Row]:
     """`new`, and `new` with the old values of some knobs that changed: few before many, the last ones first."""
+    # The last knobs go back first: spaces list levels before traits, and a level says more of how hard problems are.
     changed = [knob for knob in reversed(knobs) if find_ends(new, knob) != find_ends(old, knob)]
     some = (way for count in range(len(changed)) for way in itertools.combinations(changed, count))
     for way in itertools.chain(itertools.islice(some, MOST_WAYS), [changed]):

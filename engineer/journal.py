@@ -10,6 +10,7 @@ from lakewright.engineer.steps import Attempt
 T = TypeVar("T")
 Step = Literal["comparison", "forecast", "evidence", "proposal", "trial", "next"]
 
+# Rounds are fewer than 2^31, so no key of a trial is also a teacher's.
 UNSEEN = 2**31  # added to the round for the key of its trial, so that the problems of trials are new
 
 
@@ -44,6 +45,8 @@ class Reconsidered(NamedTuple):
     instead: list[Delta] | None
 
 
+# What holds: a step is a function of the steps before it, the keys and the state of the engineer. So a redesign that
+# was interrupted anywhere, and is begun again with the same journal, comes to the same end.
 class Journal:
     """Notes nothing: in memory each step is made."""
 

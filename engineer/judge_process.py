@@ -177,6 +177,7 @@ def main(arguments: Sequence[str]) -> None:
         replies.flush()
         os._exit(2)
     while True:
+        # A copy inherits imports that take seconds, so that after a judge was ended the next answer waits milliseconds.
         process = os.fork() if hasattr(os, "fork") else 0
         if not process:
             with suppress(BrokenPipeError):  # the program that asked has ended
@@ -196,6 +197,7 @@ def _work(requests: IO[bytes], replies: IO[bytes], make: Callable[..., Replying]
             asked = msgspec.json.decode(line, type=_Request)
             worker = make(*asked.words)
             if limited:
+                # The default action ends the process whatever the judge catches, and also within C code.
                 signal.signal(signal.SIGALRM, signal.SIG_DFL)
                 signal.setitimer(signal.ITIMER_REAL, asked.seconds)
             reply = _Reply(msgspec.Raw(worker.reply(bytes(asked.request))))

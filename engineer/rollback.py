@@ -51,6 +51,7 @@ def compare_answers(before: Sequence[bool], after: Sequence[bool]) -> Comparison
 
     Raises ValueError if the two have unequal numbers of problems.
     """
+    # Problems that both solve, or neither, say nothing of a change: only those that differ are counted.
     pairs = list(zip(before, after, strict=True))
     gained = sum(new and not old for old, new in pairs)
     lost = sum(old and not new for old, new in pairs)

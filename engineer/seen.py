@@ -47,6 +47,7 @@ class SeenCells(msgspec.Struct, frozen=True):
 
 def fold_groups(seen: list[Seen], cells: SeenCells, space: DesignSpace) -> tuple[list[Seen], SeenCells]:
     """Both unchanged, or, if there are more than MOST_SEEN groups, no groups and the cells with all of them."""
+    # Order and single rewards are lost, sums are not: a round of a million groups has the memory of its cells.
     return ([], add_groups(cells, seen, space)) if len(seen) > MOST_SEEN else (seen, cells)
 
 

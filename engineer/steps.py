@@ -147,6 +147,7 @@ def _add_rivals(
     learned is forgotten. What lacks is the first change stretched by STRETCHES.
     """
     assert proposal.delta
+    # A rule with chance gives another change for another key, for nothing; a model's next answer would cost tokens.
     deltas = [proposal.delta, *proposal.candidates]
     if not proposal.tokens:
         state = teacher.state_dict()
@@ -289,6 +290,8 @@ def find_delta(decision: Decision, space: DesignSpace) -> Delta | None:
     if not decision.attempts:
         return None
     last, following = decision.attempts[-1], decision.design
+    # The history tells a teacher what was trained on. If the trial preferred a change that nobody put into words, the
+    # change is derived from the two designs.
     if last.proposal.delta and following not in (decision.before, last.verdict.design):
         return derive_delta(decision.before, following.strata, PREFERRED, space)
     return last.proposal.delta
@@ -332,6 +335,7 @@ def count_held_out(problems: Sequence[InCell] | None, design: Design, environmen
         counts = Counter(cell for cell in cells if is_drawable(environment, cell, design))
     else:
         cells = [problem.cell for problem in problems if problem.cell.stratum in design.strata]
+        # Without givens: a forecast completes cells by the givens of each design.
         counts = Counter(Cell(cell.stratum, cell.values) for cell in cells)
     found = counts if problems is None else sort_cells(counts)
     return [HeldOutCell(cell, counts[cell] / counts.total()) for cell in found]

@@ -143,6 +143,7 @@ def fit_abilities(
 
 
 def _make_abilities(mean: np.ndarray, covariance: np.ndarray, unit: float, shared: Shared) -> Abilities:
+    # Rounding makes a covariance uneven, and `eigh` and the file would see another matrix each.
     even = (covariance + covariance.transpose(0, 2, 1)) / 2
     return Abilities(mean.tolist(), even.tolist(), unit, float(np.sqrt(shared.step)))
 
@@ -193,6 +194,7 @@ def _list_signals(
         received[last - 1 - one.age, rank, OWN] += amount
         for number, place in enumerate(space.traits):
             received[last - 1 - one.age, rank, 2 + number] += amount * bool(one.cell.values[place])
+    # What others do to a stratum is a signal of its own, with a rate of its own, learned from all strata.
     received[:, :, OTHERS] = received[:, :, OWN] @ share_signals(space).T
     rounds = received[:, :, OWN].sum(axis=1)
     unit = float(rounds[rounds > 0].mean()) / strata if (rounds > 0).any() else 1.0
@@ -213,12 +215,16 @@ def _smooth(
     count, size, strata = answers.effects.shape[1], answers.effects.shape[1] + len(rates.into), len(order)
     points = signals.shape[0] + 1
     precision, weighted = _pool_evidence(answers, logits, evenness, (points, strata, size))
+    # The state of a stratum is its effects and its rates. Training moves effects by rate x signal, linear in the state:
+    # so rates are learned by the same smoother, from the effects that they moved.
     moves = np.tile(np.eye(size), (points - 1, strata, 1, 1))
     for number, into in enumerate(rates.into):
         moves[:, :, into, count + number] += signals[:, :, number]
+    # Rates have no random step: how fast a policy learns is one number for all rounds.
     noise = np.diag(np.concatenate([shared.step * effects.pace**2, np.zeros(len(rates.into))]))
     mean, covariance = _predict_unseen(shared, order)
     means, covariances, expected, doubts = [], [], [], []
+    # Forward, a Kalman filter: what is known before each point, then with the answers at this point.
     for point in range(points):
         if point:
             mean = np.einsum("sij,sj->si", moves[point - 1], mean)
@@ -231,12 +237,14 @@ def _smooth(
         means.append(mean)
         covariances.append(covariance)
     moved = np.zeros((strata, count))
+    # Backward (Rauch, Tung, Striebel): each point learns what the later answers say.
     for point in reversed(range(points - 1)):
         move, turned = moves[point], moves[point].transpose(0, 2, 1)
         gain = covariances[point] @ turned @ np.linalg.inv(doubts[point + 1])
         back = gain.transpose(0, 2, 1)
         means[point] = means[point] + np.einsum("sij,sj->si", gain, means[point + 1] - expected[point + 1])
         covariances[point] = covariances[point] + gain @ (covariances[point + 1] - doubts[point + 1]) @ back
+        # The expected square of the random step, for EM, which needs the covariance of the two states, too.
         both = covariances[point + 1] @ back  # of the later and the earlier state
         step = means[point + 1] - np.einsum("sij,sj->si", move, means[point])
         spread = covariances[point + 1] - move @ both.transpose(0, 2, 1) - both @ turned
@@ -251,8 +259,10 @@ def _pool_evidence(
     """The normal likelihood of each point and stratum: precision float [T + 1, S, D, D], precision x mean [.., D]."""
     points, strata, size = shape
     count = answers.effects.shape[1]
+    # The design effect: answers to one problem say little more than one answer if problems of a cell differ.
     worth = 1 / (1 + (answers.size - 1) * (1 - evenness))
     chance = 1 / (1 + np.exp(-np.clip(logits, -30, 30)))
+    # The floor keeps an answer that was certain from weighing nothing, whatever it was.
     weight = np.maximum(answers.answers * worth * chance * (1 - chance), 1e-9)
     pull = weight * logits + worth * (answers.valid - answers.answers * chance)
     precision, weighted = np.zeros((points * strata, size, size)), np.zeros((points * strata, size))
@@ -277,6 +287,8 @@ def _share(
     count, strata = len(effects.spread), len(order)
     state, doubt = smoothed.mean[0, trusted], np.einsum("sii->si", smoothed.covariance[0, trusted])
     mean, doubts = before.mean.copy(), before.doubt.copy()
+    # The mean of the strata comes from what each one's answers say alone. The posteriors are shrunk to the old mean, so
+    # without this EM would creep. Seven tenths of a step, because the spreads change with the mean.
     for place in range(count):
         parts = state[:, place], doubt[:, place], order @ before.mean[place], before.variance[place]
         seen, certain = _undo_shrinkage(*parts)
@@ -284,6 +296,7 @@ def _share(
         target = (order * certain[:, None]).T @ seen + effects.mean[place] * effects.deviation[place] ** -2.0
         mean[place] += 0.7 * (np.linalg.solve(precision, target) - mean[place])
         doubts[place] = np.diag(np.linalg.inv(precision))
+    # FIRM strata of the supposed spread are added: of two or three strata a spread is hardly known.
     off = state[:, :count] - order @ mean.T
     variance = ((off**2 + doubt[:, :count]).sum(axis=0) + FIRM * effects.spread**2) / (strata + FIRM)
     own, uncertain = state[:, count:], doubt[:, count:]

@@ -226,6 +226,7 @@ def _add_leverage(
     rates = np.array(model.abilities.mean)[:, count_effects(model.abilities, space) :]
     reach = measure_reach(model.predict(cells, space, sampled=False).mean, weights, rates, share_signals(space))
     reach = reach / find_costs(tokens, space.strata)
+    # 1 in the mean over strata that are held out, so that worth with and without leverage has one scale.
     leverage = reach / max(1e-12, reach[weights.any(axis=0)].mean())
     known = msgspec.structs.replace(model.abilities, leverage=leverage.tolist())
     return msgspec.structs.replace(model, abilities=known)
@@ -281,5 +282,6 @@ def _estimate_certainty(
         return 0.0
     cells = [space.complete_cell(part.cell, design) for part in held_out]
     predicted = model.predict(cells, space, sampled=False)
+    # Certain is who predicts held-out cells with less doubt than a uniform distribution has.
     spread = np.average(predicted.deviation, weights=[part.share for part in held_out])
     return float(max(0.0, 1 - spread / UNIFORM))

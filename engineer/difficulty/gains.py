@@ -58,6 +58,7 @@ class Learners:
         drawn = draw_abilities(abilities, rng, count)
         size = count_effects(abilities, space)
         self.effects, self.rates = drawn[:, :, :size].copy(), np.maximum(drawn[:, :, size:], 0)
+        # A learner that cannot learn a stratum would leave it for ever, also when the posterior is only unsure.
         self.rates[:, :, OWN] = np.maximum(self.rates[:, :, OWN], LEAST_RATE)
         self._into, self._near = rates.into, share_signals(space)
         parts = [(part.cell, part.share) for part in known.held_out if part.cell.stratum in design.strata]
@@ -95,10 +96,12 @@ class Learners:
     def measure_leverage(self, cells: Sequence[Cell]) -> np.ndarray:
         """The gain in held-out P(valid) for the signal of one problem of each cell, float [M, N]."""
         success = self._predict(self._held_out, self._held_out_places)
+        # The derivative of the logistic function: a step of ability moves P(valid) most where it is one half.
         slopes = success * (1 - success)
         _, places = self._place(cells)
         found = measure_reach(success, self._weights, self.rates, self._near)[:, places]
         for number, place in enumerate(self.space.traits):
+            # A trait's effect counts half up with the trait and half down without it, as `compute_effects` codes it.
             having = (slopes * (self._traits[:, number] - 0.5)) @ self._weights
             extra = self.rates[:, :, 2 + number] * having
             found = found + extra[:, places] * np.array([bool(cell.values[place]) for cell in cells])

@@ -86,6 +86,7 @@ def receive_signals(seen: Observation, objective: Objective) -> float:
     holds a right answer (regret), half of that and half of 1 - m, by how much that answer beats the policy's own.
     """
     size = (seen.answers or seen.groups) / seen.groups
+    # G - 1 over G: an unbiased variance is of all answers there might be, a signal of the answers there were.
     differ = (
         seen.success - seen.success**2 / seen.groups if seen.variance is None else seen.variance * (size - 1) / size
     )
@@ -196,6 +197,7 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         drawn = self._draw_weights(rng, count)
         success = self.predict_drawn(drawn, cells, space)
+        # Siblings in turn, each with the same drawn weights: the best of a draw is not the best of the means.
         best = success
         siblings = [space.siblings(cell) for cell in cells] if self.reach else []
         for turn in range(max(map(len, siblings), default=0)):
@@ -317,6 +319,7 @@ def fit_model(observations: Sequence[Observation], settings: DifficultySettings,
     success = np.array([seen.success / seen.groups for seen in observations])
     weights = _fit_mode(points, success, groups)
     p = 1 / (1 + np.exp(-points @ weights))
+    # The prior N(0, 1) of each weight is the identity; features carry how wide an effect's prior is.
     hessian = (points * (groups * p * (1 - p))[:, None]).T @ points + np.eye(len(weights))
     evenness = _estimate_evenness(observations, p, settings.decay**ages)
     covariance = np.linalg.inv(hessian).tolist()

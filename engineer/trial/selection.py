@@ -74,11 +74,13 @@ def estimate_lead(
     of a cell's problems, and its variance sum_s (q_s - c_s)^2 v_s / n_s. Its normal likelihood is multiplied with the
     normal prior of the difficulty model, whose variance is the sum of the model's and MISFIT^2.
     """
+    # Only where the designs differ is anything compared: a cell with equal shares adds neither lead nor error.
     away = {s: mix.get(s, 0.0) - current.get(s, 0.0) for s in dict.fromkeys([*mix, *current])}
     spread = _estimate_spreads({s: values[s] for s in away}, answers)
     measured = math.fsum(part * float(np.mean(values[s])) for s, part in away.items())
     error = math.sqrt(math.fsum(part**2 * spread[s] / len(values[s]) for s, part in away.items()))
     expected, variance = (prior.mean, prior.deviation**2 + MISFIT**2) if prior else (0.0, math.inf)
+    # Normal times normal: precisions add up. Without a prior its precision is 0, and the measurement stands alone.
     precision = 1 / max(error**2, 1e-12), 1 / variance
     mean = (precision[0] * measured + precision[1] * expected) / sum(precision)
     deviation = sum(precision) ** -0.5
@@ -99,6 +101,8 @@ def choose_rival(leads: Sequence[Lead], best: int, proposed: int | None = None) 
         return None
     if proposed is None or leads[proposed].better <= 0.5 + TIE:
         return best
+    # The two leads share problems of the current design; taken as independent, the spread is rather too large, which
+    # favours what the teacher proposed.
     ahead = leads[best].mean - leads[proposed].mean
     spread = math.hypot(leads[best].deviation, leads[proposed].deviation)
     return proposed if _normal_cdf(ahead / spread) <= 0.5 + TIE else best

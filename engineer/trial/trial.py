@@ -101,6 +101,8 @@ class TrialWork:
         """Rolls out on what these mixes lack of `problems` problems each."""
         samples, drawn = self.settings.samples, {}
         for cell, count in problems_to_try(mixes, msgspec.structs.replace(self.settings, boards=problems)).items():
+            # Problems of a cell have an order that no design changes: a later round continues after the known,
+            # and two designs that share a cell are compared on the same problems.
             known = len(self.cells[cell].valid) if cell in self.cells else 0
             if count > known:
                 drawn[cell] = self.environment.draw_cell(cell, count - known, self.seed, first=known)
@@ -134,6 +136,7 @@ def check_rollouts(found: Any, problems: Sequence[Problem], samples: int) -> tup
         if group.completions != samples or not 0 <= group.valid <= samples:
             said = f"roll_out: gave {group.valid} valid of {group.completions} answers to {problem.prompt!r:.40}"
             raise InputError(f"{said}; give {samples} answers to each problem")
+        # A group in another's place would count for another cell, and no number would show it.
         if group.board != problem.key:
             said = f"roll_out: a group is of {group.board!r:.40} where the problem is {problem.key!r:.40}"
             raise InputError(f"{said}; return the groups in the order of the problems")
@@ -144,6 +147,7 @@ def try_designs(work: TrialWork, designs: Sequence[Design]) -> Trial:
     """The signal of each design on all the problems of a trial, and the place of the best."""
     work.roll_out_on([work.environment.mix(design) for design in designs], work.settings.boards)
     candidates = work.sum_up(designs)
+    # Of equal scores the first wins, so the design before stays unless another is better.
     chosen = max(range(len(designs)), key=lambda place: (candidates[place].score, -place))
     return Trial(candidates, chosen, work.tokens, cells=list(work.cells.values()))
 
@@ -173,6 +177,7 @@ def try_beside_current(
         for place in places:
             prior = priors[place] if priors else None
             leads[place] = estimate_lead(others[place], mix, values, work.settings.samples, prior)
+        # The worse half leaves by its mean, the prior included; rounded up, so that one rival reaches the end.
         order = sorted(places, key=lambda place: -leads[place].mean)
         places = order[: (len(order) + 1) // 2]
     chosen = choose_rival(leads, places[0], proposed)
