@@ -56,10 +56,11 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The outcome in a line."""
         others = range(1, len(self.candidates))
         best = self.chosen or max(others, key=lambda place: self.leads[place].better if self.leads else 0)
-        scores = f"{self.candidates[best].score:.3f} against {self.candidates[0].score:.3f}"
-        sure = f", better with probability {self.leads[best].better:.2f}" if self.leads else ""
-        found = "it gives more signal" if self.chosen else "not trained on, because it gives less signal"
-        return f"tried, and {found}: {scores}{sure}"
+        signal = f"(signal {self.candidates[best].score:.3f} against {self.candidates[0].score:.3f})"
+        sure = f" with probability {self.leads[best].better:.2f}" if self.leads else ""
+        if self.chosen:
+            return f"tried, and it is worth more{sure} {signal}"
+        return f"tried, and not trained on, because it is worth {f'more{sure} only' if sure else 'less'} {signal}"
 
 
 class TrialWork:
