@@ -126,7 +126,7 @@ def _run_stage(trainee: Trainee, folder: RunFolder, number: int, held_out: list[
 def _write_once(path: Path, make: Callable[[], msgspec.Struct | None], trainee: Trainee) -> None:
     """Makes and writes a record that is not there yet, if there is something to record."""
     if not path.exists() and (record := make()) is not None:
-        write_record(path, record, lake=trainee.lake)
+        trainee.write_record(path, record)
 
 
 def _read_clocks() -> tuple[float, float]:

@@ -36,7 +36,7 @@ from lakewright.experiments.environments.lake import config_of
 from lakewright.experiments.jobs.resumable.claims import Claim
 from lakewright.experiments.loop.closed_loop import prepare_run
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.loop.records.stage_records import read_record, write_record
+from lakewright.experiments.loop.records.stage_records import read_record
 from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_problems
 from lakewright.experiments.loop.redesign.run_engineer import start_trial
 from lakewright.experiments.loop.settings.run_settings import RunSettings, ValidationSettings, merge_tables
@@ -209,7 +209,7 @@ def prepare_start(plan: Plan, folder: StudyFolder) -> None:
     prepare_run(trainee, folder.start)
     if plan.spec.configs and plan.spec.configs.rounds == 1 and not folder.trial.exists():
         designs = [make_trainee(planned.settings).start for planned in plan.runs]
-        write_record(folder.trial, try_designs(start_trial(trainee, warmup, "configs"), designs), lake=trainee.lake)
+        trainee.write_record(folder.trial, try_designs(start_trial(trainee, warmup, "configs"), designs))
     if plan.spec.test:
         path = folder.test_file(lake=trainee.lake)
         draw_final_test(plan.start, plan.spec.test, read_held_out(folder.start), path)

@@ -39,7 +39,6 @@ from lakewright.experiments.loop.records.stage_records import (
     Validation,
     find_record,
     read_record,
-    write_record,
 )
 from lakewright.experiments.loop.records.stage_rollouts import read_rollouts
 from lakewright.experiments.loop.records.token_budget import count_remaining_tokens, count_run_tokens
@@ -158,7 +157,7 @@ class StageJournal(Journal):
             self.engineer.teacher = load_teacher(self.trainee.settings, self.folder, self.stage, known, recorded=True)
         made = make()
         if made is not None:
-            write_record(path, self._describe_step(made), lake=self.trainee.lake)
+            self.trainee.write_record(path, self._describe_step(made))
         return made
 
     def _read_step(self, step: Step) -> Any:

@@ -23,7 +23,7 @@ from lakewright.engineer.tally import Drawn
 from lakewright.experiments.environments.lake import Lake, config_of, design_of, problem_of, row_of, tally_of
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import Stage
-from lakewright.experiments.loop.records.stage_records import Example, Validation, write_record
+from lakewright.experiments.loop.records.stage_records import Example, Validation
 from lakewright.experiments.loop.records.stage_rollouts import BoardAnswers, RecordedAnswer, write_answers
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, check_settings, load_policy
@@ -160,7 +160,7 @@ class LakeTrainee(Trainee[BoardTask]):
         record, answers = measure_policy(self, stage, rows, "validation")
         lines = [BoardAnswers(board_key(row), [answer]) for row, answer in zip(rows, answers, strict=True)]
         write_answers(stage.plans, lines)
-        write_record(stage.validation, msgspec.structs.replace(record, examples=_choose_examples(rows, answers)))
+        self.write_record(stage.validation, msgspec.structs.replace(record, examples=_choose_examples(rows, answers)))
 
     def describe_answers(self, answered: Answered, play: Play[BoardTask]) -> dict[str, Any]:
         """As `Trainee.describe_answers`: the plans for a board."""

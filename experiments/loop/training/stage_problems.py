@@ -8,7 +8,7 @@ from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.samplers import Rollout, Sampler, Supply, make_sampler
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import Stage
-from lakewright.experiments.loop.records.stage_records import Sampled, read_record, write_record
+from lakewright.experiments.loop.records.stage_records import Sampled, read_record
 from lakewright.experiments.loop.records.stage_rollouts import read_rollouts, write_problems
 from lakewright.experiments.loop.training.trainee import Trainee
 
@@ -40,7 +40,7 @@ def make_problems(trainee: Trainee, stage: Stage, policy: Stage, before: Stage, 
     if drawn.barren:
         figures["barren"] = len(drawn.barren)
     record = Sampled(statistics, settings.sampler.name, figures, sampler.state_dict())
-    write_record(stage.sampled, record, lake=trainee.lake)
+    trainee.write_record(stage.sampled, record)
     write_problems(trainee.problems_file(stage), drawn.problems)
 
 

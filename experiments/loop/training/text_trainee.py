@@ -22,7 +22,7 @@ from lakewright.engineer.tally import Case, Drawn
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import Stage
-from lakewright.experiments.loop.records.stage_records import Example, Validation, write_record
+from lakewright.experiments.loop.records.stage_records import Example, Validation
 from lakewright.experiments.loop.records.stage_rollouts import write_answers
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, check_settings, load_policy
@@ -224,7 +224,7 @@ class TextTrainee(Trainee[Problem]):
             probability=_average_probabilities(model, play, [problem for problem in held_out if problem.answer]),
             cases=self._describe_failed(chosen),
         )
-        write_record(stage.validation, record, lake=False)
+        self.write_record(stage.validation, record)
 
     def _describe_failed(self, judged: list[JudgedAnswer]) -> list[Case]:
         """All answers that failed, as the environment describes them."""

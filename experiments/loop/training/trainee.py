@@ -7,6 +7,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
+import msgspec
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
@@ -53,6 +54,10 @@ class Trainee(abc.ABC, Generic[T]):
     def words(self) -> tuple[str, ...]:
         """The tokens in which a small model answers as the engineer."""
         return vocabulary_of(self.environment.space).tokens
+
+    def write_record(self, path: Path, record: msgspec.Struct) -> None:
+        """Writes a record of a stage in the form of the environment."""
+        write_record(path, record, lake=self.lake)
 
     def problems_file(self, stage: Stage) -> Path:
         """The file of a stage's problems."""
@@ -126,7 +131,7 @@ class Trainee(abc.ABC, Generic[T]):
         problems = self.list_taken(tasks)
         figures = {"fresh": len(problems), "scored": 0, "replayed": 0, "tokens": 0}
         record = Sampled(self.count_problems(problems, []), self.settings.sampler.name, figures, {})
-        write_record(stage.sampled, record, lake=self.lake)
+        self.write_record(stage.sampled, record)
         write_problems(self.problems_file(stage), problems)
         if self.lake and self.settings.exclude:
             write_record(stage.excluded, Excluded(tasks.replaced))
