@@ -190,7 +190,9 @@ def boards_of_file(path: Path, known: Mapping[str, str] = NOTHING, source: str =
     else:
         kinds = ", ".join(f"'{name}': '{kind}'" for name, kind in COLUMNS.items())
         reader = f"read_json(?, format = 'newline_delimited', columns = {{{kinds}}}, ignore_errors = true)"
-        names, place = list(COLUMNS), "row_number() OVER () - 1 AS place"
+        # Of a missing status pandas makes NaN, which is read as a text here; of missing numbers null.
+        names = [f"NULLIF({name}, 'NaN') AS {name}" if name == "status" else name for name in COLUMNS]
+        place = "row_number() OVER () - 1 AS place"
     boards = f"SELECT {', '.join(names)}, {place} FROM {reader}"
     given = ", ".join(f"CAST({known.get(name, 'NULL')} AS {kind}) AS {name}" for name, kind in EXTRA.items())
     return f"SELECT boards.*, {given} FROM ({boards}) AS boards {source}", values

@@ -1,5 +1,6 @@
 """Tables of boards show what was answered to each board, wherever files hold it and however often it was drawn."""
 
+import json
 from pathlib import Path
 
 import msgspec
@@ -52,6 +53,16 @@ def test_the_database_calls_a_board_what_everyone_calls_it(tmp_path, ending):
     query, values = boards_of_file(path)
     found = ask_database(f"SELECT place, {KEY} AS key FROM ({query}) AS boards ORDER BY place", values)
     assert [one["key"] for one in found] == [board_key(row) for row in rows()]
+
+
+def test_labels_that_another_tool_wrote_as_nan_are_missing(tmp_path):
+    row = msgspec.to_builtins(rows()[0])
+    labels = dict.fromkeys(("status", "makespan", "sum_of_costs", "wait_required", "plan"), float("nan"))
+    (tmp_path / "boards.jsonl").write_text(json.dumps(row | labels) + "\n" + json.dumps(row) + "\n")
+    catalogue = Catalogue([tmp_path / "boards.jsonl"])
+    (item,) = catalogue.items()
+    found, _ = table_of(catalogue, item, "file").page(Filters())
+    assert [(tile.problem, tile.row.status if tile.row else "") for tile in found] == [("", None), ("", row["status"])]
 
 
 def test_rollouts_are_shown_at_their_boards_in_any_order(run):
