@@ -132,7 +132,7 @@ def stage_text(shown: Shown, about: RunSpace) -> str:
         f"drawn from  {about.describe_design(shown.design)}",
     ]
     if about.problem:
-        parts.append(f"{escape_controls(about.problem)}; shown is what the records hold")
+        parts.append(f"{escape_controls(about.problem)}; the records are shown")
     parts += ["", "## evidence", escape_controls(evidence_text(shown.evidence, about.space)).rstrip()]
     for attempt in shown.attempts:
         parts += list(_attempt_lines(attempt, about))

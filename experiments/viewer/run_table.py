@@ -62,7 +62,7 @@ def as_table(folder: RunFolder) -> str:
     header = ("", *(f"{measure.short} %" for measure in about.measures), _head_drawn(about))
     alignment = ("left", *["right"] * len(about.measures), "left")
     table = tabulate(lines, header, tablefmt="plain", colalign=alignment if lines else None, disable_numparse=True)
-    known = [f"{about.problem}; shown is what the records hold"] if about.problem else []
+    known = [f"{about.problem}; the records are shown"] if about.problem else []
     unchanged = filter(None, [explain_first_design(folder)])
     return "\n".join(
         [table, *_list_examinations(folder), *_describe_excluded(folder), *known, *unchanged, *_describe_final(folder)]

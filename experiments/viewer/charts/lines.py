@@ -116,7 +116,7 @@ def _draw_band(one: Series, n: int, across: Scale, up: Scale) -> str:
 
 
 def _describe_point(one: Series, point: Point) -> str:
-    sure = f" ({point.low:.4g} to {point.high:.4g})" if point.low is not None and point.high is not None else ""
+    sure = f" ({point.low:.5g} to {point.high:.5g})" if point.low is not None and point.high is not None else ""
     return f"{one.name}: {point.words or f'{point.y:.4g}'}{sure}"
 
 

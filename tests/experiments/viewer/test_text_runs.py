@@ -188,7 +188,7 @@ def test_without_the_file_of_the_environment_the_pages_show_what_the_records_hol
     viewer = client(run.folder)
     for address in ("/run/run", "/stage/0/run", "/problems/held-out/run"):
         words = words_of(page(viewer, address))
-        assert "gone.py is not a file; check the path. Shown is what the records of the run hold." in words
+        assert "gone.py is not a file; check the path. The run's records are shown." in words
     known = find_space(run, run.settings())
     assert [knob.name for knob in known.space.knobs] == ["terms", "carry"]
     assert known.space.knobs[0].whole

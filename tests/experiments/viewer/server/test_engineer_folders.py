@@ -88,7 +88,7 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_shown(folder):
         write_json(folder.path / "engineer.json", {**setup, "environment": "/nowhere/gone.py:Gone"})
     found = read_page(folder)
     assert "/nowhere/gone.py" in found
-    assert "Shown is what the versions hold." in found
+    assert "The versions are shown." in found
     (folder.path / "versions" / "0000.json").write_text("{")
     reply = client(folder.path.parent).get("/engineer/shown/e")
     assert reply.status_code >= 400

@@ -38,7 +38,7 @@ def site(folder: Path) -> TestClient:
 def test_the_page_of_an_empty_folder_says_what_is_looked_for_and_how_to_make_it(tmp_path):
     (tmp_path / "nothing").mkdir()
     found = page(client(tmp_path / "nothing"), "/")
-    assert "Nothing to look at in <code>nothing</code>" in found
+    assert "Nothing to show in <code>nothing</code>" in found
     assert "lakewright generate" in found
     assert "lakewright run" in found
 
