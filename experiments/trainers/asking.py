@@ -7,7 +7,17 @@ from typing import Any
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.multi_turn import MultiTurnEnvironment
-from lakewright.engineer.teachers import MODELS, Ask, Message, Reply, Tools, UnansweredError, asks_model, check_teacher
+from lakewright.engineer.teachers import (
+    MODELS,
+    SCHEDULED,
+    Ask,
+    Message,
+    Reply,
+    Tools,
+    UnansweredError,
+    asks_model,
+    check_teacher,
+)
 from lakewright.experiments.jobs.resumable.spending import Spending, ask_server
 from lakewright.experiments.trainers.versions import FolderSettings, Setup
 
@@ -30,16 +40,27 @@ def make_tools(setup: Setup, path: Path, ask: Ask | None = None, unanswered: lis
 
 
 def check_served_teacher(
-    teacher: str, options: Mapping[str, Any], settings: FolderSettings, environment: Environment, held_out: int
+    teacher: str,
+    options: Mapping[str, Any],
+    settings: FolderSettings,
+    environment: Environment,
+    *,
+    held_out: int,
+    rounds: int | None,
 ) -> None:
-    """Raises InputError on a teacher without a server or with unknown options, and on settings that cannot be used.
+    """Raises InputError on a teacher without what it needs or with unknown options, and on settings without effect.
 
     Args:
         teacher, options: its name and its arguments.
         settings: the folder's.
         environment: the designs'.
         held_out: how many held-out problems there are.
+        rounds: how many redesigns there will be, if that is known.
     """
+    if teacher in SCHEDULED and rounds is None:
+        raise InputError(
+            f"teacher {teacher} follows a schedule; give rounds (--rounds), how many redesigns there will be"
+        )
     if teacher in MODELS and teacher not in ("endpoint", "self"):
         raise InputError(
             f"teacher {teacher} asks a checkpoint of a run here; choose self, or serve the checkpoint for endpoint"

@@ -98,7 +98,7 @@ class EngineerFolder:
             start = msgspec.structs.replace(start, given=find_start(loaded).given)
         check_design(start, loaded.space)
         settings = msgspec.structs.replace(settings, sampler=choose_sampler(settings.sampler, sampler, loaded.space))
-        check_served_teacher(teacher, options or {}, settings, loaded, held_out)
+        check_served_teacher(teacher, options or {}, settings, loaded, held_out=held_out, rounds=rounds)
         if not 0 <= held_out <= MOST_HELD_OUT:
             raise InputError(f"held_out is {held_out}; choose 0 to {MOST_HELD_OUT}")
         setup = Setup(
