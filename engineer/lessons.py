@@ -189,6 +189,11 @@ def _draw_evidence(
     )
 
 
+def tells_worth(evidence: Evidence) -> bool:
+    """Return True if the rule gain can follow the evidence: it has a forecast of a model that knows worths."""
+    return evidence.forecast is not None and any(found.worth is not msgspec.UNSET for found in evidence.forecast.grid)
+
+
 def _draw_seldom(rng: np.random.Generator) -> bool:
     return bool(rng.random() < SELDOM)
 

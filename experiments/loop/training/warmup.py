@@ -11,7 +11,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import derive_seed, write_json
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.evidence import Evidence
-from lakewright.engineer.lessons import examine_engineer, synthetic_examples
+from lakewright.engineer.lessons import examine_engineer, synthetic_examples, tells_worth
 from lakewright.experiments.jobs.resumable.journal import line_log
 from lakewright.experiments.jobs.runtime.free_cores import FreeCores
 from lakewright.experiments.jobs.runtime.progress_bars import progress
@@ -115,4 +115,7 @@ def read_recorded_evidence(trainee: Trainee) -> list[Evidence]:
     for file, evidence in zip(files, found, strict=True):
         if set(evidence.design.strata) != set(trainee.start.strata):
             raise InputError(f"lessons.recorded: {file} is of other strata than this run; give runs of the same ones")
+        if trainee.settings.lessons.rule == "gain" and not tells_worth(evidence):
+            said = f"lessons.recorded: {file} has no worth of cells, which the rule gain follows"
+            raise InputError(f"{said}; give runs of this version, or another lessons.rule")
     return found

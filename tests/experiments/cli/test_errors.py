@@ -3,7 +3,10 @@
 import msgspec
 import pytest
 
+from lakewright.engineer.evidence import Evidence
+from lakewright.experiments.environments.lake import design_of
 from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig, RunFolder
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 from tests.support.boards.generated_rows import SMALL, small_rows
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.processes.commands import assert_refused, lakewright
@@ -229,6 +232,17 @@ def test_lessons_of_a_folder_without_runs_are_refused_before_anything_is_saved(t
     parts = [f"lessons.recorded: {tmp_path}/none has no stage with evidence.json", "give a folder of runs"]
     assert_refused(capsys, given, *parts)
     assert not (tmp_path / "run" / "config.json").exists()
+
+
+def test_lessons_of_gains_need_runs_that_recorded_them(tmp_path, capsys):
+    stage = tmp_path / "runs" / "stage_00"
+    stage.mkdir(parents=True)
+    known = Evidence(design=design_of(RunSettings().env), outcomes={}, round=0, rounds=1)
+    (stage / "evidence.json").write_bytes(msgspec.json.encode(known))
+    rule = ("evidence.preset=worth", "lessons.rule=gain", f"lessons.recorded={tmp_path}/runs")
+    assert_refused(
+        capsys, ("run", "--out", tmp_path / "run", *rule), "evidence.json has no worth of cells", "give runs"
+    )
 
 
 def test_settings_are_only_of_runs(tmp_path, capsys):
