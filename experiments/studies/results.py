@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -93,6 +94,18 @@ class ArmResult(msgspec.Struct, frozen=True):
     at_equal_time: float | None = None
 
 
+class StudyWords(NamedTuple):
+    """The names of problems, answers, designs and strata in the tables and charts of a study."""
+
+    problems: str = "problems"
+    answers: str = "answers"
+    designs: str = "designs"
+    stratum: str = "stratum"
+
+
+LAKE = StudyWords("boards", "plans", "configs", "size")
+
+
 class Results(msgspec.Struct, frozen=True):
     """results.json; valid: for the warm-up, in percent. held_out: the problems of the final test or held-out set.
 
@@ -128,6 +141,11 @@ class Results(msgspec.Struct, frozen=True):
 
     def __post_init__(self) -> None:
         name_strata(self, "sizes", "forced_sizes", "constant")
+
+    @property
+    def words(self) -> StudyWords:
+        """The names of its parts."""
+        return LAKE if self.lake else StudyWords()
 
     @property
     def lake(self) -> bool:

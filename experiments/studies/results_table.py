@@ -33,7 +33,7 @@ def as_table(results: Results) -> str:
     alignment = ("left", *["right"] * (len(header) - 1))
     cells = [tuple(row.values()) for row in rows]
     arms = tabulate(cells, header, tablefmt="plain", colalign=alignment, disable_numparse=True)
-    problems = "boards" if results.lake else "problems"
+    problems = results.words.problems
     sure = "" if results.probability is None else f", {results.probability:.1f} % probability of the reference"
     equal = "" if results.equal_time is None else f"; equal time is {results.equal_time:.0f} s of a processor"
     setting = (
@@ -93,7 +93,7 @@ def _taught_lines(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
 def _stratum_tables(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
     """Valid % on each stratum, means over seeds, of all problems and, if known, of those that have a trait."""
     known: list[tuple[str, Rates, Callable[[RunResult], Rates]]] = [
-        (f"valid % by {'size' if results.lake else 'stratum'}", results.sizes, lambda run: run.sizes),
+        (f"valid % by {results.words.stratum}", results.sizes, lambda run: run.sizes),
         ("wait forced", results.forced_sizes, lambda run: run.forced_sizes),
     ]
     known += [(name, begun, lambda run, name=name: run.traits[name]) for name, begun in results.traits.items()]  # type: ignore[misc]
@@ -171,7 +171,7 @@ def _format_reached(found: Reached | None) -> str:
 
 
 def _prediction_lines(found: Prediction, results: Results) -> Iterator[str]:
-    answers, designs = ("plans", "configs") if results.lake else ("answers", "designs")
+    _, answers, designs, _ = results.words
     over = f"over {len(results.runs)} {designs}"
     yield f"The trial before, and the gain in valid {answers} after training, {over} (Spearman's rho):"
     ranks = (("its score", found.by_score), ("share of informative groups", found.by_informative))
