@@ -1,10 +1,11 @@
 """Does the engineer pay in TRL's own trainer? `python docs/examples/trl_study.py largest studies/trl-largest`.
 
 For each seed a small transformer that reads bytes is warmed up on reference answers. From there `GRPOTrainer` trains it
-for equal generated tokens in three arms: `fixed` stays with the design that an engineer begins with, `gain` is the
-default engineer with the lines of README.md, without trials, and `gain-tried` the same with them. Killed and started
-again, it goes on with the first run that is not finished. Each run is a file of runs/; of all of them results.json and
-the table are made. docs/lab/grpo-of-trl.md has the analysis.
+for equal generated tokens in four arms: `fixed` stays with the design that an engineer begins with, `gain` is the
+default engineer with the lines of README.md, without trials, `gain-tried` the same with them, and `gain-shares` the
+same as `gain` with shares alone, while levels and traits stay. Killed and started again, it goes on with the first run
+that is not finished. Each run is a file of runs/; of all of them results.json and the table are made.
+docs/lab/grpo-of-trl.md has the analysis.
 """
 
 import shutil
@@ -24,6 +25,7 @@ from lakewright.core_jax.support import write_atomically
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import by_stratum
 from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.guard import GuardSettings
 from lakewright.engineer.outcomes import Outcomes
 from lakewright.engineer.start import find_start
 from lakewright.engineer.tally import Tally, pool_tallies
@@ -44,7 +46,7 @@ from lakewright.policy.models import load_checkpoint, save_checkpoint
 from lakewright.policy.text_play import TextPlay, build_byte_policy, play_texts
 from lakewright.policy.training import WarmupSettings, answer_groups, warm_up
 
-ARMS = ("fixed", "gain", "gain-tried")  # the first is what the others are compared with
+ARMS = ("fixed", "gain", "gain-tried", "gain-shares")  # the first is what the others are compared with
 SEEDS = (0, 1, 2, 3, 4)
 TEST_SEED = 20261127  # apart from the seeds of warm-up, training and held-out problems
 TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}<begin>"
@@ -158,7 +160,8 @@ def train_run(study: Study, arm: str, seed: int, folder: Path) -> Run:
     policy, place = prepare_policy(study, seed, folder), folder / f"{arm}-s{seed}"
     shutil.rmtree(place, ignore_errors=True)  # what a kill left
     teacher, redesigns = arm.partition("-")[0], arm != ARMS[0]
-    settings = FolderSettings(trial=TrialSettings(enabled=arm == "gain-tried"))
+    still = {knob.name: 0.0 for knob in policy.environment.space.knobs} if arm == "gain-shares" else {}
+    settings = FolderSettings(trial=TrialSettings(enabled=arm == "gain-tried"), guard=GuardSettings(reach=still))
     asked = study.held_out if redesigns else 0
     EngineerFolder.begin(place / "engineer", study.environment, teacher, settings=settings, held_out=asked, seed=seed)
     tasks = EngineerTasks(place / "engineer", every=study.every, chat=True, seed=seed)
