@@ -2,12 +2,8 @@
 
 import pytest
 
-from lakewright.experiments.jobs.runtime.progress_bars import (
-    ProgressLines,
-    print_on_terminal,
-    progress,
-    showing_progress,
-)
+from lakewright.experiments.jobs.runtime.progress_bars import print_on_terminal, progress, showing_progress
+from lakewright.experiments.jobs.runtime.progress_lines import ProgressLines
 
 
 class Clock:
