@@ -112,7 +112,8 @@ def explain_first_design(folder: RunFolder) -> str | None:
         return None
     counted = Counter(map(_explain_no_change, decided))
     reasons = ", ".join(f"{count} time{'s' * (count > 1)} {reason}" for reason, count in counted.items())
-    return f"all {len(stages)} stages were drawn from the first design: {reasons}"
+    which = f"all {len(stages)} stages were" if len(stages) > 1 else "the only stage was"
+    return f"{which} drawn from the first design: {reasons}"
 
 
 def _explain_no_change(stage: Stage) -> str:

@@ -11,6 +11,7 @@ from lakewright.core_jax.rows import read_all, write_rows
 from lakewright.experiments.cli import build_app
 from lakewright.experiments.cli.app import POSITIONAL, WRITTEN
 from lakewright.experiments.jobs.resumable.overwriting import refuse_overwriting
+from tests.campaigns.__main__ import app as campaigns
 from tests.support.boards.generated_rows import small_rows
 from tests.support.processes.commands import assert_refused, lakewright
 
@@ -133,4 +134,6 @@ def parameters_of(app: App) -> set[str]:
 
 def test_of_every_path_on_a_command_line_it_is_known_whether_it_is_written():
     given = {"config", "design", "plans", "pogema"}  # read, and named as they are on the line
-    assert parameters_of(build_app()) == {*WRITTEN, *POSITIONAL, *given}, "name a new one in app.py"
+    assert parameters_of(build_app()) | parameters_of(campaigns) == {*WRITTEN, *POSITIONAL, *given}, (
+        "name a new one in app.py"
+    )

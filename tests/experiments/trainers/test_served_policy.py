@@ -105,7 +105,7 @@ def test_the_servers_of_a_folder_are_asked_with_its_temperatures(tmp_path):
             "settings: rollout_temperature is 0.2, but rollouts is missing; give rollouts.url",
         ),
         (["evidence.preset=v1"], "settings: evidence is what a model is shown, but teacher rules asks none"),
-        (["rollback.level=0.1"], "settings: rollback compares answers to held-out problems, and there are none"),
+        (["rollback.level=0.1"], "settings: rollback compares answers to held-out problems"),
     ],
 )
 def test_a_setting_that_would_have_no_effect_is_refused(tmp_path, capsys, words, line):
