@@ -98,6 +98,6 @@ def test_what_cannot_be_read_is_said_and_the_rest_is_shown(folder):
 def test_a_grader_that_may_be_broken_is_named_on_the_page(folder):
     recorder = OutcomeRecorder(folder.path, folder.environment)
     for problem in ProblemSource(folder.path).take(64):
-        answers = ["?"] * 4 if problem.cell.stratum == 2 else guess(problem)
+        answers = ["?"] * 4 if problem.cell.stratum == 2 else [problem.answer, "0", "0", "0"]
         recorder.record(problem, answers)
     assert "stratum 2: all 64 answers fail as no_number; a broken grader looks like a hard task" in read_page(folder)
