@@ -43,6 +43,7 @@ def users_folder(tmp_path):
     return tmp_path
 
 
+@pytest.mark.deep
 def test_a_folder_with_our_names_is_left_alone(users_folder):
     python = Path(sys.executable)
     assert "the user's own policy" in run_python(python, users_folder, "-c", "import policy").stderr

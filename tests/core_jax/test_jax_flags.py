@@ -47,7 +47,6 @@ QUICK = (
     "jax_numpy_dtype_promotion",
     "jax_numpy_rank_promotion",
     "jax_threefry_partitionable",
-    "jax_default_prng_impl",
 )
 WITH_LIMITS = (*QUICK, "jax_transfer_guard", "jax_disable_jit")
 OF_THE_CALLER = ("jax_no_tracing", "jax_no_execution", "jax_transfer_guard", "jax_disable_jit")  # stop any program

@@ -31,6 +31,7 @@ def cost_of(row: Row, plan: list[str]) -> int:
     return verdict.sum_of_costs
 
 
+@pytest.mark.deep
 @settings(max_examples=5)
 @given(st.sampled_from([0, 3]), st.integers(0, 99), st.booleans())
 def test_the_judge_returns_valid_plans_only_and_none_worse_than_the_greedy_one(samples, seed, first_valid):

@@ -26,6 +26,7 @@ def drawn(seed: int, agents: int = 2, size: int = 4):
     return random, boards, solve(boards, makespan_plans=True)
 
 
+@pytest.mark.deep
 @given(seed=st.integers(0, 1000), agents=st.sampled_from([2, 3]), changes=st.integers(0, 3))
 def test_it_agrees_with_the_simulator_on_optimal_plans_spoilt_plans_and_any_moves(seed, agents, changes):
     random, boards, labels = drawn(seed, agents)

@@ -10,6 +10,7 @@ from tests.support.samples.finished_run import finish
 KIND = ("--size", "3", "--agents", "2", "--hole-ratio", "0.2", "--wait-ratio", "0.5")
 
 
+@pytest.mark.deep
 def test_the_seconds_in_which_files_are_checked_are_a_part_of_those_of_the_command(tmp_path, capsys, monkeypatch):
     run = str(finish(tmp_path / "run").folder)
 
@@ -29,6 +30,7 @@ def test_the_seconds_in_which_files_are_checked_are_a_part_of_those_of_the_comma
     assert f"{report.digests / report.work:.2%}" in table
 
 
+@pytest.mark.deep
 def test_a_command_that_fails_is_named(monkeypatch):
     words = ("report", "no run")
     monkeypatch.setattr(digests, "_measure_commands", lambda call: iter([digests._measure(call, "report", words)]))

@@ -110,6 +110,7 @@ def test_the_same_seed_draws_the_same_boards_and_another_seed_others():
     assert len(one & other) < len(one) / 2, "not the same boards in another order"
 
 
+@pytest.mark.deep
 def test_other_processes_draw_the_same_boards():
     here = small_rows()
     out, _ = drawn_elsewhere(".jsonl")

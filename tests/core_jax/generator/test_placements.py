@@ -38,7 +38,7 @@ def test_cells_of_a_component_have_its_smallest_number_and_holes_have_none():
 DENSITIES = [(10, 5, 45), (3, 4, 1), (10, 3, 28), (5, 1, 12), (16, 8, 60)]  # size, agents, holes
 
 
-@pytest.mark.parametrize(("size", "agents", "holes"), keep_quick(DENSITIES, DENSITIES[:2]))
+@pytest.mark.parametrize(("size", "agents", "holes"), keep_quick(DENSITIES, DENSITIES[:1]))
 def test_a_board_has_exactly_its_holes_and_each_agent_is_connected_to_its_goal(size, agents, holes):
     boards, fits = drawn_boards(size, agents, holes)
     assert fits.all()

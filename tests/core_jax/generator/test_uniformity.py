@@ -49,9 +49,7 @@ def classes(boards: Board) -> np.ndarray:
     return np.min(codes, axis=0)
 
 
-@pytest.mark.parametrize(
-    ("holes", "wait"), keep_quick([(1, True), (2, False), (3, True), (3, False)], [(3, True), (2, False)])
-)
+@pytest.mark.parametrize(("holes", "wait"), keep_quick([(1, True), (2, False), (3, True), (3, False)], [(3, True)]))
 def test_boards_are_drawn_as_by_plain_rejection_except_that_each_map_counts_once(holes, wait):
     # All boards, those outside the stratum rejected: each as likely as any other. Here, in inverse proportion to the
     # number of boards that its map, with its goals, has in the stratum.

@@ -19,7 +19,7 @@ SMALL = ((2, 4, 400), (2, 8, 400), (3, 5, 200), (4, 4, 100), (5, 6, 50))  # agen
 LARGE = [pytest.param(agents, size, 1000, marks=pytest.mark.deep) for agents, size, _ in SMALL]
 
 
-@pytest.mark.parametrize(("agents", "size", "count"), [*keep_quick(SMALL, SMALL[::2]), *LARGE])
+@pytest.mark.parametrize(("agents", "size", "count"), [*keep_quick(SMALL, SMALL[2:3]), *LARGE])
 def test_solvability_and_sum_of_costs_are_those_of_another_solver(agents, size, count):
     boards = mixed_boards(7, count, size, agents)
     labels = solve(boards)

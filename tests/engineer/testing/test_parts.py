@@ -112,6 +112,7 @@ def test_the_report_is_that_of_one_process(file, name):
     assert name != "Right" or alone.undrawable
 
 
+@pytest.mark.deep
 def test_two_workers_share_the_parts(file):
     given = []
 

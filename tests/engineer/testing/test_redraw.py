@@ -208,6 +208,7 @@ def test_a_thread_without_an_end_holds_up_nothing(tmp_path):
     assert seconds < 30
 
 
+@pytest.mark.deep
 def test_the_command_ends_though_the_environment_has_a_thread_without_an_end(tmp_path):
     code = "threading.Thread(target=time.sleep, args=(600,)).start()"
     words = {"WHEN_IMPORTED": code, "WHEN_DRAWN": "print('drawn')", "WHEN_JUDGED": "pass"}

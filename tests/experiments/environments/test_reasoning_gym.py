@@ -118,6 +118,7 @@ def test_a_scorer_that_evaluates_sees_only_plain_expressions(tmp_path):
     assert time.process_time() - begun < 1
 
 
+@pytest.mark.deep
 def test_problems_depend_on_no_hashes_of_the_process():
     program = """
 from lakewright.experiments.environments.reasoning_gym import ReasoningGym

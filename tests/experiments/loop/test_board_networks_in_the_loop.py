@@ -18,6 +18,8 @@ from lakewright.policy.training import GrpoSettings, WarmupSettings
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.samples.tiny_runs import run_loop
 
+pytestmark = pytest.mark.deep  # whole runs
+
 THREE = EnvConfig({3: SizeConfig(1.0, 0.2, 0.5)})  # so few boards that a run meets many of them again
 NETWORK = ModelSettings(architecture="board", board=BoardNetworkSettings(channels=4, iterations=1, hidden=8, layers=1))
 

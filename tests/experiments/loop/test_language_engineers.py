@@ -234,6 +234,7 @@ def test_a_model_that_answers_in_tokens_is_no_language_model_to_sample(tmp_path)
         sample_engineers(trainee, run, 0, [str(tmp_path / "tokens")], 2, out=out)
 
 
+@pytest.mark.deep
 def test_answers_win_where_their_config_leads_the_current_one(tmp_path, monkeypatch):
     run = before_the_first_decision(RunFolder(tmp_path / "run"))
     current = run.stage(0).design()

@@ -2,6 +2,7 @@
 
 import gc
 
+import pytest
 from transformers import Qwen3ForCausalLM
 
 from lakewright.experiments.loop.closed_loop import run
@@ -10,6 +11,7 @@ from lakewright.experiments.loop.training.lake_trainee import LakeTrainee
 from tests.support.models.tiny_policy import tiny_run
 
 
+@pytest.mark.deep
 def test_no_policy_is_held_when_another_is_read_to_be_validated(monkeypatch, tmp_path):
     held: list[int] = []
     validate = LakeTrainee.validate_stage

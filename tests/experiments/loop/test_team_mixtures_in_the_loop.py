@@ -27,6 +27,8 @@ from tests.support.boards.generated_rows import ROOMY
 from tests.support.models.tiny_policy import SHORT, tiny_run
 from tests.support.samples.tiny_runs import decision, finished, run_loop
 
+pytestmark = pytest.mark.deep  # whole runs
+
 TEAMS = (2, 3)
 ENV = EnvConfig({3: SizeConfig(0.5, 0.1, 0.5), 5: SizeConfig(0.5, 0.25, 0.5)})  # see ROOMY
 

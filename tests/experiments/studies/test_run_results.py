@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from lakewright.core_jax.support import read_config
 from lakewright.engineer.tally import pool_tallies
@@ -25,6 +26,7 @@ def result_of(made_by: str, teacher: str) -> RunResult:
     return run_result(planned, run, judged, pool_tallies(judged.outcomes.values()), lake_space())
 
 
+@pytest.mark.deep
 def test_an_engineer_that_proposes_what_its_rule_would_does_all_as_taught():
     assert result_of("proportional", "self").as_taught == [1.0, 1.0]
     assert result_of("random", "self").as_taught[0] < 1

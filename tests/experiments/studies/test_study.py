@@ -197,6 +197,7 @@ def test_the_reliability_of_trials_is_that_of_hand_made_checks():
     assert [(part.found, part.comparisons) for part in found.bins] == [(0.0, 1), (0.5, 2)]
 
 
+@pytest.mark.deep
 def test_a_part_of_a_study_is_run_by_arm_and_seed_and_the_rest_later(study, tmp_path, capsys):
     folder, results = study
     out = tmp_path / "study"
@@ -329,6 +330,7 @@ def test_runs_that_all_fail_before_they_have_a_folder_can_begin_the_next_time(tm
     assert (results.missing, failures) == (["fixed-s0", "fixed-s1", "random-s0"], {})
 
 
+@pytest.mark.deep
 def test_an_arm_whose_budget_is_spent_before_its_first_stage_says_why(tmp_path, capsys):
     text = SPEC.read_text().replace("budget = 300", "budget = 5").replace("asked_first = false", "asked_first = true")
     spec, out = tmp_path / "spec.toml", tmp_path / "study"

@@ -370,6 +370,7 @@ for place in range(60):
 """
 
 
+@pytest.mark.deep
 def test_several_writers_and_a_reader_lose_nothing(folder):
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True, "cwd": HOUSE, "env": surroundings()}
     program = [sys.executable, "-c", WRITER, str(folder.path)]

@@ -60,6 +60,7 @@ def test_a_drawn_board_has_the_hole_ratio_of_its_config_whatever_its_team():
     assert {task_of(row_of(task, "one")).key for task in tasks} == {task.key for task in tasks}
 
 
+@pytest.mark.deep
 def test_a_stream_opened_further_on_gives_the_same_boards(taken):
     with BoardStream(CONFIGS, SEED, first=45, chunk=CHUNK) as again:
         for task, expected in zip(again.take(30), taken[45:75], strict=True):
@@ -91,6 +92,7 @@ def test_every_plan_is_valid_at_its_cost(taken):
         assert (failure, cost) == (Failure.NONE, task.sum_of_costs), picture(task.board)
 
 
+@pytest.mark.deep
 def test_boards_wait_for_the_taker_and_not_the_taker_for_boards(stream, taken):
     deadline = time.monotonic() + PATIENCE
     while not stream._chunks.full():

@@ -23,6 +23,7 @@ def learn_boards() -> tuple[list[float], dict[str, torch.Tensor]]:
     return losses, weights(trained)
 
 
+@pytest.mark.deep
 def test_recorded_steps_learn_what_others_do(monkeypatch):
     expected, others = learn_boards()
     monkeypatch.setattr(recorded_loss, "uses_graphs", lambda device: True)

@@ -238,6 +238,7 @@ def test_a_board_whose_wait_is_not_the_wanted_one_keeps_status_cost_and_wait():
     assert_every((verify(boards, labels.moves).failure == Failure.NONE) | ~met, boards)
 
 
+@pytest.mark.deep
 def test_a_board_beyond_what_the_search_holds_is_solved_by_formulas():
     size = 17  # more free cells than it numbers
     ends = [(0, 0), (0, 4), (2, 2)], [(0, 4), (0, 0), (2, 3)]
@@ -249,6 +250,7 @@ def test_a_board_beyond_what_the_search_holds_is_solved_by_formulas():
     assert verify(boards, found.labels.moves).sum_of_costs[0] == found.labels.sum_of_costs[0]
 
 
+@pytest.mark.deep
 def test_three_agents_whose_way_is_longer_than_what_is_searched_are_decided():
     rows = ["@.@@@@@@", "........", "@@@@@@@.", "........", ".@@@@@@@", "........", "@@@@@@.@"]
     # Two at a time change places at either end; so they go through three times.

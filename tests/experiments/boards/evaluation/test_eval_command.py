@@ -67,6 +67,7 @@ def test_an_endpoint_is_evaluated_and_its_key_is_in_no_file(benchmark, tmp_path,
         assert KEY.encode() not in file.read_bytes(), f"{file.name} holds the key"
 
 
+@pytest.mark.deep
 def test_a_killed_process_has_kept_whole_answers_and_asks_for_the_others_only(benchmark, tmp_path, capsys):
     def hanging(request, body):
         hung.set()
@@ -216,6 +217,7 @@ def test_a_model_with_damaged_weights_is_refused_and_leaves_the_folder_free(benc
     assert not (tmp_path / "out" / "job.json").exists()
 
 
+@pytest.mark.deep
 def test_a_start_on_a_goal_is_planned_for_and_stated_in_prompts_in_words(tmp_path, capsys):
     swap = Row("swap", 2, 2, ["..", ".."], [(0, 0), (0, 1)], [(0, 1), (0, 0)])
     write_rows(tmp_path / "rows.jsonl", [swap])

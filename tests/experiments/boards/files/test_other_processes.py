@@ -62,6 +62,7 @@ def test_plans_are_judged_as_here(tmp_path):
     assert there.read_bytes() == here.read_bytes()
 
 
+@pytest.mark.deep
 def test_a_benchmark_is_built_as_here(tmp_path, monkeypatch):
     monkeypatch.setitem(TIERS, "small", SMALL_TIER)
     here = builder.build_benchmark(tmp_path / "here", "small", 0)

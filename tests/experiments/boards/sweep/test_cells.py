@@ -70,6 +70,7 @@ def boards_of(folder: Path, cell: str) -> list[dict]:
     return [row for file in (folder / "shards").glob(f"{cell}_*.parquet") for row in pq.read_table(file).to_pylist()]
 
 
+@pytest.mark.deep
 def test_a_cell_counts_what_is_in_its_shards():
     folder = made(FREE)
     assert [cell.cell for cell in cells_of(folder)] == [cell.name for cell in FREE.cells()]

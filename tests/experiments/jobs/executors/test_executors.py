@@ -90,6 +90,7 @@ def test_this_process_begins_no_task_before_the_last_was_seen():
     assert begun == [1]
 
 
+@pytest.mark.deep
 def test_two_local_workers_make_the_same_files_and_end(tmp_path):
     with Local(2) as executor:
         made = [shard.path.name for shard in sweep(SPEC, executor, tmp_path)]

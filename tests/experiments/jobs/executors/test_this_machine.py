@@ -17,6 +17,7 @@ def number(item: int) -> tuple[int, int]:
     return item, os.getpid()
 
 
+@pytest.mark.deep
 def test_a_short_command_stays_in_its_process_and_a_long_one_takes_others(monkeypatch):
     with Growing(Task(prepare=int)) as executor:
         assert {process for _, process in in_order(executor, number, range(3))} == {os.getpid()}

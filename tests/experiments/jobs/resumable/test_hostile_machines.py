@@ -19,7 +19,7 @@ from tests.support.processes.watching import assert_session_ends
 
 ALONE = [name for name, case in CASES.items() if case.shares == 1]
 STEADY = [name for name in CASES if name != "sweep on Ray"]  # processes of Ray's own go by the clock
-DEEP = [pytest.param(name, marks=() if name == "verify" else pytest.mark.deep) for name in CASES]  # the quickest is not
+DEEP = [pytest.param(name, marks=pytest.mark.deep) for name in CASES]
 SUMMED_UP = {
     "SHA256SUMS",
     "results.json",

@@ -116,6 +116,7 @@ def test_an_old_study_belongs_to_its_plan(old):
     assert files(old / "study") == before
 
 
+@pytest.mark.deep
 def test_an_old_sweep_resumes_with_the_same_boards_and_keeps_its_shards(old, capsys, monkeypatch):
     manifest = sweep_folder.CLAIM.read_work(old / "sweep")
     monkeypatch.setattr(sweep_folder, "versions", lambda: manifest.versions)  # as if the libraries were those of then

@@ -91,6 +91,7 @@ def test_a_command_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(
     assert not litter(tmp_path)
 
 
+@pytest.mark.deep
 def test_commands_that_are_killed_resume(tmp_path, capsys):
     with server("commands") as commands:
         for command in COMMANDS:

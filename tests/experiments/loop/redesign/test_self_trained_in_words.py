@@ -45,6 +45,7 @@ def finished() -> RunFolder:
     return run
 
 
+@pytest.mark.deep
 def test_a_group_of_answers_in_json_is_rewarded_and_trained_on():
     run = finished()
     stage, asked = run.stage(0), decision(run, 0).proposal

@@ -136,6 +136,7 @@ def test_boards_are_filtered_and_the_address_holds_the_filter(page, address):
     expect(page.get_by_text("The certified plan")).to_be_visible()
 
 
+@pytest.mark.deep
 def test_a_board_is_edited_into_an_unsolvable_one(page):
     at(page, f"/editor?board={json.dumps(WALLED)}")
     page.locator("[data-status=solvable]").wait_for()
