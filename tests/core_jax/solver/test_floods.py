@@ -25,6 +25,7 @@ from tests.support.boards.sample_boards import (
     optima,
     picture,
 )
+from tests.support.deep import keep_quick
 
 
 @functools.cache
@@ -34,7 +35,7 @@ def certified(agents: int, size: int = 5, count: int = 300) -> tuple[Board, Cert
     return boards, certify_boards(32, boards, distance), np.asarray(distance)
 
 
-@pytest.mark.parametrize("agents", [1, 3, 5])
+@pytest.mark.parametrize("agents", keep_quick([1, 3, 5], [3]))
 def test_a_certified_plan_replays_without_a_wait_at_the_lower_bounds(agents):
     boards, found, distance = certified(agents)
     labels = found.labels
@@ -53,7 +54,7 @@ def test_a_certified_plan_replays_without_a_wait_at_the_lower_bounds(agents):
     assert_every(~(np.asarray(labels.moves) == WAIT).any(axis=(1, 2)), boards, moves=labels.moves)
 
 
-@pytest.mark.parametrize("agents", [1, 3, 5])
+@pytest.mark.parametrize("agents", keep_quick([1, 3, 5], [3]))
 def test_a_board_is_proven_unsolvable_where_an_agent_has_no_way(agents):
     boards, found, _ = certified(agents)
     stuck = [

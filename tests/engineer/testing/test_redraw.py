@@ -193,7 +193,7 @@ def check_guest(tmp_path, imported="", drawn="", judged=""):
     return report.faults, report.seconds
 
 
-@pytest.mark.parametrize("name", keep_quick(CHANGES, ("folder", "torch", "variables")))
+@pytest.mark.parametrize("name", keep_quick(CHANGES, ("folder", "torch")))
 def test_an_environment_that_changes_what_its_process_shares_is_named(tmp_path, name):
     *code, words = CHANGES[name]
     (fault,), _ = check_guest(tmp_path, *code)

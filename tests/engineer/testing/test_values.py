@@ -72,9 +72,9 @@ def test_a_judge_that_changes_a_problem_is_not_taken_for_a_fault_of_drawing():
 @pytest.mark.parametrize(
     "reads",
     [
-        lambda answer: answer.isdigit() and int(answer),
+        pytest.param(lambda answer: answer.isdigit() and int(answer), marks=pytest.mark.deep),
         lambda answer: answer.isascii() and answer.isdigit() and int(answer),
-        lambda answer: answer[:1] == "-" and answer[1],
+        pytest.param(lambda answer: answer[:1] == "-" and answer[1], marks=pytest.mark.deep),
     ],
 )
 def test_judges_that_read_numbers_carelessly_are_found(reads):

@@ -49,6 +49,7 @@ def test_boards_of_mixed_sizes_keep_their_order_and_their_labels(tmp_path, capsy
         assert same_labels(row, again), shown(row) + shown(again)
 
 
+@pytest.mark.deep
 def test_rows_of_one_to_five_agents_and_mixed_sizes_have_the_labels_of_each_row_alone(tmp_path, capsys):
     kinds = [(1, 3), (2, 3), (2, 5), (3, 4), (4, 4), (5, 4)]  # agents, size
     drawn = [(agents, size, each(mixed_boards(agents, 8, size, agents))) for agents, size in kinds]

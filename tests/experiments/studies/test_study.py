@@ -251,6 +251,7 @@ def test_results_and_logs_are_copied_to_an_address_also_of_runs_that_were_finish
     assert not list(there.rglob("*.safetensors"))
 
 
+@pytest.mark.deep
 @pytest.mark.parametrize("before", [True, False], ids=["before", "after"])
 def test_a_study_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tmp_path, study, monkeypatch, before):
     whole, out, kept, cuts = study[0], tmp_path / "study", {}, 0

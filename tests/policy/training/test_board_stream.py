@@ -67,6 +67,7 @@ def test_a_stream_opened_further_on_gives_the_same_boards(taken):
             assert same(task, expected), picture(task.board)
 
 
+@pytest.mark.deep
 def test_excluded_boards_and_their_symmetric_copies_are_replaced_and_counted(taken):
     rng = np.random.default_rng(0)
     banned = [3, 4, 40, 41]

@@ -183,6 +183,7 @@ def deep_checkpoint() -> Path:
     return folder
 
 
+@pytest.mark.deep
 @pytest.mark.usefixtures("small_tiles")
 @pytest.mark.parametrize("host", each_host)
 def test_the_peak_of_a_language_model_in_training_is_as_estimated(tmp_path, host):
