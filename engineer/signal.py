@@ -64,9 +64,8 @@ class OpenGroup(msgspec.Struct, array_like=True):
 class StratumSignal(msgspec.Struct, frozen=True):
     """The answers to one stratum: counts, and shares from 0 to 1, which are 0 without groups.
 
-    valid: share of the answers. signal: for the groups, whose rewards differ; the same as `learnable`. solved,
-    learnable,
-    out_of_reach: the three pools of groups. wasted: share of the tokens of groups, without signal.
+    valid: share of the answers. signal: share of the groups whose rewards differ; the same as `learnable`. solved,
+    learnable, out_of_reach: the three pools of groups. wasted: share of the groups' tokens that gave no signal.
     """
 
     answers: int
@@ -211,13 +210,14 @@ def find_doubts(rounds: Sequence[Mapping[Stratum, Tally]], space: DesignSpace) -
 
     rounds: the outcomes of each, the last being of this one.
     """
-    found = []
-    for stratum, reason in _list_doubted(rounds, space).items():
-        count = 1
-        while count < len(rounds) and stratum in _list_doubted(rounds[:-count], space):
-            count += 1
-        found.append(Doubt(stratum, reason, count))
-    return found
+    reasons = doubted = _list_doubted(rounds, space)
+    counts, back = dict.fromkeys(reasons, 0), 0
+    while doubted:  # one round further back, with the strata that were doubted ever since
+        counts |= {stratum: counts[stratum] + 1 for stratum in doubted}
+        back += 1
+        earlier = _list_doubted(rounds[:-back], space)
+        doubted = {stratum: reason for stratum, reason in doubted.items() if stratum in earlier}
+    return [Doubt(stratum, reason, counts[stratum]) for stratum, reason in reasons.items()]
 
 
 def _list_doubted(rounds: Sequence[Mapping[Stratum, Tally]], space: DesignSpace) -> dict[Stratum, str]:
@@ -237,7 +237,9 @@ def _pool_last(rounds: Sequence[Mapping[Stratum, Tally]], fewest: int, space: De
     for stratum in space.strata:
         parts, answers = list[Tally](), 0
         for outcomes in reversed(rounds):
-            if answers < fewest and (part := outcomes.get(stratum)):
+            if answers >= fewest:
+                break
+            if part := outcomes.get(stratum):
                 parts, answers = [*parts, part], answers + part.problems
         if answers >= fewest:
             found[stratum] = pool_tallies(parts)

@@ -1,5 +1,6 @@
 from .apportionment import assign_shares as assign_shares
 from .atomic_files import LOCKS as LOCKS
+from .atomic_files import holding_file as holding_file
 from .atomic_files import is_locked as is_locked
 from .atomic_files import locked as locked
 from .atomic_files import name_errors as name_errors

@@ -131,6 +131,21 @@ def locked(folder: str | Path, busy: str = "", shared: bool = False) -> Iterator
         os.close(descriptor)
 
 
+@contextlib.contextmanager
+def holding_file(descriptor: int, path: Path) -> Iterator[None]:
+    """Waits for other processes that hold an open file, and holds it in the block.
+
+    path: the file's, for messages. Raises InputError on Windows, which has no such locks.
+    """
+    if fcntl is None:
+        raise InputError(f"{path}: cannot be locked, because Windows has no flock; use Linux, macOS or WSL")
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    try:
+        yield
+    finally:
+        fcntl.flock(descriptor, fcntl.LOCK_UN)
+
+
 def refuse_file(folder: Path) -> None:
     """Raises InputError if there is a file in the place of a folder."""
     if folder.exists() and not folder.is_dir():

@@ -37,7 +37,7 @@ class Hunting(MultiTurnEpisode):
 
 
 class Hunt(MultiTurnEnvironment):
-    """Hunts for a number from 1 to 2, 4, 8, ... Strata are what a guess is told: how far away it is, or which way."""
+    """Hunts for a number from 1 to 2, 4, 8, ... The hint after a guess is its distance or direction, by stratum."""
 
     bits = Knob(name="bits", meaning="the binary logarithm of the largest number", low=1, high=8, reach=1, whole=True)
     edge = Knob(name="edge", meaning="the share of hunts for the first or the last number", trait=True)
@@ -47,7 +47,7 @@ class Hunt(MultiTurnEnvironment):
         most, guesses = 2 ** cell["bits"], cell["bits"] + 1
         number = rng.choice([1, most]) if cell["edge"] else rng.randint(1, most)
         told = "how far away it is" if cell.stratum == "distance" else "whether it is higher or lower"
-        prompt = f"Find a number from 1 to {most} by at most {guesses} guesses, each of which is told {told}."
+        prompt = f"Find a number from 1 to {most} with at most {guesses} guesses. After each guess you are told {told}."
         return Problem(prompt, data={"number": number, "guesses": guesses}, key=f"{cell} {number}")
 
     def make_episode(self):

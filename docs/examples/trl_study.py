@@ -2,9 +2,9 @@
 
 For each seed a small transformer that reads bytes is warmed up on reference answers. From there `GRPOTrainer` trains it
 for equal generated tokens in four arms: `fixed` stays with the design that an engineer begins with, `gain` is the
-default engineer with the lines of README.md, without trials, `gain-tried` the same with them, and `gain-shares` the
-same as `gain` with shares alone, while levels and traits stay. Killed and started again, it goes on with the first run
-that is not finished. Each run is a file of runs/; of all of them results.json and the table are made.
+default engineer with the lines of README.md, without trials, `gain-tried` has trials, and `gain-shares` is `gain` that
+may change shares only. Run again after a kill, it continues with the first unfinished run. Each run is a file of runs/;
+results.json and the table are made from all of them.
 docs/lab/grpo-of-trl.md has the analysis.
 """
 

@@ -160,7 +160,7 @@ def make_page(page: str, table: Found) -> str:
     """The page with the table between its marks."""
     usable = [name for name, found in table["tasks"].items() if "bug" not in found]
     faults = {name: fault for name, fault in table["checked"].items() if fault}
-    words = f"All of these pass `lakewright check {' '.join(CHECK)}` as they come."
+    words = f"All of these pass `lakewright check {' '.join(CHECK)}` unchanged."
     if faults:
         words = f"Of these {len(faults)} do not pass `lakewright check`: {'; '.join(map(': '.join, faults.items()))}."
     lines = [

@@ -57,10 +57,10 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         others = range(1, len(self.candidates))
         best = self.chosen or max(others, key=lambda place: self.leads[place].better if self.leads else 0)
         signal = f"(signal {self.candidates[best].score:.3f} against {self.candidates[0].score:.3f})"
-        sure = f" with probability {self.leads[best].better:.2f}" if self.leads else ""
-        if self.chosen:
-            return f"tried, and it is worth more{sure} {signal}"
-        return f"tried, and not trained on, because it is worth {f'more{sure} only' if sure else 'less'} {signal}"
+        found = "tried" if self.chosen else "tried, and not trained on"
+        if self.leads:
+            return f"{found}: worth more with probability {self.leads[best].better:.2f} {signal}"
+        return f"{found}: worth {'more' if self.chosen else 'less'} {signal}"
 
 
 class TrialWork:

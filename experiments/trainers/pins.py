@@ -3,10 +3,12 @@
 import contextlib
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import msgspec
 
+from lakewright.core_jax.support import holding_file
 from lakewright.engineer.samplers import Sampled, Sampling
 from lakewright.experiments.trainers.appending import append_whole, open_appended
 
@@ -64,16 +66,9 @@ class PinFile:
         if hasattr(self, "_descriptor"):
             os.close(self._descriptor)
 
-    @contextlib.contextmanager
-    def hold(self) -> Iterator[None]:
+    def hold(self) -> AbstractContextManager[None]:
         """Lets other processes wait that hold the file, too."""
-        import fcntl  # which Windows does not have
-
-        fcntl.flock(self._descriptor, fcntl.LOCK_EX)
-        try:
-            yield
-        finally:
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
+        return holding_file(self._descriptor, self.path)
 
     def append(self, pins: Sequence[Pin]) -> None:
         """Appends pins, and reads what was appended meanwhile."""

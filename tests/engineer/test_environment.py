@@ -1,8 +1,8 @@
 """An environment draws the same problems in any pieces, counts answers rightly, and hears of a wrong verdict."""
 
+import copy
 import itertools
 import math
-import pickle
 import random
 import sys
 from collections import Counter
@@ -269,7 +269,7 @@ def test_a_cell_is_read_by_name_wherever_an_environment_meets_one():
     (cell,) = {problem.cell["terms"] for problem in problems}
     assert (cell, {type(problem.cell["noise"]) for problem in problems}) == (6, {bool})
     read = msgspec.json.decode(msgspec.json.encode(problems), type=list[Problem])
-    assert read == problems == pickle.loads(pickle.dumps(problems))
+    assert read == problems == copy.deepcopy(problems)
     verdicts = world.verdicts(read, ["?"] * 8)
     assert world.cases(read, ["?"] * 8, verdicts, 1)[0].text == "6 terms"
     assert world.statistics(read)["sums"].measures == {"noisy": 0.5}
