@@ -41,7 +41,7 @@ def trainer(tasks, tmp_path, monkeypatch):
 
     def say(prompt_ids):
         text = tokenizer.decode(prompt_ids)
-        low, high = 1, int(re.search(r"from 1 to (\d+) by", text)[1])
+        low, high = 1, int(re.search(r"from 1 to (\d+) with", text)[1])
         calls = re.findall(r'"number": (\d+)}}\n</tool_call>.*?<tool_response>\n(.*?)\n</', text, re.DOTALL)
         for number, told in calls:
             low = int(number) + 1 if told == "It is higher." else low
@@ -93,7 +93,7 @@ def test_the_policy_plays_for_the_engineer_and_answers_it_without_tools(tasks, t
     assert vars(trainer).keys() == before.keys()
     seen = []
     trainer._generate = lambda prompts: seen.append(trainer.tools) or ([[0]], [[1]], None, ["none"], None, {}, None, [])
-    tasks.policy.ask([{"role": "user", "content": "from 1 to 2 by"}], {}, seed=0)
+    tasks.policy.ask([{"role": "user", "content": "from 1 to 2 with"}], {}, seed=0)
     assert (seen, len(trainer.tools)) == ([[]], 1)
 
 
