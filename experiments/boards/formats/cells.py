@@ -29,7 +29,8 @@ def check_agents(grid: Sequence[str], starts: Sequence[Cell], goals: Sequence[Ce
             if grid[row][column] != ".":
                 raise InputError(f"{shown}, a blocked cell; choose a free one")
             if (row, column) in taken:
-                raise InputError(f"{shown}, that of agent {taken[row, column]} too; give each its own cell")
+                remedy = f"give each its own cell, or take the first {agent} by --agents {agent}"
+                raise InputError(f"{shown}, that of agent {taken[row, column]} too; {remedy}")
             taken[row, column] = agent
 
 

@@ -17,6 +17,7 @@ from lakewright.experiments.boards.formats import eecbs, lacam, lorr, movingai, 
 from lakewright.experiments.boards.formats.file_readers import (
     LONGEST_NAME,
     Reader,
+    Reading,
     read_each,
     read_eecbs_file,
     read_lacam_file,
@@ -31,6 +32,7 @@ from lakewright.experiments.jobs.resumable.overwriting import refuse_overwriting
 from lakewright.policy.codecs import PublishedRow, encode_prompt
 
 HEAD = 1 << 16  # bytes that tell one format from another
+MULTIROBOT = rb"\{?\s*[\"']?(agents|map|schedule|statistics|roadmap)[\"']? *:"  # how its files begin
 Report = Callable[[int], object]
 
 
@@ -95,7 +97,7 @@ def _read_distinct(
         refused: gets what is wrong with the others.
     """
     rows: dict[str, Row] = {}
-    for row in reader.read(source, read, refused.append):
+    for row in reader.read(source, Reading(read, refused.append, agents)):
         if row.id in rows:
             said = f"the id {row.id!r:.60} comes twice; a file is named by it, so make them distinct"
             refused.append(InputError(f"{source}: {said}"))
@@ -136,7 +138,7 @@ def _format_of(source: Path) -> str:
 
 def _by_beginning(form: str, path: Path) -> str:
     """The format of a file, of several that share its ending."""
-    pattern = {"lacam": ("eecbs", rb"\s*Agent \d+:"), "pogema": ("multirobot", rb"(agents|map|schedule|statistics) *:")}
+    pattern = {"lacam": ("eecbs", rb"\s*Agent \d+:"), "pogema": ("multirobot", MULTIROBOT)}
     if form not in pattern or not path.is_file():
         return form
     other, begins = pattern[form]

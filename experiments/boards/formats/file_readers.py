@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import unquote
 
 import yaml
@@ -11,34 +11,50 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, decode, read_chunks, read_rows
 from lakewright.core_jax.support import first_repeated, refuse_pipe
 from lakewright.experiments.boards.formats import eecbs, lacam, lorr, movingai, multirobot, pogema
-from lakewright.experiments.boards.formats.cells import pad_to_square
+from lakewright.experiments.boards.formats.cells import Cell, pad_to_square
 from lakewright.policy.codecs import PublishedRow, row_of
 
 LARGEST = 64 << 20  # bytes of one text file: a map of 8000 x 8000
 LONGEST_NAME = 255  # bytes, of a file
 SCHEDULE = ".schedule.yaml"  # how the file of a schedule ends that lies beside its board
 Refuse = Callable[[InputError], None]
-Reader = Callable[[Path, set[Path], Refuse], Iterable[Row]]
-"""Reads the rows of a path: adds each file that it reads to a set, and tells what is wrong with a board left out."""
 
 
-def read_each(
-    ending: str, read_file: Callable[[Path, set[Path]], Row]
-) -> Callable[[Path, set[Path], Refuse], Iterator[Row]]:
+class Reading(NamedTuple):
+    """What the reader of a format is given beside a path.
+
+    read: gets each file that is read. refuse: gets what is wrong with a board that is left out. agents: how many of
+    each board are wanted, its first, so that nothing is asked of the others; None for all.
+    """
+
+    read: set[Path]
+    refuse: Refuse
+    agents: int | None = None
+
+    def take_agents(self, cells: list[Cell]) -> list[Cell]:
+        """The cells of the first agents; all if there are fewer, or the number is none."""
+        return cells[: self.agents] if self.agents and self.agents > 0 else cells
+
+
+Reader = Callable[[Path, Reading], Iterable[Row]]
+"""Reads the rows of a path."""
+
+
+def read_each(ending: str, read_file: Callable[[Path, Reading], Row]) -> Callable[[Path, Reading], Iterator[Row]]:
     """The reader of a format with a file of that ending for each board, and others that this one names."""
 
-    def read_files(path: Path, read: set[Path], refuse: Refuse) -> Iterator[Row]:
+    def read_files(path: Path, reading: Reading) -> Iterator[Row]:
         files = sorted(path.glob(f"*{ending}")) if path.is_dir() else [_with_ending(path, ending)]
         for file in files:
             if path.is_dir() and file.name.endswith(SCHEDULE):
                 continue
             try:
                 file.name.encode()
-                row = read_file(file, read)
+                row = read_file(file, reading)
             except UnicodeEncodeError:
-                refuse(InputError(f"{path}: {file.name!r:.60} is not UTF-8; rename the file"))
+                reading.refuse(InputError(f"{path}: {file.name!r:.60} is not UTF-8; rename the file"))
             except InputError as error:
-                refuse(error)
+                reading.refuse(error)
             else:
                 yield row
 
@@ -50,11 +66,17 @@ def _with_ending(path: Path, ending: str) -> Path:
     return path if ending == ".yaml" else path.with_suffix(ending)
 
 
-def read_scenario_file(file: Path, read: set[Path]) -> Row:
+def read_scenario_file(file: Path, reading: Reading) -> Row:
     """The board of a scenario of MovingAI and its map. Raises InputError, as all readers of a file do."""
-    name, starts, goals, sides = movingai.read_scenario(_read_text(file, read), str(file))
-    grid = _read_grid(_beside(file, name), file, sides, read)
+    grid, *ends = _read_scenario(file, reading.read)
+    starts, goals = map(reading.take_agents, ends)
     return movingai.make_board(grid, (starts, goals), unquote(file.stem), str(file))
+
+
+def _read_scenario(file: Path, read: set[Path]) -> tuple[list[str], list[Cell], list[Cell]]:
+    """The map of a scenario, as a square, its starts and its goals."""
+    name, starts, goals, sides = movingai.read_scenario(_read_text(file, read), str(file))
+    return _read_grid(_beside(file, name), file, sides, read), starts, goals
 
 
 def _read_grid(map_file: Path, file: Path, sides: tuple[int, int], read: set[Path]) -> list[str]:
@@ -68,42 +90,49 @@ def _read_grid(map_file: Path, file: Path, sides: tuple[int, int], read: set[Pat
     return pad_to_square(grid)
 
 
-def read_eecbs_file(file: Path, read: set[Path]) -> Row:
-    """The board of a scenario and the paths of EECBS beside it."""
-    paths = eecbs.read_paths(_read_text(file, read), str(file))
-    scenario = file.with_suffix(".scen")
-    name, starts, goals, sides = movingai.read_scenario(_read_text(scenario, read), str(scenario))
-    grid = _read_grid(_beside(file, name), scenario, sides, read)
+def read_eecbs_file(file: Path, reading: Reading) -> Row:
+    """The board of the scenario beside it, of its name or the only one, and the paths of EECBS."""
+    paths = eecbs.read_paths(_read_text(file, reading.read), str(file))
+    scenario, others = file.with_suffix(".scen"), list(file.parent.glob("*.scen"))
+    if not scenario.exists() and len(others) == 1:
+        scenario = others[0]
+    grid, starts, goals = _read_scenario(scenario, reading.read)
     return eecbs.make_row(paths, grid, (starts, goals), unquote(file.stem), str(file))
 
 
-def read_multirobot_file(file: Path, read: set[Path]) -> Row:
+def read_multirobot_file(file: Path, reading: Reading) -> Row:
     """The board of libMultiRobotPlanning, and the plan of its schedule."""
     beside = file.with_name(f"{file.stem}{SCHEDULE}")
-    schedule = _read_yaml(beside, read) if beside.exists() else None
-    return multirobot.read_board(_read_yaml(file, read), schedule, unquote(file.stem), str(file))
+    schedule = _read_yaml(beside, reading.read) if beside.exists() else None
+    data = _read_yaml(file, reading.read)
+    if isinstance(data, dict) and isinstance(agents := data.get("agents"), list):
+        data = data | {"agents": reading.take_agents(agents)}
+    return multirobot.read_board(data, schedule, unquote(file.stem), str(file))
 
 
-def read_lorr_file(file: Path, read: set[Path]) -> Row:
+def read_lorr_file(file: Path, reading: Reading) -> Row:
     """The board of a problem of the League of Robot Runners."""
-    problem = lorr.read_problem(_read_text(file, read), str(file))
+    problem = lorr.read_problem(_read_text(file, reading.read), str(file))
     map_file, *ends = (_within(file, name) for name in problem.files)
-    grid = movingai.read_rectangle(_read_text(map_file, read), str(map_file), lorr.LETTERS)
-    starts, goals = (lorr.read_cells(_read_text(end, read), problem.robots, len(grid[0]), str(end)) for end in ends)
+    grid = movingai.read_rectangle(_read_text(map_file, reading.read), str(map_file), lorr.LETTERS, lorr.BLOCKED)
+    starts, goals = (
+        reading.take_agents(lorr.read_cells(_read_text(end, reading.read), problem.robots, len(grid[0]), str(end)))
+        for end in ends
+    )
     return lorr.make_row(grid, starts, goals, unquote(file.stem), str(file))
 
 
-def read_lacam_file(file: Path, read: set[Path]) -> Row:
+def read_lacam_file(file: Path, reading: Reading) -> Row:
     """The board and the plan of a result of LaCAM."""
-    text = _read_text(file, read)
+    text = _read_text(file, reading.read)
     map_file = _beside(file, lacam.map_of(text, str(file)))
-    grid = movingai.read_map(_read_text(map_file, read), str(map_file))
+    grid = movingai.read_map(_read_text(map_file, reading.read), str(map_file))
     return lacam.read_result(text, grid, unquote(file.stem), str(file))
 
 
-def read_map_strings(path: Path, read: set[Path], refuse: Refuse) -> Iterator[Row]:
+def read_map_strings(path: Path, reading: Reading) -> Iterator[Row]:
     """The boards of a file of POGEMA's map strings: a `Reader`. Raises InputError if it is not one."""
-    maps = _read_yaml(path, read)
+    maps = _read_yaml(path, reading.read)
     if not isinstance(maps, dict):
         raise InputError(f"{path}: no map strings by name; give `name: |-` and the lines of a map")
     for name, text in maps.items():
@@ -113,7 +142,7 @@ def read_map_strings(path: Path, read: set[Path], refuse: Refuse) -> Iterator[Ro
                 raise InputError(f"{place} has no text; give `name: |-` and the lines of a map")
             row = pogema.read_map_string(text, str(name), place)
         except InputError as error:
-            refuse(error)
+            reading.refuse(error)
         else:
             yield row
 
@@ -127,18 +156,18 @@ def _read_yaml(path: Path, read: set[Path]) -> Any:
         raise InputError(f"{path}: not YAML ({said:.100}); give `name: |-` and a map string") from error
 
 
-def read_own_rows(path: Path, read: set[Path], refuse: Refuse) -> Iterator[Row]:
+def read_own_rows(path: Path, reading: Reading) -> Iterator[Row]:
     """Our own rows: a `Reader`. Raises InputError if the file cannot be read."""
-    read.add(path)
-    for rows in read_rows(path, Row, refuse):
+    reading.read.add(path)
+    for rows in read_rows(path, Row, reading.refuse):
         yield from rows
 
 
-def read_published_rows(path: Path, read: set[Path], refuse: Refuse) -> Iterator[Row]:
+def read_published_rows(path: Path, reading: Reading) -> Iterator[Row]:
     """The rows of the published benchmark: a `Reader`. Raises InputError if the file cannot be read."""
-    read.add(path)
+    reading.read.add(path)
     for chunk in read_chunks(path):
-        for published in decode(chunk, PublishedRow, refuse, row_of):
+        for published in decode(chunk, PublishedRow, reading.refuse, row_of):
             yield row_of(published)
 
 

@@ -1,7 +1,8 @@
 """Problems of the League of Robot Runners: a JSON file, and beside it a map, the starts, and tasks.
 
 https://github.com/MAPF-Competition/Start-Kit. A cell is its number, row by row. Of the tasks the first are meant, one
-for each robot in order, each with one cell. Robots there turn, which takes a step; so their plans are not read.
+for each robot in order, and of a task its first errand. Robots there turn, which takes a step; so their plans are not
+read.
 """
 
 from typing import Any, NamedTuple
@@ -14,7 +15,17 @@ from lakewright.core_jax.support import make_whole
 from lakewright.experiments.boards.formats.cells import Cell, check_agents, pad_to_square
 from lakewright.experiments.boards.formats.movingai import FREE, map_text
 
-LETTERS = f"{FREE}ES"  # free cells of its maps: with the places for goods
+LETTERS, BLOCKED = f"{FREE}ES", "@T"  # free cells of its maps, with the places for goods, and others
+PUNCTUAL = {  # no robot is ever late; since 2026 its programs ask for every field
+    "seed": 0,
+    "minDelay": 1,
+    "maxDelay": 1,
+    "eventModel": "bernoulli",
+    "pDelay": 0.0,
+    "durationModel": "uniform",
+    "gaussMeanRatio": 0.5,
+    "gaussStdRatio": 0.0,
+}
 FILES = ("mapFile", "agentFile", "taskFile")
 
 
@@ -29,6 +40,7 @@ def problem_files(row: Row, stem: str) -> dict[str, str]:
     """The texts of the files of a board, by their endings."""
     named = dict(zip(FILES, (f"{stem}.map", f"{stem}.agents", f"{stem}.tasks"), strict=True))
     problem = {**named, "teamSize": row.agents, "numTasksReveal": 1, "taskAssignmentStrategy": "roundrobin"}
+    problem["delayConfig"] = PUNCTUAL
     cells = ([line * row.size + column for line, column in ends] for ends in (row.starts, row.goals))
     starts, goals = ("\n".join(map(str, [row.agents, *numbers])) + "\n" for numbers in cells)
     whole = msgspec.json.format(msgspec.json.encode(problem), indent=4).decode() + "\n"
@@ -52,7 +64,7 @@ def read_problem(text: str, place: str) -> LeagueProblem:
 
 
 def read_cells(text: str, count: int, width: int, place: str) -> list[Cell]:
-    """The first cells of a file of starts or of tasks.
+    """The first cells of a file of starts or of tasks: of each line the first one.
 
     Args:
         text: the file's.
@@ -70,12 +82,10 @@ def read_cells(text: str, count: int, width: int, place: str) -> list[Cell]:
         )
     cells = []
     for number, line in lines[1 : 1 + count]:
-        errands = line.rstrip(",").split(",")
-        if len(errands) > 1:
-            raise InputError(f"{place}:{number}: a task of {len(errands)} cells; a board has one goal for each agent")
-        if not (line.isdecimal() and len(line) <= 9):
+        first = line.partition(",")[0].strip()
+        if not (first.isdecimal() and len(first) <= 9):
             raise InputError(f"{place}:{number}: {line!r:.40} is not the number of a cell; give row x {width} + column")
-        cells.append(divmod(int(line), width))
+        cells.append(divmod(int(first), width))
     return cells
 
 

@@ -36,10 +36,10 @@ def read_map(text: str, place: str) -> list[str]:
     return pad_to_square(read_rectangle(text, place))
 
 
-def read_rectangle(text: str, place: str, free: str = FREE) -> list[str]:
+def read_rectangle(text: str, place: str, free: str = FREE, blocked: str = BLOCKED) -> list[str]:
     """The grid of a map in its own sides, in our letters. Raises InputError with the line, the value and the remedy.
 
-    free: the letters of free cells.
+    free, blocked: the letters of such cells.
     """
     lines = [line.rstrip() for line in text.splitlines()]
     head = next((number for number, line in enumerate(lines) if line == "map"), None)
@@ -56,7 +56,7 @@ def read_rectangle(text: str, place: str, free: str = FREE) -> list[str]:
         raise InputError(f"{place}: the map is {height} rows by {width} columns; give at least one of each")
     if len(rows) != height:
         raise InputError(f"{place}: {len(rows)} rows follow `map`, but height is {height}; correct one of them")
-    return [_grid_line(line, width, free, f"{place}:{number}") for number, line in rows]
+    return [_grid_line(line, width, (free, blocked), f"{place}:{number}") for number, line in rows]
 
 
 def read_scenario(text: str, place: str) -> tuple[str, list[Cell], list[Cell], tuple[int, int]]:
@@ -96,10 +96,11 @@ def make_board(grid: list[str], scenario: tuple[list[Cell], list[Cell]], name: s
     return Row(name, len(grid), len(starts), grid, starts, goals)
 
 
-def _grid_line(line: str, width: int, free: str, place: str) -> str:
+def _grid_line(line: str, width: int, letters: tuple[str, str], place: str) -> str:
     if len(line) != width:
         raise InputError(f"{place}: {len(line)} cells, but the map is {width} wide; correct the line")
-    if unknown := [letter for letter in line if letter not in free + BLOCKED]:
+    free, blocked = letters
+    if unknown := [letter for letter in line if letter not in free + blocked]:
         remedy = f"write {FREE[0]!r} for free and {BLOCKED[0]!r} for blocked"
         raise InputError(f"{place}: the letter {unknown[0]!r}; {remedy}")
     return "".join("." if letter in free else "H" for letter in line)

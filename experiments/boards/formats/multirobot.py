@@ -44,6 +44,8 @@ def read_board(data: Any, schedule: Any, name: str, place: str) -> Row:
 
     Raises InputError with the field, the value and the remedy.
     """
+    if isinstance(data, Mapping) and "roadmap" in data:
+        raise InputError(f"{place}: its map is a roadmap; give a `map` with `dimensions`, because boards are grids")
     if not isinstance(data, Mapping) or not isinstance(data.get("map"), Mapping):
         raise InputError(f"{place}: has no `map`; put the input of the solver beside it, see docs/formats.md")
     agents = data.get("agents")
@@ -59,12 +61,17 @@ def read_board(data: Any, schedule: Any, name: str, place: str) -> Row:
         names.append(str(agent.get("name", f"agent{number}")))
     check_agents(grid, starts, goals, place)
     found = (schedule if isinstance(schedule, Mapping) else data).get("schedule")
-    plan = (
-        None
-        if found is None
-        else [_read_path(found, who, start, place) for who, start in zip(names, starts, strict=True)]
-    )
+    plan = None
+    if found is not None:
+        named = zip(_choose_names(names, found), starts, strict=True)
+        plan = [_read_path(found, agent, start, place) for agent, start in named]
     return Row(name, len(grid), len(agents), grid, starts, goals, plan=plan)
+
+
+def _choose_names(names: Sequence[str], schedule: Any) -> list[str]:
+    """The names of the agents in a schedule: their own, or, as the solvers write it, agent0, agent1 and so on."""
+    numbered = [f"agent{number}" for number in range(len(names))]
+    return numbered if isinstance(schedule, Mapping) and set(numbered) <= schedule.keys() else list(names)
 
 
 def _read_grid(found: Mapping[str, Any], place: str) -> list[str]:

@@ -1,5 +1,7 @@
 """What people of path finding exchange: EECBS, libMultiRobotPlanning, the League of Robot Runners, rectangles."""
 
+import json
+
 import pytest
 
 from lakewright.core_jax.errors import InputError
@@ -26,6 +28,10 @@ map:
     obstacles:
     - !!python/tuple [2, 0]
 """
+FLOW = (
+    "{agents: [{goal: [2, 1], name: agent0, start: [0, 0]}, {goal: [0, 0], name: other,\n"
+    "      start: [1, 1]}], map: {dimensions: [3, 2], obstacles: [[2, 0]]}}\n"
+)
 SCHEDULE = """\
 statistics:
   cost: 5
@@ -89,10 +95,13 @@ def test_one_board_is_a_file_with_what_lies_beside_it(tmp_path, form, name):
     "files",
     [
         {"a.map": MAP, "a.scen": SCENARIO, "a.txt": PATHS},
+        {"a.map": MAP, "even-1.scen": SCENARIO, "a.txt": PATHS},
         {"a.yaml": YAML + SCHEDULE},
         {"a.yaml": YAML, "a.schedule.yaml": SCHEDULE},
+        {"a.yaml": YAML.replace("agent0", "robot"), "a.schedule.yaml": SCHEDULE.replace("other", "agent1")},
+        {"a.yaml": FLOW, "a.schedule.yaml": SCHEDULE},
     ],
-    ids=["EECBS", "libMultiRobotPlanning, one file", "libMultiRobotPlanning, two files"],
+    ids=["EECBS", "its only scenario", "libMultiRobotPlanning", "two files", "numbered agents", "braces"],
 )
 def test_plans_of_other_solvers_are_read_and_judged_valid(tmp_path, files):
     (row,) = read(tmp_path, files)
@@ -106,9 +115,34 @@ def test_a_problem_of_the_league_is_read_with_maps_in_folders_and_tasks_beyond_t
         "a.json": PROBLEM,
         "maps/a.map": MAP.replace("...", ".ES"),
         "a.agents": "# version for LoRR 2024\n2\n0\n4\n",
-        "a.tasks": "# version for LoRR 2024\n3\n5\n0\n1,2\n",
+        "a.tasks": "# version for LoRR 2024\n3\n5,1\n0\n1,2\n",
     }
-    assert read(tmp_path, files) == [BOARD]
+    assert read(tmp_path, files) == [BOARD], "of each task the first errand"
+
+
+def test_what_is_wrong_with_further_agents_is_not_asked_of_the_first(tmp_path):
+    """Benchmarks use the first agents of a scenario of hundreds, and tasks of a league share places."""
+    league = LEAGUE | {"a.json": PROBLEM.replace("2.0", "3"), "a.agents": "3\n0\n4\n3\n", "a.tasks": "3\n5\n0\n5\n"}
+    blocked = {"a.map": MAP, "a.scen": SCENARIO.replace("\t0\t1\t1\t0\t1\n", "\t2\t0\t1\t0\t1\n")}
+    agents = YAML.replace("map:", "-   name: c\n    start: [0, 0]\n    goal: [9, 9]\nmap:")
+    for place, files in (("league", league), ("scenario", blocked), ("yaml", {"a.yaml": agents})):
+        (tmp_path / place).mkdir()
+        with pytest.raises(InputError):
+            read(tmp_path / place, files)
+        (row,) = read(tmp_path / place, files, agents=2)
+        assert (row.starts, row.goals) == (BOARD.starts, BOARD.goals), place
+    with pytest.raises(
+        InputError, match="that of agent 0 too; give each its own cell, or take the first 2 by --agents 2"
+    ):
+        read(tmp_path / "league", league)
+
+
+def test_written_problems_of_the_league_have_what_its_programs_of_2026_ask_for(tmp_path):
+    write_rows(tmp_path / "rows.jsonl", [BOARD])
+    convert(tmp_path / "rows.jsonl", tmp_path / "a.json")
+    delays = json.loads((tmp_path / "a.json").read_text())["delayConfig"]
+    assert (delays["pDelay"], delays["minDelay"]) == (0.0, 1)
+    assert delays.keys() >= {"seed", "maxDelay", "eventModel", "durationModel", "gaussMeanRatio", "gaussStdRatio"}
 
 
 @pytest.mark.parametrize(
@@ -194,7 +228,9 @@ WRONG = {
     ),
     "not JSON": (LEAGUE | {"a.json": "{"}, r"a\.json: not JSON"),
     "too few robots": (LEAGUE | {"a.agents": "2\n0\n"}, r"a\.agents: 1 cells for 2 robots"),
-    "a task of two errands": (LEAGUE | {"a.tasks": "2\n5,1\n0\n"}, r"a\.tasks:2: a task of 2 cells"),
+    "a task of words": (LEAGUE | {"a.tasks": "2\nhere,1\n0\n"}, r"a\.tasks:2: 'here,1' is not the number of a cell"),
+    "a letter of other maps": (LEAGUE | {"maps/a.map": MAP.replace("..@", "..O")}, r"a\.map:5: the letter 'O'"),
+    "a roadmap": ({"a.yaml": "roadmap: {}\n" + YAML}, r"a\.yaml: its map is a roadmap; give a `map`"),
     "a robot off the map": (LEAGUE | {"a.agents": "2\n0\n77\n"}, "the start of agent 1 is x=2, y=25, off the 3x3 map"),
     "a map outside": (
         LEAGUE | {"a.json": PROBLEM.replace("maps/a", "../../b")},
