@@ -21,7 +21,7 @@ Refuse = Callable[[InputError], None]
 
 
 class Reading(NamedTuple):
-    """What the reader of a format is given beside a path.
+    """The second argument of a reader, beside a path.
 
     read: gets each file that is read. refuse: gets what is wrong with a board that is left out. agents: how many of
     each board are wanted, its first, so that nothing is asked of the others; None for all.

@@ -39,7 +39,7 @@ def read_map(text: str, place: str) -> list[str]:
 def read_rectangle(text: str, place: str, free: str = FREE, blocked: str = BLOCKED) -> list[str]:
     """The grid of a map in its own sides, in our letters. Raises InputError with the line, the value and the remedy.
 
-    free, blocked: the letters of such cells.
+    text, place: the map, and its file for the message. free, blocked: the letters of such cells.
     """
     lines = [line.rstrip() for line in text.splitlines()]
     head = next((number for number, line in enumerate(lines) if line == "map"), None)
