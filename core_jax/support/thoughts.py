@@ -3,12 +3,15 @@
 Models mark thoughts in many ways. The marks of a model's own template are read by `find_marks` of its codec; for all
 other texts this is the list, in upper or lower case:
 
-- `<think>`, `<thinking>`, `<thought>`, `<reasoning>`, `<reflection>`, `<scratchpad>`, `<analysis>`, and `<seed:think>`,
-  as of DeepSeek, Qwen, GLM, EXAONE and Seed; `[THINK]` of Magistral; `◁think▷` of Kimi;
+- `<think>`, `<thinking>`, `<thought>`, `<reasoning>`, `<reflection>`, `<scratchpad>`, `<analysis>`, `<cot>`, and
+  `<seed:think>`, as of DeepSeek, Qwen, GLM, EXAONE and Seed, also with attributes, or with more in the name, such as
+  `<inner_monologue>`, `<chain_of_thought>`, `<antThinking>` and `<think_never_used_51bce0c785>` of Hunyuan; `[THINK]`
+  of Magistral; `◁think▷` of Kimi. A thought within a thought ends with its own mark, and the outer one goes on;
 - `<|begin_of_thought|>`, `<|START_THINKING|>`, `<|thought_start|>`, `<|inner_prefix|>` of OpenThinker, Command A and
   Apertus;
 - `<|channel|>analysis<|message|>` to `<|channel|>final<|message|>` of gpt-oss, also without its special tokens;
 - `<|channel>thought` to `<channel|>` and `<unused94>thought` to `<unused95>` of Gemma;
+- `[unused16]` to `[unused17]` of openPangu;
 - `Here is my thought process:` to `Here is my response:` of Granite.
 """
 
@@ -16,38 +19,48 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-_NAME = r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflection|scratchpad|analysis)"
+_KIND = r"(?:think(?:ing)?|thoughts?|reason(?:ing)?|reflections?|monologue)"
+_BEFORE = r"(?:(?:inner|internal|ant|self|hidden|private|my|chain[_-]of)[_-]?)?"
+_AFTER = r"(?:[_-]?(?:process|steps?|trace|block)|_never_used_\w{1,40})?"
+_NAME = rf"(?:{_BEFORE}{_KIND}{_AFTER}|scratch_?pad|analysis|cot)"
 # Every quantifier is bounded, so that no text takes more than linear time.
 _OPENS = (
-    rf"<(?:\w{{1,20}}:)?{_NAME}>",
+    rf"<\s{{0,4}}(?:\w{{1,20}}:)?{_NAME}(?:\s[^<>]{{0,100}})?>",
     rf"\[{_NAME}\]",
     rf"\u25c1{_NAME}\u25b7",
+    rf"<\uff5c{_NAME}\uff5c>",
     rf"<\|(?:begin|start)_?(?:of_)?{_NAME}\|>",
     rf"<\|{_NAME}(?:_(?:start|begin))?\|>",
     r"<\|inner_prefix\|>",
     r"<\|channel\|>(?!\s{0,4}final\b)(?:(?:[^<]|<\|constrain\|>){0,200}<\|message\|>)?",
     r"<\|channel>(?!\s{0,4}final\b)(?:thought)?",
     r"<unused94>(?:thought)?",
+    r"\[unused16\]",
     r"Here(?:'s| is) my thought process:",
     r"\A\s{0,40}(?:assistant)?analysis(?=[A-Z])",
 )
 _CLOSES = (
-    rf"</(?:\w{{1,20}}:)?{_NAME}>",
+    rf"<\s{{0,4}}/\s{{0,4}}(?:\w{{1,20}}:)?{_NAME}\s{{0,4}}>",
     rf"\[/{_NAME}\]",
     rf"\u25c1/{_NAME}\u25b7",
+    rf"<\uff5c/{_NAME}\uff5c>",
     rf"<\|end_?(?:of_)?{_NAME}\|>",
     rf"<\|(?:/{_NAME}|{_NAME}_end)\|>",
     r"<\|inner_suffix\|>",
     r"<\|channel\|>\s{0,4}final(?:[^<]|<\|constrain\|>){0,200}<\|message\|>",
     r"<channel\|>",
     r"<unused95>",
+    r"\[unused17\]",
     r"Here(?:'s| is) my response:",
     r"assistant(?:commentary)?final(?=[A-Z\d\W])",
 )
 _USUAL = re.compile(f"(?P<close>{'|'.join(_CLOSES)})|(?P<open>{'|'.join(_OPENS)})", re.IGNORECASE)
 # The end of each usual mark.
 _ENDS = (
-    (r"<([^|<>]+)>", r"</\1>"),
+    (r"<unused94>.*", "<unused95>"),
+    (r"\[unused16\]", "[unused17]"),
+    ("<\uff5c(.+)\uff5c>", "<\uff5c/\\1\uff5c>"),
+    (r"<\s*([^\s|<>]+)(?:\s[^<>]*)?>", r"</\1>"),
     (r"\[(.+)\]", r"[/\1]"),
     ("\u25c1(.+)\u25b7", "\u25c1/\\1\u25b7"),
     (r"<\|(?:begin|start)_(.+)\|>", r"<|end_\1|>"),
@@ -56,12 +69,17 @@ _ENDS = (
     (r"<\|inner_prefix\|>", "<|inner_suffix|>"),
     (r"<\|channel\|>.*", "<|end|><|start|>assistant<|channel|>final<|message|>"),
     (r"<\|channel>.*", "<channel|>"),
-    (r"<unused94>.*", "<unused95>"),
     (r"Here.*process:", "Here is my response:"),
     (r"(?:assistant)?analysis", "assistantfinal"),
 )
 # What stands around an answer, and is no part of it: turns, channels and ends of answers.
-_FRAME = re.compile(r"<\|(?:start\|>assistant|return|end|im_end|end_of_turn|START_RESPONSE|END_RESPONSE|eot_id)\|?>?")
+_FRAME = re.compile(
+    r"<\|(?:start\|>assistant|(?:return|end|im_end|end_of_turn|endoftext|eot_id|START_RESPONSE|END_RESPONSE)\|>|"
+    r"(?:begin|end)_of_(?:solution|box)\|>)"
+)
+
+_NAMED = re.compile(r"[<\[\u25c1]\s*/?\s*([\w:-]+)")
+_QUOTES = ("`", "'", '"')
 
 Marks = tuple[str, str]
 """The words with which a thought begins and ends."""
@@ -77,7 +95,28 @@ def read_answer_after_thoughts(text: str, marks: Sequence[Marks] = ()) -> tuple[
     start, stop, opens = max(found, key=lambda mark: (mark[1], mark[1] - mark[0]))
     if opens:
         return "", text[start:stop]
+    if outer := _find_outer_thought(text, found, _find_name(text[start:stop])):
+        return "", outer
     return _FRAME.sub("", text[stop:]), ""
+
+
+def _find_outer_thought(text: str, marks: Sequence[tuple[int, int, bool]], name: str) -> str:
+    """Return the mark of the thought that others of its name are inside, if these have ended and it has not."""
+    begun: list[str] = []
+    for start, stop, opens in sorted(marks) if name else ():
+        if _find_name(text[start:stop]) != name or (begun and text[start - 1 : start] in _QUOTES):
+            continue  # of another kind, or a thought that only speaks of a mark
+        if opens:
+            begun.append(text[start:stop])
+        elif begun:
+            begun.pop()
+    return begun[-1] if begun else ""
+
+
+def _find_name(mark: str) -> str:
+    """Return the name in a mark as of XML, in lower case; empty of another, which cannot be inside its own kind."""
+    found = _NAMED.match(mark)
+    return found[1].lower() if found else ""
 
 
 def split_at_end_of_thought(text: str, marks: Sequence[Marks] = ()) -> tuple[str, str]:

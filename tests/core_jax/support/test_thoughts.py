@@ -31,6 +31,14 @@ MARKS = {
     "MedGemma": ("<unused94>thought\n", "<unused95>"),
     "Granite": ("Here is my thought process:", "Here is my response:"),
     "halves": ("<|thought_start|>", "<|thought_end|>"),
+    "an attribute": ('<think budget="12">', "</think>"),
+    "spaces": ("< think >", "</ think >"),
+    "a longer name": ("<inner_monologue>", "</inner_monologue>"),
+    "a process": ("<reasoning_process>", "</reasoning_process>"),
+    "a chain": ("<chain_of_thought>", "</chain_of_thought>"),
+    "Hunyuan": ("<think_never_used_51bce0c785ca2f68>", "</think_never_used_51bce0c785ca2f68>"),
+    "openPangu": ("[unused16]", "[unused17]"),
+    "wide bars": ("<\uff5cthink\uff5c>", "<\uff5c/think\uff5c>"),
 }
 
 
@@ -65,6 +73,16 @@ def test_the_ends_of_answers_are_no_part_of_them():
         == "42"
     )
     assert strip_thoughts("<|START_THINKING|>41<|END_THINKING|><|START_RESPONSE|>42<|END_RESPONSE|>") == "42"
+    for begin, end in (("<|begin_of_solution|>", "<|end_of_solution|>"), ("<|begin_of_box|>", "<|end_of_box|>")):
+        assert strip_thoughts(f"<think>41</think>{begin}42{end}<|endoftext|>") == "42"
+
+
+def test_a_thought_goes_on_after_one_inside_it():
+    assert strip_thoughts("<think>a<think>b</think>41") == ""
+    assert read_answer_after_thoughts("<think>a<think>b</think>41")[1] == "<think>"
+    assert strip_thoughts("<think>a<think>b</think>41</think>42") == "42"
+    assert strip_thoughts("<think>41</think>40<think>41</think>42") == "42"
+    assert strip_thoughts("<think>my mark is `<think>`, in words</think>42") == "42", "only spoken of"
 
 
 def test_marks_of_a_template_count_too():
@@ -75,14 +93,28 @@ def test_marks_of_a_template_count_too():
 
 
 @pytest.mark.parametrize(
-    "text", ["42", "", "[1, 2]", "analysis: 42", "a < b > c", "<b>42</b>", "the final answer", "[T]"]
+    "text",
+    ["42", "", "[1, 2]", "analysis: 42", "a < b > c", "<b>42</b>", "the final answer", "[T]", "<cotton>", "<|end_"],
 )
 def test_other_texts_stay(text):
     assert strip_thoughts(text) == text
 
 
 @pytest.mark.parametrize(
-    "piece", ["<think", "<|channel|>", "<|channel|>final", "analysis", "[THINK", "</", "<|", "a:" * 9]
+    "piece",
+    [
+        "<think",
+        "<think ",
+        "< ",
+        "<chain_of_",
+        "<|channel|>",
+        "<|channel|>final",
+        "analysis",
+        "[THINK",
+        "</",
+        "<|",
+        "a:" * 9,
+    ],
 )
 def test_no_text_takes_more_than_linear_time(piece):
     begun = time.process_time()
