@@ -35,6 +35,7 @@ STATED: dict[str, Any] = {
     "no_execution": False,
 }
 NUMBERS = ("enable_x64", "numpy_dtype_promotion", "threefry_partitionable")  # could change boards if they were not ours
+PLATFORMS = ("jax_platforms", "jax_platform_name")  # the flags that name what a process runs on
 XLA_THREAD = "tf_"  # how the names of some threads begin that JAX's platform for CPUs starts
 _within = threading.local()
 _own: list[int] = []  # the process that has been seen to have platforms of its own; a fork finds its parent here
@@ -66,8 +67,8 @@ def describe_settings() -> dict[str, str]:
 def check_process() -> None:
     """Raises InputError if JAX would wait for ever or has nothing to run on.
 
-    That is in a process forked after JAX had started because the threads that JAX waits for are not in it; and where
-    JAX_PLATFORMS names what is not there.
+    That is in a process forked after JAX had started because the threads that JAX waits for are not in it; and where a
+    flag names a platform that is not there.
     """
     process = os.getpid()
     if process in _own:
@@ -81,9 +82,10 @@ def check_process() -> None:
         jax.local_devices()
     except (RuntimeError, AssertionError) as error:
         said = str(error).partition("\n")[0].partition(" (")[0].rstrip(".") or "it is not there"
-        wanted = jax.config.values["jax_platforms"]
+        flag = next((name for name in PLATFORMS if jax.config.values[name]), PLATFORMS[0])
         raise InputError(
-            f"JAX cannot start, JAX_PLATFORMS is {wanted!r:.60}: {said:.200}; set it to cpu, or leave it out"
+            f"JAX cannot start, {flag.upper()} is {jax.config.values[flag]!r:.60}: {said:.200}; "
+            "set it to cpu, or leave it out"
         ) from error
     _own[:] = [process]
 

@@ -4,15 +4,17 @@ Models mark thoughts in many ways. The marks of a model's own template are read 
 other texts this is the list, in upper or lower case:
 
 - `<think>`, `<thinking>`, `<thought>`, `<reasoning>`, `<reflection>`, `<scratchpad>`, `<analysis>`, `<cot>`, and
-  `<seed:think>`, as of DeepSeek, Qwen, GLM, EXAONE and Seed, also with attributes, or with more in the name, such as
-  `<inner_monologue>`, `<chain_of_thought>`, `<antThinking>` and `<think_never_used_51bce0c785>` of Hunyuan; `[THINK]`
-  of Magistral; `◁think▷` of Kimi. A thought within a thought ends with its own mark, and the outer one goes on;
+  `<seed:think>`, as of DeepSeek, Qwen, GLM, EXAONE and Seed;
+- the same with attributes, and longer names: `<inner_monologue>`, `<think_never_used_51bce0c785>` of Hunyuan;
+- `[THINK]` of Magistral; `◁think▷` of Kimi;
 - `<|begin_of_thought|>`, `<|START_THINKING|>`, `<|thought_start|>`, `<|inner_prefix|>` of OpenThinker, Command A and
   Apertus;
 - `<|channel|>analysis<|message|>` to `<|channel|>final<|message|>` of gpt-oss, also without its special tokens;
 - `<|channel>thought` to `<channel|>` and `<unused94>thought` to `<unused95>` of Gemma;
 - `[unused16]` to `[unused17]` of openPangu;
 - `Here is my thought process:` to `Here is my response:` of Granite.
+
+The end of a thought inside another one ends that one alone.
 """
 
 import re

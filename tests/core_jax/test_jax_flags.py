@@ -4,6 +4,7 @@ import functools
 import hashlib
 import subprocess
 import sys
+import types
 from collections.abc import Callable, Iterator
 
 import jax
@@ -172,6 +173,10 @@ def test_a_platform_that_is_not_there_is_refused_in_one_line(monkeypatch):
     with pytest.raises(ValueError, match=r"JAX_PLATFORMS is '\w+': Unable .* no GPU; set it to cpu") as refused:
         draw_free(3, 1, 0, seed=0, first=0, count=1)
     assert "\n" not in str(refused.value)
+    config = types.SimpleNamespace(values={"jax_platforms": None, "jax_platform_name": "gpu"})
+    monkeypatch.setattr(jax, "config", config)
+    with pytest.raises(ValueError, match=r"JAX_PLATFORM_NAME is 'gpu': Unable .* no GPU; set it to cpu"):
+        draw_free(3, 1, 0, seed=0, first=0, count=1)
 
 
 WITH_FLAGS = {name.upper(): str(value) for name, value in FLAGS.items()}
