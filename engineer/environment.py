@@ -60,12 +60,11 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 class Group(results.Group, frozen=True, kw_only=True):
-    """Answers of one policy to one problem. rewards: one for each. cell, version: its own. tokens: a sum, if known."""
+    """Answers of one policy to one problem. rewards: one for each. cell, version: its own."""
 
     rewards: tuple[float, ...] = ()
     cell: Cell = Cell("", ())
     version: int = 0
-    tokens: int | msgspec.UnsetType = msgspec.UNSET
 
     @classmethod
     def from_verdicts(

@@ -203,7 +203,7 @@ def note_groups(groups: Iterable[Group], design: Design, space: DesignSpace) -> 
         check_cell_of(group, Group, space, "group")
         check_group(group, group.version, design.version, space)
         check_tokens(group.tokens, f"group {group.board!r:.60}")
-        plain = {name: getattr(group, name) for name in results.Group.__struct_fields__}
+        plain = {name: getattr(group, name) for name in results.Group.__struct_fields__ if name != "tokens"}
         noted.append(Seen(space.complete_cell(group.cell, design), results.Group(**plain), group.tokens))
     return noted
 

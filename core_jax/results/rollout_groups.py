@@ -24,7 +24,8 @@ class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     board: its key (`core_jax.rows.board_key`); groups of one key are of the same board, drawn more than once. valid:
     how many of the `completions` are valid plans. reward, deviation, spread: for the completions' rewards the mean, the
     mean absolute deviation from it, and the standard deviation.
-    failures: how many fail in each way, if known; ways that do not occur are left out.
+    failures: how many fail in each way, if known; ways that do not occur are left out. tokens: the sum of the
+    lengths of the completions, if known.
     """
 
     board: str
@@ -34,6 +35,7 @@ class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     deviation: float
     spread: float
     failures: dict[str, int] = {}
+    tokens: int | msgspec.UnsetType = msgspec.UNSET
 
     @classmethod
     def of(

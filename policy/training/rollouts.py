@@ -65,7 +65,8 @@ class Answered:
     def group(self) -> Group:
         """The group of the answers."""
         failures = dict(Counter(filter(None, self.judged.failures)))
-        return msgspec.structs.replace(Group.of(self.key, self.judged.valid, self.rewards), failures=failures)
+        counted = Group.of(self.key, self.judged.valid, self.rewards)
+        return msgspec.structs.replace(counted, failures=failures, tokens=self.tokens)
 
 
 def roll_out(

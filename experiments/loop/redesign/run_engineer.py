@@ -94,6 +94,7 @@ class RunEngineer:
         first = trainee.settings.engineer.asked_first
         self.round = -1 if first else 0  # the stage after which the next decision is made
         self.engineer: Engineer | None = None
+        self.lengths_known = True
 
     def redesign(self, number: int) -> Decision:
         """The decision after stage `number`, whose records are the stage's; -1 is the warm-up."""
@@ -117,7 +118,7 @@ class RunEngineer:
         if stage.env.exists() and stage.design() != engineer.design:
             engineer.design = stage.design()
         if number >= 0:
-            engineer.observe(_place_group(problem, group) for problem, group in read_rollouts(stage))
+            self._observe(engineer, read_rollouts(stage))
         engineer.roll_out = make_rollouts(trainee, lambda: self.folder.find_standing(number), f"stage {number} trial")
         decision = engineer.redesign(
             read_outcomes(stage, self.held_out),
@@ -128,6 +129,15 @@ class RunEngineer:
         engineer.teacher = _Unasked(engineer.teacher.state_dict())  # its model would take memory while others train
         self.round = number + 1
         return decision
+
+    def _observe(self, engineer: Engineer, rollouts: Sequence[tuple[Problem, results.Group]]) -> None:
+        # A run whose first stages have no lengths of answers goes on per problem, as it began.
+        self.lengths_known &= all(group.tokens is not msgspec.UNSET for _, group in rollouts)
+        known = {} if self.lengths_known else {"tokens": msgspec.UNSET}
+        engineer.observe(
+            Group(**msgspec.structs.asdict(group) | known, cell=problem.cell, version=problem.version)
+            for problem, group in rollouts
+        )
 
 
 class StageJournal(Journal):
@@ -233,10 +243,6 @@ class _Unasked:
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """As given."""
         self.state = state
-
-
-def _place_group(problem: Problem, group: results.Group) -> Group:
-    return Group(**msgspec.structs.asdict(group), cell=problem.cell, version=problem.version)
 
 
 LAST_STEPS = 8  # steps of the log whose means are the figures of a training

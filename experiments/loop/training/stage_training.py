@@ -166,7 +166,7 @@ class _StageLogger:
     def log_groups(self, groups: list[Group]) -> None:
         """Logs every group of a step."""
         for group in groups:
-            self._logs["groups"](msgspec.structs.asdict(group))
+            self._logs["groups"](msgspec.to_builtins(group))
 
     def log_answers(self, answered: list[Answered]) -> None:
         """Logs the answers of the first groups of a step, as examples: the log stays small in a long stage."""

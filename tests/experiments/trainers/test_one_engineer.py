@@ -18,6 +18,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import write_atomically
 from lakewright.engineer import Decision, Engineer, Problem
 from lakewright.engineer.difficulty import DifficultySettings
+from lakewright.engineer.environment import Group
 from lakewright.engineer.start import find_start
 from lakewright.engineer.steps import Attempt
 from lakewright.engineer.teachers import MODELS, TEACHERS, Reply, Tools
@@ -64,6 +65,19 @@ def answer(problem: Problem, number: int, copy: str) -> str:
 
 def answer_group(problem: Problem, number: int, purpose: str = "", count: int = ANSWERS) -> list[str]:
     return [answer(problem, number, f"{purpose}{copy}") for copy in range(count)]
+
+
+def length(problem: Problem, text: str) -> int:
+    """The tokens of an answer, more in later strata, so that gain per token and per problem differ."""
+    return len(text) + 2 * problem.cell.stratum**2
+
+
+def make_groups(problems: list[Problem], number: int) -> list[Group]:
+    """The groups of a training, with the tokens of their answers."""
+    texts = [answer_group(problem, number) for problem in problems]
+    lengths = [sum(length(problem, text) for text in answers) for problem, answers in zip(problems, texts, strict=True)]
+    pairs = zip(WORLD.groups(problems, texts), lengths, strict=True)
+    return [msgspec.structs.replace(group, tokens=tokens) for group, tokens in pairs]
 
 
 def greedy(number: int) -> list[str]:
@@ -134,8 +148,7 @@ def in_memory(case: Case, further: Callable[[int], dict[str, Any]] = lambda numb
     engineer = Engineer(WORLD, case.teacher, START, **how)
     for number in ROUNDS:
         if number >= 0:
-            problems = engineer.draw(PROBLEMS)
-            engineer.observe(WORLD.groups(problems, [answer_group(one, number) for one in problems]))
+            engineer.observe(make_groups(engineer.draw(PROBLEMS), number))
         last = number == ROUNDS[-1]
         engineer.roll_out = None if last else lambda problems, samples, _, now=number: roll_out(problems, samples, now)
         yield Told(engineer.redesign(WORLD.tallies(HELD_OUT, greedy(number)), **further(number)), engineer.state_dict())
@@ -177,7 +190,7 @@ def write_lines(folder: EngineerFolder, problems: list[Problem], texts: list[lis
         like |= {"stratum": problem.cell.stratum, "knobs": {"terms": terms, "carry": carry}}
         for copy, verdict in enumerate(WORLD.verdicts([problem] * len(answers), answers)):
             found = {"valid": verdict.valid, "failure": verdict.failure, "reward": verdict.reward, "answer": copy}
-            lines.append(json.dumps(like | found) + "\n")
+            lines.append(json.dumps(like | found | {"tokens": length(problem, answers[copy])}) + "\n")
     with open(folder.files.outcomes_path, "a", encoding="utf-8") as file:
         file.writelines(lines)
 
@@ -201,7 +214,8 @@ def assert_adapter_decides_alike(case: Case, path: Path) -> None:
     source, recorder = ProblemSource(path, SEED), OutcomeRecorder(path)
     for number, told in zip(ROUNDS, in_memory(case), strict=True):
         for problem in source.take(PROBLEMS) if number >= 0 else ():
-            recorder.record(problem, answer_group(problem, number))
+            texts = answer_group(problem, number)
+            recorder.record(problem, texts, tokens=[length(problem, text) for text in texts])
         for problem, text in zip(folder.held_out(), greedy(number), strict=True):
             recorder.record(problem, [text], split="held_out")
         decide(folder, case, number)
@@ -234,8 +248,7 @@ def warm_up(trainee: Scripted, warmup: Stage, held_out) -> None:
 
 
 def train_stage(trainee: Scripted, stage: Stage, previous: Stage, number: int, tokens: float) -> None:
-    problems = read_problems(stage.problems)
-    groups = WORLD.groups(problems, [answer_group(one, number) for one in problems])
+    groups = make_groups(read_problems(stage.problems), number)
     lines = [{name: getattr(group, name) for name in results.Group.__struct_fields__} for group in groups]
     write_atomically(stage.groups, msgspec.json.Encoder().encode_lines(lines))
     write_atomically(stage.train_log, b'{"step": 0, "reward": 0.5}\n')
@@ -283,6 +296,27 @@ def test_the_closed_loop_decides_as_an_engineer_in_memory(name, tmp_path, monkey
 @pytest.mark.parametrize("name", [case for case in CASES if "tokens" not in case.values[0]])
 def test_a_folder_decides_as_an_engineer_in_memory(name, assert_alike, tmp_path):
     assert_alike(make_case(name), tmp_path / "engineer")
+
+
+def test_a_run_whose_first_groups_have_no_lengths_goes_on_per_problem(tmp_path, monkeypatch):
+    case = make_case("fixed")
+    for name, stand_in in (("make_trainee", Scripted), ("warm_up", warm_up), ("train_stage", train_stage)):
+        monkeypatch.setattr(closed_loop, name, stand_in)
+    new, old = RunFolder(tmp_path / "new"), RunFolder(tmp_path / "old")
+    closed_loop.run(case.settings, new)
+    assert list(new.stage(1).read_forecast().tokens) == [1, 2, 3, 4]
+
+    def train_as_before(trainee, stage, previous, number, tokens) -> None:
+        train_stage(trainee, stage, previous, number, tokens)
+        if number == 0:
+            lines = map(json.loads, stage.groups.read_bytes().splitlines())
+            before = [{name: value for name, value in line.items() if name != "tokens"} for line in lines]
+            write_atomically(stage.groups, msgspec.json.Encoder().encode_lines(before))
+
+    monkeypatch.setattr(closed_loop, "train_stage", train_as_before)
+    closed_loop.run(case.settings, old)
+    forecasts = [old.stage(number).read_forecast() for number in (0, 1)]
+    assert [one.tokens for one in forecasts] == [msgspec.UNSET, msgspec.UNSET]
 
 
 def test_a_run_of_an_environment_whose_strata_had_an_order_is_refused_in_one_line(tmp_path, monkeypatch):
