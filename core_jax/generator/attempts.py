@@ -12,7 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lakewright.core_jax.generator import device_maps
 from lakewright.core_jax.generator.placements import draw_board, make_lots, pick_place, scale_below, scatter_cells
 from lakewright.core_jax.lake.bitboards import (
     BOARDS_PER_WORD,
@@ -26,7 +25,7 @@ from lakewright.core_jax.lake.bitboards import (
 from lakewright.core_jax.lake.label_batches import take_rows
 from lakewright.core_jax.solver.solver import BLOCK, flood_boards, join_labels, prepare_solver, read_labels, solve
 from lakewright.core_jax.solver.two_agents.joint_floods import CostTable
-from lakewright.core_jax.support.parallel import on_all_cores, on_gpu
+from lakewright.core_jax.support.parallel import on_all_cores
 from lakewright.core_jax.support.profiling import in_phase
 from lakewright.core_jax.support.programs import program
 from lakewright.core_jax.types import Board, Labels, Status
@@ -36,10 +35,8 @@ QUICKLY = {"xla_backend_optimization_level": "1"}
 FEW = 128  # whole boards drawn at once: each is solved, so few should be made beyond those needed
 
 
-def block_of(agents: int, wanted: int) -> int:
-    """The number of attempts made at once, if a number of boards is wanted."""
-    if agents == 2 and on_gpu():
-        return next((block for block in device_maps.BLOCKS if wanted >= block), device_maps.BLOCKS[-1])
+def block_of(agents: int) -> int:
+    """The number of attempts made at once."""
     return BLOCK if agents == 2 else min(FEW, BLOCK)
 
 
@@ -91,15 +88,12 @@ def _attempt_maps(size: int, holes: int, streams: jax.Array, lanes: Lanes) -> At
 
     def of_block(wait: np.ndarray, index: np.ndarray, number: np.ndarray) -> tuple[np.ndarray, Board, Labels]:
         free, goals, tickets = _draw_maps(size, holes, streams, wait, index, number)
-        if on_gpu():
-            return device_maps.attempt_maps(size, (free, goals), wait, tickets)
         tables = flood_boards(free, goals)
         boards, found = _pick_starts(tables, free, goals, wait, tickets)
         met = np.asarray(found)
         return met, *take_rows((boards, read_labels(tables, boards)), met)
 
-    block = BLOCK if not on_gpu() else next(block for block in device_maps.BLOCKS if len(lanes.wait) % block == 0)
-    met, boards, labels = zip(*_in_blocks(block, of_block, lanes), strict=True)
+    met, boards, labels = zip(*_in_blocks(BLOCK, of_block, lanes), strict=True)
     return Attempts(np.concatenate(met), join_boards(boards), join_labels(labels))
 
 
@@ -120,7 +114,7 @@ def _attempt_boards(agents: int, size: int, holes: int, streams: jax.Array, lane
     draw = functools.partial(_draw_boards, size, agents, holes, streams)
     in_numpy = functools.partial(jax.tree.map, np.asarray)
     drawn, fit = zip(
-        *_in_blocks(block_of(agents, 0), lambda *lane: in_phase("draws", in_numpy, draw(*lane)), lanes), strict=True
+        *_in_blocks(block_of(agents), lambda *lane: in_phase("draws", in_numpy, draw(*lane)), lanes), strict=True
     )
     boards, fits = join_boards(drawn), np.concatenate(fit)
     status = np.full(len(fits), int(Status.UNSOLVABLE))

@@ -1,121 +1,202 @@
-"""Attempts at maps for two agents on accelerators: drawn, flooded, picked from and labelled without leaving the device.
+"""Boards for two agents drawn on accelerators: a block of boards stays there until all of it is drawn and labelled.
 
-It draws the same boards as `attempts` for the same lanes: the same random numbers choose among the same states in the
-same order.
+A block takes five programs, and a few more if boards need many attempts: `begin_boards`, `continue_boards`,
+`find_makespans`, and the packing of boards and labels, which are copied back while other blocks are at work. The host
+asks once how many boards are open.
 """
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-from jax import lax
+import dataclasses
+from collections.abc import Callable
 
-from lakewright.core_jax.generator.placements import pick_place, scale_below
-from lakewright.core_jax.lake.label_batches import take_rows
-from lakewright.core_jax.solver.accelerator.cell_sets import CellSet, mark_cells, pack_free_cells, spread_flag
-from lakewright.core_jax.solver.accelerator.cost_floods import CostFlood
-from lakewright.core_jax.solver.accelerator.device_solver import copy_back, label_cells
-from lakewright.core_jax.solver.accelerator.joint_sets import JointSet, by_cell_of_a, differ_anywhere, read_row
-from lakewright.core_jax.solver.accelerator.packing import make_empty_labels, write_labels
-from lakewright.core_jax.solver.accelerator.sizes import Sizes
-from lakewright.core_jax.support.programs import program
+import jax
+import numpy as np
+
+from lakewright.core_jax.generator.device_attempts import (
+    Stream,
+    begin_boards,
+    continue_boards,
+    count_open,
+    find_makespans,
+    lengthen_plans,
+)
+from lakewright.core_jax.solver.accelerator.device_solver import DeviceLabels, copy_back
+from lakewright.core_jax.solver.accelerator.full_device import make_with_room
+from lakewright.core_jax.solver.accelerator.packing import (
+    PackedBoards,
+    PackedLabels,
+    make_empty_boards,
+    make_empty_labels,
+    pack_boards,
+    write_boards,
+    write_labels,
+)
+from lakewright.core_jax.solver.accelerator.sizes import (
+    SMALLEST,
+    SPARE,
+    Sizes,
+    choose_group,
+    first_depth,
+    memory_per_thread,
+)
+from lakewright.core_jax.support.parallel import on_all_cores
 from lakewright.core_jax.types import Board, Labels
 
-BLOCKS = (1 << 16, 1 << 12)  # attempts made at once
+BLOCKS = (1 << 18, 1 << 16, 1 << 14, 1 << 12)  # boards drawn at once
+BUSY = 6  # blocks at least if they are not the smallest: while one is computed, others are copied
+DEEPER = 2  # how many times as deep the floods of boards go that are tried again
+ROUNDS = 64  # groups of further attempts between two looks of the host
 
 
-def attempt_maps(size: int, maps: tuple[jax.Array, jax.Array], wait: np.ndarray, tickets: jax.Array) -> tuple:
-    """Picks starts on L maps and labels the boards: which have the stratum, bool [L], these boards, and their labels.
+@dataclasses.dataclass(frozen=True)
+class DrawnBoards:
+    """B boards and their labels, numpy arrays, and which attempt at each made it, int [B].
 
-    Args: size n; maps, free bool [L, n, n] and goals int32 [L, 2, 2]; wait, bool [L], the strata; tickets, uint32 [L].
+    If a board was not found, its number is at least the number of attempts allowed, and there are neither boards nor
+    labels; the numbers of other boards may be missing.
     """
-    free, goals = maps
-    words, cells, met = pick_starts(size, free, goals, wait, tickets)
-    count = len(wait)
-    sizes = Sizes(count, max(count // 4, 32), max(count // 32, 32))
-    labels = make_labels(size, sizes, words, cells, met)
-    chosen, starts = np.asarray(met), cells[:2].T
-    boards = Board(~free, jnp.stack([starts // size, starts % size], axis=-1), goals)
-    return chosen, *take_rows((boards, labels), chosen)
+
+    boards: Board
+    labels: Labels
+    number: np.ndarray
 
 
-def make_labels(size: int, sizes: Sizes, free: CellSet, cells: jax.Array, wanted: jax.Array) -> Labels:
-    """Labels of the wanted boards, all from floods, as numpy arrays; of others anything.
+@dataclasses.dataclass(frozen=True)
+class _Block:
+    """A block in memory of the host: its boards, their labels, and the attempts that made them, int32 [B]."""
 
-    Args: size n; sizes; free, V words uint32 [B]; cells, int32 [4, B]; wanted, bool [B].
-    """
-    packed = copy_back(sizes, label_cells(size, sizes, free, cells, wanted))
-    labels = make_empty_labels(len(packed.words), packed.horizon)
-    write_labels(labels, 0, packed)
-    return labels
+    boards: PackedBoards
+    labels: PackedLabels
+    number: np.ndarray
 
 
-@program(static_argnums=0)
-def pick_starts(
-    size: int, free: jax.Array, goals: jax.Array, wait: jax.Array, tickets: jax.Array
-) -> tuple[CellSet, jax.Array, jax.Array]:
-    """Floods maps, and picks starts within the strata and off the goals.
+def draw_boards(
+    size: int,
+    holes: int,
+    keys: jax.Array,
+    wait: np.ndarray,
+    index: np.ndarray,
+    most: int,
+    on_progress: Callable[[int], object],
+) -> DrawnBoards:
+    """Draws boards for two agents in their strata: each by the lowest attempt at it that has the stratum.
 
-    Returns: the free cells, V words uint32 [B]; both starts, then both goals, int32 [4, B]; whether there were any
-    such starts, bool [B].
+    Raises InputError if the device has no room for the smallest block, or cannot go on.
 
     Args:
         size: n, the cells on a side of the boards.
-        free: bool [B, n, n].
-        goals: int32 [B, 2, 2].
+        holes: on a board.
+        keys: [2], of the strata without and with a forced wait.
         wait: bool [B], the strata.
-        tickets: uint32 [B], random.
+        index: int [B], the boards.
+        most: attempts at a board.
+        on_progress: gets numbers of finished boards.
     """
-    words = pack_free_cells(Board(~free, goals, goals))
-    ends = (goals[..., 0] * size + goals[..., 1]).T
-    flood = CostFlood.of_boards(size, words, ends)
-    reached, unforced = flood_everywhere(flood)
-    home = tuple(x | y for x, y in zip(mark_cells(size, ends[0]), mark_cells(size, ends[1]), strict=True))
-    off_a, with_wait = ~by_cell_of_a(size, home), spread_flag(wait)[None, None]
-    states = tuple(
-        r & (u ^ with_wait) & off_a & ~h[None, None] for r, u, h in zip(reached, unforced, home, strict=True)
+    count, sizes = len(wait), choose_draw_sizes(size, len(wait), memory_per_thread())
+    begins = range(0, count, sizes.block)
+    is_missing = False
+
+    def draw_block(sizes: Sizes, begin: int) -> _Block:
+        rows = np.minimum(np.arange(begin, begin + sizes.block), count - 1)
+        first = np.zeros(sizes.block, np.int32)
+        stream = Stream(np.int32(holes), keys, wait[rows], index[rows].astype(np.uint32), first)  # type: ignore[arg-type]
+        return _draw_block(size, sizes, stream, most)
+
+    def draw_from(begin: int) -> list[_Block]:
+        nonlocal is_missing
+        if is_missing:  # in another block, so that no result is of use
+            return []
+        made = make_with_room(draw_block, sizes, begin, count)
+        is_missing = is_missing or any(bool((some.number >= most).any()) for some in made)
+        on_progress(min(sizes.block, count - begin))
+        return made
+
+    blocks = [
+        block for some in on_all_cores(draw_from, begins, (draw_boards.__qualname__, size, sizes)) for block in some
+    ]
+    number = np.concatenate([block.number for block in blocks])[:count]
+    if is_missing:
+        return DrawnBoards(make_empty_boards(0, size), make_empty_labels(0, 0), number)
+    boards, labels = make_empty_boards(count, size), make_empty_labels(count, max(b.labels.horizon for b in blocks))
+    begin = 0
+    for block in blocks:
+        write_boards(boards, begin, block.boards)
+        write_labels(labels, begin, block.labels)
+        begin += len(block.number)
+    return DrawnBoards(boards, labels, number)
+
+
+def choose_draw_sizes(size: int, count: int, memory: int) -> Sizes:
+    """The sizes for drawing boards. Args: size n; count of the boards; memory, bytes that one thread may take."""
+    block = next((block for block in BLOCKS if count >= BUSY * block), BLOCKS[-1])
+    group = choose_group(size, block, flood_depth(size), memory)
+    return Sizes(block, group, max(group // 8, SMALLEST))
+
+
+def flood_depth(size: int) -> int:
+    """The depth of the first floods of maps: at a hole ratio of 0.3, 94 of 100 come to their end within it."""
+    return first_depth(size) + 4
+
+
+def find_met(size: int, holes: int, keys: jax.Array, wait: np.ndarray, number: np.ndarray) -> np.ndarray:
+    """Which of L attempts at board 0 have their stratum, bool [L]; L a number of `BLOCKS`.
+
+    Args: size, holes, keys as for `draw_boards`; wait, bool [L], the strata; number, int [L], the attempts.
+    """
+    asked, index = number.astype(np.int32), np.zeros(len(number), np.uint32)
+    sizes = Sizes(len(number), choose_group(size, len(number), flood_depth(size), memory_per_thread()), SMALLEST)
+    stream = Stream(np.int32(holes), keys, wait, index, asked)  # type: ignore[arg-type]
+    flooding = _Flooding(size, sizes, stream)
+    while (undecided := flooding.progress.is_open & (flooding.progress.number == asked)).any():
+        # A round decides an attempt or makes further ones as well, which are of no interest here.
+        flooding.progress = flooding.progress.replace(is_open=undecided)
+        flooding.go_on(rounds=1)
+    return np.asarray(~flooding.progress.is_open & (flooding.progress.number == asked))
+
+
+class _Flooding:
+    """Attempts at a block of boards, on the device."""
+
+    def __init__(self, size: int, sizes: Sizes, stream: Stream) -> None:
+        self._size, self._stream = size, stream
+        self._group, self._depth = sizes.flood, flood_depth(size)
+        spare, steps = np.int32(sizes.flood // SPARE), DEEPER * self._depth
+        self.progress = begin_boards(size, self._depth, steps, self._group, stream, spare)
+        self._go_deeper()
+
+    def _go_deeper(self) -> None:
+        """Floods go deeper from here on; as they save more layers, fewer boards are flooded at once."""
+        self._depth, self._group = DEEPER * self._depth, max(self._group // DEEPER, SMALLEST)
+        if len(self.progress.moves) < self._depth:
+            self.progress = lengthen_plans(self._depth, self.progress)
+
+    def go_on(self, rounds: int) -> tuple[bool, int]:
+        """Makes further attempts at the open boards, at most some rounds.
+
+        Returns: whether any is still open, and the highest number of an attempt that is yet to be made.
+        """
+        self.progress = continue_boards(
+            self._size, self._depth, self._group, self._stream, self.progress, np.int32(rounds)
+        )
+        can_go, deep, highest = np.asarray(count_open(self.progress)).tolist()
+        if deep and not can_go:  # a map whose flood is not at its end yet; at usual hole ratios none was seen
+            self._go_deeper()
+            self.progress = self.progress.replace(is_deep=self.progress.is_deep & False)
+        return can_go + deep > 0, highest
+
+
+def _draw_block(size: int, sizes: Sizes, stream: Stream, most: int) -> _Block:
+    """Makes attempts at boards until all are drawn, or one of them by none of the first `most`; copies them back."""
+    flooding = _Flooding(size, sizes, stream)
+    is_open, highest = True, 0
+    while is_open and highest < most:
+        is_open, highest = flooding.go_on(ROUNDS)
+    made = flooding.progress
+    packed = pack_boards(size, made.free, made.cells)
+    for field in (*packed, made.number):
+        field.copy_to_host_async()
+    makespan = find_makespans(
+        size, sizes.flood, sizes.tail, made.free, made.cells, made.cost, np.int32(sizes.flood // SPARE)
     )
-    starts, met = _pick_states(size, lax.optimization_barrier(states), tickets)
-    return words, jnp.concatenate([starts, ends]), met
-
-
-def flood_everywhere(flood: CostFlood) -> tuple[JointSet, JointSet]:
-    """The states from which the goals can be reached, and those from which an optimal plan never waits.
-
-    Invariant: R_c, once equal to R_{c-1} and R_{c-2}, holds all states before it, so no later layer is larger.
-    """
-
-    def flood_two_layers(carry):
-        older, last, front, unforced, alone, _ = carry
-        soon = flood.grow_alone(alone)
-        odd_layer = flood.grow(older, last, alone)
-        even_layer = flood.grow(last, odd_layer, soon)
-        later = flood.grow_alone(soon)
-        front = flood.grow_unforced(front, later, odd_layer, even_layer)
-        unforced = lax.optimization_barrier(tuple(x | y for x, y in zip(unforced, front, strict=True)))
-        going = jnp.any(differ_anywhere(last, odd_layer) | differ_anywhere(odd_layer, even_layer))
-        return odd_layer, even_layer, front, unforced, later, going
-
-    home = tuple(jnp.stack([a, b]) & free[None] for a, b, free in zip(*flood.home, flood.free, strict=True))
-    none = tuple(jnp.zeros_like(word) for word in flood.park(home))
-    first, alone = flood.grow(none, none, home), flood.grow_alone(home)
-    front = flood.grow_unforced(none, alone, none, none)
-    begin = (none, first, front, front, alone, jnp.array(True))
-    _, reached, _, unforced, _, _ = lax.while_loop(lambda carry: carry[5], flood_two_layers, begin)
-    return reached, unforced
-
-
-def _pick_states(size: int, states: JointSet, tickets: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """One state of each board among those set: both cells, int32 [2, B], and whether there were any, bool [B].
-
-    The states are counted by A's cell and then by B's, as `attempts.pick_states` does. tickets: uint32 [B], random.
-    """
-    cells = size * size
-    counts = [jnp.bitwise_count(word).astype(jnp.int32).reshape(cells, -1) for word in states]
-    in_row = sum(counts[1:], counts[0]).T  # [B, n^2]
-    total = jnp.sum(in_row, axis=1, dtype=jnp.int32)
-    row, left = jax.vmap(pick_place)(in_row, scale_below(tickets, total))
-    row = jnp.where(total > 0, row, 0).astype(jnp.int32)
-    places = jnp.arange(32, dtype=jnp.uint32)
-    bits = [word[:, None] >> places[None] & 1 for word in read_row(states, row)]
-    column, _ = jax.vmap(pick_place)(jnp.concatenate(bits, axis=1).astype(jnp.int32), left)
-    return jnp.stack([row, jnp.where(total > 0, column, 0).astype(jnp.int32)]), total > 0
+    # The start was picked among the states of the stratum, so the stratum is the label.
+    labels = DeviceLabels(makespan, made.cost, stream.wait, ~made.is_open, made.moves, 0)
+    return _Block(PackedBoards(*map(np.asarray, packed)), copy_back(sizes, labels), np.asarray(made.number))

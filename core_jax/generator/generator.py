@@ -16,11 +16,12 @@ import numpy as np
 
 from lakewright.core_jax.config import EnvConfig, holes_of
 from lakewright.core_jax.errors import InputError, TooRareError
+from lakewright.core_jax.generator import device_maps
 from lakewright.core_jax.generator.attempts import Attempts, Lanes, block_of, make_attempts
 from lakewright.core_jax.lake.label_batches import pad_moves
 from lakewright.core_jax.support.apportionment import assign_shares
 from lakewright.core_jax.support.jax_settings import stated_settings
-from lakewright.core_jax.support.parallel import workers
+from lakewright.core_jax.support.parallel import on_gpu, workers
 from lakewright.core_jax.support.random_keys import make_streams
 from lakewright.core_jax.support.threads import in_threads
 from lakewright.core_jax.types import PAD, Board, Labels, Status
@@ -263,13 +264,15 @@ def _draw_boards(
         wait: bool [B], whether a wait is forced.
         on_progress: gets numbers of finished boards.
     """
+    if _draws_on_device(source):
+        return _draw_on_device(source, hole_ratio, index, wait, on_progress)
     tally = _Tally()
     tried = np.zeros(len(index), int)  # attempts at each board so far
     last = np.full(len(index), MAX_ATTEMPTS)  # the one that made it
     open_ = np.arange(len(index))
     found = _Found(len(index))
     while len(open_):
-        places, numbers = _plan_round(block_of(source.agents, len(index)), open_, wait, tried, tally)
+        places, numbers = _plan_round(block_of(source.agents), open_, wait, tried, tally)
         lanes = Lanes(wait[places], index[places], numbers)
         made = source.make_attempts(lanes)
         # The lowest attempt wins, so that the board does not depend on how many were made at once.
@@ -286,6 +289,31 @@ def _draw_boards(
             raise _make_error(source, bool(wait[place]), tally, f"board {index[place]}: none of {MAX_ATTEMPTS}")
     acceptance = tuple(tally.acceptance(source.stratum(kind)) for kind in (False, True) if kind in wait)
     return Batch(*found.read(), index, hole_ratio, acceptance)
+
+
+def _draws_on_device(source: _Source) -> bool:
+    return source.agents == 2 and on_gpu()
+
+
+def _draw_on_device(
+    source: _Source, hole_ratio: float, index: np.ndarray, wait: np.ndarray, on_progress: Callable[[int], object]
+) -> Batch:
+    """As `_draw_boards`, for two agents, on an accelerator.
+
+    Args: source, hole_ratio, index, wait, on_progress as for `_draw_boards`.
+    """
+    drawn = device_maps.draw_boards(
+        source.size, source.holes, source.streams, wait, index, MAX_ATTEMPTS, on_progress=on_progress
+    )
+    # A board counts its own attempts, from the first to the one that drew it.
+    met, tally = drawn.number < MAX_ATTEMPTS, _Tally()
+    here = wait[: len(met)].astype(int)
+    np.add.at(tally.drawn, here, np.where(met, drawn.number + 1, MAX_ATTEMPTS))
+    np.add.at(tally.met, here, met)
+    for place in np.flatnonzero(~met)[:1]:
+        raise _make_error(source, bool(wait[place]), tally, f"board {index[place]}: none of {MAX_ATTEMPTS}")
+    acceptance = tuple(tally.acceptance(source.stratum(kind)) for kind in (False, True) if kind in wait)
+    return Batch(drawn.boards, drawn.labels, index, hole_ratio, acceptance)
 
 
 def _plan_round(
@@ -319,9 +347,15 @@ def _check_found(source: _Source, wait: bool) -> None:
         begin = int(tally.drawn[int(wait)])
         if begin >= REACH_ATTEMPTS:
             raise _make_error(source, wait, tally, f"only {tally.met[int(wait)]} of {begin}")
-        block = block_of(source.agents, 0)
+        on_device = _draws_on_device(source)
+        block = device_maps.BLOCKS[-1] if on_device else block_of(source.agents)
         lanes = Lanes(np.full(block, wait), np.zeros(block, int), np.arange(begin, begin + block))
-        tally.add(lanes, source.make_attempts(lanes), np.ones(block, bool))
+        if on_device:
+            met = device_maps.find_met(source.size, source.holes, source.streams, lanes.wait, lanes.number)
+            made = Attempts(met, None, None)
+        else:
+            made = source.make_attempts(lanes)
+        tally.add(lanes, made, np.ones(block, bool))
 
 
 def _make_error(source: _Source, wait: bool, tally: _Tally, what: str) -> TooRareError:

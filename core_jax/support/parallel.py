@@ -17,7 +17,7 @@ from lakewright.core_jax.support.threads import cores
 A = TypeVar("A")
 R = TypeVar("R")
 
-_seen: set[object] = set()  # kinds of blocks that `in_blocks` has done, whose programs are compiled
+_seen: set[object] = set()  # kinds of items that `on_all_cores` has begun, whose programs are compiled
 THREADS_PER_DEVICE = 3  # of an accelerator: while one block is computed, others are copied there and back
 
 
@@ -35,12 +35,18 @@ def on_gpu() -> bool:
 
 
 @stated_settings()
-def on_all_cores(function: Callable[[A], R], items: Sequence[A]) -> list[R]:
+def on_all_cores(function: Callable[[A], R], items: Sequence[A], kind: object = None) -> list[R]:
     """`function` of every item, in order; items alternate between the devices of this process.
 
     Computations on arrays without a chosen device run on the device of their item. A new program is compiled once for
     each device, while other blocks wait for it.
+
+    Args: function; items; kind, of the items, if all of a kind need the same programs: the first item of a new kind is
+        done alone, because it may compile.
     """
+    if kind is not None and kind not in _seen and len(items):
+        _seen.add(kind)
+        return [*on_all_cores(function, items[:1]), *on_all_cores(function, items[1:])]
     devices = jax.local_devices()
 
     def on_device(place: int) -> R:
@@ -69,7 +75,4 @@ def in_blocks(function: Callable[[A], R], batch: A, block: int) -> list[R]:
 
     begins = range(0, count, block)
     kind = (function.__qualname__, block, *(field.shape[1:] for field in jax.tree.leaves(batch)))
-    if kind in _seen:
-        return on_all_cores(of_block, begins)
-    _seen.add(kind)
-    return [of_block(begins[0]), *on_all_cores(of_block, begins[1:])]  # the first alone, as it may compile
+    return on_all_cores(of_block, begins, kind)

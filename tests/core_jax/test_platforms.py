@@ -9,7 +9,7 @@ import pytest
 from jax import export
 
 from lakewright.core_jax import solver
-from lakewright.core_jax.generator import attempts, uniform_boards
+from lakewright.core_jax.generator import attempts, device_attempts, uniform_boards
 from lakewright.core_jax.lake import EnvParams, environment, verification
 from lakewright.core_jax.solver.accelerator import plan_walks, shortest_paths
 from lakewright.core_jax.solver.accelerator.makespan_floods import flood_for_makespans
@@ -73,6 +73,11 @@ def flooded() -> tuple:
     return *free_cells(), np.arange(32, dtype=np.int32), np.int32(0)
 
 
+def stream() -> device_attempts.Stream:
+    holes, keys, wait, index, _ = lanes()
+    return device_attempts.Stream(holes, keys, wait, index, np.zeros(COUNT, np.int32))
+
+
 PROGRAMS = {
     "distances": lambda: (measure_distances, boards()),
     "certificates": lambda: (certify_boards, HORIZON, boards(), distance()),
@@ -90,6 +95,7 @@ PROGRAMS = {
         boards().starts[:, 0, 0],
     ),
     "maps": lambda: (attempts._draw_maps, SIZE, *lanes()),
+    "attempts on accelerators": lambda: (device_attempts.begin_boards, SIZE, 8, 16, 64, stream(), np.int32(4)),
     "starts": lambda: (
         attempts._pick_starts,
         tables(),

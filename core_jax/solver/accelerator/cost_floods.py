@@ -14,9 +14,17 @@ import jax.numpy as jnp
 import numpy as np
 from jax import lax
 
-from lakewright.core_jax.solver.accelerator.cell_sets import CellSet, lead_into, mark_cells, spread_flag, unite
+from lakewright.core_jax.solver.accelerator.cell_sets import (
+    CellSet,
+    has_cell,
+    lead_into,
+    mark_cells,
+    spread_flag,
+    unite,
+)
 from lakewright.core_jax.solver.accelerator.joint_sets import (
     JointSet,
+    differ_anywhere,
     find_predecessors,
     has_state,
     legal_states,
@@ -102,10 +110,47 @@ class CostFlood:
         return settle(tuple((x | y) & allowed & ~(r | (s & odd)) for x, y, allowed, r, s, odd in found))
 
 
+@flax.struct.dataclass
+class _Front:
+    """A flood that has come to R_c, c even.
+
+    older, last: R_{c-1}, R_c. front: U_c | U_{c+1}. joint, alone: as in `CostLayers`, made to c.
+    """
+
+    c: jax.Array
+    older: JointSet
+    last: JointSet
+    front: JointSet
+    joint: JointSet
+    alone: CellSet
+
+    @classmethod
+    def at_home(cls, flood: CostFlood, depth: int) -> "_Front":
+        """The flood to depth D at its beginning, c = 0."""
+        alone = _flood_alone(flood, depth + AHEAD + 1)
+        first, front, joint = _begin_layers(flood, depth, alone)
+        return cls(jnp.int32(0), tuple(jnp.zeros_like(word) for word in first), first, front, joint, alone)
+
+    def grow(self, flood: CostFlood, depth: int) -> "_Front":
+        """The flood two layers further on. Every layer is written once more, into its own place, for the plans."""
+        c = self.c
+        # R_{c+1} and R_{c+2} need the cells within as many moves of home, and U_{c+2} | U_{c+3} those within c + 3.
+        now = [tuple(lax.dynamic_index_in_dim(word, c + k, keepdims=False) for word in self.alone) for k in (1, 2, 3)]
+        odd_layer = flood.grow(self.older, self.last, now[0])
+        even_layer = flood.grow(self.last, odd_layer, now[1])
+        front = flood.grow_unforced(self.front, now[2], odd_layer, even_layer)
+        joint = _save_layer(self.joint, c + 1, odd_layer)
+        joint = _save_layer(joint, c + 2, even_layer)
+        joint = _save_layer(joint, depth + 1 + c // 2 + 1, front)
+        return _Front(c + 2, odd_layer, even_layer, front, joint, self.alone)
+
+
 def flood_all_costs(
     flood: CostFlood, depth: int, starts: jax.Array, goals: jax.Array, spare: jax.Array
 ) -> tuple[CostLayers, jax.Array, jax.Array, jax.Array]:
     """The layers of solvable boards, their sums of costs int32 [G], whether these are certain, and which force no wait.
+
+    Invariant: R_c only grows with c. So the number of layers that lack the start is its cost, once a layer holds it.
 
     Args:
         flood: the boards'.
@@ -116,38 +161,72 @@ def flood_all_costs(
     """
     chex.assert_is_divisible(depth, 4)
     chex.assert_equal_shape([starts, goals])
-    second_part = depth + 1
 
     def holds_start(states: JointSet) -> jax.Array:
         return has_state(states, starts[0], starts[1])
 
     def flood_two_layers(carry):
-        # c even: R_{c-1}, R_c, U_c | U_{c+1}, and the cells alone within c + 3 of home, of which all are saved.
-        c, older, last, front, joint, alone, cost, unforced = carry
-        now = [tuple(lax.dynamic_index_in_dim(word, c + k, keepdims=False) for word in alone) for k in (1, 2, 3)]
-        odd_layer = flood.grow(older, last, now[0])
-        even_layer = flood.grow(last, odd_layer, now[1])
-        front = flood.grow_unforced(front, now[2], odd_layer, even_layer)
-        joint = _save_layer(joint, c + 1, odd_layer)
-        joint = _save_layer(joint, c + 2, even_layer)
-        joint = _save_layer(joint, second_part + c // 2 + 1, front)
-        for layer in (odd_layer, even_layer):
+        at, cost, unforced = carry
+        at = at.grow(flood, depth)
+        for layer in (at.older, at.last):
             cost = cost + (~holds_start(layer)).astype(jnp.int32)
-        return c + 2, odd_layer, even_layer, front, joint, alone, cost, unforced | holds_start(front)
+        return at, cost, unforced | holds_start(at.front)
 
     def flood_four_layers(carry):
         return flood_two_layers(flood_two_layers(carry))
 
     def is_going(carry):
-        return (carry[0] < depth) & (jnp.sum(~holds_start(carry[2]), dtype=jnp.int32) > spare)
+        return (carry[0].c < depth) & (jnp.sum(~holds_start(carry[0].last), dtype=jnp.int32) > spare)
 
-    alone = _flood_alone(flood, depth + AHEAD + 1)
-    first, front, joint = _begin_layers(flood, depth, alone)
-    none = tuple(jnp.zeros_like(word) for word in first)
-    numbers = (~holds_start(first)).astype(jnp.int32), holds_start(front)
-    carry = (jnp.int32(0), none, first, front, joint, alone, *numbers)
-    _, _, last, _, joint, alone, cost, unforced = lax.while_loop(is_going, flood_four_layers, carry)
-    return CostLayers(joint, alone, goals), cost, holds_start(last), unforced
+    begin = _Front.at_home(flood, depth)
+    carry = begin, (~holds_start(begin.last)).astype(jnp.int32), holds_start(begin.front)
+    end, cost, unforced = lax.while_loop(is_going, flood_four_layers, carry)
+    return CostLayers(end.joint, end.alone, goals), cost, holds_start(end.last), unforced
+
+
+def flood_everywhere(
+    flood: CostFlood, depth: int, goals: jax.Array, spare: jax.Array
+) -> tuple[CostLayers, JointSet, JointSet, jax.Array]:
+    """The layers, all states from which the goals can be reached, those without forced waits, and if these are all.
+
+    Invariant: R_c, once equal to R_{c-1} and R_{c-2}, holds all states before it, so no later layer is larger: an agent
+    that is further from home than in any layer before would have made R_c larger, because the other may be parked.
+    Layers only grow, so R_c = R_{c-2} says all three are equal.
+
+    Args: flood, depth, goals, spare, as for `flood_all_costs`; a board is open until its layers stay as they are.
+
+    Returns: the layers; two sets of states; bool [G].
+    """
+    chex.assert_is_divisible(depth, 4)
+
+    def flood_four_layers(carry):
+        before = carry[0].grow(flood, depth)
+        at = before.grow(flood, depth)
+        return at, differ_anywhere(before.last, at.last)
+
+    def is_going(carry):
+        return (carry[0].c < depth) & (jnp.sum(carry[1], dtype=jnp.int32) > spare)
+
+    begin = _Front.at_home(flood, depth), jnp.ones(goals.shape[1:], bool)
+    end, changed = lax.while_loop(is_going, flood_four_layers, begin)
+    # The sets without waits are read once from where they are saved; a union in the loop would be written each time.
+    fronts = tuple(lax.slice_in_dim(word, depth + 1, word.shape[0]) for word in end.joint)
+    unforced = settle(tuple(lax.reduce(word, jnp.uint32(0), lax.bitwise_or, (0,)) for word in fronts))
+    return CostLayers(end.joint, end.alone, goals), end.last, unforced, ~changed
+
+
+def find_costs(layers: CostLayers, starts: jax.Array) -> jax.Array:
+    """The sums of costs of states that some layer holds, int32 [G]; 0 for others. starts: int32 [2, G].
+
+    Layers beyond the end of the flood are empty, so the first layer that holds a state is sought, not the number of
+    those without it.
+    """
+    group, cells = starts.shape[1], layers.joint[0].shape[1] * layers.joint[0].shape[2]
+    layer = lax.broadcasted_iota(jnp.int32, (layers.depth + 1, group), 0)
+    place = (layer * cells + starts[0][None]) * group + lax.iota(jnp.int32, group)[None]
+    lines = tuple(word.reshape(-1).at[place].get(mode="promise_in_bounds") for word in layers.joint)
+    held = has_cell(lines, jnp.broadcast_to(starts[1][None], place.shape))
+    return jnp.argmax(held, axis=0).astype(jnp.int32)
 
 
 def _begin_layers(flood: CostFlood, depth: int, alone: CellSet) -> tuple[JointSet, JointSet, JointSet]:
@@ -168,7 +247,8 @@ def _flood_alone(flood: CostFlood, layers: int) -> CellSet:
     """The cells from which each agent gets home alone in 0, 1, .. moves: V words uint32 [layers, 2, G]."""
     home = tuple(jnp.stack([a, b]) for a, b in zip(*flood.home, strict=True))
     home = tuple(word & free[None] for word, free in zip(home, flood.free, strict=True))
-    _, alone = lax.scan(lambda cells, _: (flood.grow_alone(cells), cells), home, length=layers)
+    # Four layers at once: these arrays are small, so a GPU waits for the launches, which are a fifth as many then.
+    _, alone = lax.scan(lambda cells, _: (flood.grow_alone(cells), cells), home, length=layers, unroll=4)
     return alone
 
 

@@ -10,6 +10,7 @@ depend on its group.
 
 import dataclasses
 from collections.abc import Iterator
+from functools import partial
 
 import chex
 import jax
@@ -20,6 +21,7 @@ from jax import lax
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.lake.label_batches import round_horizon
 from lakewright.core_jax.solver.accelerator.cell_sets import CellSet
+from lakewright.core_jax.solver.accelerator.full_device import make_with_room
 from lakewright.core_jax.solver.accelerator.makespan_floods import UNKNOWN, flood_for_makespans
 from lakewright.core_jax.solver.accelerator.packing import (
     HEAD,
@@ -32,21 +34,13 @@ from lakewright.core_jax.solver.accelerator.packing import (
 )
 from lakewright.core_jax.solver.accelerator.plan_walks import flood_for_costs
 from lakewright.core_jax.solver.accelerator.shortest_paths import IDLE, find_disjoint_paths, measure_paths
-from lakewright.core_jax.solver.accelerator.sizes import (
-    BLOCKS,
-    Sizes,
-    choose_sizes,
-    cut_sizes,
-    first_depth,
-    memory_per_thread,
-)
+from lakewright.core_jax.solver.accelerator.sizes import SPARE, Sizes, choose_sizes, first_depth, memory_per_thread
 from lakewright.core_jax.support.jax_settings import stated_settings
 from lakewright.core_jax.support.parallel import on_all_cores
 from lakewright.core_jax.support.profiling import in_phase
 from lakewright.core_jax.support.programs import program
 from lakewright.core_jax.types import Board, Labels
 
-SPARE = 16  # a group's flood ends when 1 / SPARE of its boards are open
 DEEPER = 4  # how many times as deep the next flood of sums of costs looks
 LAST = 1 << 30  # a key above all others
 
@@ -88,10 +82,10 @@ def solve_on_device(boards: Board, memory: int | None = None) -> Labels:
     begins = range(0, count, sizes.block)
 
     def solve_from(begin: int) -> list[PackedLabels]:
-        return solve_rows(sizes, jax.tree.map(lambda field: field[begin : begin + sizes.block], boards))
+        return make_with_room(partial(_solve_rows, boards), sizes, begin, count)
 
-    # The first block alone, because it may compile.
-    parts = [*on_all_cores(solve_from, begins[:1]), *on_all_cores(solve_from, begins[1:])]
+    kind = (solve_on_device.__qualname__, size, sizes)
+    parts = on_all_cores(solve_from, begins, kind)
     labels = make_empty_labels(count, max(part.horizon for some in parts for part in some))
     for begin, some in zip(begins, parts, strict=True):
         for part in some:
@@ -100,24 +94,9 @@ def solve_on_device(boards: Board, memory: int | None = None) -> Labels:
     return labels
 
 
-def solve_rows(sizes: Sizes, boards: Board) -> list[PackedLabels]:
-    """Labels at most `sizes.block` boards on the default device, in smaller blocks if its memory is full.
-
-    Raises InputError if it has no room for the smallest block, or cannot go on.
-    """
-    try:
-        return [solve_block(sizes, _fill_up(boards, sizes.block))]
-    except jax.errors.JaxRuntimeError as error:
-        said = str(error).partition("\n")[0]
-        if "RESOURCE_EXHAUSTED" not in said or sizes.block == BLOCKS[-1]:
-            raise InputError(
-                f"the device stopped at a block of {sizes.block} boards ({said:.200}); free its memory, or set "
-                "JAX_PLATFORMS=cpu"
-            ) from error
-    smaller = cut_sizes(sizes)
-    begins = range(0, len(boards.starts), smaller.block)
-    cut = [jax.tree.map(lambda field, begin=begin: field[begin : begin + smaller.block], boards) for begin in begins]
-    return [part for some in cut for part in solve_rows(smaller, some)]
+def _solve_rows(boards: Board, sizes: Sizes, begin: int) -> PackedLabels:
+    rows = jax.tree.map(lambda field: field[begin : begin + sizes.block], boards)
+    return solve_block(sizes, _fill_up(rows, sizes.block))
 
 
 def _fill_up(boards: Board, count: int) -> Board:
@@ -223,10 +202,14 @@ def copy_back(sizes: Sizes, labels: DeviceLabels) -> PackedLabels:
     head.copy_to_host_async()
     order, count = _order_flagged(longer)
     horizon, long = round_horizon(max(labels.furthest, int(dearest))), int(count)
-    rest = [np.asarray(pack_rest(horizon, labels.moves, rows)) for rows, _ in _split_rows(order, long, sizes.flood)]
-    none = np.zeros((0, 2, (horizon - HEAD) // 2), np.uint8)
-    numbers = np.asarray(order)[:long] if long else np.zeros(0, np.int32)
-    return PackedLabels(np.asarray(words), np.asarray(head), numbers, np.concatenate([none, *rest])[:long], horizon)
+    # Few plans are longer, so they are copied in small groups, and only their numbers of all boards'.
+    groups = [(pack_rest(horizon, labels.moves, rows), rows) for rows, _ in _split_rows(order, long, sizes.tail)]
+    for field in jax.tree.leaves(groups):
+        field.copy_to_host_async()
+    rest = [np.zeros((0, 2, (horizon - HEAD) // 2), np.uint8), *(np.asarray(some) for some, _ in groups)]
+    numbers = [np.zeros(0, np.int32), *(np.asarray(rows) for _, rows in groups)]
+    longer_rows, further = np.concatenate(numbers)[:long], np.concatenate(rest)[:long]
+    return PackedLabels(np.asarray(words), np.asarray(head), longer_rows, further, horizon)
 
 
 @program

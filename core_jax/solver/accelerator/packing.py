@@ -38,12 +38,28 @@ class PackedLabels:
     horizon: int
 
 
+@dataclasses.dataclass(frozen=True)
+class PackedBoards:
+    """B boards for two agents in memory of the host. free: uint32 [V, B], sets of free cells. cells: uint8 or uint16
+    [4, B], the numbers of both starts, then of both goals.
+    """
+
+    free: np.ndarray
+    cells: np.ndarray
+
+
 @program(static_argnums=0)
 def unload_boards(size: int, boards: Board) -> tuple[CellSet, jax.Array]:
     """The free cells of boards with leading axis B, V words uint32 [B]; both starts, then both goals, int32 [4, B]."""
     chex.assert_shape(boards.holes, (None, size, size))
     ends = jnp.concatenate([boards.starts, boards.goals], axis=1).astype(jnp.int32)
     return pack_free_cells(boards), (ends[..., 0] * size + ends[..., 1]).T
+
+
+@program(static_argnums=0)
+def pack_boards(size: int, free: CellSet, cells: jax.Array) -> tuple[jax.Array, jax.Array]:
+    """The fields of `PackedBoards`. Args: size n; free, V words uint32 [B]; cells, int32 [4, B]."""
+    return jnp.stack(free), cells.astype(jnp.uint8 if size * size <= 1 << 8 else jnp.uint16)
 
 
 @program
@@ -87,6 +103,31 @@ def _pair_table() -> np.ndarray:
 
 PAIR_OF_MOVES = _pair_table()
 NO_MOVES = np.full(1, PAD, np.int8).repeat(2).view(np.uint16)[0]
+
+
+def make_empty_boards(count: int, size: int) -> Board:
+    """Boards of two agents, of arrays yet to be written."""
+    starts, goals = (np.empty((count, 2, 2), np.int32) for _ in range(2))
+    return Board(np.empty((count, size, size), bool), starts, goals)  # type: ignore[arg-type]
+
+
+def write_boards(boards: Board, begin: int, packed: PackedBoards) -> None:
+    """Writes unpacked boards into the rows from `begin` on of boards of numpy arrays, on all cores."""
+    holes, starts, goals = (np.asarray(field) for field in (boards.holes, boards.starts, boards.goals))
+    size = holes.shape[-1]
+    count = min(packed.cells.shape[1], len(holes) - begin)
+    position = np.stack(np.divmod(np.arange(size * size, dtype=np.int32), size), axis=1).astype(np.int32)
+
+    def write_rows(first: int) -> None:
+        rows = slice(first, min(first + WRITTEN, count))
+        here = slice(begin + rows.start, begin + rows.stop)
+        words = np.ascontiguousarray(packed.free[:, rows].T, "<u4").view(np.uint8)
+        bits = np.unpackbits(words, axis=1, count=size * size, bitorder="little")
+        np.equal(bits.reshape(-1, size, size), 0, out=holes[here])
+        np.take(position, packed.cells[:2, rows].T, axis=0, out=starts[here], mode="clip")
+        np.take(position, packed.cells[2:, rows].T, axis=0, out=goals[here], mode="clip")
+
+    in_threads(write_rows, range(0, count, WRITTEN))
 
 
 def make_empty_labels(count: int, horizon: int) -> Labels:

@@ -15,6 +15,7 @@ HOST_MEMORY = 1 << 30  # that it takes on a CPU
 HORIZON = 64  # steps of paths for which memory is planned
 STATES = 12  # sets of joint states that a layer of a flood takes beside those that are saved
 SMALLEST = 32  # boards that are flooded at once
+SPARE = 16  # a group's flood ends when 1 / SPARE of its boards are open
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,6 +62,18 @@ def block_bytes(size: int, block: int, flood: int) -> int:
     prepared = size * size + words * (36 + 16 * HORIZON) + 14 * HORIZON + 64
     layers = 3 * first_depth(size) // 2 + 2 + STATES
     return block * prepared + flood * layers * 4 * words * size * size
+
+
+def choose_group(size: int, block: int, depth: int, memory: int) -> int:
+    """The most boards of a block that can be flooded at once to a depth, all layers saved; at least SMALLEST.
+
+    Args: size n; block; depth; memory, bytes that one thread may take.
+    """
+    layers = 3 * depth // 2 + 2 + STATES
+    group = block
+    while group > SMALLEST and group * layers * 4 * word_count(size) * size * size > memory:
+        group //= 2
+    return group
 
 
 def first_depth(size: int) -> int:

@@ -1,22 +1,31 @@
 """Maps on accelerators, on a CPU: the boards and labels of `generate` are those of the host's way."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
 
 from lakewright.core_jax.config import EnvConfig
-from lakewright.core_jax.generator import attempts, device_maps, generate
+from lakewright.core_jax.errors import InputError, TooRareError
+from lakewright.core_jax.generator import Batch, check_reachable, device_maps, generate, generator
+from lakewright.core_jax.solver.accelerator import sizes
 from tests.support.boards.sample_boards import assert_every
 
+SIZE, SEED, COUNT = 5, 5, 100
+CONFIG = EnvConfig.single(SIZE, 2, hole_ratio=0.3, wait_ratio=0.5)
 
-@pytest.mark.parametrize("size", [5, *(pytest.param(size, marks=pytest.mark.deep) for size in (3, 4, 8))])
-def test_boards_and_labels_are_those_of_the_hosts_way(monkeypatch, size):
-    config = EnvConfig.single(size, 2, hole_ratio=0.3, wait_ratio=0.5)
-    expected = generate(config, 5, 100)[size]
-    monkeypatch.setattr(attempts, "on_gpu", lambda: True)
+
+@pytest.fixture
+def on_device(monkeypatch):
+    """Has `generate` take the way of accelerators, in blocks of 64 boards."""
+    monkeypatch.setattr(generator, "on_gpu", lambda: True)
     monkeypatch.setattr(device_maps, "BLOCKS", (64,))
-    found = generate(config, 5, 100)[size]
+
+
+def assert_same(found: Batch, expected: Batch) -> None:
     assert found.acceptance == expected.acceptance
+    assert found.index.tolist() == expected.index.tolist()
     same = jax.tree.map(
         lambda one, other: (one == other).reshape(len(one), -1).all(axis=1), found.boards, expected.boards
     )
@@ -27,3 +36,80 @@ def test_boards_and_labels_are_those_of_the_hosts_way(monkeypatch, size):
     steps = min(found.labels.moves.shape[2], expected.labels.moves.shape[2])
     one, other = (labels.moves[..., :steps] for labels in (found.labels, expected.labels))
     assert_every((one == other).all(axis=(1, 2)), expected.boards)
+
+
+def draw_on_host(config: EnvConfig, size: int, count: int) -> Batch:
+    """The boards as the host draws them, whatever `on_device` says."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(generator, "on_gpu", lambda: False)
+        return generate(config, SEED, count)[size]
+
+
+@pytest.mark.parametrize(
+    ("size", "hole_ratio", "wait_ratio"),
+    [
+        (5, 0.3, 0.5),
+        *(pytest.param(*case, marks=pytest.mark.deep) for case in ((3, 0.0, 0.5), (4, 0.45, 1.0), (8, 0.3, 0.75))),
+    ],
+)
+def test_boards_and_labels_are_those_of_the_hosts_way(on_device, size, hole_ratio, wait_ratio):
+    config = EnvConfig.single(size, 2, hole_ratio=hole_ratio, wait_ratio=wait_ratio)
+    assert_same(generate(config, SEED, COUNT)[size], draw_on_host(config, size, COUNT))
+
+
+@pytest.mark.deep
+def test_floods_that_must_go_deeper_change_no_board(on_device, monkeypatch):
+    monkeypatch.setattr(device_maps, "flood_depth", lambda size: 4)
+    deeper = []
+    go_deeper = device_maps._Flooding._go_deeper
+    monkeypatch.setattr(device_maps._Flooding, "_go_deeper", lambda self: deeper.append(1) or go_deeper(self))
+    found = generate(CONFIG, SEED, COUNT)[SIZE]
+    assert len(deeper) > 4, "each of two blocks goes deeper when it begins, and these must again"
+    assert_same(found, draw_on_host(CONFIG, SIZE, COUNT))
+
+
+def test_a_full_device_gets_smaller_blocks_and_loses_no_board(on_device, monkeypatch):
+    plain, tried = device_maps._draw_block, []
+
+    def draw_block(size, given, *more):
+        tried.append(given.block)
+        if given.block > 64:
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory while trying to allocate 1 byte")
+        return plain(size, given, *more)
+
+    monkeypatch.setattr(device_maps, "_draw_block", draw_block)
+    monkeypatch.setattr(device_maps, "choose_draw_sizes", lambda *_: sizes.Sizes(1 << 10, 1 << 10, 32))
+    found = generate(CONFIG, SEED, COUNT)[SIZE]
+    assert tried == [1 << 10, 64, 64], "one large block, then as many small ones as there are boards"
+    assert_same(found, draw_on_host(CONFIG, SIZE, COUNT))
+
+
+@pytest.mark.parametrize("said", ["INTERNAL: the device is lost\nwith details", "RESOURCE_EXHAUSTED: Out of memory"])
+def test_a_device_that_disappears_or_has_no_room_at_all_is_one_line(on_device, monkeypatch, said):
+    def fail(*_):
+        raise jax.errors.JaxRuntimeError(said)
+
+    monkeypatch.setattr(device_maps, "begin_boards", fail)
+    with pytest.raises(InputError, match=r"^the device stopped at a block of 64 boards \([^\n]*\); free its memory"):
+        generate(CONFIG, SEED, COUNT)
+
+
+def test_a_board_that_no_attempt_makes_is_named(on_device, monkeypatch):
+    monkeypatch.setattr(generator, "MAX_ATTEMPTS", 1)
+    with pytest.raises(TooRareError, match=r"^board \d+: none of 1 random maps has one of the 5x5 boards for 2 agents"):
+        generate(CONFIG, SEED, COUNT)
+
+
+@pytest.mark.parametrize("wait", [False, True])
+def test_attempts_that_meet_a_stratum_are_those_of_the_hosts_way(on_device, wait):
+    source = generator._Source.of(CONFIG, SIZE, SEED)
+    lanes = generator.Lanes(np.full(64, wait), np.zeros(64, int), np.arange(64) + 7)
+    found = device_maps.find_met(SIZE, source.holes, source.streams, lanes.wait, lanes.number)
+    lanes = dataclasses.replace(
+        lanes, wait=np.resize(lanes.wait, 512), index=np.zeros(512, int), number=np.arange(512) + 7
+    )
+    assert found.tolist() == source.make_attempts(lanes).met[:64].tolist()
+
+
+def test_what_can_be_reached_on_the_host_can_on_a_device(on_device):
+    check_reachable(CONFIG, SEED)
