@@ -33,7 +33,7 @@ NEVER = 1 << 30  # a number above those of all attempts
 
 @flax.struct.dataclass
 class Stream:
-    """What B boards are drawn from, but for their size.
+    """The streams of B boards.
 
     holes: int32 [], on a board. keys: [2], of the strata without and with a forced wait. wait: bool [B], the strata.
     index: uint32 [B], the boards. number: int32 [B], the first attempt at each.
@@ -143,7 +143,7 @@ def continue_boards(
 def _take_lowest(progress: Progress, rows: jax.Array, number: jax.Array, made: Attempt) -> Progress:
     """The progress of boards with a group of attempts at some of them.
 
-    Invariant: of each board all attempts below `number` are known to lack the stratum. So the lowest that has it wins
+    Invariant: all attempts at a board below its `number` are known to lack the stratum. So the lowest that has it wins
     if no attempt below it is undecided.
 
     Args: progress; rows, int32 [G], the boards; number, int32 [G], the attempts at them; made, their results.

@@ -138,7 +138,7 @@ def flood_depth(size: int) -> int:
 
 
 def find_met(size: int, holes: int, keys: jax.Array, wait: np.ndarray, number: np.ndarray) -> np.ndarray:
-    """Which of L attempts at board 0 have their stratum, bool [L]; L a number of `BLOCKS`.
+    """Tries attempts at board 0: bool [L], those that have their stratum; L a number of `BLOCKS`.
 
     Args: size, holes, keys as for `draw_boards`; wait, bool [L], the strata; number, int [L], the attempts.
     """
