@@ -24,6 +24,7 @@ from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import read_record
 from lakewright.experiments.loop.redesign.run_engineer import start_trial
 from lakewright.experiments.loop.redesign.teacher_models import make_engineer
+from lakewright.experiments.loop.settings.lake_settings import complete_run
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, load_engineer
 from lakewright.policy.inference import SchemaSettings, sample_in_json
@@ -50,7 +51,9 @@ class SavedAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     said: list[str]
 
 
-CLAIM = Claim("sample of engineers' answers", "sampling.json", Sampling, 1, "lakewright engineer sample")
+CLAIM = Claim(
+    "sample of engineers' answers", "sampling.json", Sampling, 1, "lakewright engineer sample", complete=complete_run
+)
 
 
 class EngineerAnswers(msgspec.Struct, frozen=True):

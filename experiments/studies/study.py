@@ -30,15 +30,14 @@ from lakewright.core_jax.support import (
     replacing_folder,
 )
 from lakewright.engineer.design import Design, by_stratum
-from lakewright.engineer.difficulty import complete_settings
 from lakewright.engineer.trial import Trial, try_designs
-from lakewright.experiments.environments.lake import config_of
 from lakewright.experiments.jobs.resumable.claims import Claim
 from lakewright.experiments.loop.closed_loop import prepare_run
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import read_record
 from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_problems
 from lakewright.experiments.loop.redesign.run_engineer import start_trial
+from lakewright.experiments.loop.settings.lake_settings import complete_run, rename_settings
 from lakewright.experiments.loop.settings.run_settings import RunSettings, ValidationSettings, merge_tables
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 from lakewright.experiments.preset_files import read_preset
@@ -51,10 +50,11 @@ LONGEST_NAME = 100  # letters of an arm, which names files together with its see
 SHARED = (
     "environment",
     "model",
+    "agents",
     "teams",
     "warmup",
-    "warmup_env",
     "warmup_design",
+    "warmup_agents",
     "lessons",
     "validation",
     "horizon",
@@ -68,7 +68,7 @@ class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     arms: the settings in which each differs, and its `seeds`, if they are not the study's. baseline: the arm
     that the others are compared with, seed by seed. configs: random designs as arms, instead of `arms`.
     first_configs: random designs, one for each seed, that all arms of the seed begin with, as the paper's round 0,
-    except arms that set env or, of another environment than the lake, design.
+    except arms that set design.
     family: the pairs of arms whose difference is tested, corrected for their number. test: problems on which the last
     policy of each run is judged, separate from the held-out set that the runs see; without, that set.
     """
@@ -85,6 +85,10 @@ class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     test: ValidationSettings | None = None
 
     def __post_init__(self) -> None:
+        lake = self.settings.get("environment", "lake") == "lake"
+        arms = {name: rename_settings(arm, lake=lake) for name, arm in self.arms.items()}
+        msgspec.structs.force_setattr(self, "settings", rename_settings(self.settings, lake=lake))
+        msgspec.structs.force_setattr(self, "arms", arms)
         if bool(self.arms) == bool(self.configs):
             raise ValueError("name arms or configs, one of the two")
         if strange := [name for name in self.arms if not NAME.fullmatch(name)]:
@@ -120,7 +124,15 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     format: int = 1
 
 
-CLAIM = Claim("study", "study.json", Plan, 1, "lakewright study", complete=complete_settings)
+def complete_plan(recorded: Any) -> Any:
+    """JSON values of study.json of earlier versions, as this version records them."""
+    if not isinstance(recorded, dict) or not isinstance(runs := recorded.get("runs"), list):
+        return recorded
+    start = complete_run({"settings": recorded.get("start")})["settings"]
+    return recorded | {"start": start, "runs": list(map(complete_run, runs))}
+
+
+CLAIM = Claim("study", "study.json", Plan, 1, "lakewright study", complete=complete_plan)
 
 
 class StudyFolder:
@@ -181,13 +193,12 @@ def plan_of(path: Path) -> Plan:
         _check_shares(planned, start, path)
     if spec.first_configs:
         firsts = [design for _, design in random_configs(spec.first_configs, trainee)]
-        own = "env" if start.lake else "design"
         runs = [
-            planned if own in arms[planned.arm] else _replace_first_design(firsts, planned, path) for planned in runs
+            planned if "design" in arms[planned.arm] else _replace_first_design(firsts, planned, path)
+            for planned in runs
         ]
-    if not start.lake:
-        for planned in runs:
-            _check_design(planned, trainee, path)
+    for planned in runs:
+        _check_design(planned, trainee, path)
     return Plan(spec, _choose_warmup(start, runs), runs)
 
 
@@ -262,11 +273,7 @@ def _replace_first_design(firsts: Sequence[Design], planned: Planned, path: Path
         raise InputError(
             f"{path}: first_configs.count is {len(firsts)}, but there is a seed {planned.seed}; make it larger"
         )
-    first, settings = firsts[planned.seed], planned.settings
-    if settings.lake:
-        settings = msgspec.structs.replace(settings, env=config_of(first))
-    else:
-        settings = msgspec.structs.replace(settings, design=_name_rows(first))
+    settings = msgspec.structs.replace(planned.settings, design=_name_rows(firsts[planned.seed]))
     return msgspec.structs.replace(planned, settings=settings)
 
 
@@ -292,16 +299,13 @@ def _check_shares(planned: Planned, start: RunSettings, path: Path) -> None:
             f"{path}: arms.{planned.arm}: difficulty differs, but the warm-up teaches its engineer to follow forecasts "
             "as settings fit them; set it in settings"
         )
-    env = planned.settings.env
-    if start.lake and (env.sizes.keys(), env.agents) != (start.env.sizes.keys(), start.env.agents):
-        raise InputError(f"{path}: arms.{planned.arm}: env has other sizes or agents than settings; give it the same")
 
 
 def _check_design(planned: Planned, trainee: Trainee, path: Path) -> None:
     """Raises InputError if the first design of a run does not fit the environment, or has other strata."""
     space, given = trainee.environment.space, planned.settings.design
     with _name_place(f"{path}: arms.{planned.arm}"):
-        design = space.design(by_stratum(given)) if given else trainee.start
+        design = space.design(by_stratum(given), **trainee.start.given) if given else trainee.start
     if design.strata.keys() != trainee.start.strata.keys():
         raise InputError(f"{path}: arms.{planned.arm}: design has other strata than settings; give it the same")
 
@@ -321,6 +325,5 @@ def _arms_of_configs(spec: StudySpec, trainee: Trainee) -> dict[str, dict[str, A
     arms, stages = {}, 2 ** (spec.configs.rounds - 1)
     shorter = {"grpo": {"steps": math.ceil(trainee.settings.grpo.steps / stages)}} if stages > 1 else {}
     for name, design in random_configs(spec.configs, trainee):
-        config = msgspec.to_builtins(config_of(design), str_keys=True) if trainee.lake else _name_rows(design)
-        arms[name] = {"env" if trainee.lake else "design": config, "teacher": "fixed", "stages": stages, **shorter}
+        arms[name] = {"design": _name_rows(design), "teacher": "fixed", "stages": stages, **shorter}
     return arms

@@ -36,7 +36,7 @@ class WarmupSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     fresh: bool = False
     """Whether boards are drawn while training, instead of `boards` that come again."""
     hole_ratios: tuple[HoleRatio, ...] = ()
-    """Hole ratios that fresh boards have in turn; without any, as in warmup_env."""
+    """Hole ratios that fresh boards have in turn; without any, as in warmup_design."""
     minutes: Positive | None = None
     """Ends the warm-up if its steps do not end it earlier; the rates fall towards the nearer end."""
 

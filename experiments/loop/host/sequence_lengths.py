@@ -14,6 +14,7 @@ from lakewright.core_jax.types import Board
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.guard import is_drawable
 from lakewright.engineer.lessons import synthetic_examples
+from lakewright.experiments.loop.settings.lake_settings import first_boards, warmup_boards
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 from lakewright.policy.codecs import (
@@ -94,7 +95,8 @@ def _list_cells(trainee: Trainee) -> list[Cell]:
 
 def _boards(settings: RunSettings) -> Iterator[Board]:
     """A board with the fewest holes for each size and number of agents."""
-    configs = [part for env in (settings.env, settings.warmup_env) for part in with_teams(env, settings.teams)]
+    both = first_boards(settings), warmup_boards(settings)
+    configs = [part for config in both for part in with_teams(config, settings.teams)]
     ratios = [cell.hole_ratio for config in configs for cell in config.sizes.values()]
     least = min(*ratios, *settings.warmup.hole_ratios, *settings.validation.hole_ratios)
     for size, agents in {(size, config.agents) for config in configs for size in config.sizes}:

@@ -17,7 +17,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import check_digest, locked, read_raw
 from lakewright.engineer.design import Design
-from lakewright.engineer.difficulty import Calibration, Forecast, complete_settings
+from lakewright.engineer.difficulty import Calibration, Forecast
 from lakewright.engineer.evidence import Evidence, read_evidence
 from lakewright.engineer.steps import Next, decide_next
 from lakewright.engineer.trial import Trial
@@ -32,6 +32,7 @@ from lakewright.experiments.loop.records.stage_records import (
     find_record,
     read_record,
 )
+from lakewright.experiments.loop.settings.lake_settings import complete_run
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 
 FORMAT = 2
@@ -45,7 +46,7 @@ class RunConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     settings: RunSettings
 
 
-CLAIM = Claim("run", "config.json", RunConfig, FORMAT, "lakewright run", complete=complete_settings)
+CLAIM = Claim("run", "config.json", RunConfig, FORMAT, "lakewright run", complete=complete_run)
 
 
 class Stage:

@@ -68,7 +68,7 @@ def make_engineer(
     how = EngineerSettings(
         evidence=settings.evidence,
         difficulty=msgspec.structs.replace(settings.difficulty, objective=settings.objective),
-        guard=settings.limits,
+        guard=settings.guard,
         trial=settings.trial,
         rollback=settings.rollback,
         proposals=settings.engineer.proposals,

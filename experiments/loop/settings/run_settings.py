@@ -4,8 +4,6 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from lakewright.core_jax.config import MAX_HOLE_RATIO, MAX_TOKEN_SIZE, EnvConfig, SizeConfig, holds, with_teams
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Count, HoleRatio, Natural, Share, Team, Weight, convert, one_of
 from lakewright.engineer.difficulty import DifficultySettings, Objective
 from lakewright.engineer.evidence import EvidenceSettings
@@ -16,6 +14,7 @@ from lakewright.engineer.samplers import SamplerSettings
 from lakewright.engineer.teachers import TEACHERS, check_teacher
 from lakewright.engineer.trial import ProposalReward, TrialSettings
 from lakewright.experiments.jobs.runtime.named_values import set_value
+from lakewright.experiments.loop.settings.lake_settings import FIRST, LAKE_ONLY, check_boards, rename_word
 from lakewright.experiments.loop.settings.launch import LaunchSettings
 from lakewright.experiments.preset_files import read_preset
 from lakewright.policy.codecs import CodecName, TextSettings
@@ -24,56 +23,14 @@ from lakewright.policy.model_settings import ModelName, ModelSettings, resolve_s
 from lakewright.policy.models import is_board_network
 from lakewright.policy.training import AnswerTraining, GrpoSettings, RewardSettings, WarmupSettings
 
-LAKE_ONLY = {"env": "set design", "warmup_env": "set warmup_design", "teams": "leave it out", "exclude": "leave it out"}
-LAKE_GUARD = {
-    "max_hole_change": "give guard.reach",
-    "max_wait_change": "give guard.reach",
-    "max_hole_ratio": "give guard.most",
-    "max_wait_ratio": "give guard.most",
-}
-OTHERS_ONLY = {"design": "set env", "warmup_design": "set warmup_env"}
-FIRST = EnvConfig({size: SizeConfig(0.25, 0.25, 0.5) for size in (3, 4, 5, 6)})
 
-
-class GuardTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class GuardTable(GuardSettings, frozen=True, forbid_unknown_fields=True):
     """The legal region, and how far one round may go. Raises InputError on a value outside its range."""
 
-    floor: float = 0.05
-    """Least share of a stratum, of the lake the data_ratio of a size, 0 to 1."""
-    max_data_change: float = 0.15
-    """Largest change of a share in one round, 0 to 1."""
-    max_hole_change: float = 0.1
-    """Of the lake: largest change of a hole_ratio in one round, 0 to 1."""
-    max_wait_change: float = 0.25
-    """Of the lake: largest change of a wait_ratio in one round, 0 to 1."""
-    max_hole_ratio: float = MAX_HOLE_RATIO
-    """Of the lake: upper limit of every hole_ratio, 0 to 0.5."""
-    max_wait_ratio: float = 1.0
-    """Of the lake: upper limit of every wait_ratio, 0 to 1."""
+    floor: float | None = 0.05
+    """Least share of a stratum, 0 to 1."""
     widen: float = 0.0
-    """How many times further a round may go where the difficulty model is certain, at least 0."""
-    tries: int = 3
-    """How often the engineer is asked before a refusal stands, at least 1."""
-    reach: dict[str, float] = {}
-    """Of other environments: largest change of a knob in one round, by name; by default the environment's."""
-    most: dict[str, float] = {}
-    """Of other environments: upper limits of knobs, by name."""
-
-    def __post_init__(self) -> None:
-        for name in ("max_data_change", "max_hole_change", "max_wait_change", "max_hole_ratio", "max_wait_ratio"):
-            top = MAX_HOLE_RATIO if name == "max_hole_ratio" else 1.0
-            if not 0 <= getattr(self, name) <= top:
-                raise InputError(f"guard: {name} is {getattr(self, name):g}; choose 0 to {top:g}")
-        self.limits(lake=True)
-
-    def limits(self, *, lake: bool) -> GuardSettings:
-        """The settings of the guard. lake: whether the run is of the lake."""
-        reach = {"data_ratio" if lake else "share": self.max_data_change, **self.reach}
-        most = dict(self.most)
-        if lake:
-            reach |= {"hole_ratio": self.max_hole_change, "wait_ratio": self.max_wait_change}
-            most |= {"hole_ratio": self.max_hole_ratio, "wait_ratio": self.max_wait_ratio}
-        return GuardSettings(self.floor, reach, most, self.widen, self.tries)
+    """How many times further a round may go if the difficulty model is certain, at least 0."""
 
 
 class ValidationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -123,18 +80,19 @@ class QuestionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a run depends on."""
 
-    env: EnvConfig = FIRST
-    """The boards of the first stage."""
-    warmup_env: EnvConfig = FIRST
-    """The boards of the warm-up."""
     environment: str = "lake"
     """What problems are drawn from: lake, reasoning_gym:TASK, FILE.py:Class, module:Class, or an entry point."""
     design: dict[str, dict[str, float]] = {}
-    """Of other environments: shares and knobs of the first stage by stratum; by default equal and in the middle."""
+    """Shares and knobs of the first stage by stratum, of the lake `data_ratio`, `hole_ratio` and `wait_ratio` by map
+    size; by default equal and in the middle."""
     warmup_design: dict[str, dict[str, float]] = {}
-    """Of other environments: the design of the warm-up; by default all cells of the grid are drawn alike."""
+    """The design of the warm-up; by default all cells of the grid are drawn alike, or the lake's usual boards."""
+    agents: Count = 2
+    """Of the lake: agents on a board."""
+    warmup_agents: Count = 2
+    """Of the lake: agents on a board of the warm-up."""
     teams: tuple[Team, ...] = ()
-    """Numbers of agents that boards have in turn, wherever they are drawn; without any, as in env and warmup_env."""
+    """Of the lake: numbers of agents that boards have in turn, wherever they are drawn, in place of both."""
     seed: Natural = 0
     """Seed of everything random in the run."""
     stages: Count = 3
@@ -197,11 +155,6 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.environment == "lake"
 
     @property
-    def limits(self) -> GuardSettings:
-        """The settings of the guard, by the knobs of the environment."""
-        return self.guard.limits(lake=self.lake)
-
-    @property
     def objective(self) -> Objective:
         """The worth of problems in this run's training: regret if groups hold the certified plan, else learnability."""
         if self.difficulty.objective == "auto":
@@ -230,10 +183,11 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         self._check_teacher()
-        self._check_sizes()
-        if self.teams:
-            self._check_teams()
-        self._check_boards()
+        if self.lake:
+            for name in ("design", "warmup_design"):
+                if not getattr(self, name):
+                    msgspec.structs.force_setattr(self, name, FIRST)
+            check_boards(self)
         self._check_codec()
 
     def _check_teacher(self) -> None:
@@ -247,30 +201,11 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
                 "checkpoint, such as difficulty"
             )
 
-    def _check_sizes(self) -> None:
-        if large := [size for size in (*self.env.sizes, *self.warmup_env.sizes) if size > MAX_TOKEN_SIZE]:
-            raise ValueError(f"env.sizes.{large[0]}: boards to train on are at most {MAX_TOKEN_SIZE}x{MAX_TOKEN_SIZE}")
-        if missing := [size for size in self.env.sizes if size not in self.warmup_env.sizes]:
-            raise ValueError(f"warmup_env.sizes lacks {missing[0]}, which env.sizes has; add it")
-        if self.guard.floor * len(self.env.sizes) > 1:
-            raise ValueError(
-                f"guard.floor is {self.guard.floor:g}, too much for {len(self.env.sizes)} sizes; "
-                f"choose at most {1 / len(self.env.sizes):.3g}"
-            )
-
-    def _check_boards(self) -> None:
-        """Checks how the boards of a stage are chosen."""
+    def _check_codec(self) -> None:
         if self.grpo.fresh and self.sampler.name != "fresh":
             raise ValueError(
                 f"sampler.name is {self.sampler.name}, but with grpo.fresh boards are taken as they are drawn; drop one"
             )
-        if self.exclude and not (self.grpo.fresh and (self.warmup.fresh or not self.warmup.steps)):
-            raise ValueError(
-                f"exclude is {self.exclude}, but only boards that are drawn while training are held against it; set "
-                "warmup.fresh and grpo.fresh"
-            )
-
-    def _check_codec(self) -> None:
         if self.codec == "tokens" and self.warmup.steps:
             self.lessons.check(self.evidence)
         if self.codec == "text" and self.warmup.steps and (self.launch.elsewhere or self.grpo.host.lora):
@@ -285,26 +220,6 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return True if the start is known to be a board network before the model is read."""
         return is_board_network(self.start) if self.start else resolve_shape(self.model).architecture == "board"
 
-    def _check_teams(self) -> None:
-        listed = ", ".join(map(str, self.teams))
-        if len(set(self.teams)) < len(self.teams):
-            raise ValueError(f"teams is [{listed}], which names one twice; name each once")
-        for name, env in (("env", self.env), ("warmup_env", self.warmup_env)):
-            # So that every size holds a team, and what asks whether boards can force a wait is answered.
-            if env.agents not in self.teams:
-                raise ValueError(f"{name}.agents is {env.agents}, none of teams [{listed}]; set it to one of them")
-            with_teams(env, self.teams)
-        if not self.guard.floor and not holds(min(self.env.sizes), max(self.teams)):
-            raise ValueError(
-                f"guard.floor is 0, but {max(self.teams)} agents do not fit on size {min(self.env.sizes)}, and the "
-                "others might get no boards; choose more than 0"
-            )
-        if self.sampler.name == "domain_randomisation":
-            raise ValueError(
-                "sampler.name is domain_randomisation, which draws for one number of agents; drop teams, or choose "
-                "another sampler"
-            )
-
 
 def load_settings(preset: str, overrides: list[str]) -> RunSettings:
     """A preset with overrides such as `grpo.steps=10`; `null` empties an optional setting.
@@ -314,9 +229,10 @@ def load_settings(preset: str, overrides: list[str]) -> RunSettings:
     Raises InputError naming the setting, its value and the remedy.
     """
     raw = read_preset(preset)
-    if any(one.startswith("environment=") and one != "environment=lake" for one in overrides):
-        raw = {name: value for name, value in raw.items() if name not in LAKE_ONLY}
-    return _convert_with(overrides, raw, f"preset {preset}")
+    lake = not any(one.startswith("environment=") and one != "environment=lake" for one in overrides)
+    if not lake:
+        raw = {name: value for name, value in raw.items() if name not in ("design", "warmup_design", *LAKE_ONLY)}
+    return _convert_with(overrides, raw, f"preset {preset}", lake=lake)
 
 
 def replace_teacher(settings: RunSettings, teacher: str, overrides: list[str]) -> RunSettings:
@@ -327,12 +243,13 @@ def replace_teacher(settings: RunSettings, teacher: str, overrides: list[str]) -
     raw = msgspec.to_builtins(settings, str_keys=True)
     if teacher != settings.teacher:
         raw |= {"teacher": teacher, "teacher_options": {}}
-    return _convert_with(overrides, raw, "settings")
+    return _convert_with(overrides, raw, "settings", lake=settings.lake)
 
 
-def _convert_with(overrides: list[str], raw: dict[str, Any], place: str) -> RunSettings:
+def _convert_with(overrides: list[str], raw: dict[str, Any], place: str, *, lake: bool) -> RunSettings:
     for override in overrides:
-        set_value(raw, override, "grpo.steps=10")
+        for word in rename_word(override, lake=lake):
+            set_value(raw, word, "grpo.steps=10")
     return convert(raw, RunSettings, place)
 
 

@@ -61,7 +61,9 @@ def format_default(value: Any) -> str:
 
 def _list_struct(kind: type, values: Mapping[str, Any], path: str) -> Iterator[Setting]:
     """The settings of a struct and, in their places, of the structs in it."""
-    meanings = {part.arg_name: " ".join((part.description or "").split()) for part in parse_from_object(kind).params}
+    parents = [base for base in reversed(kind.__mro__) if msgspec.Struct in base.__mro__[1:]]
+    params = [part for base in parents for part in parse_from_object(base).params]
+    meanings = {part.arg_name: " ".join((part.description or "").split()) for part in params}
     info = inspect.type_info(kind)
     assert isinstance(info, inspect.StructType)
     for field in info.fields:

@@ -25,6 +25,7 @@ from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Example, Validation
 from lakewright.experiments.loop.records.stage_rollouts import BoardAnswers, RecordedAnswer, write_answers
+from lakewright.experiments.loop.settings.lake_settings import first_boards, warmup_boards
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, check_settings, load_policy
 from lakewright.policy.board_play import BoardPlay
@@ -49,8 +50,8 @@ class LakeTrainee(Trainee[BoardTask]):
 
     def __init__(self, settings: RunSettings) -> None:
         super().__init__(settings)
-        self.environment: Lake = Lake.of(settings.env, settings.teams)
-        self.start = design_of(settings.env)
+        self.environment: Lake = Lake(settings.agents, settings.teams)
+        self.start = design_of(first_boards(settings))
         check_settings(settings, self.environment, self.start)
 
     def draw_held_out(self) -> list[Problem]:
@@ -79,7 +80,7 @@ class LakeTrainee(Trainee[BoardTask]):
         chosen, settings = self.settings.validation, self.settings
         return [
             EnvConfig.single(size, team.agents, hole, wait)
-            for team in with_teams(settings.env, settings.teams)
+            for team in with_teams(config_of(self.start), settings.teams)
             for size in team.sizes
             for hole in chosen.hole_ratios
             for wait in chosen.wait_ratios
@@ -136,11 +137,12 @@ class LakeTrainee(Trainee[BoardTask]):
         """A fixed set, or boards drawn while training."""
         settings = self.settings
         seed, boards = derive_seed(settings.seed, "warm-up boards"), settings.warmup.boards
+        config = warmup_boards(settings)
         if settings.warmup.fresh:
-            configs = with_hole_ratios(settings.warmup_env, settings.warmup.hole_ratios)
+            configs = with_hole_ratios(config, settings.warmup.hole_ratios)
             return BoardStream(configs, seed, first, teams=settings.teams, excluded=_list_excluded(settings))
         with progress("warm-up boards", boards, "boards") as bar:
-            made = generate_in_turn(with_teams(settings.warmup_env, settings.teams), seed, boards, bar.update)
+            made = generate_in_turn(with_teams(config, settings.teams), seed, boards, bar.update)
         return nullcontext(tasks_of(*made))
 
     def stream_problems(self, stage: Stage, number: int) -> BoardStream:

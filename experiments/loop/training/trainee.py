@@ -26,7 +26,8 @@ from lakewright.engineer.teachers import check_teacher
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Excluded, Sampled, write_record
 from lakewright.experiments.loop.records.stage_rollouts import read_problems, write_problems
-from lakewright.experiments.loop.settings.run_settings import LAKE_GUARD, LAKE_ONLY, OTHERS_ONLY, RunSettings
+from lakewright.experiments.loop.settings.lake_settings import LAKE_ONLY
+from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.policy.models import compute_in_bfloat16, load_checkpoint, load_model
 from lakewright.policy.play import Play, Tasks, TaskStream
 from lakewright.policy.training import Answered, roll_out
@@ -177,16 +178,12 @@ def check_settings(settings: RunSettings, environment: Environment, start: Desig
     if isinstance(environment, MultiTurnEnvironment):
         name = f"environment {settings.environment!r:.80}"
         raise InputError(f"{name}: has several turns, and a run trains on one; use it in a trainer, such as TRL")
-    usual, owner = RunSettings(), "other environments have" if settings.lake else "the lake has"
-    for name, remedy in (OTHERS_ONLY if settings.lake else LAKE_ONLY).items():
-        if (value := getattr(settings, name)) != getattr(usual, name):
-            raise InputError(f"{name} is {value!r:.60}, which only {owner}; {remedy}")
-    for name, remedy in () if settings.lake else LAKE_GUARD.items():
-        if (value := getattr(settings.guard, name)) != getattr(usual.guard, name):
-            raise InputError(f"guard.{name} is {value:g}, which only the lake has; {remedy}, by the name of a knob")
-    check_floor(settings.limits, len(start.strata), environment.space)
+    for name in () if settings.lake else LAKE_ONLY:
+        if (value := getattr(settings, name)) != getattr(RunSettings(), name):
+            raise InputError(f"{name} is {value!r:.60}, which only the lake has; leave it out")
+    check_floor(settings.guard, len(start.strata), environment.space)
     check_teacher(settings.teacher, settings.teacher_options, environment.space)
-    check_limits(settings.limits, environment.space)
+    check_limits(settings.guard, environment.space)
     check_space(make_sampler(settings.sampler.name, settings.sampler.options), environment.space)
 
 

@@ -86,7 +86,8 @@ def _describe_problems(settings: RunSettings) -> str:
     """The boards of a run, or its environment."""
     if settings.environment != LAKE:
         return settings.environment
-    return f"{agents_of(settings)} agents, sizes {min(settings.env.sizes)} to {max(settings.env.sizes)}"
+    sizes = list(map(int, settings.design))
+    return f"{agents_of(settings)} agents, sizes {min(sizes)} to {max(sizes)}"
 
 
 def _summarise_sweep(item: Item) -> dict[str, Any]:

@@ -115,7 +115,7 @@ def _describe_examination(folder: RunFolder) -> str:
 
 def agents_of(settings: RunSettings) -> str:
     """The numbers of agents of a run's boards."""
-    return " or ".join(map(str, settings.teams or [settings.env.agents]))
+    return " or ".join(map(str, settings.teams or [settings.agents]))
 
 
 def _select_stages(history: Sequence[Chapter]) -> list[Chapter]:

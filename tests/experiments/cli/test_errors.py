@@ -4,9 +4,9 @@ import msgspec
 import pytest
 
 from lakewright.engineer.evidence import Evidence
-from lakewright.experiments.environments.lake import design_of
 from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig, RunFolder
 from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.trainee import make_trainee
 from tests.support.boards.generated_rows import SMALL, small_rows
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.processes.commands import assert_refused, lakewright
@@ -138,7 +138,7 @@ WRONG_RUNS = {
         ["--teacher", "oracle"],
         ["--teacher is 'oracle'", "choose from fixed, static, ", "--help"],
     ),
-    "an unknown setting": (["nosuch=3"], ["unknown field 'nosuch' = 3", "choose from env,"]),
+    "an unknown setting": (["nosuch=3"], ["unknown field 'nosuch' = 3", "choose from environment,"]),
     "an unknown setting of a part": (["grpo.nosuch=3"], ["grpo", "unknown field 'nosuch' = 3", "choose from steps,"]),
     "a setting of the wrong kind": (["grpo.steps=many"], ["grpo.steps", "'many' does not fit", "expected `int`"]),
     "a part of what has none": (["stages.of=3"], ["stages has no parts", "name a setting"]),
@@ -237,7 +237,7 @@ def test_lessons_of_a_folder_without_runs_are_refused_before_anything_is_saved(t
 def test_lessons_of_gains_need_runs_that_recorded_them(tmp_path, capsys):
     stage = tmp_path / "runs" / "stage_00"
     stage.mkdir(parents=True)
-    known = Evidence(design=design_of(RunSettings().env), outcomes={}, round=0, rounds=1)
+    known = Evidence(design=make_trainee(RunSettings()).start, outcomes={}, round=0, rounds=1)
     (stage / "evidence.json").write_bytes(msgspec.json.encode(known))
     rule = ("evidence.preset=worth", "lessons.rule=gain", f"lessons.recorded={tmp_path}/runs")
     assert_refused(

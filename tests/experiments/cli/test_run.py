@@ -10,7 +10,7 @@ from lakewright.core_jax.rows import read_all
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.records.run_folder import RunConfig, RunFolder
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
-from lakewright.experiments.loop.settings.run_settings import RunSettings, load_settings
+from lakewright.experiments.loop.settings.run_settings import load_settings
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.processes.commands import HOUSE, assert_refused
 from tests.support.samples.tiny_runs import FILES, TRIED, files, quick, state
@@ -44,7 +44,7 @@ def test_a_run_is_what_the_command_line_says(folder):
     settings = read_record(folder.config, RunConfig).settings
     assert (settings.teacher, settings.seed, settings.stages, settings.horizon) == ("rules", 3, 2, 8)
     assert (settings.grpo.steps, settings.model.hidden, settings.validation.hole_ratios) == (1, 32, (0.1, 0.2))
-    assert list(settings.env.sizes) == [3, 5]
+    assert list(settings.design) == ["3", "5"]
     asked_first = {f"warmup/{name}.json" for name in ("env", "evidence", "difficulty", "proposal", "trial", "next")}
     assert files(folder.folder) == FILES | TRIED | asked_first | {"report.html"}
 
@@ -149,15 +149,15 @@ ELSEWHERE = {
         "exclude is 'none.parquet', which only the lake has; leave it out",
     ),
     "teams": ((*SUMS, "teams=[2,3]"), "teams is (2, 3), which only the lake has; leave it out"),
-    "boards": ((*SUMS, f"env.{SIZES}"), "env is ", "which only the lake has; set design"),
-    "boards of the warm-up": ((*SUMS, f"warmup_env.{SIZES}"), "warmup_env is ", "the lake has; set warmup_design"),
+    "boards": ((*SUMS, f"env.{SIZES}"), "strata.3.data_ratio is unknown; choose from share, "),
+    "boards of the warm-up": ((*SUMS, f"warmup_env.{SIZES}"), "strata.3.data_ratio is unknown; choose from share, "),
     "a limit of holes": (
         (*SUMS, "guard.max_hole_change=0.2"),
-        "guard.max_hole_change is 0.2, which only the lake has; give guard.reach, by the name of a knob",
+        "guard: reach.hole_ratio is unknown; choose from share, ",
     ),
-    "a most of waits": ((*SUMS, "guard.max_wait_ratio=0.5"), "guard.max_wait_ratio is 0.5", "give guard.most"),
-    "a design": (("design.3.share=1",), "design is {'3': {'share': 1.0}}, which only other environments have; set env"),
-    "a design of the warm-up": (("warmup_design.3.share=1",), "warmup_design is ", "environments have; set warmup_env"),
+    "a most of waits": ((*SUMS, "guard.max_wait_ratio=0.5"), "guard: most.wait_ratio is unknown; choose from "),
+    "a design": (("design.3.share=1",), "design: sizes.3: unknown field 'share' = 1.0; choose from data_ratio, "),
+    "a design of the warm-up": (("warmup_design.3.share=1",), "warmup_design: sizes.3: unknown field 'share'"),
 }
 
 
@@ -171,5 +171,5 @@ def test_a_setting_without_effect_in_an_environment_is_refused(tmp_path, capsys,
 @pytest.mark.parametrize("preset", ["smollm2", "frontier"])
 def test_the_boards_of_a_preset_are_left_out_in_other_environments(preset):
     settings = load_settings(preset, ["environment=sums.py:Sums"])
-    assert settings.env == settings.warmup_env == RunSettings().env
-    assert load_settings(preset, []).env != RunSettings().env
+    assert (settings.design, settings.warmup_design, settings.teams) == ({}, {}, ())
+    assert load_settings(preset, []).design

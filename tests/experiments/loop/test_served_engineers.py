@@ -14,7 +14,7 @@ from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.token_budget import count_stage_tokens
 from lakewright.experiments.loop.settings.run_settings import QuestionSettings
 from lakewright.policy.inference import EndpointSettings
-from tests.support.models.tiny_policy import ENV, tiny_run
+from tests.support.models.tiny_policy import ENV, boards_as_settings, tiny_run
 from tests.support.samples.evidence import GOOD, SPACE
 from tests.support.samples.tiny_runs import before_the_first_decision, decision, redesign_again, run_loop
 from tests.support.servers.chat_server import KEY, closed, completion, dripping, failing, saying, send, serving, silent
@@ -143,4 +143,4 @@ def test_an_endpoint_without_a_key_or_a_server_is_reported_before_anything_is_do
         run_loop(tiny_run(teacher="endpoint", engineer=engineer), run)
     assert not run.folder.exists()
     with pytest.raises(ValueError, match=r"teacher endpoint has no server; give engineer\.endpoint\.url"):
-        type(tiny_run())(env=ENV, warmup_env=ENV, teacher="endpoint")
+        type(tiny_run())(**boards_as_settings(ENV), teacher="endpoint")

@@ -24,7 +24,7 @@ from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.viewer.site import write_report
 from lakewright.policy.training import GrpoSettings
 from tests.support.boards.generated_rows import ROOMY
-from tests.support.models.tiny_policy import SHORT, tiny_run
+from tests.support.models.tiny_policy import SHORT, boards_as_settings, tiny_run
 from tests.support.samples.tiny_runs import decision, finished, run_loop
 
 pytestmark = pytest.mark.deep  # whole runs
@@ -122,10 +122,14 @@ def test_a_team_without_a_held_out_board_is_reported(tmp_path, monkeypatch):
         make_trainee(of_teams()).hold_out(RunFolder(tmp_path))
 
 
+ROWS = {"3": {"data_ratio": 1.0, "hole_ratio": 0.2, "wait_ratio": 0.5}}
 REFUSED = {
-    "a team that fits no size": ({"teams": [2, 5], "env": {"sizes": {"3": {}}}}, "5 agents fit on none of the sizes"),
+    "a team that fits no size": (
+        {"teams": [2, 5], "design": ROWS, "warmup_design": ROWS},
+        "5 agents fit on none of the sizes",
+    ),
     "a team named twice": ({"teams": [2, 3, 2]}, r"teams is \[2, 3, 2\], which names one twice; name each once"),
-    "agents that are no team": ({"teams": [3, 4]}, r"env\.agents is 2, none of teams \[3, 4\]; set it to one of them"),
+    "agents that are no team": ({"teams": [3, 4]}, r"agents is 2, none of teams \[3, 4\]; set it to one of them"),
     "one agent": ({"teams": [1, 2]}, "teams"),
     "a floor of nothing": ({"teams": [2, 5], "guard": {"floor": 0.0}}, "guard.floor is 0, but 5 agents do not fit"),
     "a sampler of one team": ({"sampler": {"name": "domain_randomisation"}}, "drop teams, or choose another sampler"),
@@ -135,10 +139,7 @@ REFUSED = {
 @pytest.mark.parametrize("name", REFUSED)
 def test_teams_that_cannot_be_had_are_refused_in_one_line(name):
     changes, problem = REFUSED[name]
-    size = {"data_ratio": 1.0, "hole_ratio": 0.2, "wait_ratio": 0.5}
-    raw = {"teams": [2, 3], **msgspec.to_builtins({"env": ENV, "warmup_env": ENV}, str_keys=True), **changes}
-    if "env" in changes:
-        raw["env"] = raw["warmup_env"] = {"sizes": {"3": size}}
+    raw = {"teams": [2, 3], **boards_as_settings(ENV), **changes}
     with pytest.raises(InputError, match=problem) as caught:
         convert(raw, RunSettings, "settings")
     assert "\n" not in str(caught.value)

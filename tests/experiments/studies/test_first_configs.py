@@ -13,8 +13,8 @@ def test_all_arms_of_a_seed_begin_with_its_random_config_unless_they_name_anothe
     path = tmp_path / "spec.toml"
     own = f"{FIRST}\nown = {{ seeds = [0, 1], env.sizes = {{ {CELLS} }} }}"
     path.write_text(SPEC.read_text().replace("[arms]", own))
-    first = {run.name: run.settings.env for run in plan_of(path).runs}
+    first = {run.name: run.settings.design for run in plan_of(path).runs}
     assert first["fixed-s0"] == first["random-s0"]
     assert first["fixed-s0"] != first["fixed-s1"]
     assert first["own-s0"] == first["own-s1"]
-    assert {cell.data_ratio for cell in first["own-s0"].sizes.values()} == {0.25}
+    assert {row["data_ratio"] for row in first["own-s0"].values()} == {0.25}

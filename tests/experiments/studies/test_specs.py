@@ -94,9 +94,9 @@ def test_the_arena_has_every_arm_of_its_analysis():
     assert isinstance(taught, ProportionalTeacher)
     options = next(run.settings.teacher_options for run in plan.runs if run.arm == "proportional")
     assert options == {"objective": taught.objective}, "the rule that the engineer is taught"
-    begun = {run.seed: run.settings.env for run in plan.runs if run.arm == "fixed"}
+    begun = {run.seed: run.settings.design for run in plan.runs if run.arm == "fixed"}
     assert len(set(map(str, begun.values()))) == 10, "a random config for each seed"
-    assert all(run.settings.env == begun[run.seed] for run in plan.runs if run.arm not in ("uniform", "best-static"))
+    assert all(run.settings.design == begun[run.seed] for run in plan.runs if run.arm not in ("uniform", "best-static"))
 
 
 def test_our_specs_are_found_by_name_and_name_all_presets_and_teachers(capsys, tmp_path):

@@ -376,7 +376,7 @@ def test_random_configs_are_tried_once_and_ranked_by_what_training_on_them_gains
     path.write_text(f"{text}[configs]\ncount = 4\nhole_ratios = [0.2]\nwait_ratios = [0.5]\n")
     plan = plan_of(path)
     assert len({run.name for run in plan.runs}) == 4
-    assert len({str(run.settings.env) for run in plan.runs}) == 4
+    assert len({str(run.settings.design) for run in plan.runs}) == 4
     out = tmp_path / "out"
     with quick():
         results, failures = run_study(path, out)

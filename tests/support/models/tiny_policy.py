@@ -66,8 +66,14 @@ def weights(model: PreTrainedModel) -> dict[str, torch.Tensor]:
 
 def tiny_run(env: EnvConfig = ENV, **changes: Any) -> RunSettings:
     """Two stages of a second or less."""
-    settings = RunSettings(env=env, warmup_env=env, stages=2, horizon=8, model=MODEL, **SHORT)
+    settings = RunSettings(**boards_as_settings(env), stages=2, horizon=8, model=MODEL, **SHORT)
     return msgspec.structs.replace(settings, **changes)
+
+
+def boards_as_settings(env: EnvConfig) -> dict[str, Any]:
+    """The settings of a run and its warm-up on boards of a config."""
+    rows = msgspec.to_builtins(env.sizes, str_keys=True)
+    return {"design": rows, "warmup_design": rows, "agents": env.agents, "warmup_agents": env.agents}
 
 
 def padded(task: BoardTask, horizon: int = HORIZON) -> np.ndarray:

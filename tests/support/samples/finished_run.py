@@ -103,7 +103,8 @@ def redesign(stage: Stage, text: str = "too hard") -> None:
 def begin(path: Path, stages: int = 2, **settings: object) -> RunFolder:
     """A run on which nothing is done yet."""
     run = RunFolder(path)
-    run.open(RunSettings(env=ENV, warmup_env=ENV, seed=7, stages=stages, teacher="self", **settings))  # type: ignore[arg-type]
+    rows = msgspec.to_builtins(ENV.sizes, str_keys=True)
+    run.open(RunSettings(design=rows, warmup_design=rows, seed=7, stages=stages, teacher="self", **settings))
     write_rows(run.validation, [board("board"), board("other", OTHER, wait_required=True)])
     return run
 

@@ -240,7 +240,7 @@ ONLY_READ: dict[str, list[str]] = {
         "lakewright run --preset cpu --out DIR teams=[2,3]",
         "lakewright run --preset cpu --out runs/small model=3M",
         "lakewright run --preset cpu --out runs/board model=board --teacher difficulty",
-        "lakewright run --out runs/a grpo.steps=20 --env.sizes.3.wait_ratio=0.25",
+        "lakewright run --out runs/a grpo.steps=20 --design.3.wait_ratio=0.25",
         "lakewright run --teacher difficulty teacher_options.power=3 sampler.name=plr --out runs/mine",
         "lakewright study docs/examples/own_teacher.toml --out studies/own",
         "python -m tests.campaigns sweeps",

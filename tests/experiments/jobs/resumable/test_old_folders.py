@@ -13,7 +13,7 @@ import pytest
 from lakewright.engineer.delta import edit_design
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.boards.sweep import folder as sweep_folder
-from lakewright.experiments.environments.lake import design_of, lake_space
+from lakewright.experiments.environments.lake import lake_space
 from lakewright.experiments.loop.records.history import read_chapters
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import DecisionRecord, Sampled, Validation, read_record
@@ -73,7 +73,7 @@ def test_an_old_run_is_shown_and_belongs_to_its_settings(old, capsys):
 def test_every_record_of_an_old_run_is_read(old):
     run = RunFolder(old / "run")
     stage, space = run.stage(0), lake_space()
-    start = design_of(run.settings().env)
+    start = make_trainee(run.settings()).start
     assert stage.design() == start
     assert read_record(stage.validation, Validation).outcomes.keys() == start.strata.keys()
     assert read_record(stage.sampled, Sampled).statistics.keys() <= start.strata.keys()

@@ -18,7 +18,7 @@ CHANGES = [
     ["seed=8", "budget=5000", "grpo.learning_rate=1e-05"],
     ["teacher_options.match=self", "teacher=matched_random"],
     ['start="true"', "codec=text", "warmup.steps=0"],
-    ['env.sizes={"3" = {data_ratio = 1.0, hole_ratio = 0.1, wait_ratio = 0.5}}'],
+    ['design={"3" = {data_ratio = 1.0, hole_ratio = 0.1, wait_ratio = 0.5}}'],
     ["validation.hole_ratios=[0.1, 0.2]", "engineer.asked_first=true"],
 ]
 
@@ -27,7 +27,7 @@ CHANGES = [
 def test_a_run_with_other_settings_is_refused_with_the_words_that_continue_it(tmp_path, words):
     run = finish(tmp_path / "run")
     old = msgspec.to_builtins(run.settings(), str_keys=True)
-    new = _convert_with(words, json.loads(json.dumps(old)), "words")
+    new = _convert_with(words, json.loads(json.dumps(old)), "words", lake=True)
     for one, other in ((run.settings(), new), (new, run.settings())):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(CLAIM.__class__, "read_work", lambda claim, folder, one=one: RunConfig(FORMAT, one))
@@ -35,7 +35,7 @@ def test_a_run_with_other_settings_is_refused_with_the_words_that_continue_it(tm
                 run.check_settings(other)
         told = re.search("to continue that run add (.*), or choose another folder", str(refused.value))[1]
         raw = msgspec.to_builtins(other, str_keys=True)
-        assert _convert_with(shlex.split(told), raw, "words") == one
+        assert _convert_with(shlex.split(told), raw, "words", lake=True) == one
     run.check_settings(run.settings())
 
 

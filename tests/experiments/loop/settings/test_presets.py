@@ -21,7 +21,7 @@ def test_a_preset_loads_and_shares_its_answers_out_evenly(name):
 def test_the_preset_for_one_gpu_trains_all_teams_sizes_and_hole_ratios_of_the_benchmark():
     settings = load_settings("h100", [])
     assert settings.teams == (2, 3, 4, 5)
-    assert set(settings.env.sizes) == set(settings.warmup_env.sizes) == set(range(3, 11))
+    assert set(settings.design) == set(settings.warmup_design) == set(map(str, range(3, 11)))
     assert settings.warmup.hole_ratios == settings.validation.hole_ratios == (0.1, 0.2, 0.3, 0.4, 0.5)
     assert settings.warmup.fresh
     assert settings.grpo.fresh
@@ -29,7 +29,7 @@ def test_the_preset_for_one_gpu_trains_all_teams_sizes_and_hole_ratios_of_the_be
 
 def test_the_longest_prompt_and_answer_of_the_preset_for_one_gpu_fit_its_model():
     settings = load_settings("h100", [])
-    size, least = max(settings.env.sizes), min(settings.warmup.hole_ratios)
+    size, least = max(map(int, settings.design)), min(settings.warmup.hole_ratios)
     for agents in settings.teams:
         assert holds(size, agents)
         prompt = 5 + size**2 - holes_of(size, agents, least) + 2 * agents
@@ -41,7 +41,7 @@ def test_the_presets_for_two_cores_train_a_board_network_on_what_the_benchmark_h
     settings = load_settings(name, ["exclude=benchmark/benchmark.jsonl"])
     assert settings.model.architecture == "board"
     assert set(settings.teams) >= {agents for agents, _ in PAPER.teams}
-    assert set(settings.env.sizes) == set(settings.warmup_env.sizes) == {size for _, size in PAPER.teams}
+    assert set(settings.design) == set(settings.warmup_design) == {str(size) for _, size in PAPER.teams}
     assert settings.warmup.hole_ratios == PAPER.hole_ratios
 
 
