@@ -125,7 +125,7 @@ class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def complete_plan(recorded: Any) -> Any:
-    """JSON values of study.json of earlier versions, as this version records them."""
+    """JSON values of study.json of earlier versions, in the form of this version."""
     if not isinstance(recorded, dict) or not isinstance(runs := recorded.get("runs"), list):
         return recorded
     start = complete_run({"settings": recorded.get("start")})["settings"]

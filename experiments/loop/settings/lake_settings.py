@@ -133,7 +133,7 @@ def rename_settings(raw: dict[str, Any], *, lake: bool) -> dict[str, Any]:
 
 
 def complete_run(recorded: Any) -> Any:
-    """JSON values of a record of earlier versions with `settings` of a run, as this version records them."""
+    """JSON values of a record of earlier versions with `settings` of a run, in the form of this version."""
     recorded = complete_settings(recorded)
     settings = recorded.get("settings") if isinstance(recorded, dict) else None
     if not isinstance(settings, dict) or "env" not in settings:
