@@ -95,7 +95,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
         where = f"knob {self.name!r:.60}"
         _check_fields(self, where)
         if not self.name.isidentifier() or self.name in RESERVED or self.name.startswith("_"):
-            raise InputError(f"{where}: its name is a field of an edit; choose an identifier, none of {RESERVED}")
+            raise InputError(f"{where}: its name is a field of an edit; choose an identifier other than {RESERVED}")
         if self.low > self.high:
             raise InputError(f"{where}: low is {self.low:g}, above high {self.high:g}; exchange them")
         check_grid((self.low, self.high, *self.told), where)

@@ -331,7 +331,7 @@ def find_fault(problem: object) -> str:
     if not isinstance(problem, Problem):
         return "return a Problem with texts"
     if type(problem) is not Problem:
-        return "return a Problem itself, as files lose the fields of a subclass; let its data have them"
+        return "return a Problem, not a subclass, because files lose its other fields; put them into data"
     if not (isinstance(problem.prompt, str) and isinstance(problem.answer, str) and isinstance(problem.key, str)):
         return "return a Problem with texts as prompt, answer and key"
     try:
@@ -349,7 +349,7 @@ def find_fault_of_verdict(verdict: object, space: DesignSpace) -> str:
         return f"gave {show(verdict)}; return a Verdict"
     valid, failure, grades, place = verdict.valid, verdict.failure, verdict.grades, verdict.place
     if valid is not True and valid is not False:
-        return f"valid is {show(valid)}; give True or False, of a value of NumPy bool(...)"
+        return f"valid is {show(valid)}; give True or False; convert a NumPy value by bool(...)"
     if not is_reward(verdict.reward):
         return (
             f"reward is {show(verdict.reward, 20)}; give a finite number, an int or a float of at most {MOST_REWARD:g}"

@@ -104,7 +104,7 @@ def list_tools(episode: MultiTurnEpisode) -> dict[str, Callable[..., Any]]:
             raise InputError(f"{where}: has no docstring; say there what the tool does, because the policy reads it")
         for argument in list_arguments(tool):
             if not re.search(rf"^\s*{argument}\b.*:", said, re.MULTILINE):
-                raise InputError(f"{where}: its docstring says nothing of {argument}; describe it under `Args:`")
+                raise InputError(f"{where}: its docstring does not describe {argument}; add it under `Args:`")
     return found
 
 

@@ -106,7 +106,7 @@ def read_state(state: Any, space: DesignSpace) -> State:
         raise InputError(f"state: format is {form!r:.20}, this version reads {STATE}; use the version that wrote it")
     if state.get("space") != space.signature():
         other, own = state.get("space"), space.signature()
-        raise InputError(f"state: is of the space {other!r:.40}, not {own!r}; load the state of this environment")
+        raise InputError(f"state: belongs to the space {other!r:.40}, not {own!r}; load the state of this environment")
     _check_finite({name: part for name, part in state.items() if name != "teacher"}, "state")
     restored = convert(dict(state), State, "state")
     if restored.directions not in ("", _list_directions(space)):

@@ -238,7 +238,7 @@ def decide_again(verdicts: Iterable[GuardVerdict], design: Design, before: Next)
     """The first change that is not refused, of an engineer that was trained after what led to `before`; else that."""
     verdict = next((verdict for verdict in verdicts if verdict.status != "refused"), None)
     if verdict is None:
-        reasons = ["after its training no answer can be used", *before.reasons]
+        reasons = ["no answer after its training can be used", *before.reasons]
         return msgspec.structs.replace(before, reasons=reasons)
     reasons = [f"asked again after its training: {verdict.summary()}"]
     return Next(verdict.design, "current" if verdict.design == design else "proposal", reasons)

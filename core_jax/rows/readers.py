@@ -227,7 +227,7 @@ def _decode_carefully(raw: Any, kind: type[R], place: str) -> R | InputError:
         try:
             line, raw = raw, decode_line(raw)
         except _REFUSED as error:
-            return InputError(f"{place}: not JSON ({error}); one object a line")
+            return InputError(f"{place}: not JSON ({error}); write one object per line")
         if (twice := find_repeated_key(line)) is not None:
             return InputError(f"{place}: has {twice!r:.60} twice; keep one of them")
     if isinstance(raw, dict):

@@ -106,7 +106,7 @@ SCHEMA = pa.schema(
 def check_plan(plan: list[str], agents: int, name: str = "plan") -> None:
     """Raises ValueError unless `plan` is a string of known moves for each agent."""
     if len(plan) != agents:
-        raise ValueError(f"{name} has {len(plan)} strings for {agents} agents; give one string an agent")
+        raise ValueError(f"{name} has {len(plan)} strings for {agents} agents; give one string per agent")
     for agent, moves in enumerate(plan):
         if unknown := moves.strip(MOVES):
             raise ValueError(f"{name}[{agent}] has the move {unknown[0]!r}; use {' '.join(MOVES)} only")
@@ -116,10 +116,10 @@ def _check_grid(grid: list[str], size: int) -> None:
     if len(grid) == size and set(map(len, grid)) == {size} and not "".join(grid).strip(".H"):
         return  # as nearly always: there are millions of rows
     if len(grid) != size:
-        raise ValueError(f"grid has {len(grid)} lines for size {size}; give one line a row of the board")
+        raise ValueError(f"grid has {len(grid)} lines for size {size}; give one line per row of the board")
     for number, line in enumerate(grid):
         if len(line) != size:
-            raise ValueError(f"grid[{number}] is {line!r:.40}, not {size} cells long; give one cell a column")
+            raise ValueError(f"grid[{number}] is {line!r:.40}, not {size} cells long; give one cell per column")
         if unknown := line.strip(".H"):
             raise ValueError(f"grid[{number}] holds {unknown[0]!r}; use '.' for frozen and 'H' for a hole")
 
@@ -131,7 +131,7 @@ def _check_word(name: str, word: str | None, choices: Sequence[str]) -> None:
 
 def _check_cells(name: str, cells: list[tuple[int, int]], row: Row) -> None:
     if len(cells) != row.agents:
-        raise ValueError(f"{name} has {len(cells)} cells for {row.agents} agents; give one an agent")
+        raise ValueError(f"{name} has {len(cells)} cells for {row.agents} agents; give one per agent")
     for agent, (line, column) in enumerate(cells):
         if not (0 <= line < row.size and 0 <= column < row.size):
             board = f"{row.size}x{row.size} board"

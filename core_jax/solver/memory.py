@@ -19,7 +19,7 @@ SEARCH_BYTES, SEARCH_CELLS = 1 << 22, 256  # of the search, without its table; t
 def check_memory(size: int, agents: int) -> None:
     """Raises InputError with the estimate if boards of that kind cannot be solved in this machine's memory."""
     if agents > MAX_AGENTS:
-        raise InputError(f"agents is {agents}: boards of at most {MAX_AGENTS} agents are solved; leave them out")
+        raise InputError(f"agents is {agents}: at most {MAX_AGENTS} agents are supported; leave these boards out")
     needed, there = memory_needed(size, agents), psutil.virtual_memory().total
     if needed > there:
         raise InputError(

@@ -36,7 +36,9 @@ class SignalSampler(MemorylessSampler):
     def check_space(self, space: DesignSpace) -> None:
         """Raises InputError on a space in which all problems of a stratum are alike to the model."""
         if not space.traits:
-            said = "sampler signal: no knob of this space is a trait, so the model tells no problems of a stratum apart"
+            said = (
+                "sampler signal: no knob of this space is a trait, so the model cannot tell problems of a stratum apart"
+            )
             raise InputError(f"{said}; choose redraw, or leave it out")
 
     def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:

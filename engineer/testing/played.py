@@ -48,11 +48,11 @@ class PlayedTrials(Trials):
         episode = self.make_episode()
         first = self._play(episode, problem, calls)
         if encode_problem(problem) != before:
-            raise CallError("an episode changed its problem; leave its data as they are")
+            raise CallError("an episode changed its problem; do not change its data")
         again = msgspec.json.decode(before, type=Problem)
         if self._play(episode, again, calls) != first:
-            said = "an episode on the problem as read from JSON took another course"
-            raise CallError(f"{said}; let reset begin all again, and leave out chance, clocks and state")
+            said = "an episode on the problem read back from JSON took another course"
+            raise CallError(f"{said}; let reset restore all state, and avoid chance and clocks")
         return first[-1]
 
     def _play(self, episode: MultiTurnEpisode, problem: Problem, calls: Sequence[Tool]) -> tuple[Any, ...]:

@@ -169,7 +169,7 @@ class Properties:
             first = self.problems.get(draw) or self.trials.draw_one(draw)
             self.trials.draw_one(Draw(draw.cell, draw.seed + 1, draw.place))
             if encode_problem(self.trials.draw_one(draw)) != encode_problem(first):
-                raise CallError("two draws gave two problems; take all chance from rng, and keep no state")
+                raise CallError("two draws gave different problems; take all randomness from rng, and keep no state")
 
         more = st.builds(Draw, st.sampled_from([draw.cell for draw in self.problems]), SEEDS, INDICES)
         return find_smallest(EQUAL, self.problems, more, draw_twice, str, until, 30)
@@ -258,7 +258,7 @@ class Properties:
         """The right answer of a problem is valid."""
         known = {draw: problem for draw, problem in self.problems.items() if problem.answer}
         if not known:
-            self.report.warnings.append("problems have no right answer, on which a policy could be warmed up")
+            self.report.warnings.append("problems have no right answer, so a policy cannot be warmed up on them")
 
         def judge_reference(draw: Draw) -> None:
             problem = known.get(draw) or self.trials.draw_one(draw)

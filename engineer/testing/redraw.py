@@ -107,7 +107,7 @@ def redraw_elsewhere(maker: Sequence[str], request: Request, calls: Calls) -> Re
             return msgspec.json.decode(answer, type=Redrawn)
         said.seek(0)
         last = said.read().decode(errors="replace").strip().splitlines()
-    return f"it did not end within {limit:g} s" if late else (last or ["it ended without a word"])[-1]
+    return f"it did not end within {limit:g} s" if late else (last or ["it ended without a message"])[-1]
 
 
 def _end_all(process: "subprocess.Popen[bytes]") -> None:
@@ -134,7 +134,7 @@ def compare_redrawn(
     for problem, one, other in zip(problems, verdicts, found.verdicts, strict=False):
         for answer, here, there in zip(list_answers(problem), one, other, strict=True):
             if here != there:
-                said = "another process gave another verdict; leave out chance, hashes, sets and clocks"
+                said = "another process gave another verdict; avoid chance, hashes, sets and clocks"
                 return JUDGED, said, show_case((problem, answer))
     if found.changed:
         return SAME, f"it changed {'; '.join(found.changed)}; leave that to the program, or restore it", ""

@@ -176,7 +176,7 @@ class Trials:
         mix = self.mix(design)
         counts = Counter(self.canonical(problem.cell) for problem in problems)
         if strange := [cell for cell in counts if cell not in mix]:
-            raise CallError(f"a problem is of cell {strange[0]}, which the design does not ask for; draw what it asks")
+            raise CallError(f"a problem is of cell {strange[0]}, which is not in the design; draw only its cells")
         for cell, share in mix.items():
             # Within one of its share, and within one more for each value that the givens have in turn.
             room = 1 + len({other.given for other in mix})
@@ -286,7 +286,7 @@ class Trials:
                 said = f"data {problem.data!r:.60} are {again.data!r:.60} after JSON"
                 raise CallError(f"{said}; let data be JSON values: no tuples, sets, NaN or keys that are not texts")
             if again != problem:
-                raise CallError("a problem is another one after JSON; let its key be a text")
+                raise CallError("a problem changes in JSON; let its key be a text")
         except (TypeError, ValueError, msgspec.MsgspecError) as error:
             raise CallError(f"a problem does not fit into JSON ({error}); let its data be JSON values") from error
         return problem
@@ -306,15 +306,15 @@ def encode_problem(problem: Problem) -> bytes:
 def check_round_trips(design: Design, delta: Delta, space: DesignSpace) -> None:
     """Raises CallError if a design or a delta is another one after JSON, or as an answer."""
     if msgspec.json.decode(msgspec.json.encode(design), type=Design) != design:
-        raise CallError("a design is another one after JSON; name strata so that they differ in text")
+        raise CallError("a design changes in JSON; give strata names that differ as text")
     if msgspec.json.decode(msgspec.json.encode(delta), type=Delta) != delta:
-        raise CallError("a delta is another one after JSON; name strata so that they differ in text")
+        raise CallError("a delta changes in JSON; give strata names that differ as text")
     try:
         read, _ = read_answer(encode_delta(delta), space)
     except InputError as error:
         raise CallError(f"a legal delta is refused as an answer ({error}); correct the space") from error
     if read != delta:
-        raise CallError("a delta is another one as an answer; name strata so that they differ in text")
+        raise CallError("a delta changes as an answer; give strata names that differ as text")
 
 
 def judge_attacks(problems: Sequence[Problem], trials: Trials, until: float) -> Fault | None:

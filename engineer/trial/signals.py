@@ -35,7 +35,7 @@ class TrialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.samples < 2:
-            raise ValueError(f"samples is {self.samples}; choose at least 2, one plan shows no variance")
+            raise ValueError(f"samples is {self.samples}; choose at least 2, because one plan shows no variance")
 
 
 class Signal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -12,18 +12,18 @@ from lakewright.core_jax.errors import InputError
 from lakewright.experiments.cli.conventions.options import Json
 from lakewright.experiments.cli.conventions.output import print_found
 
-STARTER = '''"""An environment of one's own: problems are drawn by a design, and answers are judged."""
+STARTER = '''"""An environment: it draws problems from a design and judges answers."""
 
 from lakewright.engineer import DesignSpace, Environment, Knob, Problem, Verdict
 
 
 class Starter(Environment):
-    """Words to be written backwards, of small letters alone or also of capitals."""
+    """Words to write backwards, with small letters only or also with capitals."""
 
     # What the engineer may change. A stratum has a share of the problems; here there are two, from easy to hard.
-    # A level such as `length` is a value that all problems have; at most `reach` is added in a round.
-    # A trait such as `capitals` is the share of the problems that have a property.
-    # Failures are all the ways in which an answer can be wrong; the engineer reads how often each happens.
+    # A level such as `length` is a value that all problems have; it changes by at most `reach` in a round.
+    # A trait such as `capitals` is the share of problems that have a property.
+    # Failures are all the ways in which an answer can be wrong; the engineer reads how often each occurs.
     space = DesignSpace(
         strata=("one_word", "two_words"),
         knobs=(
@@ -35,7 +35,7 @@ class Starter(Environment):
     )
 
     def make(self, cell, rng):
-        """A problem of a cell: `cell.stratum`, and the knobs by name. All chance comes from `rng`."""
+        """A problem of a cell: `cell.stratum`, and the knobs by name. Take all randomness from `rng`."""
         letters = "abcdefghijklmnopqrstuvwxyz"
         words = []
         for _ in range(2 if cell.stratum == "two_words" else 1):
@@ -80,7 +80,7 @@ def environment(name: Annotated[str, Parameter(name="NAME")], /, *, json: Json =
     files = Path(f"{name}.py"), Path(f"test_{name}.py")
     for file in files:
         if file.exists():
-            raise InputError(f"{file}: is there already; choose another name, or move the file away")
+            raise InputError(f"{file}: exists already; choose another name, or move the file away")
     if importlib.util.find_spec(name):
         raise InputError(f"NAME is {name}, which Python has a module of already; choose another name")
     from lakewright.core_jax.support import write_atomically

@@ -291,13 +291,13 @@ def _check_shares(planned: Planned, start: RunSettings, path: Path) -> None:
     if learned and not start.taught.include(planned.settings.evidence):
         preset = planned.settings.evidence.preset
         raise InputError(
-            f"{path}: arms.{planned.arm}: evidence.preset is {preset}, which the warm-up teaches nobody to read; "
+            f"{path}: arms.{planned.arm}: evidence.preset is {preset}, which the warm-up does not teach; "
             "set lessons.presets in settings, with all presets that arms show"
         )
     if learned and start.lessons.rule == "forecast" and planned.settings.difficulty != start.difficulty:
         raise InputError(
             f"{path}: arms.{planned.arm}: difficulty differs, but the warm-up teaches its engineer to follow forecasts "
-            "as settings fit them; set it in settings"
+            "fitted by settings; set it in settings"
         )
 
 

@@ -155,7 +155,7 @@ class EngineerFolder:
         if settled:
             return self._make_report(current, new=True)
         if step is not None and step <= current.step:
-            return self._make_report(current, new=False, line=f"step {step} was decided at already")
+            return self._make_report(current, new=False, line=f"step {step} was decided already")
         unanswered: list[str] = []
         tools = make_tools(self.setup, self.path, ask, unanswered)
         make = functools.partial(self._make_engineer, current.design, current.state)
@@ -291,7 +291,7 @@ class EngineerFolder:
         if current.outcomes and current.outcomes != prefix.digest(current.offset):
             raise InputError(
                 f"{path}: its first {current.offset} bytes are not those that version {current.version} was decided "
-                "on; it is only appended to: restore it, or begin another folder"
+                "on; the file is append-only: restore it, or begin another folder"
             )
         reader = OutcomeReader(path, self.space, current.design, current.version, index)
         read = reader.read(current.offset, take, held_out)

@@ -216,7 +216,8 @@ class Read:
                 for reason, count in self.left_out.items()
             ]
             parts.append(
-                f"{_count_lines(self.left_out.total())} left out: {', '.join(found)}; correct what writes them"
+                f"{_count_lines(self.left_out.total())} left out: {', '.join(found)}; "
+                "correct the program that writes them"
             )
         if again := self._repeated:
             parts.append(

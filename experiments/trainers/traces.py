@@ -210,7 +210,7 @@ class Copier:
         try:
             self._recorder.record(problem, [""], [verdict], split=data.split, tokens=tokens, group=group, first=number)
         except InputError:  # such as an id that does not fit into a line
-            raise LeftOutError("what cannot be recorded") from None
+            raise LeftOutError("a trace that cannot be recorded") from None
         return True
 
     def _decode_episode(self, line: bytes) -> Episode:

@@ -71,8 +71,8 @@ class RolloutFactory:
         before, self._begun = self._begun, (place, split, text)
         if before and before[:2] == (place, split) and before[2] != text:
             raise InputError(
-                f"place {place}: members of its group begin with {before[2]!r:.60} and {text!r:.60}; let reset say the "
-                "same whenever the problem is the same"
+                f"place {place}: members of its group begin with {before[2]!r:.60} and {text!r:.60}; let reset "
+                "return the same text for the same problem"
             )
 
     @contextlib.contextmanager

@@ -175,8 +175,8 @@ class VersionFiles:
         environment = load_environment(setup.environment)
         if environment.space.signature() != setup.space:
             raise InputError(
-                f"{self.setup_path}: the design space of {setup.environment} is not the one that it was begun with; "
-                "restore that one, or begin another folder"
+                f"{self.setup_path}: the design space of {setup.environment} has changed since it was begun; "
+                "restore it, or begin another folder"
             )
         return environment
 
@@ -188,8 +188,8 @@ class VersionFiles:
         before = _read_numbers(names) | set(range(max(found, default=0)))
         if lost := sorted(before - found):
             raise InputError(
-                f"{self.version_path(lost[0])}: is missing, but {LISTING} beside it, or a later version, tells that it "
-                "was there; restore it"
+                f"{self.version_path(lost[0])}: is missing, but {LISTING} beside it, or a later version, shows that it "
+                "existed; restore it"
             )
         return sorted(found)
 

@@ -115,7 +115,7 @@ def _parse_moves(agent: int, body: str) -> list[int] | Refused:
         elif set(name) <= _LETTERS.keys():  # one letter, or letters in a row
             moves += [_LETTERS[letter] for letter in name]
         else:
-            return Refused(Refusal.UNKNOWN_MOVE, f"agent {agent} has the move {word!r:.40}, which is none")
+            return Refused(Refusal.UNKNOWN_MOVE, f"agent {agent} has the move {word!r:.40}, which is not a move")
         if len(moves) > MAX_STEPS:
             return Refused(Refusal.TOO_LONG, f"agent {agent} has more than {MAX_STEPS} moves")
     return moves or Refused(Refusal.NO_MOVES, f"agent {agent} has no moves")

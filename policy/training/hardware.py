@@ -24,7 +24,7 @@ def check_host(settings: HostSettings) -> None:
     """Raise InputError if a setting needs a package that is not installed."""
     if settings.vllm != "off" and not _is_installed("vllm"):
         raise InputError(
-            f"grpo.host.vllm is {settings.vllm}, but vLLM is not installed; pip install 'lakewright[vllm]' where there "
+            f"grpo.host.vllm is {settings.vllm}, but vLLM is not installed; pip install 'lakewright[vllm]' if there "
             "is a GPU, or set it to off"
         )
     if settings.lora and not _is_installed("peft"):

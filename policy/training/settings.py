@@ -92,7 +92,7 @@ class HostSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if (self.vllm == "server") != (self.vllm_url is not None):
-            raise ValueError(f"vllm is {self.vllm!r} and vllm_url {self.vllm_url!r}; a server has a url, and only it")
+            raise ValueError(f"vllm is {self.vllm!r} and vllm_url {self.vllm_url!r}; a server needs a url, others none")
 
 
 class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

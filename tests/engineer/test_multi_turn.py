@@ -123,7 +123,7 @@ def test_tools_are_the_public_methods_each_with_types_and_a_docstring():
     for tools, told in [
         ({"add": untyped}, "Mine.add: argument step has no type; annotate it"),
         ({"add": silent}, "Mine.add: has no docstring"),
-        ({"add": brief}, "Mine.add: its docstring says nothing of step; describe it under `Args:`"),
+        ({"add": brief}, "Mine.add: its docstring does not describe step"),
         ({}, "Mine has no tools; write methods"),
     ]:
         with pytest.raises(InputError, match=told):
@@ -183,7 +183,7 @@ PLAYED = "any calls lead to a verdict"
     [
         ({"verdict": lambda self: None}, "the episode did not end; return a Verdict", "no call on 'number"),
         ({"verdict": lambda self: Verdict(False, 0.0, "odd")}, "failure 'odd' is not declared", "no call on"),
-        ({"reset": remember}, "took another course; let reset begin all again", r"add\(step=-?1\) on"),
+        ({"reset": remember}, "took another course; let reset restore", r"add\(step=-?1\) on"),
         ({"add": break_down}, "add raised KeyError: 0; correct it", r"add\(step=0\) on"),
         ({"add": lambda self, step: ""}, "argument step has no type", r"make_episode\(\)"),
     ],

@@ -73,7 +73,7 @@ class EvaluationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
     def __post_init__(self) -> None:
         if not self.greedy and not self.samples:
-            raise ValueError("neither a greedy answer nor samples are wanted; give --samples")
+            raise ValueError("the answers are neither greedy nor samples; give --samples")
 
     @property
     def first(self) -> int:

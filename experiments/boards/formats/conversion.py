@@ -99,7 +99,7 @@ def _read_distinct(
     rows: dict[str, Row] = {}
     for row in reader.read(source, Reading(read, refused.append, agents)):
         if row.id in rows:
-            said = f"the id {row.id!r:.60} comes twice; a file is named by it, so make them distinct"
+            said = f"the id {row.id!r:.60} appears twice; files are named by id, so make ids distinct"
             refused.append(InputError(f"{source}: {said}"))
             continue
         try:
@@ -223,7 +223,7 @@ def _write_files(
         on_progress(1)
         return
     if out.exists():
-        raise InputError(f"{out} is there already; name a folder that is not")
+        raise InputError(f"{out} exists already; name a new folder")
     with replacing_folder(out) as folder:
         for row in rows:
             name = _file_name(row, longest)

@@ -17,7 +17,7 @@ _CELL = re.compile(r"\((\d{1,6}), *(\d{1,6})\)(?:->)?")
 def paths_text(row: Row) -> str:
     """The plan of a board, each path up to its last arrival. Raises InputError if the row has no plan."""
     if row.plan is None:
-        raise InputError(f"{row.id!r:.60} has no plan, which a file of paths is made of; solve the rows first")
+        raise InputError(f"{row.id!r:.60} has no plan to write as paths; solve the rows first")
     lines = []
     for agent, (start, moves) in enumerate(zip(row.starts, row.plan, strict=True)):
         cells = "".join(f"({line},{column})->" for line, column in path_of(start, moves.rstrip("W")))

@@ -16,7 +16,7 @@ _CELL = re.compile(r"\((\d{1,6}),(\d{1,6})\),?")
 def result_text(row: Row, map_name: str) -> str:
     """A board with its plan as the result of a solver. Raises InputError if the row has no plan."""
     if row.plan is None:
-        raise InputError(f"{row.id!r:.60} has no plan, which a result file is made of; solve the rows first")
+        raise InputError(f"{row.id!r:.60} has no plan to write as a result; solve the rows first")
     plan = [moves.rstrip("W") for moves in row.plan]
     costs = [len(moves) for moves in plan]
     paths = [path_of(start, moves.ljust(max(costs), "W")) for start, moves in zip(row.starts, plan, strict=True)]

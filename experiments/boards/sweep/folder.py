@@ -92,7 +92,7 @@ class SweepFolder:
         path = self.shards / f"{name}.json"
         record = read_config(path, Record)
         if record.name != name or (record.sha256 and record != seal_record(record, self.spec_hash)):
-            raise InputError(f"{path}: was changed after it was written, or is of another sweep; {REMEDY}")
+            raise InputError(f"{path}: was changed after it was written, or belongs to another sweep; {REMEDY}")
         return record
 
     def files(self) -> list[Path]:

@@ -108,7 +108,7 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             _check_cell(cell)
         if (shards := sum(-(-cell.boards // cell.shard) for cell in cells)) > MOST_SHARDS:
             raise ValueError(
-                f"shard: the boards make {shards} shards; choose larger ones, {MOST_SHARDS} at most in all"
+                f"shard: the boards make {shards} shards; choose larger shards, {MOST_SHARDS} at most in all"
             )
 
     def cells(self) -> list[SweepCell]:

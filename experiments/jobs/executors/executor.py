@@ -22,7 +22,7 @@ from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_prog
 
 AT_ONCE = 1 << 14  # tasks that a cluster has at a time, running or waiting: enough to show it how large it should be
 ATTEMPTS = 3  # at a task whose workers die
-DIED = f"{ATTEMPTS} workers died of it; is there enough memory?"
+DIED = f"{ATTEMPTS} workers died on it; is there enough memory?"
 A = TypeVar("A")
 R = TypeVar("R")
 

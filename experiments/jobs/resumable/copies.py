@@ -44,7 +44,7 @@ class Copies:
         except Exception as error:
             raise _refuse_address(address, error) from error
         if other:
-            raise InputError(f"--copy-to {address}: {claim.name} there is of other work; choose another address")
+            raise InputError(f"--copy-to {address}: {claim.name} there belongs to other work; choose another address")
         self.add([claim], claim.parent)
 
     def add(self, files: Sequence[Path], folder: Path, *, again: bool = False) -> None:

@@ -312,7 +312,7 @@ def _claim_folder(out: Path, folder: Path, job: Job) -> None:
             return
         if any(_read_record(record, Part).consumed for record in folder.glob("[0-9]*.json")):
             raise InputError(
-                f"{out}: an unfinished `lakewright {there.command}` is saved in {folder}, of another input or other "
+                f"{out}: an unfinished `lakewright {there.command}` is saved in {folder}, with another input or other "
                 f"options ({describe_difference(there, job)}); repeat that command, or remove the folder"
             )
     for file in folder.iterdir():

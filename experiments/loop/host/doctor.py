@@ -72,7 +72,7 @@ def _check_packages(settings: RunSettings, version_of: Versions) -> Iterator[Fin
         found, _, change = line.partition(": ")
         yield Finding("packages", found, change)
     if not wrong:
-        yield Finding("packages", "all that this run needs, in versions that fit")
+        yield Finding("packages", "everything that this run needs, in versions that fit")
 
 
 def _check_gpus(settings: RunSettings, machine: Machine, need: Estimate, smallest: int) -> Iterator[Finding]:
@@ -97,7 +97,7 @@ def _check_gpus(settings: RunSettings, machine: Machine, need: Estimate, smalles
 def _check_cuda(machine: Machine) -> Finding:
     if machine.cuda is None:
         return Finding(
-            "CUDA", "torch is a build without CUDA", "pip install --force-reinstall torch, of a build with CUDA"
+            "CUDA", "torch was built without CUDA", "pip install --force-reinstall torch, of a build with CUDA"
         )
     if machine.driver is None:
         return Finding(

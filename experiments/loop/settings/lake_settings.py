@@ -60,7 +60,7 @@ def check_boards(settings: "RunSettings") -> None:
         raise ValueError(f"guard.floor is {floor:g}, too much for {len(first.sizes)} sizes; choose at most {most:.3g}")
     if settings.exclude and not (settings.grpo.fresh and (settings.warmup.fresh or not settings.warmup.steps)):
         raise ValueError(
-            f"exclude is {settings.exclude}, but only boards that are drawn while training are held against it; set "
+            f"exclude is {settings.exclude}, but it excludes only boards that are drawn while training; set "
             "warmup.fresh and grpo.fresh"
         )
     if settings.teams:

@@ -114,7 +114,7 @@ def read_recorded_evidence(trainee: Trainee) -> list[Evidence]:
     found = [Stage(file.parent).read_evidence() for file in files]
     for file, evidence in zip(files, found, strict=True):
         if set(evidence.design.strata) != set(trainee.start.strata):
-            raise InputError(f"lessons.recorded: {file} is of other strata than this run; give runs of the same ones")
+            raise InputError(f"lessons.recorded: {file} has other strata than this run; give runs with the same strata")
         if trainee.settings.lessons.rule == "gain" and not tells_worth(evidence):
             said = f"lessons.recorded: {file} has no worth of cells, which the rule gain follows"
             raise InputError(f"{said}; give runs of this version, or another lessons.rule")

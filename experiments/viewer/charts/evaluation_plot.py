@@ -10,7 +10,7 @@ from lakewright.experiments.viewer.charts.rows import Bar, Mark, Row, row_chart
 OURS, THEIRS = "#e8a15a", "#c9d1d9"
 OPTIMAL = {"sum_of_costs": "diamond", "makespan": "triangle"}
 LABEL = 34  # characters
-NOTE = "published rows: on the authors' boards;\nof which cost their `optimal` is, is not known"
+NOTE = "published rows: on the authors' boards;\nwhich cost their `optimal` means is unknown"
 LEGEND = {
     "valid, here, with its 95 % interval": Mark(0, "box", OURS),
     "valid, published": Mark(0, "box", THEIRS),

@@ -63,7 +63,9 @@ def test_a_shard_or_its_record_that_was_changed_is_refused(tmp_path):
     record, other = sorted(sweep.shards.glob("*.json"))
     shard, whole = record.with_suffix(".parquet"), record.read_bytes()
     record.write_bytes(whole.replace(b'"count":32', b'"count":31'))
-    with pytest.raises(InputError, match=rf"{record.name}: was changed after it was written, or is of another sweep"):
+    with pytest.raises(
+        InputError, match=rf"{record.name}: was changed after it was written, or belongs to another sweep"
+    ):
         sweep.status()
     record.write_bytes(other.read_bytes())
     with pytest.raises(InputError, match=rf"{record.name}: was changed"):

@@ -106,8 +106,8 @@ def ignore_rng(self, cell, rng):
 
 EVERY, EQUAL, TEXTS = "every cell is drawn", "equal draws are equal", "any text is judged"
 GENERATORS = {
-    "clock": (read_clock, EQUAL, "take all chance from rng", "cell small 1 0, seed 0, index 0"),
-    "own chance": (ignore_rng, EQUAL, "take all chance from rng", "cell small 1 0, seed 0, index 0"),
+    "clock": (read_clock, EQUAL, "take all randomness from rng", "cell small 1 0, seed 0, index 0"),
+    "own chance": (ignore_rng, EQUAL, "take all randomness from rng", "cell small 1 0, seed 0, index 0"),
     "state": (change_self, EQUAL, "keep no state", "cell small 1 0, seed 0, index 0"),
     "bound": (fail_at_bound, EVERY, "ValueError: no such number", "cell small 3 1, seed 0, index 0"),
     "endless": (never_return, EVERY, "did not return within 0.3 s", "cell small 2 0, seed 0, index 0"),
@@ -327,7 +327,7 @@ def test_problems_that_the_design_does_not_ask_for_are_found():
         return [self.draw_one(cell, seed, first + place, design.version) for place in range(count)]
 
     (fault,) = [fault for fault in look_for(draw=draw) if fault.name == "draws follow the design"]
-    assert "does not ask for" in fault.problem
+    assert "which is not in the design" in fault.problem
     assert fault.case.startswith('design {"large":{"share":1.0,"digits":1,"odd":0.0}}, seed 0')
 
 

@@ -56,7 +56,7 @@ class Noted(Problem, frozen=True):
 
 def test_a_problem_of_a_class_of_its_own_is_named():
     fault = look_for(make=lambda self, cell, rng: Noted(f"{rng.random()}", "1", note="?"))[0]
-    assert "return a Problem itself, as files lose the fields of a subclass; let its data have them" in fault.problem
+    assert "return a Problem, not a subclass" in fault.problem
 
 
 def test_a_judge_that_changes_a_problem_is_not_taken_for_a_fault_of_drawing():
@@ -65,7 +65,7 @@ def test_a_judge_that_changes_a_problem_is_not_taken_for_a_fault_of_drawing():
         return Numbers.judge(self, problem, answer)
 
     faults = look_for(judge=judge)
-    assert "judge changed the problem; leave its data as they are" in {fault.problem for fault in faults}
+    assert "judge changed the problem; do not change its data" in {fault.problem for fault in faults}
     assert EQUAL not in {fault.name for fault in faults}
 
 

@@ -85,7 +85,7 @@ def test_bad_rows_are_reported_and_left_out_and_the_rest_is_done(tmp_path, capsy
     assert code == 1, "some rows are left out, the rest is done"
     assert reported == [
         f"lakewright: {tmp_path}/in.jsonl:2: starts[0] is [0, 1], a hole; choose a frozen cell",
-        f"lakewright: {tmp_path}/in.jsonl:3: agents is 9: boards of at most 8 agents are solved; leave them out",
+        f"lakewright: {tmp_path}/in.jsonl:3: agents is 9: at most 8 agents are supported; leave these boards out",
         f"lakewright: {tmp_path}/in.jsonl:4: plan[0] has the move 'X'; use U D L R W only",
     ]
     assert [row.id for row in read_all(tmp_path / "out.jsonl")] == [good.id, "blocked"]

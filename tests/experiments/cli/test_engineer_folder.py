@@ -40,7 +40,7 @@ def test_a_folder_from_its_beginning_to_an_undo(folder, capsys):
     assert len(lines) == 1
     assert "outcomes.jsonl: 1 line left out: 1 with a wrong field (line 129: " in lines[0]
     found = json.loads(outputs(capsys, "next", folder.path, "--step", 5, "--json")[0])
-    assert (found["version"], found["new"], found["line"]) == (1, False, "step 5 was decided at already")
+    assert (found["version"], found["new"], found["line"]) == (1, False, "step 5 was decided already")
     assert outputs(capsys, "undo", folder.path)[0] == "version 2: back to version 0\n"
     assert [line.split(":")[0] for line in outputs(capsys, "log", folder.path)[0].splitlines()] == [
         *("0 by begin", "1 by engineer", "2 by undo")

@@ -223,7 +223,7 @@ def test_numbers_of_other_commands_are_checked_before_any_work(tmp_path, capsys,
 def test_a_sweep_of_more_shards_than_can_be_listed_is_refused(tmp_path, capsys):
     spec = tmp_path / "spec.toml"
     spec.write_text("sizes = [3]\nagents = [2]\nhole_ratios = [0.0]\nboards = 4294967296\nshard = 1\n")
-    parts = ["the boards make 4294967296 shards", "choose larger ones, 1048576 at most in all"]
+    parts = ["the boards make 4294967296 shards", "choose larger shards, 1048576 at most in all"]
     assert_refused(capsys, ("sweep", spec, "--out", tmp_path / "out"), *parts)
 
 

@@ -159,7 +159,7 @@ def test_a_new_environment_and_its_test_pass_at_once_and_are_not_overwritten(tmp
     assert check("my_words.py:MyWords", seconds=0.1) == 0
     (tmp_path / "my_words.py").unlink()
     before = test.read_text()
-    with pytest.raises(InputError, match=r"test_my_words\.py: is there already"):
+    with pytest.raises(InputError, match=r"test_my_words\.py: exists already"):
         begin_environment("my_words")
     assert test.read_text() == before
     assert not (tmp_path / "my_words.py").exists()

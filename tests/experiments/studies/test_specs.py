@@ -51,7 +51,7 @@ WRONG = {
     "evidence that nobody learns to read": (
         'teacher = "random" }',
         'teacher = "self", evidence.preset = "v1" }',
-        "arms.random: evidence.preset is v1, which the warm-up teaches nobody to read; set lessons.presets",
+        "arms.random: evidence.preset is v1, which the warm-up does not teach; set lessons.presets",
     ),
     "another budget": ('"random" }', '"random", budget = 9 }', "arms.random: budget differs, but all arms share it"),
 }

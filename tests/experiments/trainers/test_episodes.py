@@ -203,4 +203,4 @@ def test_the_example_balances_poles_and_redesigns(tmp_path, monkeypatch, capsys)
     assert all(len({line.version for line in group}) == 1 for group in read_groups(tmp_path).values())
     runpy.run_path(str(example), run_name="__main__")
     assert EngineerFolder(tmp_path).status().outcomes == ended["status"]["outcomes"] | {}
-    assert "was decided at already" in capsys.readouterr().out
+    assert "was decided already" in capsys.readouterr().out

@@ -34,7 +34,7 @@ def test_the_plain_loop_redesigns_and_a_second_start_changes_nothing(run_example
     assert (len(groups), {len(lines) for lines in groups.values()}) == (320, {8})
     run_example("torch_loop.py", tmp_path)
     assert state_of(tmp_path) == ended
-    assert "was decided at already" in capsys.readouterr().out
+    assert "was decided already" in capsys.readouterr().out
 
 
 def test_trl_redesigns_and_resumes_with_the_same_problems(run_example, tmp_path, capsys):

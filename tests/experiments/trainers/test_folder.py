@@ -85,7 +85,7 @@ def test_a_step_is_decided_once(folder):
     record_some(folder, source.take(4))
     assert folder.next(step=10).version == 1
     record_some(folder, source.take(4))
-    assert folder.next(step=10).line == "step 10 was decided at already"
+    assert folder.next(step=10).line == "step 10 was decided already"
     assert folder.next(step=20).version == 2
 
 
@@ -305,7 +305,7 @@ def test_what_cannot_be_begun_or_opened_is_refused(folder, tmp_path):
     setup = json.loads((folder.path / "engineer.json").read_text())
     with listed(folder.path / "engineer.json"):
         write_json(folder.path / "engineer.json", {**setup, "environment": "lake"})
-    with pytest.raises(InputError, match="the design space of lake is not the one that it was begun with"):
+    with pytest.raises(InputError, match="the design space of lake has changed since it was begun"):
         EngineerFolder(folder.path)
 
 

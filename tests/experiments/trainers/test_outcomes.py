@@ -230,7 +230,7 @@ def test_a_bad_outcome_is_left_out_and_said_in_one_line(folder, reason):
     report = folder.next()
     assert (report.counts.answers, report.counts.left_out) == (2, {reason: 1})
     assert report.complaint.startswith(f"{folder.path}/outcomes.jsonl: 1 line left out: 1 with {reason} (line 2: ")
-    assert report.complaint.endswith("correct what writes them")
+    assert report.complaint.endswith("correct the program that writes them")
     assert "\n" not in report.complaint
     assert len((folder.path / "outcomes.jsonl").read_bytes().splitlines()) == 3
     assert not folder.next().complaint

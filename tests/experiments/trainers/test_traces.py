@@ -194,7 +194,7 @@ def test_held_out_problems_and_runs_without_groups(folder, tmp_path):
         ({"task__data__seed": 10**200}, "another taskset"),
         ({"task__data__seed": 5}, "an unknown seed"),
         ({"task__data__seed": HELD_OUT_SEED}, "an unknown seed"),
-        ({"group__id": "g" * 2**20}, "what cannot be recorded"),
+        ({"group__id": "g" * 2**20}, "a trace that cannot be recorded"),
     ],
 )
 def test_what_is_no_outcome_is_left_out_and_the_rest_recorded(folder, tmp_path, changes, reason):

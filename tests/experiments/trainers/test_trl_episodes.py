@@ -147,7 +147,7 @@ def test_members_that_begin_differently_are_a_line(tasks):
     first, second = begin_rollouts(tasks, [7, 7])
     second._episode.reset = lambda problem: "Begin!"
     first.reset(place=7)
-    with pytest.raises(InputError, match="place 7: members of its group begin with None and 'Begin!'; let reset say"):
+    with pytest.raises(InputError, match="place 7: members of its group begin with None and 'Begin!'; let reset"):
         second.reset(place=7)
     second.reset(place=8)
 

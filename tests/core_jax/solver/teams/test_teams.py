@@ -301,7 +301,7 @@ def test_four_agents_that_block_each_other_have_no_plan_although_any_three_have(
 
 
 def test_too_many_agents_are_refused():
-    with pytest.raises(InputError, match="agents is 9: boards of at most 8 agents"):
+    with pytest.raises(InputError, match="agents is 9: at most 8 agents"):
         solve(mixed_boards(0, 1, 6, agents=9))
 
 

@@ -16,16 +16,16 @@ LATER = 3.0, 6.0, 5.0  # seconds after which the command is killed, each time an
 # A place in the file, what is changed there, and what is said of it.
 REPLACED = {
     7: (b'{"id":3}', "field 'size' is missing; add it"),
-    100_003: (b"not JSON", "not JSON (JSON is malformed: invalid character (byte 4)); one object a line"),
-    500_000: (b"\xff\xfe", "not JSON (JSON is malformed: invalid character (byte 0)); one object a line"),
+    100_003: (b"not JSON", "not JSON (JSON is malformed: invalid character (byte 4)); write one object per line"),
+    500_000: (b"\xff\xfe", "not JSON (JSON is malformed: invalid character (byte 0)); write one object per line"),
     700_000: (b"[]", "expected an object, got []"),
-    999_999: (b'{"id":"a"', "not JSON (Input data was truncated); one object a line"),
+    999_999: (b'{"id":"a"', "not JSON (Input data was truncated); write one object per line"),
 }
 CHANGED = {
-    200_017: (b'"size":3', b'"size":6', "grid has 3 lines for size 6; give one line a row of the board"),
-    300_001: (b'"agents":2', b'"agents":3', "starts has 2 cells for 3 agents; give one an agent"),
-    400_000: (b'"goals":[', b'"goals":[[9,9],', "goals has 3 cells for 2 agents; give one an agent"),
-    600_000: (b'"grid":["', b'"grid":["X', "not 3 cells long; give one cell a column"),
+    200_017: (b'"size":3', b'"size":6', "grid has 3 lines for size 6; give one line per row of the board"),
+    300_001: (b'"agents":2', b'"agents":3', "starts has 2 cells for 3 agents; give one per agent"),
+    400_000: (b'"goals":[', b'"goals":[[9,9],', "goals has 3 cells for 2 agents; give one per agent"),
+    600_000: (b'"grid":["', b'"grid":["X', "not 3 cells long; give one cell per column"),
     800_000: (b'"hole_ratio":0.2', b'"hole_ratio":"x"', "hole_ratio: 'x' does not fit"),
 }
 

@@ -62,7 +62,7 @@ def test_a_worker_that_is_killed_costs_its_own_item_only_and_one_that_kills_all_
     found = outcomes(executor, tmp_path, (*ITEMS, "die"))
     died = found.pop("die")
     assert isinstance(died, WorkerDiedError)
-    assert str(died) == "3 workers died of it; is there enough memory?"
+    assert str(died) == "3 workers died on it; is there enough memory?"
     assert found == {item: item.upper() for item in ITEMS}
     times = {item: len(paths) for item, paths in notes(tmp_path, (*ITEMS, "die")).items()}
     assert times == {"a": 1, "die once": 2, "b": 1, "c": 1, "die": ATTEMPTS}

@@ -76,7 +76,7 @@ def test_an_upload_that_is_cut_off_leaves_no_copy(folder, address, monkeypatch):
 def test_an_address_with_copies_of_other_work_is_refused(folder, address):
     Copies(address, folder / "study.json")
     (folder / "study.json").write_text("another")
-    with pytest.raises(InputError, match=r"study\.json there is of other work; choose another address"):
+    with pytest.raises(InputError, match=r"study\.json there belongs to other work; choose another address"):
         Copies(address, folder / "study.json")
 
 

@@ -146,4 +146,4 @@ def test_without_a_trial_the_next_stage_may_be_drawn_from_what_the_trained_engin
         assert after.reasons[0].startswith("asked again after its training: ")
     else:
         assert after.design == before.design
-        assert after.reasons == ["after its training no answer can be used", *before.reasons]
+        assert after.reasons == ["no answer after its training can be used", *before.reasons]

@@ -46,7 +46,7 @@ def test_the_presets_for_two_cores_train_a_board_network_on_what_the_benchmark_h
 
 
 def test_boards_to_exclude_are_refused_where_boards_are_not_drawn_while_training():
-    with pytest.raises(InputError, match=r"exclude is boards\.jsonl, but only boards that are drawn while training"):
+    with pytest.raises(InputError, match=r"exclude is boards\.jsonl, but it excludes only boards"):
         load_settings("cpu", ["exclude=boards.jsonl"])
 
 
