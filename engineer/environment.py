@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.support import assign_shares, strip_thoughts
 from lakewright.engineer.bounds import MOST_REWARD, is_reward
 from lakewright.engineer.calls import FailedCallError, run_call, show
@@ -59,7 +59,7 @@ class Verdict(msgspec.Struct, frozen=True):
     place: int = -1
 
 
-class Group(results.Group, frozen=True, kw_only=True):
+class Group(RolloutGroup, frozen=True, kw_only=True):
     """Answers of one policy to one problem. rewards: one for each. cell, version: its own."""
 
     rewards: tuple[float, ...] = ()
@@ -72,7 +72,7 @@ class Group(results.Group, frozen=True, kw_only=True):
     ) -> "Group":
         """The group of answers to a problem with these verdicts. tokens: their sum, for gain per token."""
         rewards = [float(verdict.reward) for verdict in verdicts]
-        counted = results.Group.of(problem.key, [verdict.valid for verdict in verdicts], rewards)
+        counted = RolloutGroup.of(problem.key, [verdict.valid for verdict in verdicts], rewards)
         failures = Counter(verdict.failure for verdict in verdicts if not verdict.valid)
         fields = msgspec.structs.asdict(counted) | {"failures": dict(failures), "tokens": tokens}
         return cls(**fields, rewards=tuple(rewards), cell=problem.cell, version=problem.version)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from lakewright.core_jax import results
+from lakewright.core_jax.results import GroupStatistics, RolloutGroup
 from lakewright.engineer.cells import Cell, sort_cells
 from lakewright.engineer.difficulty.model import Observation, observe_groups
 from lakewright.engineer.evidence.evidence import CellGroups
@@ -21,7 +21,7 @@ class Seen(msgspec.Struct, frozen=True):
     """A group that was observed, without its single rewards. tokens: the sum over the answers, if known."""
 
     cell: Cell
-    group: results.Group
+    group: RolloutGroup
     tokens: int | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -84,13 +84,13 @@ def _add_tokens(counts: Sequence[int | msgspec.UnsetType]) -> int | msgspec.Unse
 
 def pool_groups(parts: Iterable[CellGroups]) -> list[CellGroups]:
     """Statistics of groups with each cell as one."""
-    cells: dict[Cell, list[results.GroupStatistics]] = defaultdict(list)
+    cells: dict[Cell, list[GroupStatistics]] = defaultdict(list)
     for part in parts:
         cells[part.cell].append(part.groups)
     return [CellGroups(cell, _pool_statistics(cells[cell])) for cell in sort_cells(cells)]
 
 
-def _pool_statistics(parts: Sequence[results.GroupStatistics]) -> results.GroupStatistics:
+def _pool_statistics(parts: Sequence[GroupStatistics]) -> GroupStatistics:
     if len(parts) == 1:
         return parts[0]
     counts = ("groups", "informative", "mixed", "completions", "valid")
@@ -98,7 +98,7 @@ def _pool_statistics(parts: Sequence[results.GroupStatistics]) -> results.GroupS
     means = {
         name: sum(part.groups * getattr(part, name) for part in parts) / max(1, totals["groups"]) for name in MEANS
     }
-    return results.GroupStatistics(**totals, **means)
+    return GroupStatistics(**totals, **means)
 
 
 def pool_observations(parts: Iterable[Observation]) -> list[Observation]:

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import msgspec
 
-from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError, one_line
+from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.support import convert
 from lakewright.engineer.bounds import MOST_REWARD, is_reward, is_spread, is_whole_number
 from lakewright.engineer.cells import is_finite, list_parts
@@ -168,7 +168,7 @@ def check_observations(observations: Iterable[Any], space: DesignSpace, where: s
             raise InputError(f"{where}: {one!r:.200} cannot be; give what observe_groups makes of groups")
 
 
-def check_group(group: results.Group, version: int, last: int, space: DesignSpace, where: str = "group") -> None:
+def check_group(group: RolloutGroup, version: int, last: int, space: DesignSpace, where: str = "group") -> None:
     """Raises InputError on a group whose counts or rewards cannot be, or of a design of a later version.
 
     Args:
@@ -203,8 +203,8 @@ def note_groups(groups: Iterable[Group], design: Design, space: DesignSpace) -> 
         check_cell_of(group, Group, space, "group")
         check_group(group, group.version, design.version, space)
         check_tokens(group.tokens, f"group {group.board!r:.60}")
-        plain = {name: getattr(group, name) for name in results.Group.__struct_fields__ if name != "tokens"}
-        noted.append(Seen(space.complete_cell(group.cell, design), results.Group(**plain), group.tokens))
+        plain = {name: getattr(group, name) for name in RolloutGroup.__struct_fields__ if name != "tokens"}
+        noted.append(Seen(space.complete_cell(group.cell, design), RolloutGroup(**plain), group.tokens))
     return noted
 
 

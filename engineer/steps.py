@@ -7,8 +7,8 @@ from typing import Literal
 
 import msgspec
 
-from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import RolloutGroup, statistics_of
 from lakewright.core_jax.support import Count
 from lakewright.engineer.calls import describe_error, show
 from lakewright.engineer.cells import Cell, Stratum, sort_cells
@@ -352,14 +352,14 @@ def observe_answers(outcomes: Mapping[Stratum, Tally] | None, design: Design, sp
     return observe_held_out((space.complete_cell(cell, design), valid) for cell, valid in answers)
 
 
-def count_answers(group: results.Group, space: DesignSpace) -> Tally:
+def count_answers(group: RolloutGroup, space: DesignSpace) -> Tally:
     """The tally of a training group, each answer counting as a problem."""
     return Tally(group.completions, group.valid, {name: group.failures.get(name, 0) for name in space.failures})
 
 
-def group_by_cell(groups: Iterable[tuple[Cell, results.Group]]) -> list[CellGroups]:
+def group_by_cell(groups: Iterable[tuple[Cell, RolloutGroup]]) -> list[CellGroups]:
     """The statistics of groups by cell, without givens, in order."""
-    cells: dict[Cell, list[results.Group]] = defaultdict(list)
+    cells: dict[Cell, list[RolloutGroup]] = defaultdict(list)
     for cell, group in groups:
         cells[Cell(cell.stratum, cell.values)].append(group)
-    return [CellGroups(cell, results.statistics_of(cells[cell])) for cell in sort_cells(cells)]
+    return [CellGroups(cell, statistics_of(cells[cell])) for cell in sort_cells(cells)]

@@ -5,7 +5,7 @@ from .rates import mean_of_rates as mean_of_rates
 from .rates import pass_at_k as pass_at_k
 from .rates import wilson as wilson
 from .rollout_groups import EQUAL as EQUAL
-from .rollout_groups import Group as Group
 from .rollout_groups import GroupStatistics as GroupStatistics
+from .rollout_groups import RolloutGroup as RolloutGroup
 from .rollout_groups import informative as informative
 from .rollout_groups import statistics_of as statistics_of

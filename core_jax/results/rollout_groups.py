@@ -18,7 +18,7 @@ def informative(rewards: np.ndarray) -> bool:
     return bool(np.ptp(rewards) > EQUAL)
 
 
-class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class RolloutGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The rollouts of one board.
 
     board: its key (`core_jax.rows.board_key`); groups of one key are of the same board, drawn more than once. valid:
@@ -44,7 +44,7 @@ class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         valid: Sequence[bool] | np.ndarray,
         rewards: Sequence[float] | np.ndarray,
         failures: np.ndarray | None = None,
-    ) -> "Group":
+    ) -> "RolloutGroup":
         """The group of G completions.
 
         Args:
@@ -109,7 +109,7 @@ class GroupStatistics(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.informative / self.groups if self.groups else 0.0
 
 
-def statistics_of(groups: Iterable[Group]) -> GroupStatistics:
+def statistics_of(groups: Iterable[RolloutGroup]) -> GroupStatistics:
     """The statistics of some groups."""
     groups = list(groups)
 

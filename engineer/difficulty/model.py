@@ -14,7 +14,7 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import Group
+from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.support import Share, naming_extra
 from lakewright.engineer.cells import Cell, Stratum, sort_cells
 from lakewright.engineer.difficulty.abilities import Abilities, draw_abilities, predict_logits, sample_logits
@@ -63,16 +63,18 @@ def observe_held_out(answers: Iterable[tuple[Cell, bool]], age: int = 0) -> list
     ]
 
 
-def observe_groups(groups: Iterable[tuple[Cell, Group]], age: int = 0, *, tried: bool = False) -> list[Observation]:
+def observe_groups(
+    groups: Iterable[tuple[Cell, RolloutGroup]], age: int = 0, *, tried: bool = False
+) -> list[Observation]:
     """The groups of at least two answers by the cells of their problems, in that order. tried: they are of a trial."""
-    cells: dict[Cell, list[Group]] = defaultdict(list)
+    cells: dict[Cell, list[RolloutGroup]] = defaultdict(list)
     for cell, group in groups:
         if group.completions > 1:
             cells[cell].append(group)
     return [_observe_cell(cell, cells[cell], age, tried) for cell in sort_cells(cells)]
 
 
-def _observe_cell(cell: Cell, groups: list[Group], age: int, tried: bool) -> Observation:
+def _observe_cell(cell: Cell, groups: list[RolloutGroup], age: int, tried: bool) -> Observation:
     counts = [(group.valid, group.completions) for group in groups]
     success = sum(valid / answers for valid, answers in counts)
     variance = sum(valid * (answers - valid) / (answers * (answers - 1)) for valid, answers in counts)

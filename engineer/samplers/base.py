@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Protocol, TypeAlias
 
 import msgspec
 
-from lakewright.core_jax.results import Group
+from lakewright.core_jax.results import RolloutGroup
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.forecasting import Forecast
@@ -13,7 +13,7 @@ from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.proposal import Stateful
 from lakewright.engineer.random_generators import Key
 
-Rollout: TypeAlias = tuple[Problem, Group]
+Rollout: TypeAlias = tuple[Problem, RolloutGroup]
 """A problem and a group of answers to it."""
 
 Score: TypeAlias = Callable[[list[Problem]], list[Rollout]]

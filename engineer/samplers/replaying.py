@@ -7,7 +7,7 @@ from typing import Annotated
 import msgspec
 import numpy as np
 
-from lakewright.core_jax.results import Group
+from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.support import Count, Share
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.proposal import Stateful
@@ -125,7 +125,7 @@ class VcrlSampler(Stateful):
         self.stage = stage + 1
 
 
-def spread_of(group: Group) -> float:
+def spread_of(group: RolloutGroup) -> float:
     """p: the variance of a group's verdicts over the most that it can be, 0 .. 1; 0 of one plan alone."""
     half = group.completions // 2
     most = half * (group.completions - half)

@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import Group
+from lakewright.core_jax.results import RolloutGroup
 from lakewright.engineer.calls import show
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design
@@ -17,7 +17,7 @@ from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.trial.selection import Lead, choose_rival, estimate_lead, problems_by_round
 from lakewright.engineer.trial.signals import CellTrial, Signal, TrialSettings, Tried, problems_to_try, sum_up_trial
 
-RollOut: TypeAlias = Callable[[Sequence[Problem], int, int], tuple[Sequence[Group], int]]
+RollOut: TypeAlias = Callable[[Sequence[Problem], int, int], tuple[Sequence[RolloutGroup], int]]
 """Rolls a policy out: problems, answers to each, and the turn of the trial, from which chance comes -> a group for each
 problem, in their order, and the tokens that took.
 """
@@ -126,10 +126,10 @@ class TrialWork:
         return [sum_up_trial(one, self.environment.mix(one), signals, self.objective) for one in designs]
 
 
-def check_rollouts(found: Any, problems: Sequence[Problem], samples: int) -> tuple[Sequence[Group], int]:
+def check_rollouts(found: Any, problems: Sequence[Problem], samples: int) -> tuple[Sequence[RolloutGroup], int]:
     """Groups and tokens of `roll_out`. Raises InputError on anything but a group of all answers to each problem."""
     groups, tokens = found if isinstance(found, tuple) and len(found) == 2 else (found, None)
-    listed = isinstance(groups, Sequence) and all(isinstance(group, Group) for group in groups)
+    listed = isinstance(groups, Sequence) and all(isinstance(group, RolloutGroup) for group in groups)
     if not (listed and len(groups) == len(problems) and isinstance(tokens, int) and tokens >= 0):
         said = f"roll_out: gave {show(found)} for {len(problems)} problems"
         raise InputError(f"{said}; return a list with a group for each, and the number of tokens")

@@ -13,8 +13,8 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from lakewright.core_jax import results
 from lakewright.core_jax.errors import one_line
+from lakewright.core_jax.results import RolloutGroup
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Group, Problem, Verdict
@@ -287,8 +287,8 @@ class GroupBook:
         return Group(**fields, rewards=tuple(rewards), cell=problem.cell, version=problem.version)
 
 
-def _count_rewards(codes: bytes, rewards: bytes) -> results.Group:
-    return results.Group.of("", np.frombuffer(codes, "H") == 0, np.frombuffer(rewards))
+def _count_rewards(codes: bytes, rewards: bytes) -> RolloutGroup:
+    return RolloutGroup.of("", np.frombuffer(codes, "H") == 0, np.frombuffer(rewards))
 
 
 _count_few = functools.lru_cache(1 << 10)(_count_rewards)  # most groups are like others

@@ -18,7 +18,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast, PrinterCallba
 from trl import GRPOConfig
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import Group
+from lakewright.core_jax.results import RolloutGroup
 from lakewright.policy.models.building import computes_in_bfloat16
 from lakewright.policy.play import Play, Tasks, TaskStream
 from lakewright.policy.training.callbacks import Average, StateSaver, TrainingReport, Until
@@ -52,7 +52,7 @@ def train_grpo(
     seed: int,
     scratch: Path,
     on_step: Callable[[dict[str, Any]], bool | None] = lambda log: None,
-    on_groups: Callable[[list[Group]], None] = lambda groups: None,
+    on_groups: Callable[[list[RolloutGroup]], None] = lambda groups: None,
     on_answers: Callable[[list[Answered]], None] = lambda answers: None,
     state_file: Path | None = None,
     notes: Callable[[], str] = lambda: "",

@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from transformers import PreTrainedModel
 
-from lakewright.core_jax.results import Group, informative
+from lakewright.core_jax.results import RolloutGroup, informative
 from lakewright.policy.inference.sampling import sample
 from lakewright.policy.play import Judged, Play
 from lakewright.policy.training.hardware import rank_and_processes, sample_by_vllm
@@ -62,10 +62,10 @@ class Answered:
         return Answered(self.key, self.prompt, answers, log_probs, self.judged.append_verdicts(judged))
 
     @property
-    def group(self) -> Group:
+    def group(self) -> RolloutGroup:
         """The group of the answers."""
         failures = dict(Counter(filter(None, self.judged.failures)))
-        counted = Group.of(self.key, self.judged.valid, self.rewards)
+        counted = RolloutGroup.of(self.key, self.judged.valid, self.rewards)
         return msgspec.structs.replace(counted, failures=failures, tokens=self.tokens)
 
 
@@ -78,7 +78,7 @@ def roll_out(
     seed: int,
     temperature: float = 1.0,
     on_progress: Callable[[int], None] = lambda answers: None,
-) -> tuple[list[Group], int]:
+) -> tuple[list[RolloutGroup], int]:
     """Return sampled answers to each task, judged as in training: the groups in order, and the tokens generated.
 
     Args:
@@ -172,7 +172,7 @@ class Rollouts(Generic[T]):
         oversample: int,
         temperature: float,
         guided: bool = False,
-        on_groups: Callable[[list[Group]], None] = lambda groups: None,
+        on_groups: Callable[[list[RolloutGroup]], None] = lambda groups: None,
         on_answers: Callable[[list[Answered]], None] = lambda answers: None,
     ) -> None:
         self._take, self._play = take, play

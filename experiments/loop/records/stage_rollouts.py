@@ -11,7 +11,7 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import Group
+from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.rows import Row, board_key, plan_of, read_all, write_rows
 from lakewright.core_jax.support import check_digest, convert, list_again, listed, write_atomically
 from lakewright.core_jax.types import FAILURE_NAMES
@@ -53,7 +53,7 @@ def read_held_out(folder: RunFolder) -> list[Problem]:
     return read_problems(folder.held_out if folder.held_out.exists() else folder.validation)
 
 
-def read_rollouts(stage: Stage) -> list[tuple[Problem, Group]]:
+def read_rollouts(stage: Stage) -> list[tuple[Problem, RolloutGroup]]:
     """Each group of a stage with its problem, in the order of groups.jsonl; the problems may lie in any order.
 
     A problem that was drawn more than once has a group for each time; its cell is its first row's. Raises
@@ -65,7 +65,7 @@ def read_rollouts(stage: Stage) -> list[tuple[Problem, Group]]:
         place = line.get("board") if isinstance(line, dict) else None
         if isinstance(place, int) and 0 <= place < len(problems):  # as an older version named it
             line["board"] = problems[place].key
-        group = convert(line, Group, str(stage.groups))
+        group = convert(line, RolloutGroup, str(stage.groups))
         if group.board not in of_key:
             raise InputError(
                 f"{stage.groups}:{number}: its board is not in {stage.boards.name}; "

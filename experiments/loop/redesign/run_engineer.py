@@ -11,8 +11,8 @@ from typing import Any, TypeVar
 import msgspec
 import numpy as np
 
-from lakewright.core_jax import results
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import Forecast
@@ -60,7 +60,7 @@ def derive_keys(settings: RunSettings, number: int) -> Keys:
 def make_rollouts(trainee: Trainee, find_policy: Callable[[], Stage], purpose: str) -> RollOut:
     """Rolls out the policy of a stage. Chance comes from the run's seed and `purpose`."""
 
-    def roll_out(problems: Sequence[Problem], samples: int, turn: int) -> tuple[list[results.Group], int]:
+    def roll_out(problems: Sequence[Problem], samples: int, turn: int) -> tuple[list[RolloutGroup], int]:
         with progress("trial", len(problems) * samples, trainee.answers) as bar:
             seed = derive_seed(trainee.settings.seed, f"{purpose} round {turn}")
             return trainee.roll_out(find_policy().onward, problems, samples, seed, bar.update)
@@ -130,7 +130,7 @@ class RunEngineer:
         self.round = number + 1
         return decision
 
-    def _observe(self, engineer: Engineer, rollouts: Sequence[tuple[Problem, results.Group]]) -> None:
+    def _observe(self, engineer: Engineer, rollouts: Sequence[tuple[Problem, RolloutGroup]]) -> None:
         # A run whose first stages have no lengths of answers goes on per problem, as it began.
         self.lengths_known &= all(group.tokens is not msgspec.UNSET for _, group in rollouts)
         known = {} if self.lengths_known else {"tokens": msgspec.UNSET}

@@ -1,6 +1,6 @@
 """The problems of a stage: drawn from its design, chosen by its sampler."""
 
-from lakewright.core_jax.results import Group
+from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem
@@ -76,7 +76,7 @@ class _Source(Supply):
 
     def score_problems(self, problems: list[Problem]) -> list[Rollout]:
         """Each problem with a group of answers of the current policy, until the allowance of tokens is spent."""
-        settings, groups = self.trainee.settings, list[Group]()
+        settings, groups = self.trainee.settings, list[RolloutGroup]()
         with progress("scores", len(problems) * settings.sampler.plans, self.trainee.answers) as bar:
             for begin in range(0, len(problems), SCORED):
                 if self.tokens >= self.allowance:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 from tqdm import tqdm
 
-from lakewright.core_jax.results import Group
+from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.support import derive_seed, write_json
 from lakewright.experiments.jobs.resumable.journal import line_log, lines_so_far
 from lakewright.experiments.jobs.runtime.free_cores import FreeCores
@@ -163,7 +163,7 @@ class _StageLogger:
         self._cores.adapt()
         return self._spent >= self._tokens
 
-    def log_groups(self, groups: list[Group]) -> None:
+    def log_groups(self, groups: list[RolloutGroup]) -> None:
         """Logs every group of a step."""
         for group in groups:
             self._logs["groups"](msgspec.to_builtins(group))

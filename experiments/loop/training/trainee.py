@@ -12,7 +12,7 @@ import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import Group
+from lakewright.core_jax.results import RolloutGroup
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, Problem
@@ -152,7 +152,7 @@ class Trainee(abc.ABC, Generic[T]):
         samples: int,
         seed: int,
         on_progress: Callable[[int], None],
-    ) -> tuple[list[Group], int]:
+    ) -> tuple[list[RolloutGroup], int]:
         """`samples` answers of a checkpoint to each problem: a group for each, and the tokens generated.
 
         Args:

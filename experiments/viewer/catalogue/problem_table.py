@@ -8,7 +8,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import Group
+from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.support import check_digest
 from lakewright.engineer.environment import Problem
 from lakewright.experiments.loop.records.run_folder import RunFolder
@@ -159,4 +159,4 @@ def _is_wanted(found: AnsweredProblem, filters: ProblemFilters) -> bool:
 
 
 _LINE = msgspec.json.Decoder(_Line)
-_GROUP = msgspec.json.Decoder(Group)
+_GROUP = msgspec.json.Decoder(RolloutGroup)

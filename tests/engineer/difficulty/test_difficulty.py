@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
-from lakewright.core_jax.results import Group
+from lakewright.core_jax.results import RolloutGroup
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.design import Design
@@ -185,8 +185,8 @@ def test_a_policy_that_learned_makes_the_older_groups_count_less():
 
 def test_observations_are_the_groups_of_a_cell_and_single_plans_count_for_none():
     rows = small_rows()[:3]
-    groups = [Group.of(str(i), [True, False, False, True], [0.0] * 4) for i in range(2)] + [
-        Group.of("2", [True], [1.0])
+    groups = [RolloutGroup.of(str(i), [True, False, False, True], [0.0] * 4) for i in range(2)] + [
+        RolloutGroup.of("2", [True], [1.0])
     ]
     found = observe_groups(zip(map(cell_of, rows), groups, strict=True), age=2)
     assert sum(one.groups for one in found) == 2

@@ -7,7 +7,7 @@ import pytest
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import Group, statistics_of
+from lakewright.core_jax.results import RolloutGroup, statistics_of
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.samplers import SAMPLERS, Rollout, Sampler, SamplerSettings, make_sampler
@@ -45,8 +45,8 @@ class Supply:
         return rollouts(boards, *(BOARDS.index(board) % 11 for board in boards))
 
 
-def group(valid: int, board: str = "") -> Group:
-    return Group.of(board, [i < valid for i in range(10)], [float(i < valid) for i in range(10)])
+def group(valid: int, board: str = "") -> RolloutGroup:
+    return RolloutGroup.of(board, [i < valid for i in range(10)], [float(i < valid) for i in range(10)])
 
 
 def rollouts(boards: list[Problem], *valid: int) -> list[Rollout]:
@@ -64,12 +64,12 @@ def places(boards: list[Problem]) -> list[int]:
 
 
 def test_groups_are_counted_as_training_counts_them():
-    some = Group.of("some", [True, False, True, False], [1.0, 0.2, 0.9, 0.3])
+    some = RolloutGroup.of("some", [True, False, True, False], [1.0, 0.2, 0.9, 0.3])
     assert (some.board, some.completions, some.valid, some.mixed, some.informative) == ("some", 4, 2, True, True)
     assert some.learnability == 0.25
     assert some.deviation == pytest.approx(0.35)
     assert some.advantage == pytest.approx(0.35 / (np.std([1.0, 0.2, 0.9, 0.3], ddof=1) + 1e-4))
-    same = Group.of("same", [False] * 4, [0.1] * 4)
+    same = RolloutGroup.of("same", [False] * 4, [0.1] * 4)
     assert (same.mixed, same.informative, same.learnability, same.advantage) == (False, False, 0.0, 0.0)
     pooled = statistics_of([some, same])
     assert (pooled.groups, pooled.informative, pooled.mixed, pooled.valid) == (2, 1, 1, 2)

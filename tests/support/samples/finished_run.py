@@ -5,7 +5,7 @@ from pathlib import Path
 import msgspec
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
-from lakewright.core_jax.results import BoardOutcomes, Group, statistics_of
+from lakewright.core_jax.results import BoardOutcomes, RolloutGroup, statistics_of
 from lakewright.core_jax.rows import Row, board_key, write_rows
 from lakewright.core_jax.types import FAILURE_NAMES
 from lakewright.engineer.cells import Cell
@@ -86,7 +86,7 @@ def redesign(stage: Stage, text: str = "too hard") -> None:
     rows = [board("first"), board("second", OTHER, wait_required=True)]
     write_rows(stage.boards, rows)
     first, second = map(board_key, rows)
-    groups = [Group(first, 4, 1, 0.2, 0.1, 0.1, {"hole": 3}), Group(second, 4, 4, 1.0, 0.0, 0.0)]
+    groups = [RolloutGroup(first, 4, 1, 0.2, 0.1, 0.1, {"hole": 3}), RolloutGroup(second, 4, 4, 1.0, 0.0, 0.0)]
     stage.groups.write_bytes(b"".join(msgspec.json.encode(group) + b"\n" for group in groups))
     write_answers(stage.rollouts, [BoardAnswers(first, rollouts())])
     write_record(stage.sampled, Sampled({}, "fresh", {"tokens": 100}, {}))

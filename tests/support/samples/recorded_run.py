@@ -6,7 +6,7 @@ from pathlib import Path
 
 import msgspec
 
-from lakewright.core_jax.results import Group
+from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.support import write_atomically
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import DifficultySettings, Forecast, make_forecast, observe_groups
@@ -63,11 +63,12 @@ def begin(path: Path) -> RunFolder:
 def _try_later(run: RunFolder, number: int, sums: Environment, rng: random.Random) -> None:
     """Writes the trial of a stage, in which about every other answer is valid, of longer sums fewer."""
 
-    def roll_out(problems: Sequence[Problem], samples: int, turn: int) -> tuple[list[Group], int]:
+    def roll_out(problems: Sequence[Problem], samples: int, turn: int) -> tuple[list[RolloutGroup], int]:
         chances = [0.5 / (1 + problem.prompt.count("+")) for problem in problems]
         valid = [[rng.random() < chance for _ in range(samples)] for chance in chances]
         groups = [
-            Group.of(problem.key, one, [float(v) for v in one]) for problem, one in zip(problems, valid, strict=True)
+            RolloutGroup.of(problem.key, one, [float(v) for v in one])
+            for problem, one in zip(problems, valid, strict=True)
         ]
         return groups, 3 * samples * len(problems)
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import Group
+from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.rows import Row, board_key, read_all, write_rows
 from lakewright.engineer.evidence import CellGroups
 from lakewright.engineer.steps import group_by_cell
@@ -26,7 +26,7 @@ def stage(tmp_path) -> Stage:
 def keep(stage: Stage, rows: list[Row], *groups: tuple[object, int]) -> None:
     """Writes boards, and groups of four answers to some, so many of them valid."""
     write_rows(stage.boards, rows)
-    lines = [msgspec.to_builtins(Group(str(board), 4, valid, 0.5, 0.5, 0.5)) for board, valid in groups]
+    lines = [msgspec.to_builtins(RolloutGroup(str(board), 4, valid, 0.5, 0.5, 0.5)) for board, valid in groups]
     named = [line | {"board": board} for line, (board, _) in zip(lines, groups, strict=True)]
     stage.groups.write_bytes(msgspec.json.Encoder().encode_lines(named))
 
