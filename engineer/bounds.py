@@ -12,7 +12,7 @@ MOST_REWARD = 1e100  # in size; squares of larger ones are infinite
 MOST_COUNT = 2**53 - 1  # every reader of JSON has whole numbers up to here exactly
 
 WholeNumber = Annotated[int, msgspec.Meta(ge=0, le=MOST_COUNT)]
-"""A count or a length, such as the tokens of an answer, or the number of a version."""
+"""A count or a length, such as the tokens of an answer or the number of a version."""
 
 
 def is_reward(value: Any) -> bool:

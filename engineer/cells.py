@@ -12,7 +12,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Count, convert
 
 Stratum: TypeAlias = int | str
-"""A part of the problems with a share of its own: a map size, a number of terms, the name of a task."""
+"""A class of problems with its own share: a map size, a number of terms, the name of a task."""
 
 Value: TypeAlias = int | float | bool
 
@@ -190,7 +190,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
 class Cell(NamedTuple):
     """Problems drawn alike: a stratum, a value of each level, whether they have each trait, and the givens.
 
-    values: by the knobs of the space. given: by its givens; empty for the design's.
+    values: one per knob of the space. given: one per given of the space; empty means the design's.
     """
 
     stratum: Stratum

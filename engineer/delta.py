@@ -52,8 +52,8 @@ def derive_delta(
     Args:
         old: the design.
         new: its rows after the change.
-        reason: the edits'.
-        space: the design's.
+        reason: the edits' reason.
+        space: the design space.
 
     The delta is exact if the values of `new` that change have at most DECIMALS. Raises InputError on a stratum that
     `old` lacks.

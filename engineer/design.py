@@ -16,7 +16,7 @@ Row = dict[str, int | float]
 class Design(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True, omit_defaults=True):
     """The distribution of problems: for each stratum its share of the problems and the values of its knobs.
 
-    given: the values that nobody edits, by name. version: counts the changes of an engineer; designs that differ in
+    given: the values that no edit changes, by name. version: counts the changes of an engineer; designs that differ in
     it alone are equal.
     """
 

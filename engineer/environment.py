@@ -83,7 +83,7 @@ class Environment(abc.ABC):
 
     space: what may be changed, an attribute of the class or the object. judge_limit: with one, `judge` runs in another
     process, which stays for further answers and is ended if one takes too long; by default it is called here.
-    reads_thoughts: whether `judge` gets all that a model said; by default what follows its last thought.
+    reads_thoughts: whether `judge` gets everything that a model said; by default only the text after its last thought.
     """
 
     space: DesignSpace
@@ -122,7 +122,7 @@ class Environment(abc.ABC):
     def drawable(self, cell: Cell) -> bool:
         """Return True if problems of a cell can be made. Override it if values of knobs exclude each other.
 
-        cell: as of `make`, with its givens. It is asked often, so it should be fast.
+        cell: as in `make`, with its givens. It is asked often, so it should be fast.
         """
         return True
 
@@ -133,7 +133,7 @@ class Environment(abc.ABC):
     def canonical(self, cell: Cell) -> Cell:
         """The cell that stands for all cells that draw the same problems.
 
-        cell: as of `make`.
+        cell: as in `make`.
         """
         return cell
 
@@ -162,9 +162,9 @@ class Environment(abc.ABC):
         """Problems first .. first + count - 1 of the set of a design and a seed.
 
         Args:
-            design: what they are drawn from.
+            design: their distribution.
             count: how many.
-            seed, first: which of them.
+            seed, first: which problems.
 
         Design, seed and index alone determine a problem. In every prefix each cell has its share of the problems,
         within one. Raises InputError on a design of another space, and if `make` fails or gives no problem.
@@ -185,9 +185,9 @@ class Environment(abc.ABC):
         """Problems first .. first + count - 1 of the set of a cell, which has its givens, and a seed.
 
         Args:
-            cell: canonical, of `mix`.
+            cell: canonical, from `mix`.
             count: how many.
-            seed, first: which of them.
+            seed, first: which problems.
         """
         return [self.draw_one(cell, seed, first + number) for number in range(count)]
 
@@ -277,8 +277,8 @@ class Environment(abc.ABC):
         """Answers that failed, evenly over the problems.
 
         Args:
-            problems, answers, verdicts: one answer to each problem, judged.
-            most: how many cases at most.
+            problems, answers, verdicts: one judged answer to each problem.
+            most: the most cases.
         """
         failed = [place for place, verdict in enumerate(verdicts) if not verdict.valid]
         chosen = [failed[int(at)] for at in np.linspace(0, len(failed) - 1, min(most, len(failed)))]

@@ -46,13 +46,14 @@ class GuardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     floor: float | None = None
     """Least share of a stratum, 0 to 1; by default 0.02, or a fifth of an equal share if that is less."""
     reach: dict[str, float] = {}
-    """Largest change of the share and of knobs in one round, by name; else the reach that the space gives them."""
+    """Largest change of the share and of knobs in one round, by name; by default the reach in the space."""
     most: dict[str, float] = {}
     """Upper limits of knobs, by name; by default the space's."""
     widen: float = 2.0
-    """How many times further a round may go if the difficulty model is certain, at least 0."""
+    """How much larger a change may be if the difficulty model is certain: the factor is 1 + widen x certainty; at least
+    0."""
     tries: int = 3
-    """How often the engineer is asked before a refusal stands, at least 1."""
+    """How often the engineer is asked before a refusal is final, at least 1."""
 
     def __post_init__(self) -> None:
         if self.tries < 1:
@@ -307,9 +308,9 @@ def can_draw(stratum: Stratum, row: Row, bounds: Bounds, given: Row | None = Non
     """Return True if all problems of a stratum can be drawn that a row asks for.
 
     Args:
-        stratum, row: for a design.
+        stratum, row: from a design.
         bounds: the environment.
-        given: the givens of the design, if there are some.
+        given: the givens of the design, if it has any.
     """
     space = bounds.space
     if not row[space.share.name]:

@@ -15,7 +15,7 @@ UNSEEN = 2**31  # added to the round for the key of its trial, so that the probl
 
 
 class Keys(NamedTuple):
-    """The chance of a redesign: the teacher's, a typed key of JAX, and the seed of the problems of a trial."""
+    """The randomness of a redesign: the teacher's typed JAX key, and the seed of a trial's problems."""
 
     teacher: Key
     trial: int

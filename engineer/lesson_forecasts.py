@@ -18,7 +18,7 @@ def draw_abilities_forecast(
 
     Args:
         design: gives the strata.
-        space: the design's.
+        space: the design space.
         rng: consumed.
         how: how forecasts are fitted.
     """
@@ -40,7 +40,7 @@ def draw_forecast(design: Design, space: DesignSpace, rng: np.random.Generator, 
 
     Args:
         design: gives the strata.
-        space: the design's.
+        space: the design space.
         rng: consumed.
         how: how forecasts are fitted.
 

@@ -34,7 +34,7 @@ from lakewright.engineer.windows import find_middle
 class Lessons:
     """The rule whose answers are taught, what the evidence of the examples shows, and how its forecasts are fitted.
 
-    late: the share of examples whose evidence is as late in a run.
+    late: the share of examples whose evidence is like a late stage's.
     """
 
     rule: RuleTeacher
@@ -51,17 +51,17 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of the lessons that the warm-up gives a token model as the engineer."""
 
     rule: Literal["proportional", "rules", "forecast", "gain"] = "proportional"
-    """The teacher whose answers are taught, if it seeks what boards are worth in this run."""
+    """The teacher whose answers are taught, with this run's objective."""
     power: Power = 1.0
-    """The power of that teacher, if it is proportional, forecast or gain."""
+    """The power of that teacher: proportional, forecast or gain."""
     presets: tuple[Annotated[str, one_of(PRESETS)], ...] = ()
-    """The evidence presets that it learns to read; without any, the evidence of this run, which it learns sooner."""
+    """The evidence presets that it learns to read; by default only this run's evidence, which it learns sooner."""
     recorded: str = ""
-    """A folder of runs, such as a study: half of the lessons are evidence that their stages recorded; the rest is drawn
-    at random, as all of it is without a folder."""
+    """A folder of runs, such as a study: half of the lessons are evidence recorded by their stages, the rest is drawn
+    at random. Without a folder, all lessons are drawn at random."""
     late: Share = 0.0
-    """The share of drawn lessons whose evidence is as late in a run: designs near the edges of the space that change
-    little from round to round, and strata that are solved nearly alike."""
+    """The share of drawn lessons whose evidence is like a late stage's: designs near the edges of the space that change
+    little from round to round, and strata with nearly equal success."""
 
     def __post_init__(self) -> None:
         self._list_kinds(EvidenceSettings())
@@ -126,7 +126,7 @@ def synthetic_examples(
     Args:
         count: how many examples.
         design: gives the strata.
-        space: the design's.
+        space: the design space.
         rounds: for a run, at least 1.
         rng: a generator, consumed.
         lessons: the rule and the evidence.
@@ -212,7 +212,7 @@ def _summarize_round(past: Round, rule: RuleTeacher, space: DesignSpace) -> str:
 
 
 def list_trait_cells(stratum: Stratum, row: Row, space: DesignSpace) -> list[Cell]:
-    """The cells of a stratum with and without each trait. row: has the levels. space: the row's."""
+    """The cells of a stratum with and without each trait. row: has the levels. space: the design space."""
     usual = space.list_usual(row)
     ways = [(False, True) if knob.trait else (value,) for knob, value in zip(space.knobs, usual, strict=True)]
     return [Cell(stratum, values) for values in itertools.product(*ways)]
@@ -332,7 +332,7 @@ def _draw_tally(rate: float, rates_of_traits: Sequence[float], space: DesignSpac
 class Examination(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The share of changes, one for each stratum and column, that are exactly the rule's, over some questions.
 
-    chance: the share that are the rule's for the next question; an engineer that does not read has no more.
+    chance: the share that fit the rule's answer to the next question; an engineer that does not read has no more.
     """
 
     questions: int
@@ -369,7 +369,7 @@ def measure_agreement(given: Delta, right: Delta, design: Design, space: DesignS
     Args:
         given, right: the deltas.
         design: gives the strata.
-        space: the design's.
+        space: the design space.
     """
     return _share_same([_count_strides(given, design, space)], [_count_strides(right, design, space)])
 

@@ -23,10 +23,10 @@ def load_class(name: str, registry: Mapping[str, str], kind: str, methods: Seque
     """The class, or the function that makes an object, of a name.
 
     Args:
-        name: one of the registry, or `module:Class`, or `FILE.py:Class`, which are imported.
+        name: a name in the registry, or `module:Class` or `FILE.py:Class`, which are imported.
         registry: `module:Class` by name.
-        kind: what it must be, for messages, such as teacher.
-        methods: what it must have.
+        kind: the required kind, for messages, such as teacher.
+        methods: the methods that it must have.
 
     Raises InputError on an unknown class, or one that lacks a method.
     """
@@ -102,7 +102,7 @@ def check_options(where: str, name: str, make: Callable[..., Any], options: Mapp
 
     Args:
         where: the place, for messages.
-        name: what to call the class.
+        name: the class, for messages.
         make: the class.
         options: by name.
 

@@ -51,10 +51,10 @@ class Teacher(Protocol):
         """A change of `design`, which need not be legal: the guard decides. All chance comes from `key`, consumed.
 
         Args:
-            evidence: all that is known; a teacher that is a language model shows it what its modules switch on.
-            design: what the round's problems were drawn from.
-            space: what may be changed.
-            key: as of `make_key` in `lakewright.engineer.random_generators`.
+            evidence: everything known after the round.
+            design: the design of the round's problems.
+            space: the design space.
+            key: from `make_key` in `lakewright.engineer.random_generators`; the only source of randomness.
         """
 
     def state_dict(self) -> dict[str, Any]:
@@ -117,7 +117,7 @@ def propose_nothing() -> Proposal:
 def success_by_bin(evidence: Evidence, design: Design, space: DesignSpace) -> dict[Cell, float]:
     """The share of valid answers of a stage's rollouts by cell of the grid.
 
-    evidence, design, space: as of `Teacher.propose`.
+    evidence, design, space: as in `Teacher.propose`.
     """
     totals: dict[Cell, list[int]] = {}
     for seen in evidence.groups:
@@ -140,7 +140,7 @@ class CellTeacher(Stateful, abc.ABC):
         """The weights of cells, not negative, after a stage with rollouts; without any above 0, the design stays.
 
         Args:
-            evidence, design, space, key: as of `Teacher.propose`.
+            evidence, design, space, key: as in `Teacher.propose`.
         """
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
@@ -158,6 +158,6 @@ def propose_rows(design: Design, rows: Mapping[Stratum, Row], reason: str, space
         design: the current one.
         rows: by stratum.
         reason: for all edits.
-        space: the design's.
+        space: the design space.
     """
     return propose_delta(derive_delta(design, rows, reason, space))

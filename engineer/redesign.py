@@ -94,16 +94,16 @@ class Engineer:
         Args:
             environment: draws problems and judges answers.
             teacher: the name of a teacher, `module:Class`, `FILE.py:Class`, or an object.
-            design: what to begin with; by default equal shares and middle values.
-            held_out: the problems that the policy is judged on, so which cells matter and how much; by default all
-                alike.
-            settings: how it works.
+            design: the first design; by default equal shares and middle values.
+            held_out: the problems that the policy is judged on; they decide which cells matter and how much; by default
+                all cells matter equally.
+            settings: settings of the engineer.
             options: keyword arguments of a teacher that is given by name.
-            tools: how a teacher that is a model is asked.
-            roll_out: rolls the present policy out, for trials and samplers; without it no trial is held.
-            rounds: how many redesigns there will be, for teachers with a schedule.
-            seed: for problems and the teacher's chance.
-            sampler: `fresh`, `signal` or `redraw`; by default that of the settings, which have its options.
+            tools: asks a teacher that is a model.
+            roll_out: samples the current policy, for trials and samplers; without it there are no trials.
+            rounds: the number of redesigns, for teachers with a schedule.
+            seed: seed for problems and for the teacher's randomness.
+            sampler: `fresh`, `signal` or `redraw`; by default the sampler of the settings, which have its options.
 
         Raises InputError if one of these or the guard's limits are not usable, or do not suit the space.
         """

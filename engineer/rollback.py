@@ -12,11 +12,11 @@ class RollbackSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of the rollback of a stage."""
 
     enabled: bool = True
-    """Whether a stage is rolled back whose policy solves significantly fewer held-out boards."""
+    """Whether a stage is rolled back if its policy solves significantly fewer held-out boards."""
     level: Share = 0.05
     """Significance level of the one-sided McNemar test."""
     weights: bool = True
-    """Whether the weights go back too, not only the config."""
+    """Whether the weights are restored, too, not only the config."""
 
 
 class Comparison(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

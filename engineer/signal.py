@@ -1,4 +1,4 @@
-"""Signal: how much of the answers to each stratum teaches something, and graders that may be broken.
+"""Signal: how many of the answers to each stratum teach something, and graders that may be broken.
 
 A group whose answers all earn the same has no advantage, so GRPO learns nothing from its tokens. Groups are
 in one of three pools: solved (all answers valid, no signal), learnable (with signal), and out of reach (the others). A
@@ -198,7 +198,7 @@ class Doubt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.rounds % LOOK > 0
 
     def describe(self, word: str) -> str:
-        """The line of the decision. word: as of `describe_suspect`."""
+        """The line of the decision. word: as in `describe_suspect`."""
         what = "it gets the least share" if self.holds else f"checked again after {self.rounds} rounds"
         return f"{describe_suspect(word, self.stratum, self.reason)}; {what}"
 
@@ -208,7 +208,7 @@ def find_doubts(rounds: Sequence[Mapping[Stratum, Tally]], space: DesignSpace) -
 
     A round in which no stratum succeeds says nothing. One valid answer among the last ends a doubt.
 
-    rounds: the outcomes of each, the last being of this one.
+    rounds: the outcomes of each round; the last is this round.
     """
     reasons = doubted = _list_doubted(rounds, space)
     counts, back = dict.fromkeys(reasons, 0), 0

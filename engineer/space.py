@@ -54,16 +54,16 @@ class DesignSpace:
         """Makes a space.
 
         Args:
-            strata: all that there are, from easy to hard where `ranked`; a design may name some of them.
+            strata: all strata, from easy to hard if `ranked`; a design may name some of them.
             knobs: the levels and traits.
             share: the knob of the shares of the strata.
-            limits: narrower ranges of knobs, by stratum; low = high where a stratum lacks a knob.
+            limits: narrower ranges of knobs, by stratum; low = high if a stratum lacks a knob.
             scale: the place of a stratum on a smooth axis, about -1 to 1; by default evenly by rank.
-            ranked: whether the strata are ordered from easy to hard; else the difficulty model knows each by itself.
-            givens: what problems differ in and nobody edits.
+            ranked: whether the strata are ordered from easy to hard; if not, the difficulty model uses no order.
+            givens: properties of problems that no edit changes.
             failures: the names of the ways in which an answer fails.
             grades: further properties of valid answers, such as optimal.
-            words: how problems, strata and knobs are called in texts.
+            words: names of problems, strata and knobs in texts.
             spoken: the strata that have tokens; by default all.
 
         Raises InputError if a name is missing, twice there, or not usable, or if traits and strata give more than

@@ -95,9 +95,9 @@ def check_cell_of(one: Any, kind: type[Any], space: CellSpace, where: str) -> No
     """Raises InputError if something is not of its kind, or not of a cell of the space.
 
     Args:
-        one: a problem, a group, or what was seen.
-        kind: what it must be.
-        space: of the cell.
+        one: a problem, a group, or an observation.
+        kind: the required type.
+        space: the design space.
         where: for messages.
     """
     if not isinstance(one, kind):

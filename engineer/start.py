@@ -33,7 +33,7 @@ def find_start(environment: Startable) -> Design:
 def choose_start(bounds: Bounds, /, **given: float) -> Design:
     """Equal shares, and for each stratum middle values, or if these cannot be drawn the nearest of some that can.
 
-    given: as of `DesignSpace.uniform`. Raises InputError if all of TRIED rows of a stratum fail.
+    given: as in `DesignSpace.uniform`. Raises InputError if all of TRIED rows of a stratum fail.
     """
     space, middle = bounds.space, bounds.space.uniform(**given)
     rows: dict[Stratum, Row] = {}

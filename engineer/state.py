@@ -255,7 +255,7 @@ def check_not_held_out(environment: Environment, design: Design, held_out: Seque
     Args:
         environment, design: draw the problems.
         held_out: those of another seed; may be empty.
-        seed: the problems'.
+        seed: seed of the problems.
     """
     problems = environment.draw(design, min(FIRST, len(held_out)), seed) if held_out else []
     same = {mine.key for mine, other in zip(problems, held_out, strict=False) if mine.key == other.key}

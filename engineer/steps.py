@@ -52,19 +52,19 @@ class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of an engineer: its evidence, difficulty model, guard, trial and rollback."""
 
     evidence: EvidenceSettings = EvidenceSettings()
-    """What a language model is shown."""
+    """The evidence that a language model sees."""
     difficulty: DifficultySettings = DifficultySettings()
     """How the difficulty model is fitted."""
     guard: GuardSettings = GuardSettings()
-    """How far one redesign may go."""
+    """The limits of a redesign."""
     trial: TrialSettings = TrialSettings()
-    """How proposals are tried, where a way to roll out is given."""
+    """How proposals are tried, if the policy can be rolled out."""
     rollback: RollbackSettings = RollbackSettings()
-    """When a design that lowered validation is given up."""
+    """When a design that lowered validation is rolled back."""
     proposals: Count = 1
-    """How many changes a teacher is to propose, to be tried side by side."""
+    """How many changes a teacher proposes, to be tried side by side."""
     sampler: SamplerSettings = SamplerSettings()
-    """How single problems of the design are chosen: by a sampler that keeps the shares of the strata."""
+    """How individual problems of the design are chosen, by a sampler that keeps the shares of the strata."""
 
 
 class Attempt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -90,7 +90,7 @@ def negotiate(
         evidence, design: as in `Teacher.propose`.
         bounds: the environment.
         key: consumed.
-        settings: the guard's.
+        settings: the guard's settings.
         proposals: how many deltas are asked for, to be tried side by side.
 
     Each refusal is in `evidence.refusals` of the next try, and leaves no trace in the teacher's state. If the
@@ -251,7 +251,7 @@ def describe_round(design: Design, following: Next, attempts: Sequence[Attempt],
         design: the current one.
         following: what is next.
         attempts: the proposals; the last one counts.
-        space: the designs'.
+        space: the design space.
     """
     delta = attempts[-1].proposal.delta if attempts else None
     proposed = describe_delta(delta, space) if delta else ""  # what is wrong with an answer is a reason
@@ -264,7 +264,7 @@ def describe_round(design: Design, following: Next, attempts: Sequence[Attempt],
 def sum_up_round(design: Design, following: Next, attempts: Sequence[Attempt], space: DesignSpace) -> str:
     """As `Decision.summary`, such as `more of 3 (+10 %), less of 1 (-10 %), another level or trait in 2: WHY`.
 
-    Args: as of `describe_round`.
+    Args: as in `describe_round`.
     """
     share, label, after = space.share.name, space.words.label, following.design.strata
     gains = {one: row[share] - design.strata[one][share] for one, row in after.items()}

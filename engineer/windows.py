@@ -1,4 +1,4 @@
-"""Windows: a level of a design may be a range, from whose values the problems of a stratum are drawn alike.
+"""Windows: a level of a design may be a range whose values are drawn equally often.
 
 A row names the lower end like the knob, `digits`, and the upper end `digits_high`, unless both are the same. An edit of
 `digits` moves the whole window, and one of `digits_high` its upper end beyond that.

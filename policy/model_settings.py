@@ -13,24 +13,24 @@ class BoardNetworkSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=Tr
     channels: Annotated[int, msgspec.Meta(ge=1, le=512)] = 32
     """Channels of the map of each agent."""
     iterations: Annotated[int, msgspec.Meta(ge=1, le=256)] = 4
-    """Iterations by which a map is made; the weights are the same in all."""
+    """Iterations that make a map, all with the same weights."""
     hidden: Annotated[int, msgspec.Meta(ge=1, le=4096)] = 96
     """Width of an agent's state at a step."""
     layers: Annotated[int, msgspec.Meta(ge=1, le=64)] = 3
     """Rounds of messages between the agents at a step."""
     cost_to_go: bool = True
-    """Whether maps begin with the distances of all cells from the goal, instead of having to learn them."""
+    """Whether maps begin with the distances of all cells from the goal, so they need not be learned."""
     keeps_rules: bool = True
-    """Whether an agent never collides with one that has chosen before it, as long as it has another move."""
+    """Whether an agent never collides with an agent that chose earlier, as long as it has another move."""
     never_repeats: bool = True
-    """Whether agents never come back to where all of them were together, as long as the last has another move."""
+    """Whether agents never repeat a joint position, as long as the last agent has another move."""
 
 
 class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The shape of the from-scratch model; the default has 0.6 million parameters."""
 
     architecture: Literal["qwen3", "board"] = "qwen3"
-    """Qwen3's layers, of the widths that follow, or a network that computes on the board, of the shape `board`."""
+    """Qwen3's layers with the widths below, or a network that computes on the board, with the shape `board`."""
     board: BoardNetworkSettings = BoardNetworkSettings()
     """The shape of a board network."""
     hidden: Annotated[int, msgspec.Meta(ge=1, le=1 << 14)] = 128

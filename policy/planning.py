@@ -32,7 +32,7 @@ class Planner:
         model: the policy.
         codec: for its prompts and answers.
         samples: plans beside the greedy one; with 0 the greedy plan alone is judged.
-        temperature: the samples'.
+        temperature: for sampling.
         first_valid: accept a valid greedy plan whatever it costs.
         horizon: steps of the longest plan.
         seed: the same seed gives the same plans for the same boards.

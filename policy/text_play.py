@@ -168,7 +168,7 @@ def build_byte_policy(
 
     Args:
         settings: its shape; `positions` is the most bytes of prompt and answer, plus three.
-        seed: the weights'.
+        seed: seed of the weights.
         device: as for `load_model`.
         extra: words in addition to the bytes.
 

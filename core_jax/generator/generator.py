@@ -258,7 +258,7 @@ def _draw_boards(
     """Draws boards of one size, by rounds of attempts at those that have no board yet.
 
     Args:
-        source: the boards'.
+        source: the boards' source.
         hole_ratio: the configured one.
         index: int [B], each board's place in the whole set.
         wait: bool [B], whether a wait is forced.

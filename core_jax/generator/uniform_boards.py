@@ -28,7 +28,7 @@ def draw_free(size: int, agents: int, holes: int, seed: int, first: int, count: 
         size: n, the cells on a side of the boards.
         agents: on a board.
         holes: exactly as many on a board.
-        seed: the set's.
+        seed: seed of the set.
         first: the index of the first board.
         count: boards to draw.
     """

@@ -37,7 +37,7 @@ def measure_draws(
     Args:
         size: n, the cells on a side of the boards.
         holes: on a board.
-        seed: the set's.
+        seed: seed of the set.
         first: the index of the first board.
         count: boards to draw.
         columns: the statistics to return.

@@ -135,7 +135,7 @@ def locked(folder: str | Path, busy: str = "", shared: bool = False) -> Iterator
 def holding_file(descriptor: int, path: Path) -> Iterator[None]:
     """Waits for other processes that hold an open file, and holds it in the block.
 
-    path: the file's, for messages. Raises InputError on Windows, which has no such locks.
+    path: path of the file, for messages. Raises InputError on Windows, which has no such locks.
     """
     if fcntl is None:
         raise InputError(f"{path}: cannot be locked, because Windows has no flock; use Linux, macOS or WSL")

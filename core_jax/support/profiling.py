@@ -1,4 +1,4 @@
-"""Profiling: the seconds of each phase of a computation, summed over its threads.
+"""Profiling: seconds of each phase of a computation, summed over its threads.
 
 A phase is a plain call unless `seconds_by_phase` is at work. Then it waits for its result, which JAX would otherwise
 still compute during the next phase, and the time of phases within it counts for those only.

@@ -92,7 +92,7 @@ def fit_abilities(
     Args:
         observations: groups, those of age a before the training on them, a rounds ago; of a trial, after it.
         tested: answers to held-out problems, those of age a after that training.
-        space: the cells', which have their givens.
+        space: the design space of the cells, which have their givens.
         objective: what signal a group gives.
         doubted: strata that say nothing of others, as their graders may be broken.
 

@@ -30,7 +30,7 @@ class Bin(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Calibration(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """brier: the mean over groups of (predicted P(valid) - observed success of the cell)^2.
 
-    baseline: the same for one prediction for all, the mean success that the model was fitted to. groups: how many.
+    baseline: the same for a single prediction, the mean success that the model was fitted to. groups: their number.
     reliability: the groups by prediction, in tenths.
     """
 
@@ -46,10 +46,10 @@ def measure_calibration(
     """The calibration of `model` on cells drawn after it was fitted; None if no such cell was.
 
     Args:
-        model: the forecast's.
+        model: the forecast's model.
         constant: the prediction of the baseline.
         drawn: outcomes since.
-        space: the cells'.
+        space: the design space.
     """
     predicted = model.predict([seen.cell for seen in drawn], space).mean.tolist()
     found = []
@@ -110,10 +110,10 @@ class CellForecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """difficulty.json. grid: the cells of `DesignSpace.forecast_cells`, with the givens of the design.
 
-    held_out: what the policy is judged on. certainty: 0 if nothing is known of the held-out cells, 1 if all is.
+    held_out: cells that the policy is judged on. certainty: 0 if the held-out cells are unknown, 1 if they are known.
     success: the mean of all groups. calibration: for the forecast one stage earlier, on the cells drawn since. tokens:
     the usual length of an answer by stratum, if lengths are known.
-    doubts: the strata whose graders may be broken, if any.
+    doubts: strata whose graders may be broken.
     """
 
     model: DifficultyModel
@@ -152,11 +152,11 @@ def make_forecast(
     """The forecast from all groups so far, with age 0 for the new ones since `before`.
 
     Args:
-        design: what problems were drawn from.
+        design: the source of the problems.
         observations: the groups.
-        held_out: what the policy is judged on.
+        held_out: cells that the policy is judged on.
         settings: how the model is fitted.
-        space: the design's.
+        space: the design space.
         before: the forecast one stage earlier.
         tested: outcomes on held-out problems; the model is fitted to them, too, and everything else is of the groups.
         doubts: strata whose outcomes say nothing of others.
@@ -248,7 +248,7 @@ def predict_grid(
     Args:
         design: gives the strata and the givens.
         model: predicts.
-        space: the design's.
+        space: the design space.
         observations: groups so far.
     """
     cells = space.forecast_cells(design)

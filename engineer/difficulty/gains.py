@@ -44,7 +44,7 @@ class Learners:
         Args:
             known: a forecast whose model has abilities.
             design: has the givens of cells without.
-            space: the design's.
+            space: the design space.
             rng: consumed.
             count: how many learners.
 

@@ -28,7 +28,7 @@ WIDE = 3.0  # how many times wider the prior of the main effects is than that of
 OWN = 2.0  # the prior's deviation, in logits, of the own effects of strata that have no order
 
 Objective = Literal["learnability", "regret"]
-"""What a problem is worth: learnability, p (1 - p), or regret, 1 - p, by which a right answer beats the policy."""
+"""The worth of a problem: learnability, p (1 - p), or regret, 1 - p, by which a right answer beats the policy."""
 
 Values = TypeVar("Values", float, np.ndarray)
 
@@ -104,23 +104,23 @@ class DifficultySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     """Settings of the model of P(valid). Raises InputError on a setting that the chosen model does not have."""
 
     decay: Share = 0.6
-    """The factor by which the weight of a group falls with every stage since it was rolled out, 0 to 1."""
+    """The factor by which a group's weight falls with every stage since its rollout, 0 to 1."""
     objective: Literal["auto", "learnability", "regret"] = "auto"
-    """What problems are worth: learnability, p (1 - p), or regret, 1 - p, by which a right answer beats the policy;
-    auto is regret where each group holds the reference answer (grpo.guided), and learnability elsewhere."""
+    """The worth of problems: learnability, p (1 - p), or regret, 1 - p, by which a right answer beats the policy. auto
+    is regret if each group holds the reference answer (grpo.guided), otherwise learnability."""
     by_size: Power = 0.0
-    """How far, in logits, a stratum may be from the smooth curve of all strata, with and without a trait apart: the
-    prior's standard deviation; 0: not at all. Strata without an order always have effects of their own."""
+    """How far, in logits, a stratum may be from the smooth curve of all strata, separately with and without a trait:
+    the prior's standard deviation; 0: not at all. Strata without an order always have their own effects."""
     held_out: bool = False
-    """Whether a regression is fitted to the answers to held-out problems of all rounds, too; abilities always are."""
+    """Whether a regression is also fitted to the answers to held-out problems of all rounds; abilities always are."""
     reach: Power = 0.0
-    """What problems are worth is multiplied by r to this power, r being the largest P(valid) of problems that differ in
-    their traits alone."""
+    """The worth of problems is multiplied by r to this power, where r is the largest P(valid) of problems that differ
+    only in their traits."""
     model: Literal["abilities", "regression"] = "abilities"
-    """The form of the model: abilities of each stratum that move from round to round, with learning rates; or the
-    regression of version 0.2, which alone the settings decay, by_size and held_out are for."""
+    """The form of the model: abilities by stratum that change from round to round, with learning rates; or the
+    regression of version 0.2. Only the regression has the settings decay, by_size and held_out."""
     weigh: Literal["problems", "strata"] = "problems"
-    """What a stratum weighs: as much as its share of the held-out problems, or as much as any other."""
+    """The weight of a stratum: its share of the held-out problems, or the same for all strata."""
 
     def __post_init__(self) -> None:
         of_regression = {"decay": self.decay != 0.6, "by_size": self.by_size > 0, "held_out": self.held_out}
@@ -193,7 +193,7 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
         Args:
             cells: with their givens.
-            space: the cells'.
+            space: the design space.
             rng: consumed.
             count: how many weights are drawn.
         """

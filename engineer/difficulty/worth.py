@@ -30,7 +30,7 @@ def estimate_worth(model: DifficultyModel, mix: Mix, space: DesignSpace, current
     Args:
         model: the posterior.
         mix: the shares of the design's cells.
-        space: the cells'.
+        space: the design space.
         current: another mix.
     """
     cells, shares = list(mix), np.array(list(mix.values()))
@@ -47,7 +47,7 @@ def estimate_diminishing_worth(known: Forecast, mix: Mix, power: float, space: D
         known: the forecast.
         mix: the cells of the design with their shares.
         power: see below.
-        space: the cells'.
+        space: the design space.
 
     c are strata with each combination of traits, v_c is what the model expects of the mix's problems there, and h_c the
     share of the held-out problems. The best q_c are in proportion to h_c v_c^power, the rule of the teacher

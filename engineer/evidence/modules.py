@@ -53,7 +53,7 @@ FIELDS: dict[str, dict[str, Any]] = {
     "guideline": {"guideline": ""},
     "bookkeeping": {"round": None, "rounds": None, "problems": None},
 }
-"""The fields of the evidence that a module shows, and what they are without it; in the order in which they are cut."""
+"""The fields of the evidence that a module shows, and their values without it, in the order in which they are cut."""
 # Outcomes are never cut, only their detail by trait; refusals belong to no module.
 _CUT = [("forced", {"by_trait": {}}) if name == "failures" else (name, fields) for name, fields in FIELDS.items()]
 _CUT.append(("refusals", {"refusals": []}))
@@ -81,11 +81,11 @@ class EvidenceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of the evidence that an engineer is shown."""
 
     preset: Annotated[str, one_of(PRESETS)] = "v6"
-    """The context modules shown to the engineer, by preset; v1 to v6 are the paper's."""
+    """The modules of evidence that the engineer sees, by preset; v1 to v6 are the paper's."""
     modules: dict[str, bool] = {}
-    """Single modules switched on or off against the preset, such as { cases = true }."""
+    """Modules switched on or off in addition to the preset, such as { cases = true }."""
     budget: Count = 6000
-    """Most tokens of the evidence; beyond it parts are cut."""
+    """Most tokens of the evidence; longer evidence is cut."""
 
     def __post_init__(self) -> None:
         self.chosen()

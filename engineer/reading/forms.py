@@ -114,10 +114,10 @@ def ask_in_form(
     """The answer of a reader to the question what of the evidence's design to change, asked in a form.
 
     Args:
-        form: the question's.
+        form: the question's form.
         reader: the model.
         evidence: outcomes or a forecast.
-        space: the design's.
+        space: the design space.
         solved: from which examples are taken.
         columns: for which a form of one decision asks; without any all.
     """
@@ -154,7 +154,7 @@ def write_decision(
     """The question of a form for one decision: more or less of a column of a stratum.
 
     Args:
-        form: the question's.
+        form: the question's form.
         evidence, space: what it is about.
         place: the stratum and the column.
         before: text of solved examples.
@@ -165,7 +165,7 @@ def write_decision(
 def list_signs(delta: Delta | None, design: Design, space: DesignSpace) -> dict[Place, int]:
     """The sign of the change of each stratum and column, 0 if it stays; without a delta all stay.
 
-    delta: the changes. design: gives the strata. space: the design's.
+    delta: the changes. design: gives the strata. space: the design space.
     """
     changes = {stratum: edit.changes for stratum, edit in delta.edits.items()} if delta else {}
     return {
@@ -178,7 +178,7 @@ def list_signs(delta: Delta | None, design: Design, space: DesignSpace) -> dict[
 def encode_changes(delta: Delta, design: Design, space: DesignSpace) -> str:
     """The answer to `write_question` of a form that asks for changes, which a delta is.
 
-    delta: the changes. design: gives the strata. space: the design's.
+    delta: the changes. design: gives the strata. space: the design space.
     """
     found: dict[str, dict[str, str]] = {}
     for (stratum, column), sign in list_signs(delta, design, space).items():

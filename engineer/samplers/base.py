@@ -17,8 +17,8 @@ Rollout: TypeAlias = tuple[Problem, RolloutGroup]
 """A problem and a group of answers to it."""
 
 Score: TypeAlias = Callable[[list[Problem]], list[Rollout]]
-"""Rolls the present policy out on problems, which is charged to the budget: each problem with its group, in their
-order, of all of them or of the first, as many as the budget allows.
+"""Rolls the current policy out on problems and charges the budget. Returns each problem with its group, in order: all
+problems, or the first that the budget allows.
 """
 
 
@@ -41,7 +41,7 @@ class Fresh(Protocol):
     def draw_again(self, index: int, turn: int) -> Problem:
         """Another problem of the same stratum for a problem that was drawn of the design.
 
-        index: that problem's, from 0. turn: from 1; each has another problem, the same whenever it is asked for.
+        index: index of that problem, from 0. turn: from 1; each turn has another problem, always the same.
         """
 
 
@@ -49,7 +49,7 @@ class Sampled(msgspec.Struct, frozen=True):
     """The problems of a stage; how many were newly drawn for them, rolled out on, and used again.
 
     turns: from a sampler that keeps the shares, the turn of `draw_again` in each place, 0 for the first problem.
-    barren: the places where the answers to no problem earned differently.
+    barren: places whose problems all had answers with equal rewards.
     """
 
     problems: list[Problem]
@@ -74,7 +74,7 @@ class Sampler(Protocol):
             count: how many.
             fresh: draws new problems.
             score: rolls the policy out on problems.
-            key: the only source of chance, consumed.
+            key: the only source of randomness, consumed.
         """
 
     def learn(self, rollouts: Sequence[Rollout], stage: int, environment: Environment) -> None:

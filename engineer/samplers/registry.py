@@ -21,7 +21,7 @@ SAMPLERS = {
     "signal": f"{ROOM}.keeping_shares:SignalSampler",
     "redraw": f"{ROOM}.keeping_shares:RedrawSampler",
 }
-"""A new sampler is a file and a line here; one from elsewhere is named as `module:Class` or `FILE.py:Class`."""
+"""A new sampler is a file and a line here; other samplers are named `module:Class` or `FILE.py:Class`."""
 METHODS = ("draw", "learn", "state_dict", "load_state_dict")
 
 

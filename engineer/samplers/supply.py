@@ -60,10 +60,10 @@ class Supply:
 
         Args:
             environment: draws the problems.
-            design: what they are drawn from.
-            seed: of the problems.
-            places: of the problems, in order.
-            forecast: of the difficulty model, for the design.
+            design: their distribution.
+            seed: seed of the problems.
+            places: places of the problems, in order.
+            forecast: forecast of the difficulty model for the design.
         """
         self.environment, self.design, self.seed, self.forecast = environment, design, seed, forecast
         self.places = places
@@ -91,7 +91,7 @@ class Supply:
     def draw_again(self, index: int, turn: int) -> Problem:
         """Another problem of the stratum of one that was drawn, its cell by chance as the design has them there.
 
-        index: that problem's, from 0. turn: from 1.
+        index: index of that problem, from 0. turn: from 1.
         """
         cell, space = self._choose_cell(index, turn), self.environment.space
         row = {knob.name: float(value) for knob, value in zip(space.knobs, cell.values, strict=True)}
@@ -161,9 +161,9 @@ def choose_problems(
     """The problems that the sampler chooses for all places, each of the stratum of the first one of its place.
 
     Args:
-        settings: of the sampler, as `choose_sampler` gives them.
-        supply: of which nothing was drawn yet.
-        roll_out: rolls the present policy out.
+        settings: the sampler's settings, from `choose_sampler`.
+        supply: a supply that has drawn no problem yet.
+        roll_out: samples the current policy.
 
     Raises InputError if a sampler of a user's own gives something else, or `roll_out` fails.
     """

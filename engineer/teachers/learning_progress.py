@@ -122,7 +122,7 @@ def _rows_of(tasks: np.ndarray, design: Design, space: DesignSpace) -> dict[Stra
 
 @dataclass
 class LearningProgressTeacher(CellTeacher):
-    """Kanitscheider et al. 2021 (arXiv 2106.14876), by the formulas of `LearningProgress` in Syllabus
+    """Kanitscheider et al. 2021 (arXiv 2106.14876), by the formulas in `LearningProgress` in Syllabus
     (https://github.com/RyanNavillus/Syllabus): a fast and a slow mean of the success rate R_c of each cell, 0 at first:
 
         fast <- alpha R + (1 - alpha) fast,    slow <- alpha fast + (1 - alpha) slow,    LP = abs(f(fast) - f(slow)),

@@ -147,7 +147,7 @@ def answer_schema(
 
     Args:
         strata: those that may be changed.
-        space: the design's.
+        space: the design space.
         inline: whether the reasoning is a field.
         summary: whether a summary of the round is a field.
         columns: of `list_columns`; by default the space's.

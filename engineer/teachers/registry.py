@@ -42,11 +42,11 @@ TEACHERS = {
     "base": f"{ROOM}.models:ask_model",
     "endpoint": f"{ROOM}.models:ask_model",
 }
-"""A new teacher is a file and a line here; one from elsewhere is named as `module:Class` or `FILE.py:Class`."""
+"""A new teacher is a file and a line here; other teachers are named `module:Class` or `FILE.py:Class`."""
 MODELS = ("self", "self_trained", "base", "endpoint")
 """The current checkpoint, the same trained on its proposals, the warm-up's checkpoint, and a model behind a server."""
 SCHEDULED = ("e2h_cosine", "e2h_gaussian")
-"""Those that have to know how many redesigns there will be."""
+"""Teachers that must know the number of redesigns."""
 METHODS = ("propose", "state_dict", "load_state_dict")
 
 

@@ -97,7 +97,7 @@ def can_step(stratum: Stratum, row: Row, column: Knob, stride: int, space: Desig
     Args:
         stratum, row: which, and its values.
         column, stride: what moves, by how many steps.
-        space: the row's.
+        space: the design space.
     """
     low, high = space.reachable(stratum, column)
     first, last = (end + stride * column.step for end in find_ends(row, column))
@@ -110,8 +110,8 @@ def make_step_edit(stratum: Stratum, row: Row, strides: Mapping[str, int], token
     Args:
         stratum, row: which, and its values.
         strides: steps by column.
-        token: the reason's.
-        space: the row's.
+        token: the reason's token.
+        space: the design space.
     """
     changes = {
         column.name: strides[column.name] * column.step

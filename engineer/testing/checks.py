@@ -45,13 +45,15 @@ def find_faults(
     """The report on an environment, with its faults.
 
     Args:
-        environment: what is tried.
-        seconds: for all properties, after every stratum, bound and bin was drawn once; infinite for one round of cases.
-        limit: for one problem or verdict, seconds.
-        maker: the words from which another process makes the environment, see `redraw`; by default those of its class.
-        name: for the report; by default that of the class.
+        environment: the environment to check.
+        seconds: time for all properties, after every stratum, bound and bin was drawn once; infinite for one round of
+            cases.
+        limit: seconds for one problem or verdict.
+        maker: the words from which another process makes the environment, see `redraw`; by default its class.
+        name: name in the report; by default the class name.
         tick: called several times a second.
-        share: gives parts of the check to other processes, which make the environment by `maker`; by default none are.
+        share: gives parts of the check to other processes, which make the environment by `maker`; by default this
+            process does everything.
 
     Raises InputError if it is not an environment, or the machine cannot copy a process.
     """

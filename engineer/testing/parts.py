@@ -62,7 +62,7 @@ def make_properties(environment: Environment, calls: Calls, report: Report, make
 
     Args:
         environment: what is tried.
-        calls, report, maker: as of `Properties`.
+        calls, report, maker: as in `Properties`.
     """
     kind = PlayedProperties if isinstance(environment, MultiTurnEnvironment) else Properties
     return kind(environment, calls, report, maker)

@@ -75,8 +75,8 @@ def cells(
     """Cells of a space, simple ones first.
 
     Args:
-        space: whose cells.
-        drawable: which of them are wanted; by default all that the space allows.
+        space: the design space.
+        drawable: which cells are wanted; by default all that the space allows.
         given: the givens of the cells, by name; by default their middles.
 
     Raises InputError if no cell at bounds and bins is.
@@ -105,7 +105,7 @@ def _cells_of(space: DesignSpace, stratum: Stratum) -> SearchStrategy[Cell]:
 def list_cells(space: DesignSpace, /, **given: float) -> list[Cell]:
     """The cells at every bound and bin of the levels, with and without each trait; simple ones of all strata first.
 
-    given: as of `cells`.
+    given: as in `cells`.
     """
     design = _only_givens(space, given)
     found: list[tuple[int, Cell]] = []
@@ -133,7 +133,7 @@ def designs(space: DesignSpace, bounds: Bounds | None = None, /, **given: float)
     """Legal designs of a space, of any version but 0.
 
     Args:
-        space: whose designs.
+        space: the design space.
         bounds: an environment that can draw all problems of the design.
         given: the givens, by name; by default their middles.
     """

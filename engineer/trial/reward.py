@@ -24,7 +24,7 @@ class ProposalReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scale: Weight = 50.0
     """Scale of the score; with 50 a lead of 0.02 in p (1 - p) counts as 1."""
     held_back: Weight = 0.1
-    """Lost where the guard clipped the proposal."""
+    """Lost if the guard clipped the proposal."""
     identical: Weight = 0.5
     """Lost in proportion to the share of near-identical siblings."""
     gain: Weight = 0.0
@@ -32,10 +32,10 @@ class ProposalReward(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     returns: Weight = 0.0
     """Weight of that proposal's gain over several stages beyond the run's trend; ten points count as 1."""
     stages: Count = 3
-    """Over how many stages that is measured."""
+    """The number of stages over which that gain is measured."""
     power: Power = 0.0
-    """0: twice the data on a cell are worth twice as much; more than 1: data have diminishing returns, so that most is
-    earned by data in proportion to what cells are worth to this power, as the teacher `difficulty` shares them out."""
+    """0: twice the data on a cell are worth twice as much. More than 1: data have diminishing returns, so data in
+    proportion to the worth of cells to this power earn most, as with the teacher `difficulty`."""
 
     def __post_init__(self) -> None:
         if 0 < self.power <= 1:
@@ -61,7 +61,7 @@ def reward_proposals(
         verdicts: for the guard, one a proposal.
         score: s(design) - s(current).
         settings: the weights.
-        space: the designs'.
+        space: the design space.
 
     The advantage is (r - mean) / standard deviation over the group, and 0 if all
     earn the same. (Absolute Zero 2505.03335 for the -1 of useless answers; R-Zero 2508.05004 for the siblings.)

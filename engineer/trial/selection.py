@@ -20,7 +20,7 @@ class Lead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The lead in signal of a design over the current one: what was measured, what the model said, and both.
 
     measured, error: the difference of scores on the cells rolled out, and its standard error. expected: the model's
-    difference. mean, deviation: for the posterior. better: its probability of more than 0.
+    expected difference. mean, deviation: for the posterior. better: its probability of more than 0.
     """
 
     measured: float
@@ -42,7 +42,7 @@ def shortlist_designs(
         model: the posterior.
         current, mixes: the cells of the designs.
         count: how many.
-        space: the cells'.
+        space: the design space.
     """
     if not model.groups:
         return list(range(len(mixes)))[:count]

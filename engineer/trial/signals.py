@@ -29,9 +29,9 @@ class TrialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     samples: int = 4
     """Answers sampled to each problem, at least 2."""
     shortlist: Count = 2
-    """How many proposals are tried against the current design, the ones with the largest expected worth."""
+    """How many proposals are tried against the current design, in order of expected worth."""
     prior: bool = True
-    """Whether the difficulty model counts in the choice, as well as what was measured."""
+    """Whether the choice uses the difficulty model's forecast in addition to the measurement."""
 
     def __post_init__(self) -> None:
         if self.samples < 2:

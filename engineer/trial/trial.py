@@ -18,8 +18,8 @@ from lakewright.engineer.trial.selection import Lead, choose_rival, estimate_lea
 from lakewright.engineer.trial.signals import CellTrial, Signal, TrialSettings, Tried, problems_to_try, sum_up_trial
 
 RollOut: TypeAlias = Callable[[Sequence[Problem], int, int], tuple[Sequence[RolloutGroup], int]]
-"""Rolls a policy out: problems, answers to each, and the turn of the trial, from which chance comes -> a group for each
-problem, in their order, and the tokens that took.
+"""Rolls a policy out: (problems, answers to each, the turn of the trial, which seeds the sampling) -> (a group for each
+problem, in order; the tokens generated).
 """
 NO_LEAD = Lead(0.0, 0.0, 0.0, 0.0, 0.0, 0.5)
 
@@ -71,7 +71,7 @@ class TrialWork:
         roll_out: the policy.
         settings: how many problems and answers.
         objective: what problems are worth.
-        seed: the problems'.
+        seed: seed of the problems.
 
     leverage: what the signal of problems is worth by stratum, set before the trial; without it all are worth the same.
     """

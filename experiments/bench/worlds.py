@@ -202,7 +202,7 @@ class World(Environment):
     def train(self, outcomes: Sequence[tuple[tuple[int, int, int], float]], *, last: bool = True) -> None:
         """Trains the learner. outcomes: the place of each group, and its share of right answers.
 
-        last: the round's.
+        last: whether this is the last part of a round, after which abilities fade.
         """
         truth, ability = self.truth, self.truth.ability - self.truth.fade * last
         own = None if truth.own is None else truth.own.copy()

@@ -124,7 +124,7 @@ def solve_file(
         out: The file to write.
         makespan_plans: Also write a plan that reaches the makespan.
         watch: Gets the progress, and what is wrong with the first of the bad rows.
-        rejects: A file for the bad rows, unchanged; its ending is that of `source`.
+        rejects: A file for the bad rows, unchanged, in the format of `source`.
         where: Where they are solved.
 
     Returns: how many `boards` there are, of them `undecided`, and `bad_rows`, of them `unlisted` without a report.
@@ -242,7 +242,7 @@ def verify_file(
         plans: A file of plans by the id of their board, judged instead.
         makespan_plans: Judge those of `source` that are to reach the makespan.
         watch: Gets the progress, and what is wrong with the first of the bad rows.
-        rejects: A file for the bad rows of `source`, unchanged; its ending is that of `source`.
+        rejects: A file for the bad rows of `source`, unchanged, in the format of `source`.
         where: Where they are judged.
 
     Returns: how many `plans` there are, of them `valid`, rows `without_plan`, plans `without_board`, and `bad_rows`

@@ -91,9 +91,9 @@ def evaluate(
         out: The folder of this evaluation.
         samples: Sampled answers for pass@k, in addition to the greedy one.
         temperature: The temperature of the samples.
-        no_greedy: Only sample; rates are then those of the first sample.
-        per_cell: At most this many boards for each number of agents and size.
-        prompt: Our own prompt, the compact one for models that are trained on it, or the text in the row.
+        no_greedy: Only sample; rates are then for the first sample.
+        per_cell: Use at most this many boards for each number of agents and size.
+        prompt: Our own prompt, the compact prompt for models that are trained on it, or the text in the row.
     """
     if who.solver not in (None, "random") and samples:
         raise InputError(f"--samples is {samples}, but --solver {who.solver} never varies; remove it")

@@ -85,7 +85,7 @@ def solve(
         rows: The rows to label, .jsonl or .parquet.
         out: The file to write, .jsonl or .parquet.
         makespan_plans: Also write a plan that reaches the optimal makespan.
-        rejects: A file for the rows that are left out, unchanged; its ending is that of IN.
+        rejects: A file for bad rows, unchanged, in the format of IN.
     """
     from lakewright.experiments.boards.files import solve_file
 
@@ -113,7 +113,7 @@ def verify(
         out: The file of verdicts to write, .jsonl or .parquet.
         plans: Rows of id and plan to judge instead of the plans in IN.
         makespan_plans: Judge makespan_plan of IN instead of plan.
-        rejects: A file for the rows of IN that are left out, unchanged; its ending is that of IN.
+        rejects: A file for bad rows of IN, unchanged, in the format of IN.
     """
     from lakewright.experiments.boards.files import verify_file
     from lakewright.experiments.jobs.resumable.parts import MOST_LISTED
@@ -142,10 +142,10 @@ def convert(
 
     Args:
         source: Rows (.jsonl, .parquet), a scenario (.scen), results (.txt), maps (.yaml), a problem (.json), a folder.
-        out: The file to write, by its ending, or a folder of one file for each board.
-        source_format: The format of IN, where the ending does not say it.
-        out_format: The format to write, where the ending does not say it.
-        agents: The first agents of each board, as benchmarks use a scenario; by default all.
+        out: The file to write, or a folder with one file for each board.
+        source_format: The format of IN, if its extension does not say it.
+        out_format: The format to write, if the extension does not say it.
+        agents: Take only this many agents of each board, the first; by default all.
     """
     from lakewright.experiments.boards.formats.conversion import convert as convert_file
     from lakewright.experiments.jobs.resumable.parts import MOST_LISTED

@@ -35,9 +35,9 @@ def check(
 
     Args:
         environment: lake, reasoning_gym:TASK[,TASK...], FILE.py:CLASS, module:CLASS, or an entry point.
-        seconds: How long to look for faults, once every stratum, bound and bin was drawn, which may take six times as
+        seconds: How long to search for faults, after drawing every stratum, bound and bin, which may take six times as
             long.
-        limit: The longest that one problem or verdict may take, in seconds.
+        limit: The longest time for one problem or verdict, in seconds.
     """
     for name, value in (("--seconds", seconds), ("--limit", limit)):
         if not 0 < value < 1e6:

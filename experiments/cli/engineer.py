@@ -57,8 +57,8 @@ def propose(
 
     Args:
         folder: The run folder.
-        teacher: Who is asked: a name (see `lakewright settings teacher`), module:Class or FILE.py:Class.
-        stage: A finished stage, counted from 0; without it the last one.
+        teacher: Which teacher to ask: a name (see `lakewright settings teacher`), module:Class or FILE.py:Class.
+        stage: A finished stage, counted from 0; by default the last.
     """
     prepare_training()
     from lakewright.experiments.loop.records.run_folder import RunFolder
@@ -94,10 +94,10 @@ def sample(
     Args:
         folder: The run folder.
         stage: A stage with evidence, counted from 0.
-        models: Checkpoint folders, GGUF files or packages with one, separated by commas.
-        answers: Answers of each, both ways.
-        trial: Try each config that they lead to beside that of the stage, and count the answers that win.
-        out: A folder that keeps the answers; killed and run again, the command continues there. Without it nothing is
+        models: Checkpoint folders, GGUF files or packages with a GGUF file, separated by commas.
+        answers: Answers of each model, both free and under the mask.
+        trial: Try each resulting config against the stage's config, and count the answers that win.
+        out: A folder that saves the answers; after a kill, the same command continues there. By default nothing is
             written.
     """
     places = models.split(",")
@@ -131,7 +131,7 @@ def replay(
     Args:
         first: A run folder.
         others: More run folders.
-        teachers: Names, module:Class or FILE.py:Class, separated by commas; without it all that ask no model.
+        teachers: Names, module:Class or FILE.py:Class, separated by commas; by default all teachers that ask no model.
     """
     prepare_training()
     from lakewright.engineer.teachers import MODELS

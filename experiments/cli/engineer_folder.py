@@ -42,12 +42,13 @@ def begin(
         folder: A new folder.
         environment: lake, reasoning_gym:TASK[,TASK...], FILE.py:CLASS, module:CLASS, or an entry point.
         teacher: Who proposes changes: a name, module:Class or FILE.py:Class. endpoint asks a model behind a server.
-        option: An option of the teacher; may be given more than once.
-        design: A JSON file of the shares and knobs to begin with, by stratum.
-        held_out: How many held-out problems there are; the first version is redesigned from answers to them.
-        rounds: How many redesigns there will be, for teachers with a schedule.
-        seed: Of the teacher's chance.
-        sampler: How single problems are chosen, keeping the shares: fresh, signal or redraw; by default sampler.name.
+        option: An option of the teacher, NAME=VALUE; may be repeated.
+        design: A JSON file with the first shares and knobs, by stratum.
+        held_out: The number of held-out problems; the first version is redesigned from answers to them.
+        rounds: The number of redesigns, for teachers with a schedule.
+        seed: The seed for the teacher's randomness.
+        sampler: How to choose individual problems, keeping the shares: fresh, signal or redraw; by default
+            sampler.name.
     """
     from lakewright.core_jax.support import convert, read_raw
     from lakewright.engineer.design import Design
@@ -79,7 +80,7 @@ def decide(folder: Folder, /, *, step: int | None = None, json: Json = False) ->
 
     Args:
         folder: Where the engineer was begun.
-        step: The trainer's step; one that was decided at already is not again, as after a trainer resumed.
+        step: The trainer's step; a repeated step, as after a trainer resumed, decides nothing.
     """
     from lakewright.experiments.trainers.folder import EngineerFolder
 

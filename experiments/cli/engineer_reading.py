@@ -37,15 +37,15 @@ def read(
     these decide. A model that ignores the evidence follows it in half of them.
 
     Args:
-        models: Checkpoint folders, GGUF files, packages with one or models on the hub, separated by commas.
+        models: Checkpoint folders, GGUF files, packages with a GGUF file, or models on the hub, separated by commas.
         environment: lake, reasoning_gym:TASK[,TASK...], FILE.py:CLASS, module:CLASS, or an entry point.
-        out: A folder that saves the answers, and in which models and forms may be added later.
-        forms: Forms of the question, separated by commas; without it all.
-        columns: The share and the knobs of which forms of one decision ask, separated by commas; without it all.
+        out: A folder that saves the answers; models and forms may be added later.
+        forms: Forms of the question, separated by commas; by default all.
+        columns: The share and the knobs that forms with one decision ask about, separated by commas; by default all.
         pairs: How many pairs of evidence.
-        strata: How many strata a design has, at most.
-        seed: Of the evidence.
-        threads: Threads of torch; without it all cores.
+        strata: The most strata of a design.
+        seed: The seed of the evidence.
+        threads: Threads of torch; by default all cores.
     """
     if not 1 <= pairs <= 10_000:
         raise InputError(f"--pairs is {pairs}; choose 1 to 10000")
@@ -92,21 +92,21 @@ def teach(
     The checkpoint in the folder is a model for `lakewright engineer read`. Killed and run again, the command continues.
 
     Args:
-        model: A checkpoint folder, GGUF file, package with one or model on the hub.
+        model: A checkpoint folder, a GGUF file, a package with a GGUF file, or a model on the hub.
         environment: lake, reasoning_gym:TASK[,TASK...], FILE.py:CLASS, module:CLASS, or an entry point.
         out: A folder for the training and its checkpoint.
-        form: The form of the question, one without examples and not delta.
-        goal: rule: to answer as the rule does; worth: to raise what the designs after its answers are worth, by the
-            difficulty model from which the evidence comes, in forms of one decision.
-        columns: The share and the knobs of which a form of one decision asks, separated by commas; without it all.
-        lessons: Different lessons.
+        form: The form of the question; not delta, and not a form with examples.
+        goal: rule: answer like the rule; worth: raise the worth of the designs after its answers, according to the
+            difficulty model behind the evidence, in forms with one decision.
+        columns: The share and the knobs that a form with one decision asks about, separated by commas; by default all.
+        lessons: The number of different lessons.
         steps: Steps of the training.
         batch: Lessons in each step.
         rate: Learning rate.
-        strata: How many strata a design has, at most.
-        seed: Of lessons and batches.
-        bf16: Compute in bfloat16, where the processor has instructions for it.
-        threads: Threads of torch; without it all cores.
+        strata: The most strata of a design.
+        seed: The seed of lessons and batches.
+        bf16: Compute in bfloat16, if the processor has instructions for it.
+        threads: Threads of torch; by default all cores.
     """
     prepare_training(model)
     from lakewright.engineer.reading import choose_forms

@@ -30,7 +30,7 @@ def estimate(
 
     Args:
         preset: The settings to start from.
-        accelerator: Memory of one GPU in GB, of which vLLM takes its share.
+        accelerator: Memory of one GPU in GB; vLLM takes its share of it.
     """
     from lakewright.experiments.loop.settings.run_settings import load_settings
 
@@ -56,7 +56,7 @@ def doctor(
 
     Args:
         preset: The settings to start from.
-        out: Where the run folder is to be.
+        out: The path of the future run folder.
     """
     from lakewright.experiments.loop.settings.run_settings import load_settings
 

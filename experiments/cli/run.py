@@ -38,14 +38,15 @@ def run(
     Args:
         out: The run folder.
         preset: The settings to start from; cpu for the lake, text for other environments.
-        environment: What problems are drawn from: lake, reasoning_gym:TASK[,TASK...], FILE.py:Class, module:Class, or
-            an entry point.
-        teacher: Who redesigns what is drawn: a name (see `lakewright settings teacher`), module:Class or FILE.py:Class.
+        environment: The environment that draws problems: lake, reasoning_gym:TASK[,TASK...], FILE.py:Class,
+            module:Class, or an entry point.
+        teacher: Who redesigns the problems: a name (see `lakewright settings teacher`), module:Class or FILE.py:Class.
         seed: The seed of everything random in the run.
-        dry_run: Check settings and machine, print what would be run, and start nothing; except on the lake, the
+        dry_run: Check settings and machine, print what the run would do, and start nothing; except on the lake, the
             held-out problems are drawn and checked.
-        track: A tracker that gets the figures of each finished stage; may be given several times.
-        quiet: Print no progress; otherwise bars on a terminal, and elsewhere lines for each stage and one a minute.
+        track: A tracker that gets the figures of each finished stage; may be repeated.
+        quiet: Print no progress. By default there are bars on a terminal; elsewhere, a line for each stage and one per
+            minute.
     """
     from lakewright.experiments.loop.settings.run_settings import load_settings
 
@@ -84,7 +85,7 @@ def track(
 
     Args:
         folder: The run folder.
-        to: The tracker; may be given several times.
+        to: The tracker; may be repeated.
     """
     from lakewright.experiments.loop.records.run_folder import RunFolder
     from lakewright.experiments.loop.trackers import Publisher
@@ -131,7 +132,7 @@ def settings(
     Set one by `lakewright run SETTING=VALUE`.
 
     Args:
-        prefix: Only settings whose name starts so, such as grpo or grpo.host.
+        prefix: List only settings whose names start with this, such as grpo or grpo.host.
         preset: The preset whose values are the defaults.
     """
     from lakewright.experiments.loop.settings.setting_list import format_settings, list_settings

@@ -37,13 +37,13 @@ def study(
     Args:
         spec: A spec, .toml or .json, or the name of a built-in one.
         out: The folder of the study.
-        gpus_per_run: GPUs of each run, or a share of one; without it all runs share those of this machine, and on a
-            cluster each has as many as its training has processes.
-        cores_per_run: Cores of each run; without it an equal share of this machine's, on a cluster one.
-        arms: Run these arms only; the same command with others, or with none, runs the others later.
-        seeds: Run these seeds only, likewise.
+        gpus_per_run: GPUs for each run, or a share of a GPU. By default, all runs share this machine's GPUs, and on a
+            cluster each run has one GPU per training process.
+        cores_per_run: Cores for each run; by default an equal share of this machine's cores, and one on a cluster.
+        arms: Run only these arms; the same command with other arms, or without this option, runs the others later.
+        seeds: Run only these seeds, in the same way.
         copy_to: Also copy results and logs to an address of fsspec, such as s3://bucket/studies/a.
-        results_only: Sum up the runs that are finished, also while the study runs, and run nothing.
+        results_only: Run nothing, and sum up the finished runs, also while the study runs.
     """
     chosen = where.chosen()
     if results_only and (arms or seeds or copy_to):
@@ -79,7 +79,7 @@ def check_trials(
 
     Args:
         folder: The folder of a study.
-        count: How many trials, spread over its finished runs.
+        count: The number of trials, spread over its finished runs.
         boards: About how many boards each config is tried on.
     """
     prepare_training()

@@ -41,10 +41,10 @@ def run(
 
     Args:
         spec: The axes and the number of boards, .toml or .json.
-        preset: A sweep that comes with the package, in place of SPEC.
-        boards: Make this many boards of each cell instead, to try a sweep.
+        preset: A sweep that comes with the package, instead of SPEC.
+        boards: Make only this many boards of each cell, to try a sweep.
         out: The folder of the sweep.
-        shard: Make only every n-th shard, from the i-th on, as one job of an array.
+        shard: i/n: make only every n-th shard, from the i-th on, as one job of an array.
         copy_to: Also copy each finished shard to an address of fsspec, such as s3://bucket/sweeps/a.
     """
     from lakewright.core_jax.support import cores

@@ -53,12 +53,12 @@ class ReasoningGym(Environment):
     ) -> None:
         """Makes the environment.
 
-        tasks: the name of a task, or of several.
-        by: the attribute of the one task whose ladder is the strata, or "task" for one stratum; by default the first
-            that has 2 to MOST_RUNGS places.
-        threshold: the score from which an answer is valid, above 0, to 1.
-        graded: whether the reward is the score, and not 1 or 0. Many scorers give a part to any text in which the
-            answer occurs, so a policy learns to list all that may be one.
+        tasks: the name of a task, or several names.
+        by: for one task, the attribute whose ladder is the strata, or "task" for one stratum; by default the first
+            attribute with 2 to MOST_RUNGS places.
+        threshold: the lowest score of a valid answer, above 0, at most 1.
+        graded: whether the reward is the score, not 1 or 0. Many scorers give partial credit to any text that contains
+            the answer, so a policy learns to list all candidates.
         settings: fields of the configs of tasks that are on no ladder, by task.
         seconds: that drawing or scoring one problem may take.
 

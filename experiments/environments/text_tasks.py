@@ -67,7 +67,7 @@ class BoardStream:
     Args:
         size: cells on a side.
         agents: on each board.
-        hole_ratio, wait_ratio: as of `generate`.
+        hole_ratio, wait_ratio: as in `generate`.
         seed: other boards.
 
     Raises InputError if such boards do not exist.

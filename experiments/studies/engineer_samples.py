@@ -92,7 +92,7 @@ def sample_engineers(
 
     Args:
         trainee, folder, number: the run and its stage.
-        places: the models'.
+        places: the models' places.
         answers: how many of each.
         on_progress: gets the number of further answers.
         trial: whether each proposed design is tried beside the current one, with the policy of the stage.

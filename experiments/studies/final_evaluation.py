@@ -25,7 +25,7 @@ def draw_final_test(settings: RunSettings, chosen: ValidationSettings, held_out:
     of the test are different, and not held out already.
 
     Args:
-        settings, held_out: the runs'.
+        settings, held_out: from the runs.
         chosen: those of the test.
         path: if it is saved.
 
@@ -49,7 +49,7 @@ def take_final_test(trainee: Trainee, policy: Stage, problems: Sequence[Problem]
 
     Args:
         trainee, policy: for the run, and the stage whose policy it is.
-        problems: the test's.
+        problems: the test's problems.
         path: where the result is saved; beside it are answers in text.
     """
     if path.exists():

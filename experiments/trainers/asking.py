@@ -27,7 +27,7 @@ def make_tools(setup: Setup, path: Path, ask: Ask | None = None, unanswered: lis
 
     Args:
         setup: what the engineer was begun with.
-        path: the folder's.
+        path: path of the folder.
         ask: asks the present policy.
         unanswered: gets the reason of each question without an answer.
     """
@@ -52,8 +52,8 @@ def check_served_teacher(
 
     Args:
         teacher, options: its name and its arguments.
-        settings: the folder's.
-        environment: the designs'.
+        settings: the folder's settings.
+        environment: the designs' environment.
         held_out: how many held-out problems there are.
         rounds: how many redesigns there will be, if that is known.
     """

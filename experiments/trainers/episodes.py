@@ -25,11 +25,11 @@ class EpisodeBook:
         """Opens the folder.
 
         Args:
-            path: the folder's.
-            seed: the problems'.
-            index, count: which environment of how many this is.
-            episodes: how many in a row are on one problem; they are a group.
-            position: how many episodes ended before, of a trainer that resumes.
+            path: path of the folder.
+            seed: seed of the problems.
+            index, count: the number of this environment, and how many there are.
+            episodes: consecutive episodes on one problem; they are a group.
+            position: episodes that ended before, if a trainer resumes.
 
         Raises InputError without an engineer, or a number is out of range.
         """

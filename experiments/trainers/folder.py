@@ -82,12 +82,12 @@ class EngineerFolder:
         """Begins an engineer in a new or empty folder.
 
         Args:
-            environment: a name, as of `load_environment`; the path of a file is made absolute.
-            teacher, options, rounds, seed, sampler: as of `Engineer`. Of the teachers that are models, `endpoint` asks
-                a server, and `self` the policy under training, by what `next` is given.
-            design: version 0; by default that of the environment, whose givens it has if it states none.
-            settings: how the engineer works, and how a server is asked.
-            held_out: how many held-out problems there are, drawn from version 0.
+            environment: a name, as in `load_environment`; the path of a file is made absolute.
+            teacher, options, rounds, seed, sampler: as in `Engineer`. `endpoint` asks a model behind a server; `self`
+                asks the policy under training, through an argument of `next`.
+            design: version 0; by default the environment's first design, whose givens it has if it states none.
+            settings: settings of the engineer and of a server.
+            held_out: the number of held-out problems, drawn from version 0.
 
         Raises InputError if one is not usable, a stratum has no problems, or an engineer is there already.
         """
@@ -138,10 +138,10 @@ class EngineerFolder:
         engineer decides. Without new outcomes nothing happens. If a model that is the engineer cannot be reached, or
         not afforded, nothing is decided either, and the outcomes are read again the next time.
 
-        roll_out: rolls the present policy out, so that proposals are tried before one becomes a version; by default
+        roll_out: samples the current policy, so that proposals are tried before one becomes a version; by default
         at the server `rollouts` of the settings, if any. Before there are any outcomes, it answers the held-out
         problems, and the first version is redesigned from that, just as from answers to them that were recorded.
-        ask: asks the present policy, if the teacher is `self`. step: the trainer's; at one that was decided at
+        ask: asks the current policy, if the teacher is `self`. step: the trainer's step; at a step that was decided
         already, as after a trainer resumed, nothing happens.
 
         Raises InputError if another process works here, if an edited design is not legal, if the teacher is
@@ -282,7 +282,7 @@ class EngineerFolder:
         )
 
     def _read_outcomes(self, current: Version, take: Take | None = None, held_out: Find = tuple) -> tuple[Read, str]:
-        """The outcomes after the index, and the SHA-256 of all whole lines. take, held_out: as of `OutcomeReader`."""
+        """The outcomes after the index, and the SHA-256 of all whole lines. take, held_out: as in `OutcomeReader`."""
         path = self.files.outcomes_path
         prefix, index = Prefix(path), read_index(self.files.index_path, EMPTY)
         # A kill may have come between the version and the index, which then ends before the version; never after it.
@@ -384,7 +384,7 @@ class EngineerFolder:
     def _make_version(self, current: Version, decision: Decision, engineer: Engineer) -> Version:
         """The version that a decision leads to; if the design stays, the current one, with the decision added.
 
-        current: the version until now. decision: the engineer's, whose state is noted.
+        current: the version until now. decision: the engineer's decision, whose state is noted.
         """
         note = msgspec.to_builtins(decision, str_keys=True)
         note["evidence"]["history"] = []  # the other versions tell it

@@ -31,11 +31,11 @@ class EngineerEnv(gymnasium.Env[Any, Any]):
         """Opens a folder.
 
         Args:
-            path: the folder's.
-            make: the environment of a problem; limits of time belong inside it.
-            report: from the sum of the rewards and the last `info` the text that the folder's environment judges, or a
+            path: path of the folder.
+            make: makes the environment for a problem, with its time limits.
+            report: from the sum of the rewards and the last `info`, the text that the folder's environment judges, or a
                 verdict.
-            options: as of `EpisodeBook`.
+            options: as in `EpisodeBook`.
         """
         self.book = EpisodeBook(path, **options)
         self._make, self._report = make, report

@@ -61,12 +61,12 @@ class EpisodeClient(Generic[C]):
         """Opens a folder.
 
         Args:
-            client: a connected client; each has a session of its own on the server.
-            path: the folder's.
-            report: from the sum of the rewards and the last result the text that the folder's environment judges, or a
+            client: a connected client, with its own session on the server.
+            path: path of the folder.
+            report: from the sum of the rewards and the last result, the text that the folder's environment judges, or a
                 verdict.
-            arguments: those of `reset` for a problem; by default `stratum`, each knob by its name, and `seed`.
-            options: as of `EpisodeBook`.
+            arguments: the arguments of `reset` for a problem; by default `stratum`, each knob by its name, and `seed`.
+            options: as in `EpisodeBook`.
         """
         self.client = client
         self.book = EpisodeBook(path, **options)

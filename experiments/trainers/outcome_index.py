@@ -59,7 +59,7 @@ class TraceFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class TraceIndex(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The state of reading traces, and of reading the outcomes before.
 
-    format: as of `Index`. offset, digest: for the outcomes. names: the sorted digests of their answers. files: by path.
+    format: as in `Index`. offset, digest: for the outcomes. names: the sorted digests of their answers. files: by path.
     """
 
     format: int = 1

@@ -62,7 +62,7 @@ class LineChecker:
     """Decodes and checks lines.
 
     Args:
-        space: the designs'.
+        space: the design space.
         design: the present one.
         newest: the version that lines may be of, at most.
     """

@@ -81,7 +81,7 @@ class OutcomeReader:
 
     Args:
         path: for outcomes.jsonl.
-        space: the designs'.
+        space: the design space.
         design: the present one.
         newest: the version that lines may be of, at most.
         index: the lines that need not be read again; by default none.

@@ -16,8 +16,8 @@ from lakewright.experiments.trainers.appending import append_whole, open_appende
 class Pin(msgspec.Struct, frozen=True, omit_defaults=True):
     """A line of `pins-SEED.jsonl`. The first line of a place counts; the cost is in all lines.
 
-    version: the problem's. turn: which problem of the stratum the sampler chose, 0 for the first. barren: whether no
-    problem with signal was found. scored, tokens: the groups rolled out to find out, and their tokens.
+    version: version of the problem. turn: which problem of the stratum the sampler chose, 0 for the first. barren:
+    whether no problem with signal was found. scored, tokens: the groups rolled out to find out, and their tokens.
     """
 
     place: int

@@ -24,7 +24,7 @@ class OutcomeRecorder:
     def __init__(self, path: str | Path, environment: Environment | None = None) -> None:
         """Opens the outcomes of a folder.
 
-        environment: the folder's, if it is already at hand. Raises InputError without an engineer.
+        environment: the folder's environment, if it is already at hand. Raises InputError without an engineer.
         """
         files = VersionFiles(path)
         self.path = files.folder
@@ -55,15 +55,15 @@ class OutcomeRecorder:
         """Appends a line for each answer to a problem; once it returns they survive the end of this process.
 
         Args:
-            problem: for a source.
+            problem: from a source.
             answers: texts.
-            outcomes: a verdict of each, or a reward, beside which the environment says whether the answer is valid; by
-                default the environment's verdict.
-            split: what the problem is of.
+            outcomes: a verdict for each answer, or a reward, in addition to the environment's verdict; by default only
+                the environment's verdict.
+            split: `train` or `held_out`.
             tokens: the length of each answer.
-            group: a name for these answers; a trainer that repeats a step after it resumes gives the same name again,
-                and they count once; by default a new one.
-            first: the number of the first answer in the group, where several processes record one.
+            group: a name for these answers; a trainer that repeats a step after it resumes should reuse the name, so
+                that they count once; by default a new name.
+            first: the number of the first answer in the group, if several processes record one group.
 
         Returns the verdicts. Raises InputError, and writes nothing, on lists of unequal lengths, a reward beyond
         MOST_REWARD, a verdict that the environment could not give, a broken length, or another split.

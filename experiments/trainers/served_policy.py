@@ -30,8 +30,8 @@ def make_served_rollouts(
     """A way to roll out the policy that a server has at that moment.
 
     Args:
-        settings: the server's.
-        temperature: the answers'.
+        settings: the server's settings.
+        temperature: temperature of the answers.
         environment: judges them.
         spending: what was paid before, to which each request is added.
 

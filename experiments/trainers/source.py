@@ -33,9 +33,10 @@ class ProblemSource:
         """Opens the source of a folder.
 
         Args:
-            path: of the folder.
-            seed, position: of the problems, and the place of the first that `take` gives.
-            roll_out: rolls the present policy out, for the sampler `redraw`; by default at the server `rollouts` of the
+            path: path of the folder.
+            seed: seed of the problems.
+            position: the place of the first problem from `take`.
+            roll_out: samples the current policy, for the sampler `redraw`; by default from the server `rollouts` in the
                 folder's settings.
 
         Raises InputError without an engineer, if the seed is also the held-out problems', and if the folder's sampler

@@ -104,8 +104,8 @@ class LeftOutError(Exception):
 def record_traces(folder: str | Path, run: str | Path) -> Copied:
     """Appends what episodes came to, each once however often this is called; only new lines are decoded.
 
-    folder: the engineer's. run: the folder of a run of prime-rl or of `vf-eval`, or a file of traces. A last line
-    that is still being written waits for the next time. Episodes of other tasksets, that failed before they were
+    folder: the engineer's folder. run: the folder of a run of prime-rl or of `vf-eval`, or a file of traces. A last
+    line that is still being written waits for the next time. Episodes of other tasksets, that failed before they were
     scored, or that cannot be read are left out.
 
     Raises InputError without an engineer or no such run.

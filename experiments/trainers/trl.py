@@ -47,11 +47,11 @@ class EngineerTasks:
         """Opens a folder.
 
         Args:
-            path: the folder's.
+            path: path of the folder.
             every: optimizer steps between two decisions.
             places: rows of the data set.
-            chat: whether a prompt is a message to a chat model, or plain text; always one with several turns.
-            seed: the problems'.
+            chat: whether a prompt is a message to a chat model or plain text; with several turns, always a message.
+            seed: seed of the problems.
 
         Raises InputError without an engineer, or a number is below 1.
         """
@@ -83,7 +83,7 @@ class EngineerTasks:
         teacher is `self`, it is the policy that proposes. Before its first step it answers the held-out problems of the
         folder, if any, and the first version is redesigned. Training continues as if nothing had been generated.
 
-        trainer: the one for these tasks. answer_tokens: the most tokens of an answer as the engineer.
+        trainer: the trainer of these tasks. answer_tokens: the most tokens of the policy's answer as the engineer.
 
         Raises InputError if `answer_tokens` is below 1.
         """

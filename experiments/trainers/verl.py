@@ -40,10 +40,10 @@ class EngineerDataset(Dataset[dict[str, Any]]):
         """Opens folders, as verl does.
 
         Args:
-            data_files: a folder, or `FOLDER/held_out`, or several of them.
+            data_files: a folder, or `FOLDER/held_out`, or a list of them.
             tokenizer, processor: not used.
-            config: `data` of verl, of which `seed` is the seed of the problems, 0 if it is null.
-            max_samples: rows; by default 100,000 of each folder, or all its held-out problems.
+            config: verl's `data`, whose `seed` is the seed of the problems, 0 if it is null.
+            max_samples: rows; by default 100,000 from each folder, or all its held-out problems.
 
         Raises InputError without an engineer or without held-out problems, or on a folder that is named twice.
         """

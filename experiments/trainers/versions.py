@@ -52,7 +52,8 @@ class FolderSettings(EngineerSettings, frozen=True, forbid_unknown_fields=True):
     """The settings of the engineer of a folder, and of a model behind a server."""
 
     rollback: RollbackSettings = RollbackSettings(weights=False)
-    """When a design that lowered validation is given up; `weights`: whether the trainer restores those from before."""
+    """When a design that lowered validation is rolled back; `weights`: whether the trainer restores the earlier
+    weights."""
     endpoint: EndpointSettings | None = None
     """The server of the teacher `endpoint`."""
     temperature: float = 0.7
@@ -66,9 +67,9 @@ class FolderSettings(EngineerSettings, frozen=True, forbid_unknown_fields=True):
 class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The arguments that an engineer was begun with: `engineer.json`.
 
-    format: the folder's. environment: its name. space: the signature of its design space. teacher, options, settings,
-    rounds, seed: as of `Engineer`. held_out, held_out_seed: how many held-out problems there are, drawn from version 0
-    with that seed.
+    format: format of the folder. environment: its name. space: the signature of its design space. teacher, options,
+    settings, rounds, seed: as in `Engineer`. held_out, held_out_seed: how many held-out problems there are, drawn from
+    version 0 with that seed.
     """
 
     format: int = FORMAT
@@ -96,7 +97,7 @@ class Counts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A version of the design: `versions/NNNN.json`.
 
-    by: who made it. parent: the version that `undo` goes back to; None for the first. line, reasons: why. decisions:
+    by: who made it. parent: the version that `undo` restores; None for the first. line, reasons: why. decisions:
     the engineer's, as JSON: the one that made it, and those that changed nothing. offset: how many bytes of the
     outcomes the engineer has read. outcomes: the SHA-256 of these bytes, which earlier folders do not have. step: the
     trainer's at the last decision, -1 without one. counts: of the outcomes read for the last decision. state: what the

@@ -16,9 +16,9 @@ class TextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_tokens: Count = 4096
     """Most tokens of an answer, its reasoning included."""
     thinking: bool = True
-    """Whether models whose chat template has the choice think first."""
+    """Whether to think first, for models whose chat template has the choice."""
     batch: Natural = 0
-    """Answers that one process decodes together; 0: as many as the memory of a GPU takes, 16 on a CPU."""
+    """Answers that one process decodes together; 0: as many as a GPU's memory holds, or 16 on a CPU."""
     prompt: PromptForm = "full"
-    """A prompt that explains the task, or one line for small models that are trained on it: see
+    """A prompt that explains the task, or a short prompt for small models trained on it: see
     policy.codecs.text_prompt."""

@@ -32,27 +32,27 @@ class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     url: str
     """The server's address, such as http://localhost:8000/v1."""
     model: str
-    """The model that it is asked for."""
+    """The name of the model there."""
     max_tokens: Count = 16384
     """Most tokens of an answer."""
     concurrency: Count = 8
-    """Requests at a time."""
+    """Concurrent requests."""
     timeout: Positive = 600.0
-    """Seconds from sending a request to the last byte of its reply, after which it has failed."""
+    """Seconds from sending a request to the last byte of its reply; after that, it has failed."""
     retries: Natural = 8
     """Attempts after the first."""
     price_in: Weight = 0.0
-    """Dollars for a million tokens of prompts."""
+    """Dollars per million tokens of prompts."""
     price_out: Weight = 0.0
-    """Dollars for a million tokens of answers."""
+    """Dollars per million tokens of answers."""
     max_cost: Weight | None = None
-    """Dollars never to exceed: a request starts, or is repeated, only if its max_tokens fit. A try that failed
-    counts as the most that it may have cost, unless the server refused it or was never reached."""
+    """A limit in dollars: a request starts, or is repeated, only if its max_tokens fit. A failed try counts with its
+    maximum cost, unless the server refused it or was never reached."""
     limit_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
-    """How the server names the limit of an answer's tokens."""
+    """The server's name for the limit of an answer's tokens."""
     schemas: tuple[SchemaForm, ...] = ("json_schema", "json_object")
-    """The forms in which the server is given a JSON schema, tried in turn until it accepts one; with none, or if it
-    refuses all, the prompt describes the schema."""
+    """The forms of a JSON schema in requests, tried in turn until the server accepts one. If it accepts no form, the
+    prompt describes the schema."""
 
     def __post_init__(self) -> None:
         parts = urlsplit(self.url)
@@ -111,7 +111,7 @@ async def ask_once(question: Question, settings: EndpointSettings, key: str, tls
 
     Args:
         question: the request.
-        settings: the server's.
+        settings: the server's settings.
         key: sent to that server only.
         tls: the trusted certificates.
 
@@ -172,7 +172,7 @@ async def _send_request(
 
     Args:
         request: its JSON.
-        settings: the server's.
+        settings: the server's settings.
         key: sent in a header.
         tls: the trusted certificates.
         body: gets the bytes of the reply.

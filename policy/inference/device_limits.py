@@ -77,7 +77,7 @@ def count_answer_bytes(pairs: int, words: int, prompt: int, answer: int, copies:
 
     Args:
         pairs: bytes of the keys and values of a token.
-        words: the vocabulary's.
+        words: the vocabulary's words.
         prompt, answer, copies: as for `fit_answers`.
     """
     return pairs * (answer + prompt // copies) + SCORES * 4 * words

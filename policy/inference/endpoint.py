@@ -58,7 +58,7 @@ class Endpoint:
     """A server that answers questions.
 
     Args:
-        settings: the server's.
+        settings: the server's settings.
         spent: dollars for earlier questions.
         record: gets what each try may cost before it is sent, and what it took.
     """

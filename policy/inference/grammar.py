@@ -73,8 +73,8 @@ def sample_under_grammar(
         prompt: its tokens.
         allowed: gives the tokens that may follow an answer so far; none ends it.
         copies: how many answers.
-        temperature: the sampling's.
-        seed: the sampling's.
+        temperature: for sampling.
+        seed: seed for sampling.
         max_new_tokens: most tokens of an answer.
     """
     chance = torch.Generator().manual_seed(seed)

@@ -49,9 +49,9 @@ def answer_in_json(
     Args:
         model, tokenizer: the policy.
         messages: the question.
-        schema: the JSON's.
+        schema: the JSON's schema.
         settings: lengths and temperature.
-        seed: the sampling's.
+        seed: seed for sampling.
 
     Raises InputError if llguidance is missing or does not know the schema.
     """
@@ -96,7 +96,7 @@ def sample_in_json(
         schema: for the JSON; None for free text.
         settings: lengths and temperature.
         copies: how many answers.
-        seed: the sampling's.
+        seed: seed for sampling.
 
     Raises InputError as `answer_in_json`.
     """
@@ -157,8 +157,8 @@ class SchemaMask(LogitsProcessor):
     """A mask of the tokens that cannot continue JSON of a schema.
 
     Args:
-        tokenizer: the model's.
-        schema: the JSON's.
+        tokenizer: the model's tokenizer.
+        schema: the JSON's schema.
         prompt: the number of tokens before the JSON, the same for all rows.
         rows: answers that are decoded together.
     """

@@ -50,7 +50,7 @@ class PrefixCache:
 
         Args:
             messages: the question.
-            schema: the JSON's.
+            schema: the JSON's schema.
 
         Raises InputError if llguidance is missing or does not know the schema.
         """

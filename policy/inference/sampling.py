@@ -115,7 +115,7 @@ def sample(
 
 
 def end_tokens(model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> list[int]:
-    """Return all tokens that end an answer: the tokenizer's, and the model config's."""
+    """Return all tokens that end an answer: the tokenizer's answer, and the model config's."""
     config = getattr(model, "generation_config", None)
     named = getattr(config, "eos_token_id", None)
     named = named if isinstance(named, list) else [named]

@@ -118,7 +118,7 @@ def write_tokens(
     """Return the tokens of an answer under a grammar, without an end token; the model is asked if it can choose.
 
     Args:
-        reader: the model's.
+        reader: the model's reader.
         begun: the tokens before the answer.
         matcher: for the grammar, at its beginning.
         choose: the next token by its logits [V].

@@ -40,7 +40,7 @@ def build_model(
     Args:
         settings: its shape, or the name of one.
         tokenizer: whose vocabulary it reads.
-        seed: the weights'.
+        seed: seed of the weights.
         device: as for `load_model`.
     """
     check_device(device)

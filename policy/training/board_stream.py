@@ -45,8 +45,8 @@ class BoardStream(TaskStream[BoardTask]):
     Use the stream in a `with` statement.
 
     Args:
-        configs: the boards'.
-        seed: the boards'.
+        configs: the boards' configs.
+        seed: seed of the boards.
         first: the place of the first task.
         chunk: boards of one config in sequence, CHUNK by default.
         recorded: collect all tasks in `taken`.
@@ -149,7 +149,7 @@ def _serve_chunks(
     Args:
         chunks: the queue.
         mixed: the configs of each chunk, one for each number of agents.
-        seed: the boards'.
+        seed: seed of the boards.
         number: the first chunk.
         chunk: boards in a chunk.
         cache: the folder of compiled programs.
@@ -174,7 +174,7 @@ def _draw_chunks(mixed: Sequence[Sequence[EnvConfig]], seed: int, number: int, c
 
     Args:
         mixed: the configs of each chunk.
-        seed: the boards'.
+        seed: seed of the boards.
         number: the first chunk.
         chunk: boards in a chunk.
     """

@@ -75,7 +75,7 @@ class StateSaver(TrainerCallback):
     A training that is killed and run again loses about a minute, and ends with the same weights.
 
     Args:
-        path: the state's.
+        path: path of the state.
         trainer: whose model and optimizer are saved.
         average: whose averaged weights are saved.
         clock: the seconds of the training.

@@ -67,7 +67,7 @@ def train_grpo(
         model: the policy.
         play: asks and judges the tasks.
         tasks: a sequence, or a stream.
-        settings: the stage's.
+        settings: the stage's settings.
         seed, scratch: for the sampling, and a folder for TRL.
         on_step: gets TRL's log of each step, and may end the training by returning True.
         on_groups, on_answers: get the rollouts as they are judged, one group for each task, and their answers.
@@ -111,7 +111,7 @@ def _supply_tasks(tasks: Tasks[T], plural: str, settings: GrpoSettings, taken: i
     Args:
         tasks: a sequence, or a stream.
         plural: their name in messages.
-        settings: the stage's.
+        settings: the stage's settings.
         taken: how many an interrupted training has taken before.
     """
     if isinstance(tasks, TaskStream):
@@ -141,10 +141,10 @@ def _build_arguments(
     """Return TRL's arguments.
 
     Args:
-        settings: the stage's.
+        settings: the stage's settings.
         model: the policy.
         length: tokens of the longest answer.
-        seed: the sampling's.
+        seed: seed for sampling.
         scratch: a folder for TRL.
     """
     on_gpu = _uses_gpu(model)
@@ -187,7 +187,7 @@ def _build_trainer(
         model, tokenizer: the policy.
         rollouts: sample and judge answers.
         arguments: TRL's.
-        settings: the stage's.
+        settings: the stage's settings.
         clock: the seconds of the training.
     """
     length = arguments.max_completion_length or 0

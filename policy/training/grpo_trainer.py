@@ -157,7 +157,7 @@ def answer_log_probs(
         model: the policy.
         ids, mask: int [B, P + answer]: prompts padded on the left, answers on the right.
         answer: the number of those tokens.
-        temperature: the sampling's.
+        temperature: for sampling.
     """
     if isinstance(model, BoardNetwork):
         logits = model(input_ids=ids).logits[:, -answer - 1 : -1].float() / temperature

@@ -27,7 +27,7 @@ class RecordedScores:
 
     Args:
         model: that is trained.
-        temperature: the sampling's.
+        temperature: for sampling.
         precision: that the model computes in, by autocast; None for that of its weights.
     """
 

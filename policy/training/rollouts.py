@@ -28,7 +28,7 @@ class Answered:
     """The G answers to a task, and the verdicts on them.
 
     Args:
-        key: the task's.
+        key: the task's key.
         prompt: token ids.
         answers: token ids of each.
         log_probs: for each token at the temperature of the sampling, empty if not requested.
@@ -85,7 +85,7 @@ def roll_out(
         model, play, tasks: the policy, the kind of tasks, and the tasks.
         group: answers to each task.
         seed: for the sampling; torch's own generator does not change.
-        temperature: the sampling's.
+        temperature: for sampling.
         on_progress: gets how many more answers are sampled.
     """
     with torch.random.fork_rng():
@@ -156,7 +156,7 @@ class Rollouts(Generic[T]):
         group: answers to a task.
         oversample: up to this many times as many tasks are sampled, in rounds, until enough groups are informative; if
             too few are, the first of the others fill the rest. With 1 no group is left out.
-        temperature: the sampling's.
+        temperature: for sampling.
         guided: the last answer of each group is the reference answer (off-policy guidance: Yan et al. 2025, arXiv
             2504.14945), so that a group of failures has a signal too; figures and groups count sampled answers only.
         on_groups: gets all sampled groups.

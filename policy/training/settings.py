@@ -16,7 +16,7 @@ class WarmupSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     steps: Natural = 900
     """Steps of supervised learning on certified plans."""
     boards: Count = 20000
-    """Boards that are drawn for it and seen again and again."""
+    """Boards that are drawn for the warm-up and seen repeatedly."""
     batch: Count = 64
     """Examples in each step."""
     optimizer: Literal["muon", "adamw"] = "muon"
@@ -28,15 +28,15 @@ class WarmupSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     decay: Share = 0.99
     """Decay of the averaged weights, which are the result."""
     extra_share: Share = 0.125
-    """Share of each batch that are the caller's own examples, if it has any."""
+    """Share of each batch that are the caller's own examples, if there are any."""
     extra_from: Share = 0.0
-    """The share of the warm-up that is over before batches hold these examples; until then they hold boards alone."""
+    """The share of the warm-up after which batches include these examples; until then they hold only boards."""
     augment: bool = True
-    """Whether boards are turned, mirrored and their agents exchanged at random."""
+    """Whether boards are randomly rotated and mirrored and their agents exchanged."""
     fresh: bool = False
-    """Whether boards are drawn while training, instead of `boards` that come again."""
+    """Whether boards are drawn while training, instead of repeating `boards`."""
     hole_ratios: tuple[HoleRatio, ...] = ()
-    """Hole ratios that fresh boards have in turn; without any, as in warmup_design."""
+    """Hole ratios that take turns in fresh boards; by default, as in warmup_design."""
     minutes: Positive | None = None
     """Ends the warm-up if its steps do not end it earlier; the rates fall towards the nearer end."""
 
@@ -74,11 +74,11 @@ class HostSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The use of a machine."""
 
     micro_batch: Count | None = None
-    """Answers that a process trains on at once; without it its whole share."""
+    """Answers that a process trains on at once; by default its whole share."""
     bf16: bool = False
     """Whether to compute in bfloat16."""
     checkpointing: bool = False
-    """Whether activations are computed again instead of stored, which saves memory."""
+    """Whether activations are recomputed instead of stored, which saves memory."""
     lora: LoraSettings | None = None
     """Train an adapter of low rank instead of all weights."""
     vllm: Literal["off", "colocate", "server"] = "off"
@@ -104,7 +104,7 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     steps: Count = 32
     """Updates in a stage."""
     first_steps: Count | None = None
-    """Updates in the first stage, if it is to be shorter; each later one has twice as many, up to `steps`."""
+    """Updates in the first stage, if it should be shorter; each later stage has twice as many, up to `steps`."""
     prompts: Count = 32
     """Boards in each update."""
     group: Annotated[int, msgspec.Meta(ge=2)] = 8
@@ -124,8 +124,8 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     epsilon_high: Positive | None = None
     """Upper clipping range, if it differs from epsilon."""
     oversample: Count = 1
-    """Up to this many times `prompts` boards are sampled in a step, and those whose completions all earn the same are
-    left out; 1 leaves out none."""
+    """Up to this many times `prompts` boards are sampled in a step, and boards whose completions all earn the same are
+    left out; 1 uses all boards."""
     fresh: bool = False
     """Whether boards are drawn while training."""
     minutes: Positive | None = None
@@ -133,16 +133,16 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     optimizer: Literal["adamw", "muon"] = "adamw"
     """AdamW, or Muon for the matrices."""
     schedule: Literal["constant", "cosine"] = "constant"
-    """A constant learning rate, or one that rises and falls as in the warm-up."""
+    """A constant learning rate, or a rate that rises and falls as in the warm-up."""
     average: Share = 0.0
-    """Decay of averaged weights, which replace the last ones: after n steps at most (1 + n) / (10 + n).
-    With 0 the last weights are the result."""
+    """Decay of averaged weights, which replace the last weights: after n steps at most (1 + n) / (10 + n). With 0, the
+    last weights are the result."""
     share_prompts: bool = True
     """Whether the prompt of a group is read once, if possible."""
     guided: bool = False
     """Whether one answer of each group is the board's certified plan."""
     host: HostSettings = HostSettings()
-    """How the machine is used."""
+    """Use of the machine."""
 
     def __post_init__(self) -> None:
         if (self.first_steps or 0) > self.steps:

@@ -94,11 +94,11 @@ class PoolOptions(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     boards: Count = 256
     """Certified boards that episodes are played on."""
     pool_seed: int = 0
-    """The seed that draws them."""
+    """The seed of these boards."""
     step_limit: Natural = 0
     """Joint moves of an episode; 0 for twice the longest optimal makespan of the pool."""
     desc: Any = None
-    """A board of one's own, instead of all options but `step_limit`: see `read_board`."""
+    """Your own board, instead of all options except `step_limit`: see `read_board`."""
 
 
 class BoardPool(NamedTuple):

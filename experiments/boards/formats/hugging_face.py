@@ -158,8 +158,8 @@ def card_text(
     """README.md of the data set.
 
     Args:
-        manifest: the benchmark's.
-        schema: the rows'.
+        manifest: the benchmark's manifest.
+        schema: the rows' schema.
         files: for each config of the data set.
         certificates: the number of boards for each kind.
     """

@@ -67,7 +67,7 @@ def read_cells(text: str, count: int, width: int, place: str) -> list[Cell]:
     """The first cells of a file of starts or of tasks: of each line the first one.
 
     Args:
-        text: the file's.
+        text: the file's text.
         count: how many cells.
         width: columns of the map.
         place: the file for the message.

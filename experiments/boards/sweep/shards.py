@@ -49,7 +49,7 @@ class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def seal_record(record: Record, spec_hash: str) -> Record:
-    """The record with its SHA-256. spec_hash: the sweep's, so that the record is good in no other."""
+    """The record with its SHA-256. spec_hash: hash of the sweep's spec, so that no other sweep accepts the record."""
     bare = msgspec.structs.replace(record, sha256="")
     digest = hashlib.sha256(spec_hash.encode() + msgspec.json.encode(bare)).hexdigest()
     return msgspec.structs.replace(record, sha256=digest)

@@ -34,11 +34,11 @@ class Answering:
     model: Annotated[str | None, Parameter(group=WHO, metavar="PATH")] = None
     """A checkpoint folder, a model's name on the hub, or `pretrained`: the weights that come with lakewright."""
     endpoint: Annotated[str | None, Parameter(group=WHO, metavar="URL")] = None
-    """An OpenAI-compatible server; the environment holds its key as LAKEWRIGHT_API_KEY or OPENAI_API_KEY."""
+    """An OpenAI-compatible server; its key is in LAKEWRIGHT_API_KEY or OPENAI_API_KEY."""
     solver: Annotated[str | None, Parameter(group=WHO, choices=SOLVERS)] = None
     """A planner instead of a model."""
     model_name: Annotated[str | None, Parameter(metavar="NAME")] = None
-    """The model that the endpoint is asked for."""
+    """The name of the model at the endpoint."""
     max_tokens: int = 16384
     """The most tokens of an answer in text."""
     seed: int = 0
@@ -52,9 +52,9 @@ class ModelOptions:
     device: Annotated[str, Parameter(choices=DEVICES)] = "auto"
     """Where it runs; auto is a GPU if there is one."""
     batch: int | None = None
-    """Answers decoded together; without it 512, or 16 in text."""
+    """Answers decoded together; by default 512, or 16 in text."""
     no_thinking: Flag = False
-    """Ask models whose chat template has the choice not to think first."""
+    """Turn off thinking in models whose chat template has the choice."""
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -62,9 +62,9 @@ class EndpointOptions:
     """The options of the server given by --endpoint."""
 
     concurrency: int = 8
-    """Requests at a time."""
+    """Concurrent requests."""
     timeout: float = 600
-    """Seconds after which a request that is not answered in whole has failed."""
+    """Seconds after which a request without a complete answer has failed."""
     retries: int = 8
     """Attempts after the first."""
     price_in: float = 0
@@ -72,9 +72,9 @@ class EndpointOptions:
     price_out: float = 0
     """Dollars for a million tokens of answers."""
     max_cost: float | None = None
-    """Dollars never to exceed, earlier answers and tries that failed included."""
+    """A limit in dollars, which includes earlier answers and failed tries."""
     limit_field: Literal["max_completion_tokens", "max_tokens"] = "max_completion_tokens"
-    """How the server names the limit of an answer's tokens."""
+    """The server's name for the limit of an answer's tokens."""
 
 
 def answerer_of(

@@ -50,7 +50,7 @@ class ExecutorOptions:
     executor: Annotated[str, Parameter(choices=EXECUTORS)] = "local"
     """This machine, or the Ray cluster that RAY_ADDRESS names."""
     workers: int | None = None
-    """Processes of this machine, or tasks at a time on the cluster."""
+    """Processes on this machine, or concurrent tasks on the cluster."""
 
     def chosen(self, processes: int | None = None) -> ExecutorChoice:
         """The choice. processes: for this machine, if `workers` is not given."""

@@ -34,7 +34,7 @@ class ExecutorChoice:
     def open(self, task: Task, folder: Path | None = None) -> Iterator[Executor]:
         """The executor, which ends with the block.
 
-        task: what each takes. folder: where tasks write, if they do. Raises InputError for an unknown name.
+        task: what each task needs. folder: where tasks write, if they do. Raises InputError for an unknown name.
         """
         if self.name == "ray":
             from lakewright.experiments.jobs.executors.ray_cluster import Ray

@@ -1,4 +1,4 @@
-"""Claims: a folder belongs to one piece of work, and a file in it records which.
+"""Claims: a folder belongs to one piece of work, and a file in it says which.
 
 A command that works in a folder claims it first. The same work continues there; other work is refused in one line that
 names the first difference, and a second process is refused while the first one works.

@@ -60,8 +60,8 @@ def ask_server(settings: EndpointSettings, temperature: float, spending: Spendin
     """Asks for JSON under the schema; a server that refuses every form of a schema is asked without one.
 
     Args:
-        settings: the server's.
-        temperature: the answers'.
+        settings: the server's settings.
+        temperature: temperature of the answers.
         spending: the charges so far.
         recorded: whether new charges are added to it.
     """

@@ -280,7 +280,7 @@ def _estimate_decoding(
     """Keys and values of the answers that are decoded together, and the logits of their next words.
 
     Args:
-        settings, trained, lengths: the run's.
+        settings, trained, lengths: from the run.
         prompts, copies: how many there are, and answers to each.
         accelerator: bytes of one GPU.
     """
@@ -308,7 +308,7 @@ def _count_together(settings: RunSettings, trained: Trained, lengths: Lengths, c
     """The answers that are decoded together, see `fit_answers`.
 
     Args:
-        settings, trained, lengths: the run's.
+        settings, trained, lengths: from the run.
         copies: answers to each prompt.
         accelerator: bytes of one GPU.
     """

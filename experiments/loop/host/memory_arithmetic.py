@@ -142,7 +142,7 @@ def whole_logits(shape: ModelShape, tokens: int, times: int, number: int) -> int
     """Bytes of the logits of all words for some tokens.
 
     Args:
-        shape: the model's.
+        shape: the model's shape.
         tokens: with logits.
         times: how many such arrays there are.
         number: bytes of a number.

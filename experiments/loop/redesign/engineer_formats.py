@@ -82,8 +82,8 @@ def make_format(
     """The form in which a checkpoint answers when asked for a change of `design`.
 
     Args:
-        settings: the run's.
-        tokenizer: the checkpoint's.
+        settings: the run's settings.
+        tokenizer: the checkpoint's tokenizer.
         space: what may be changed.
     """
     if answers_in_tokens(tokenizer):

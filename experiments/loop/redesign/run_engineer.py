@@ -85,7 +85,7 @@ class RunEngineer:
     """The engineer of a run. Each decision is made once: one that was interrupted continues if its records end.
 
     Args:
-        trainee, folder: the run's.
+        trainee, folder: from the run.
         held_out: what the policy is judged on.
     """
 

@@ -60,7 +60,7 @@ def make_engineer(
     """The engineer of a run.
 
     Args:
-        settings, environment: the run's.
+        settings, environment: from the run.
         design: for a stage.
         teacher: proposes; for steps without a proposal any will do.
         held_out: what the policy is judged on.
@@ -85,7 +85,7 @@ def load_teacher(
     Args:
         settings, folder: the run.
         stage: the last that ended.
-        state: the teacher's.
+        state: the teacher's state.
         recorded: whether requests to a server are charged to the run.
     """
     teacher = make_teacher(settings.teacher, make_tools(settings, folder, stage, recorded), settings.teacher_options)

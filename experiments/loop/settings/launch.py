@@ -31,13 +31,13 @@ class LaunchSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The number of training processes, and their launch."""
 
     processes: Count = 1
-    """Training processes in all; with 1 and no config, training stays in the loop's own process."""
+    """Number of training processes; with 1 and no config, the loop's own process trains."""
     config: Literal["none", "single_gpu", "multi_gpu", "zero1", "zero2", "zero3", "fsdp1", "fsdp2"] = "none"
-    """One of the accelerate configs that TRL ships; none: plain data parallel training."""
+    """An accelerate config that TRL ships; none: plain data parallel training."""
     more: tuple[str, ...] = ()
     """Further arguments of `accelerate launch`, such as --num_machines=2 and --machine_rank=0."""
     prefix: tuple[str, ...] = ()
-    """Words before the launch command, such as srun's."""
+    """A command to put before the launch command, such as srun."""
 
     @property
     def elsewhere(self) -> bool:
@@ -62,9 +62,9 @@ def launch_stage(
     """Trains a stage of a run in processes of its own.
 
     Args:
-        settings: the launch's.
+        settings: the launch's settings.
         run: the folder.
-        number: the stage's.
+        number: number of the stage.
         previous: the checkpoint to begin with.
         tokens: training ends once this many are generated.
         log: the file for the output of the processes.

@@ -46,7 +46,7 @@ class ValidationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     boards: Count = 20
     """Boards for each size, hole ratio and wait ratio."""
     seed: Natural = 20260617
-    """Seed of the held-out boards, apart from the run's."""
+    """Seed of the held-out boards, independent of the run's seed."""
 
 
 class QuestionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -59,18 +59,18 @@ class QuestionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     temperature: Weight = 0.7
     """Temperature of the answer."""
     proposals: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
-    """How many changes any teacher is to propose, to be tried side by side."""
+    """How many changes the teacher proposes, to be tried side by side."""
     group: Annotated[int, msgspec.Meta(ge=2, le=256)] = 8
     """How many answers `self_trained` samples."""
     reward: ProposalReward = ProposalReward()
-    """What the answers of `self_trained` earn."""
+    """The reward of the answers of `self_trained`."""
     training: AnswerTraining = AnswerTraining()
     """How `self_trained` is trained on its answers."""
     asked_first: bool = False
-    """Whether the first stage is redesigned too, from the held-out answers after the warm-up."""
+    """Whether the first stage is redesigned, too, from the held-out answers after the warm-up."""
     asked_again: bool = False
-    """Whether, if no trial is held, the next stage is drawn from what `self_trained` answers after its training, not
-    from what it answered before."""
+    """Whether, without a trial, the next stage uses the answer of `self_trained` after its training, not its answer
+    from before."""
     endpoint: EndpointSettings | None = None
     """The server of the teacher `endpoint`."""
     key: bool = True
@@ -81,7 +81,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything a run depends on."""
 
     environment: str = "lake"
-    """What problems are drawn from: lake, reasoning_gym:TASK, FILE.py:Class, module:Class, or an entry point."""
+    """The environment that draws problems: lake, reasoning_gym:TASK, FILE.py:Class, module:Class, or an entry point."""
     design: dict[str, dict[str, float]] = {}
     """Shares and knobs of the first stage by stratum, of the lake `data_ratio`, `hole_ratio` and `wait_ratio` by map
     size; by default equal and in the middle."""
@@ -106,25 +106,25 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     codec: CodecName = "tokens"
     """The form of prompts and answers: a token for each cell, or text."""
     text: TextSettings = TextSettings()
-    """How the policy is asked with the codec text."""
+    """Prompts and answers of the codec text."""
     exclude: str = ""
-    """A file of boards that are never trained on, nor turned, mirrored or with their agents in another order."""
+    """A file of boards that are never trained on, also not rotated, mirrored or with their agents in another order."""
     start: str = ""
-    """The model to begin with instead of random weights: a folder, a name on the hub, or `pretrained`."""
+    """The first model, instead of random weights: a folder, a name on the hub, or `pretrained`."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """Where the policy runs; cuda refuses to run without a GPU."""
     autocast: bool = False
     """Whether to compute in bfloat16 with float32 weights, which is faster on processors with such instructions."""
     freeze_embeddings: bool = False
-    """Whether the embeddings stay as they are, a large part of a small language model."""
+    """Whether to leave the embeddings untrained; they are a large part of a small language model."""
     launch: LaunchSettings = LaunchSettings()
-    """The processes that train."""
+    """The training processes."""
     model: ModelSettings | ModelName = ModelSettings()
-    """The shape of a model that begins with random weights, or the name of one."""
+    """The shape of a model with random weights, or the name of a shape."""
     warmup: WarmupSettings = WarmupSettings()
     """Supervised learning before the first stage."""
     lessons: LessonSettings = LessonSettings()
-    """What the warm-up teaches a model of tokens of the engineer's part."""
+    """The lessons in which the warm-up teaches a token model to be an engineer."""
     grpo: GrpoSettings = GrpoSettings()
     """Reinforcement learning in each stage."""
     reward: RewardSettings = RewardSettings()
@@ -132,9 +132,9 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     validation: ValidationSettings = ValidationSettings()
     """The held-out boards."""
     evidence: EvidenceSettings = EvidenceSettings()
-    """What an engineer is shown."""
+    """The evidence that an engineer sees."""
     difficulty: DifficultySettings = DifficultySettings()
-    """How the model of P(valid) is fitted."""
+    """The difficulty model and how it is fitted."""
     guard: GuardTable = GuardTable()
     """The limits of a redesign."""
     sampler: SamplerSettings = SamplerSettings()
@@ -144,10 +144,10 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rollback: RollbackSettings = RollbackSettings()
     """When a stage is rolled back."""
     budget: Count | None = None
-    """Tokens that may be generated in training, in trials and by the engineer; the run ends at the step that spends the
-    last of them, or after its stages."""
+    """The most generated tokens in training, in trials and by the engineer; the run ends at the step that spends the
+    last token, or after its stages."""
     engineer: QuestionSettings = QuestionSettings()
-    """How a language model is asked to be the engineer."""
+    """Questions to a language model that is the engineer."""
 
     @property
     def lake(self) -> bool:

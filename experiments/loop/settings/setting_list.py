@@ -20,7 +20,7 @@ NAMES: dict[type, str] = {inspect.BoolType: "true or false", inspect.StrType: "t
 
 
 class Setting(msgspec.Struct, frozen=True):
-    """A setting of a run. default: the preset's, for settings of map sizes by size."""
+    """A setting of a run. default: the preset's value; by size for settings of map sizes."""
 
     name: str
     type: str

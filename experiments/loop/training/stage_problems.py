@@ -23,7 +23,7 @@ def make_problems(trainee: Trainee, stage: Stage, policy: Stage, before: Stage, 
     tokens are spent because the rest is for training.
 
     Args:
-        trainee: the run's.
+        trainee: the run's trainee.
         stage: whose problems are drawn.
         policy: the stage whose policy is to be trained.
         before: the stage before this one, or the warm-up.

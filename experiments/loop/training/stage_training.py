@@ -32,10 +32,10 @@ def train_stage(trainee: Trainee, stage: Stage, previous: Stage, number: int, to
     """Trains a stage's policy by GRPO.
 
     Args:
-        trainee: the run's.
+        trainee: the run's trainee.
         stage: to be trained.
         previous: the stage whose policy it begins with.
-        number: the stage's.
+        number: number of the stage.
         tokens: training ends once this many are generated.
 
     An interrupted training resumes from a state about a minute old; in several processes it starts over.

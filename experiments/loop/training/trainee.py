@@ -158,7 +158,7 @@ class Trainee(abc.ABC, Generic[T]):
         Args:
             checkpoint: the policy.
             problems, samples: what is asked, how often.
-            seed: the sampling's.
+            seed: seed for sampling.
             on_progress: gets how many more answers there are.
         """
         model, tokenizer = load_policy(self.settings, checkpoint)

@@ -210,8 +210,8 @@ def draw_decisions(
 
     Args:
         work: the form, and how many.
-        environment: the questions'.
-        tokenizer: the prompts'.
+        environment: the questions' environment.
+        tokenizer: the prompts' tokenizer.
 
     They are drawn as the pairs of the test are, by another seed; the stratum and the column at random.
     """

@@ -75,11 +75,11 @@ def run_reading_test(
     """Asks each model in each form, and returns the scores of all answers in the folder, the rule's first.
 
     Args:
-        folder: the test's.
+        folder: the test's folder.
         work: its questions, whose digest is filled in.
         environment: theirs.
         models: names, of which `load` makes readers when they are asked.
-        forms: the questions'.
+        forms: the questions' forms.
         on_progress: gets how many more answers there are.
 
     Answers that the folder holds are not asked for again. Raises InputError if it holds another test, or another

@@ -117,7 +117,7 @@ def _count_tokens(line: bytes) -> float:
 
 
 class StageProgress(msgspec.Struct, frozen=True):
-    """A stage, or the warm-up. state: done, current or waiting. pace: the training's, while it runs."""
+    """A stage, or the warm-up. state: done, current or waiting. pace: the training's pace, while it runs."""
 
     name: str
     number: int

@@ -175,7 +175,7 @@ def describe_next(following: Next, design: Design, number: int, about: RunSpace)
     Args:
         following: the decision.
         design: that of the stage.
-        number: the stage's.
+        number: number of the stage.
         about: the run's design space.
     """
     changes = "" if following.design == design else f": {list_changes(design, following.design, about.space)}"
