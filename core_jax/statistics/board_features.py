@@ -84,6 +84,7 @@ COLUMNS: dict[str, tuple[pa.DataType, str]] = {
 SCHEMA = pa.schema([pa.field(name, kind, metadata={"about": about}) for name, (kind, about) in COLUMNS.items()])
 
 LABELS = ("status", "certificate", "makespan", "sum_of_costs", "wait_required")
+NAMES = {"status": list(STATUS_NAMES), "certificate": list(CERTIFICATE_NAMES)}
 # Counted on the device.
 MEASURED = (
     *("makespan_bound", "cost_bound", "vertex_conflicts", "target_conflicts", "swap_conflicts", "cardinal_conflicts"),
@@ -96,7 +97,8 @@ MEASURED = (
 def features(boards: Board, labels: Labels, columns: Collection[str] = tuple(COLUMNS)) -> dict[str, np.ndarray]:
     """The statistics of B boards of one size and number of agents: for each of `columns`, of COLUMNS, an array [B].
 
-    Whole numbers, and wait_required, 0 or 1, are -1 if COLUMNS says so.
+    Whole numbers, and wait_required, 0 or 1, are -1 if COLUMNS says so. status and certificate are numbers of `Status`
+    and `Certificate`, which `table` names.
     """
     found = _read_labels(labels)
     if not found.keys() >= set(columns):
@@ -133,22 +135,27 @@ def join_measured(
 
 def table(statistics: dict[str, np.ndarray]) -> pa.Table:
     """Statistics from `features`, or some of them, as a table: null if missing."""
-    columns = [_make_column(values, SCHEMA.field(name).type) for name, values in statistics.items()]
+    columns = [_make_column(name, values) for name, values in statistics.items()]
     return pa.table(columns, schema=pa.schema([SCHEMA.field(name) for name in statistics]))
 
 
 @program
 def measure_block(boards: Board) -> jax.Array:
     """MEASURED of B boards, B a multiple of 32: int16 [B, M]."""
+    found = count_features(boards)
+    return jnp.stack([found[name] for name in MEASURED], axis=1).astype(jnp.int16)
+
+
+def count_features(boards: Board) -> dict[str, jax.Array]:
+    """MEASURED of B boards, B a multiple of 32: int32 [B] each."""
     size = boards.holes.shape[-1]
     free = jnp.moveaxis(jax.vmap(pack_cells)(by_word(~boards.holes)), 0, -1)
     starts, goals = _make_cell_sets(size, boards.starts), _make_cell_sets(size, boards.goals)
-    found = (
+    return (
         count_terrain(size, free)
         | count_components(~boards.holes)
         | conflicts_on_shortest_paths(size, free, starts, goals)
     )
-    return jnp.stack([found[name] for name in MEASURED], axis=1).astype(jnp.int16)
 
 
 def _make_cell_sets(size: int, cells: jax.Array) -> jax.Array:
@@ -160,7 +167,7 @@ def _make_cell_sets(size: int, cells: jax.Array) -> jax.Array:
 def _read_labels(labels: Labels) -> dict[str, np.ndarray]:
     moves = np.asarray(labels.moves)
     numbers = {name: np.asarray(getattr(labels, name)) for name in LABELS}
-    return name_labels(
+    return blank_labels(
         numbers
         | {
             "plan_length": (moves != PAD).any(axis=1).sum(axis=1, dtype=np.int16),
@@ -169,19 +176,15 @@ def _read_labels(labels: Labels) -> dict[str, np.ndarray]:
     )
 
 
-def name_labels(numbers: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The columns that tell of labels, from LABELS as numbers, and the plan's length and waits."""
+def blank_labels(numbers: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    """The columns that tell of labels: LABELS, and the plan's length and waits, NONE if a board has no plan."""
     solvable = numbers["status"] == Status.SOLVABLE
 
     def blank_unknown(values: np.ndarray) -> np.ndarray:
         return np.where(solvable, values, NONE)
 
     return {
-        # As objects: strings of fixed width take Arrow five times as long.
-        "status": np.array(STATUS_NAMES, object)[numbers["status"]],
-        "certificate": np.array(CERTIFICATE_NAMES, object)[numbers["certificate"]],
-        "makespan": numbers["makespan"],
-        "sum_of_costs": numbers["sum_of_costs"],
+        **{name: numbers[name] for name in ("status", "certificate", "makespan", "sum_of_costs")},
         **{name: blank_unknown(numbers[name]) for name in ("wait_required", "plan_length", "plan_waits")},
     }
 
@@ -190,8 +193,11 @@ def _subtract_bound(optimum: np.ndarray, bound: np.ndarray) -> np.ndarray:
     return np.where(optimum == NONE, NONE, optimum - bound)
 
 
-def _make_column(values: np.ndarray, kind: pa.DataType) -> pa.Array:
-    if pa.types.is_string(kind) or pa.types.is_floating(kind):
+def _make_column(name: str, values: np.ndarray) -> pa.Array:
+    kind = SCHEMA.field(name).type
+    if name in NAMES:  # Arrow takes ten times as long to make strings of objects
+        return pa.DictionaryArray.from_arrays(pa.array(values.astype(np.int8)), NAMES[name]).dictionary_decode()
+    if pa.types.is_floating(kind):
         return pa.array(values, kind)
     return pa.array(values.astype(kind.to_pandas_dtype()), kind, mask=values == NONE)
 

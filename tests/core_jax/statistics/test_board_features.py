@@ -68,7 +68,7 @@ def test_gaps_plans_and_conflicts_agree_with_the_labels(seed):
     labels = solve(boards)
     found = features(boards, labels)
     solvable = labels.solvable
-    assert_every((found["status"] == "solvable") == solvable, boards)
+    assert_every((found["status"] == Status.SOLVABLE) == solvable, boards)
     assert_every((found["makespan_gap"] >= 0) == solvable, boards, gap=found["makespan_gap"])
     costs = np.where(solvable, found["cost_bound"] + found["cost_gap"], -1)
     assert_every(costs == labels.sum_of_costs, boards, costs=costs)

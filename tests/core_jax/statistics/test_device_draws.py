@@ -1,11 +1,14 @@
 """Statistics made on the device are those of the same boards, drawn, solved and measured one after another."""
 
+import jax
 import numpy as np
 import pytest
 
+from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import draw_free
 from lakewright.core_jax.solver import solve
-from lakewright.core_jax.statistics import COLUMNS, features, measure_draws
+from lakewright.core_jax.solver.accelerator.sizes import Sizes
+from lakewright.core_jax.statistics import COLUMNS, device_draws, features, measure_draws, table
 
 
 @pytest.mark.parametrize("size", [5, pytest.param(8, marks=pytest.mark.deep)])
@@ -17,7 +20,64 @@ def test_columns_are_those_of_boards_that_are_drawn_solved_and_measured(size):
     assert list(found) == list(COLUMNS)
     for name in COLUMNS:
         assert np.array_equal(found[name], expected[name]), name
+    assert table(found).equals(table(expected))
 
 
 def test_only_the_columns_that_are_asked_for_are_returned():
     assert list(measure_draws(5, 6, 3, 0, 70, ("makespan", "density"))) == ["makespan", "density"]
+
+
+@pytest.mark.parametrize(
+    "columns", [("makespan", "density"), ("wait_required", "certificate"), ("cost_gap", "plan_waits")]
+)
+def test_some_columns_are_as_in_all_of_them(columns):
+    whole, some = measure_draws(5, 6, 3, 0, 70), measure_draws(5, 6, 3, 0, 70, columns)
+    for name in columns:
+        assert np.array_equal(some[name], whole[name]), name
+
+
+def test_only_what_is_asked_for_is_counted_on_the_device():
+    assert device_draws.list_counted(("status", "plan_length")) == ("status", "plan_length")
+    assert device_draws.list_counted(("cost_gap",)) == ("sum_of_costs", "cost_bound")
+    assert device_draws.list_counted(tuple(COLUMNS)) == device_draws.COUNTED
+
+
+def test_numbers_too_large_for_a_byte_are_copied_in_two(monkeypatch):
+    expected = measure_draws(5, 6, 3, 0, 70)
+    monkeypatch.setattr(device_draws, "_copy_numbers", lambda counted: np.asarray(counted[2]))
+    found = measure_draws(5, 6, 3, 0, 70)
+    for name in COLUMNS:
+        assert np.array_equal(found[name], expected[name]), name
+    wide = np.array([[254, -1], [255, 3]], np.int16)
+    monkeypatch.undo()
+    for fits, rows in ((True, wide[:1]), (False, wide)):
+        given = rows.astype(np.uint8), np.array(fits), rows
+        assert device_draws._copy_numbers(jax.tree.map(jax.numpy.asarray, given)).tolist() == rows.tolist()
+
+
+def test_a_full_device_gets_smaller_blocks_and_loses_no_board(monkeypatch):
+    expected, plain, tried = measure_draws(5, 6, 3, 0, 150), device_draws.label_cells, []
+
+    def label_cells(size, given, *more):
+        tried.append(given.block)
+        if given.block > 64:
+            raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Out of memory")
+        return plain(size, given, *more)
+
+    monkeypatch.setattr(device_draws, "label_cells", label_cells)
+    monkeypatch.setattr(device_draws, "choose_measured_sizes", lambda *_: Sizes(1 << 10, 256, 32))
+    found = measure_draws(5, 6, 3, 0, 150)
+    assert tried == [1 << 10, 64, 64, 64]
+    for name in COLUMNS:
+        assert np.array_equal(found[name], expected[name]), name
+
+
+def test_a_device_that_disappears_is_one_line(monkeypatch):
+    def fail(*_):
+        raise jax.errors.JaxRuntimeError("INTERNAL: the device is lost\nwith details")
+
+    monkeypatch.setattr(device_draws, "label_cells", fail)
+    with pytest.raises(
+        InputError, match=r"^the device stopped at a block of 64 boards \(INTERNAL: the device is lost\); "
+    ):
+        measure_draws(5, 6, 3, 0, 70)
