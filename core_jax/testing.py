@@ -3,12 +3,11 @@
 from lakewright.core_jax.config import MAX_AGENTS, MAX_HOLE_RATIO, MAX_SIZE, MIN_SIZE, EnvConfig, SizeConfig, holds
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows.row import Row
+from lakewright.core_jax.support.extras import naming_extra
 
-try:
+with naming_extra(__name__, "testing"):
     from hypothesis import strategies as st
     from hypothesis.strategies import DrawFn, SearchStrategy
-except ImportError as error:
-    raise InputError("hypothesis is not installed; pip install 'lakewright[testing]'") from error
 
 WHOLE = 1_000_000  # shares and ratios have six decimals
 

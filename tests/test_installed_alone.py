@@ -13,12 +13,13 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import describe_missing, naming_extra
 from lakewright.core_jax.support.extras import NAMES
 from tests.support.processes.commands import HOUSE, surroundings
+from tests.test_installed_names import WINGS
 
 ADDITION = f"{HOUSE / 'docs' / 'examples' / 'addition.py'}:Addition"
 REQUIRED = list(map(Requirement, importlib.metadata.requires("lakewright")))
 HEAVY = {"jax", "jaxlib", "torch", "transformers", "trl", "datasets", "flax", "chex", "pyarrow", "duckdb", "psutil"}
 HEAVY |= {"numba", "llvmlite", "tabulate", "yaml", "pysat", "resvg_py", "jinja2", "httpx2", "uvicorn", "tqdm"}
-HEAVY |= {"scipy", "sklearn"}
+HEAVY |= {"scipy", "sklearn", "reasoning_gym", "gymnasium", "verl", "ray"}
 HIDE = """
 import sys
 
@@ -117,6 +118,10 @@ NEEDING = {
     "settings grpo": ("tabulate", "lake"),
     "engineer show runs/a --stage 0": ("jax", "lake"),
     "view runs": ("uvicorn", "view"),
+    "view bundle runs --out site": ("jax", "view"),
+    "sweep plot sweeps/a": ("pyarrow", "sweeps"),
+    f"check {ADDITION} --executor ray": ("ray", "cluster"),
+    "check reasoning_gym:chain_sum": ("reasoning_gym", "reasoning-gym"),
     "engineer begin e --environment lake": ("jax", "lake"),
     f"engineer begin e --environment {ADDITION} --teacher endpoint endpoint.url=http://localhost/v1 endpoint.model=x": (
         "httpx2",
@@ -154,6 +159,24 @@ def test_an_import_in_a_block_names_the_extra():
         import nowhere  # noqa: F401
 
 
+ADAPTERS = ("trl", "verl", "gymnasium")
+IMPORT_ADAPTERS = """
+for name in %r:
+    try:
+        __import__(f"lakewright.experiments.trainers.{name}")
+    except ImportError as error:
+        print(error)
+"""
+
+
+def test_an_adapter_that_is_imported_without_its_package_is_an_import_error_with_the_extra(tmp_path):
+    lines = run_fresh(IMPORT_ADAPTERS % (ADAPTERS,), tmp_path, hidden=HEAVY)
+    for line, name in zip(lines, ADAPTERS, strict=True):
+        who, _, told = line.partition(" needs ")
+        assert who == f"lakewright.experiments.trainers.{name}"
+        assert told.endswith(f", which is not installed; pip install 'lakewright[{name}]'")
+
+
 IMPORTS = "import lakewright.experiments.trainers.folder\nfrom lakewright.engineer import Engineer\n"
 
 
@@ -177,7 +200,7 @@ FOLDER_PARTS = ("folder", "source", "recorder", "gymnasium", "openenv", "served_
 
 def test_what_windows_lacks_is_not_needed_to_import_and_to_redesign(tmp_path):
     imports = "".join(f"import lakewright.experiments.trainers.{part}\n" for part in FOLDER_PARTS)
-    run_fresh(WINDOWS + imports + REDESIGN, tmp_path, hidden=HEAVY)
+    run_fresh(WINDOWS + imports + REDESIGN, tmp_path, hidden=HEAVY - {"gymnasium"})
     told = run_commands(["--help", f"engineer begin e --environment {ADDITION}"], tmp_path, WINDOWS)
     assert [code for code, _ in told] == [0, 2]
     assert told[1][1].endswith("/e: cannot be locked, because Windows has no flock; use Linux, macOS or WSL\n")
@@ -186,3 +209,13 @@ def test_what_windows_lacks_is_not_needed_to_import_and_to_redesign(tmp_path):
 def test_without_a_count_of_its_own_cores_a_folder_works_as_on_macos(tmp_path):
     commands = [f"engineer begin e --environment {ADDITION} --held-out 3", "engineer next e", "engineer status e"]
     assert run_commands(commands, tmp_path, "import os\ndel os.sched_getaffinity, os.pidfd_open\n") == [[0, ""]] * 3
+
+
+def test_text_is_utf_8_where_the_system_has_another_encoding():
+    found = [sys.executable, "-m", "ruff", "check", "--quiet", "--preview", "--select=PLW1514", *WINGS, "docs/examples"]
+    done = subprocess.run(found, cwd=HOUSE, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout
+    doors = [door for wing in WINGS for door in (HOUSE / wing).rglob("*.pyi")]
+    assert [door for door in doors if not door.read_bytes().isascii()] == [], (
+        "lazy_loader reads these as the system does"
+    )

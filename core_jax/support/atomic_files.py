@@ -158,7 +158,7 @@ def is_locked(folder: Path) -> bool:
     False too if the system does not list its locks.
     """
     try:
-        held, number = LOCKS.read_text(), folder.stat().st_ino
+        held, number = LOCKS.read_text(encoding="utf-8"), folder.stat().st_ino
     except OSError:
         return False
     return any(line.split()[1] == "FLOCK" and f":{number} " in line for line in held.splitlines())

@@ -43,7 +43,7 @@ def write(episode, run, step):
     """Appends an episode, as `prime_rl/monitors/file.py` does."""
     file = run / "rollouts" / f"step_{step}" / "train" / "all" / "traces.jsonl"
     file.parent.mkdir(parents=True, exist_ok=True)
-    with open(file, "a") as lines:
+    with open(file, "a", encoding="utf-8") as lines:
         lines.write(json.dumps(episode.to_record()) + "\n")
 
 

@@ -71,7 +71,7 @@ def main(words: list[str]) -> None:
         losses = measure_losses(RunFolder(Path(run)))
         found[Path(run).name] = {name: round(statistics.fmean(one[name] for one in losses), 5) for name in losses[0]}
         print(run, found[Path(run).name], flush=True)
-    out.write_text(json.dumps(found, indent=1) + "\n")
+    out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -29,7 +29,7 @@ Found = dict[str, Any]
 def main(words: list[str]) -> None:
     """Sweeps, checks one task, or writes the page."""
     if words[:1] == ["task"]:
-        Path(words[2]).write_text(json.dumps(check_task(words[1])))
+        Path(words[2]).write_text(json.dumps(check_task(words[1])), encoding="utf-8")
         return
     if words[:1] == ["sweep"]:
         sweep(words[1:])

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Literal
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import naming_extra
 from lakewright.engineer.cells import DECIMALS, Cell, Given, Knob, Stratum
 from lakewright.engineer.delta import MAX_REASON, make_edit
 from lakewright.engineer.design import Delta, Design, Row
@@ -14,11 +15,9 @@ from lakewright.engineer.environment import Problem
 from lakewright.engineer.guard import Bounds, can_draw
 from lakewright.engineer.space import DesignSpace, normalize_design
 
-try:
+with naming_extra(__name__, "testing"):
     from hypothesis import strategies as st
     from hypothesis.strategies import DrawFn, SearchStrategy
-except ImportError as error:
-    raise InputError("hypothesis is not installed; pip install 'lakewright[testing]'") from error
 
 MOST_WAYS = 256  # cells of a stratum at bounds and bins; with more, one knob at a time is varied
 EVEN = st.integers(0, 99)  # hypothesis draws short ranges evenly

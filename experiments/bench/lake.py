@@ -175,7 +175,7 @@ def describe_machine() -> dict[str, Any]:
 def _read_processor() -> str:
     """The processor's name as Linux gives it, else as Python does."""
     try:
-        with open("/proc/cpuinfo") as lines:
+        with open("/proc/cpuinfo", encoding="utf-8") as lines:
             names = [line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")]
     except OSError:
         names = []

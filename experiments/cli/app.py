@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None, build: Callable[[], App] | None
         print_error(str(error))
         return 2
     except ModuleNotFoundError as error:
-        if not (line := describe_missing(error, "this command")):
+        if not (line := describe_missing(error, "this command", next(iter(words), ""))):
             raise
         print_error(line)
         return 2

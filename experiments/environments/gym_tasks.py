@@ -18,6 +18,7 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import naming_extra
 from lakewright.engineer.judge_process import ask_process
 from lakewright.experiments.environments.plain_expressions import has_huge_number, is_plain
 from lakewright.experiments.environments.time_limit import OutOfTime, run_within
@@ -57,13 +58,9 @@ class NoProblemError(Exception):
 
 def load_gym() -> Any:
     """The package. Raises InputError if it is not installed."""
-    try:
+    with naming_extra("reasoning-gym", "reasoning-gym"):
         import reasoning_gym
         import reasoning_gym.factory
-    except ImportError as error:
-        raise InputError(
-            f"reasoning_gym: it cannot be imported ({error}); pip install reasoning-gym, which installs what it needs"
-        ) from error
     return reasoning_gym
 
 

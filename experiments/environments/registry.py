@@ -1,7 +1,6 @@
 """Environments by name: the lake, tasks of reasoning-gym, a class in a file or a module, or an entry point."""
 
 import importlib.metadata
-import importlib.util
 import inspect
 from collections.abc import Callable
 from pathlib import Path
@@ -44,8 +43,6 @@ def resolve_name(name: str) -> str:
 
 
 def _load_tasks(name: str) -> Environment:
-    if importlib.util.find_spec(GYM) is None:
-        raise InputError(f"environment {name!r:.80}: reasoning-gym is not installed; pip install reasoning-gym")
     tasks = [task.strip() for task in name.removeprefix(f"{GYM}:").split(",")]
     if not all(tasks):
         raise InputError(f"environment {name!r:.80}: a task has no name; write {GYM}:TASK or {GYM}:TASK,TASK")

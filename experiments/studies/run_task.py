@@ -106,7 +106,7 @@ def record_machine(run: RunFolder) -> None:
 def _describe_machine() -> RunMachine:
     import torch
 
-    lines = PROCESSORS.read_text().splitlines() if PROCESSORS.exists() else []
+    lines = PROCESSORS.read_text(encoding="utf-8").splitlines() if PROCESSORS.exists() else []
     names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
     gpus = [torch.cuda.get_device_name(number) for number in range(torch.cuda.device_count())]
     versions = {name: installed_version(name) or "" for name in PACKAGES}
@@ -117,4 +117,4 @@ def prepare_process() -> None:
     """A process that shares its machine: as many threads as cores, and silent because its run is reported elsewhere."""
     if "OMP_NUM_THREADS" in os.environ:
         os.environ.setdefault("NPROC", os.environ["OMP_NUM_THREADS"])
-    sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115

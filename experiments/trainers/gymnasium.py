@@ -8,11 +8,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import gymnasium
-
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import naming_extra
 from lakewright.engineer.environment import Problem, Verdict
 from lakewright.experiments.trainers.episodes import EpisodeBook, make_seed
+
+with naming_extra(__name__, "gymnasium"):
+    import gymnasium
 
 
 class EngineerEnv(gymnasium.Env[Any, Any]):

@@ -13,13 +13,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-import torch
-from datasets import Dataset
-from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
-from transformers.trainer import TRAINER_STATE_NAME
-from trl import GRPOTrainer
-
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import naming_extra
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.multi_turn import MultiTurnEnvironment
 from lakewright.engineer.signal import list_metrics
@@ -27,8 +22,16 @@ from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.reports import NextReport
 from lakewright.experiments.trainers.source import ProblemSource
-from lakewright.experiments.trainers.trl_episodes import PlayedRollout, RolloutFactory
-from lakewright.experiments.trainers.trl_policy import Completion, TrainedPolicy, read_completion, write_prompt
+
+with naming_extra(__name__, "trl"):
+    import torch
+    from datasets import Dataset
+    from transformers import TrainerCallback, TrainerControl, TrainerState, TrainingArguments
+    from transformers.trainer import TRAINER_STATE_NAME
+    from trl import GRPOTrainer
+
+    from lakewright.experiments.trainers.trl_episodes import PlayedRollout, RolloutFactory
+    from lakewright.experiments.trainers.trl_policy import Completion, TrainedPolicy, read_completion, write_prompt
 
 
 class EngineerTasks:

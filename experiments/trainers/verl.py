@@ -13,17 +13,19 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
-from torch.utils.data import Dataset
-from verl import DataProto
-from verl.experimental.reward_loop.reward_manager.naive import NaiveRewardManager
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import first_repeated
+from lakewright.core_jax.support import first_repeated, naming_extra
 from lakewright.engineer.environment import Problem
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
+
+with naming_extra(__name__, "verl"):
+    import torch
+    from torch.utils.data import Dataset
+    from verl import DataProto
+    from verl.experimental.reward_loop.reward_manager.naive import NaiveRewardManager
 
 PLACES = 100_000  # rows of a data set that is not limited
 HELD_OUT = "held_out"  # the last part of a path that means the held-out problems

@@ -50,7 +50,7 @@ class StepClock:
 def _read_lines(file: Path) -> list[tuple[int, float]]:
     """Return the whole lines: step and seconds. A kill may have left a part of one."""
     found = []
-    for line in file.read_text(errors="replace").splitlines(keepends=True):
+    for line in file.read_text(encoding="utf-8", errors="replace").splitlines(keepends=True):
         step, _, seconds = line.partition(" ")
         if line.endswith("\n") and step.isdigit():
             found.append((int(step), float(seconds)))

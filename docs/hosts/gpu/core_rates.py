@@ -231,7 +231,7 @@ def run_tests(report: Report) -> None:
     platform = "cuda" if jax.local_devices()[0].platform == "gpu" else "cpu"
     given = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS, "--continue-on-collection-errors"]
     more = {"TEST_PLATFORM": platform, "XLA_FLAGS": "", "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.2"}
-    with tempfile.TemporaryFile("w+") as output:
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
         child = subprocess.Popen(given, env=os.environ | more, stdout=output, stderr=subprocess.STDOUT)
         try:
             code: int | str = child.wait(timeout=limit)

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import cores
+from lakewright.core_jax.support import cores, naming_extra
 from lakewright.experiments.jobs.executors.executor import (
     AT_ONCE,
     ATTEMPTS,
@@ -186,10 +186,8 @@ def _call_prepared(home: Home, prepare: Callable[[], object], function: Callable
 def _connect_cluster(workers: int | None) -> Iterator[tuple[Any, bool]]:
     """Yields Ray, connected for this block if it was not before, and whether the cluster was started for it."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    try:
+    with naming_extra("--executor ray", "cluster"):
         import ray
-    except ImportError as error:
-        raise InputError("Ray is not installed; pip install lakewright[cluster], or choose --executor local") from error
     connected = ray.is_initialized()
     own = not connected and "RAY_ADDRESS" not in os.environ
     if not connected:

@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import naming_extra
 from lakewright.policy.models import is_on_hub
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewright" / "jax"  # compiled programs
@@ -50,8 +50,6 @@ def prepare_training(model: str = "") -> None:
 
 def load_duckdb() -> Any:
     """DuckDB, which only sweeps and tables of boards need. Raises InputError if it is missing."""
-    try:
+    with naming_extra("reading files of boards", "sweeps"):
         import duckdb
-    except ImportError as error:
-        raise InputError("duckdb is missing, which reads files of boards; pip install 'lakewright[sweeps]'") from error
     return duckdb

@@ -88,7 +88,11 @@ def launch_stage(
     else:
         code = _run_alone(first, log, on_wait)
     if code:
-        refused = [line for line in log.read_text(errors="replace").splitlines() if line.startswith(ERROR_PREFIX)]
+        refused = [
+            line
+            for line in log.read_text(encoding="utf-8", errors="replace").splitlines()
+            if line.startswith(ERROR_PREFIX)
+        ]
         failed = f"stage {number}: `accelerate launch` ended with {code}; its output is in {log}"
         raise InputError(refused[0].removeprefix(ERROR_PREFIX) if refused else failed)
 

@@ -183,7 +183,7 @@ def format_table(found: SweepBench) -> str:
 
 def _against_local(found: SweepBench) -> tuple[str, str]:
     if found.ray is None:
-        return "not installed: pip install lakewright[cluster]", ""
+        return "not installed: pip install 'lakewright[cluster]'", ""
     return f"{found.ray:,.0f} boards/s", f"{found.ray / found.local[found.cores]:.0%} of local, {found.cores} workers"
 
 

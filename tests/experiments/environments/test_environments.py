@@ -107,8 +107,8 @@ def test_what_is_no_environment_is_refused_in_one_line(folder, name):
 
 
 def test_tasks_without_their_package_are_refused_with_the_remedy(monkeypatch):
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(InputError, match="reasoning-gym is not installed; pip install"):
+    monkeypatch.setitem(sys.modules, "reasoning_gym", None)
+    with pytest.raises(InputError, match=r"not installed; pip install .lakewright\[reasoning-gym"):
         load_environment("reasoning_gym:chain_sum")
 
 

@@ -204,5 +204,5 @@ def test_a_report_is_written_where_duckdb_is_missing_and_tables_of_boards_name_i
     validate(run.warmup, 8)
     write_report(run)
     assert run.report.exists()
-    with pytest.raises(InputError, match=r"duckdb is missing.*pip install"):
+    with pytest.raises(InputError, match=r"needs duckdb, which is not installed; pip install"):
         ask_database("SELECT 1", [])
