@@ -180,7 +180,20 @@ def test_an_adapter_that_is_imported_without_its_package_is_an_import_error_with
 IMPORTS = "import lakewright.experiments.trainers.folder\nfrom lakewright.engineer import Engineer\n"
 
 
-@pytest.mark.parametrize("program", [IMPORTS, REDESIGN], ids=["an import", "a redesign"])
+FOLDER = f"""
+from lakewright.experiments.trainers.folder import EngineerFolder
+from lakewright.experiments.trainers.recorder import OutcomeRecorder
+from lakewright.experiments.trainers.source import ProblemSource
+
+folder = EngineerFolder.begin("e", environment={ADDITION!r}, held_out=5)
+recorder = OutcomeRecorder("e")
+for problem in ProblemSource("e").take(32):
+    recorder.record(problem, [problem.answer, "?"])
+assert folder.next().version == 1
+"""
+
+
+@pytest.mark.parametrize("program", [IMPORTS, REDESIGN, FOLDER], ids=["an import", "a redesign", "a folder"])
 def test_the_process_is_as_it_was_after(program, tmp_path):
     changed, modules = map(json.loads, run_fresh(WATCH % program, tmp_path))
     assert changed == {}
@@ -189,9 +202,11 @@ def test_the_process_is_as_it_was_after(program, tmp_path):
 
 WINDOWS = """
 import os, signal
-for name in ("sched_getaffinity", "fork", "O_DIRECTORY", "pidfd_open", "register_at_fork", "setsid", "killpg"):
+for name in ("sched_getaffinity", "fork", "O_DIRECTORY", "O_CLOEXEC", "pidfd_open", "register_at_fork", "setsid"):
     delattr(os, name)
-for name in ("SIGALRM", "SIGKILL", "setitimer", "getitimer", "ITIMER_REAL", "alarm"):
+for name in ("killpg", "getuid", "geteuid", "sysconf", "statvfs", "getloadavg", "nice", "fchmod", "pipe2"):
+    delattr(os, name)
+for name in ("SIGALRM", "SIGKILL", "SIGHUP", "SIGUSR1", "SIGCHLD", "setitimer", "getitimer", "ITIMER_REAL", "alarm"):
     delattr(signal, name)
 HIDDEN |= {"fcntl", "resource", "pwd", "grp", "termios"}
 """
