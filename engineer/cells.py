@@ -95,6 +95,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
         where = f"knob {self.name!r:.60}"
         _check_fields(self, where)
         if not self.name.isidentifier() or self.name in RESERVED or self.name.startswith("_"):
+            # An edit holds its reason beside the changes of columns, so a column of that name would be lost.
             raise InputError(f"{where}: its name is a field of an edit; choose an identifier other than {RESERVED}")
         if self.low > self.high:
             raise InputError(f"{where}: low is {self.low:g}, above high {self.high:g}; exchange them")

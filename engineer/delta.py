@@ -62,6 +62,7 @@ def derive_delta(
     reasons = reason if isinstance(reason, Mapping) else dict.fromkeys(new, reason)
     edits = {}
     for stratum, row in new.items():
+        # An unchanged stratum has no edit, so an edit always says that something changed.
         if row != (before := old.strata[stratum]):
             edits[stratum] = Edit(list_moves(before, row, space.columns), reasons[stratum])
     return Delta(edits)
@@ -75,6 +76,7 @@ def weigh_cells(weights: Mapping[Cell, float], like: Design, space: DesignSpace)
     rows: dict[Stratum, Row] = {}
     for stratum, old in like.strata.items():
         mine = {cell: weight for cell, weight in weights.items() if cell.stratum == stratum}
+        # A design has one value of a level per stratum, so the weights of cells that differ in it become their mean.
         total = sum(mine.values())
         row = {**old, space.share.name: total or 0.0}
         for place, knob in enumerate(space.knobs if total else ()):

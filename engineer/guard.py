@@ -89,6 +89,8 @@ def hold_strata(settings: GuardSettings, held: Iterable[Stratum]) -> GuardSettin
 
 def widen_reach(settings: GuardSettings, space: DesignSpace, certainty: float) -> GuardSettings:
     """The settings with each largest change 1 + widen x certainty times as large; certainty is 0 to 1."""
+    # Small steps are caution about a model that may be wrong. The surer it is of the held-out cells, the less caution
+    # is needed.
     factor = 1 + settings.widen * certainty
     reach = {column.name: factor * settings.reach_of(column) for column in space.columns}
     return msgspec.structs.replace(settings, reach=settings.reach | reach)
@@ -154,6 +156,7 @@ def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardS
     applied, missing = _keep_drawable(design, rows, bounds)
     if applied is None:
         return GuardVerdict("refused", missing, design)
+    # The teacher reads these reasons in the history, so they name the value that it gave and the value that it got.
     reasons = [*_list_differences(proposed, applied, space), *missing]
     return GuardVerdict("projected" if reasons else "accepted", reasons, design.replace(applied))
 
@@ -229,6 +232,8 @@ def _project_rows(
                 high, reach = math.floor(high), float(max(1, math.floor(reach))) if reach else 0.0
             ends = []
             for now, end in zip(find_ends(row, knob), find_ends(proposed[stratum], knob), strict=True):
+                # Clipped twice, range first: a current value outside the range, as after `most` was lowered, comes
+                # back by steps.
                 goal = math.floor(end + 0.5) if knob.whole else end
                 ends.append(float(np.clip(np.clip(goal, low, high), now - reach, now + reach)))
             rows[stratum] |= make_window(knob, *ends)
@@ -237,6 +242,7 @@ def _project_rows(
 
 def _hold_shares(now: np.ndarray, held: np.ndarray, floor: float) -> np.ndarray:
     """The shares, with the `held` ones, bool [m], at most at the floor; others get the rest in proportion."""
+    # The sum stays 1: what the held strata lose goes to the others, in proportion to what they have.
     found = np.where(held, np.minimum(now, floor), now)
     others = np.where(held, 0.0, now)
     parts = others / others.sum() if others.any() else ~held / max(1, (~held).sum())
@@ -263,6 +269,8 @@ def _move_toward(origin: np.ndarray, start: np.ndarray, goal: np.ndarray, reach:
     # Every component moves by the same part of its way, so the one with least room decides for all.
     way = goal - start
     moving = np.abs(way) > 1e-12
+    # `start` may be some way from `origin` already, so the room is what is left of the reach in the direction of the
+    # move.
     room = reach - (np.sign(way) * (start - origin))[moving]
     part = np.min(room / np.abs(way[moving]), initial=1.0)
     return start + max(0.0, part) * way
@@ -296,6 +304,8 @@ def _ways_back(old: Row, new: Row, knobs: Sequence[Knob]) -> Iterator[Row]:
     """`new`, and `new` with the old values of some knobs that changed: few before many, the last ones first."""
     # The last knobs go back first: spaces list levels before traits, and a level says more of how hard problems are.
     changed = [knob for knob in reversed(knobs) if find_ends(new, knob) != find_ends(old, knob)]
+    # Fewest first, so that as much of the proposal as possible survives; all old values last, which drew this round's
+    # problems.
     some = (way for count in range(len(changed)) for way in itertools.combinations(changed, count))
     for way in itertools.chain(itertools.islice(some, MOST_WAYS), [changed]):
         row = new
@@ -315,6 +325,8 @@ def can_draw(stratum: Stratum, row: Row, bounds: Bounds, given: Row | None = Non
     space = bounds.space
     if not row[space.share.name]:
         return True
+    # The whole mix of the row is asked about, both sides of each trait included: a share that cannot be drawn would
+    # be missing later, in the middle of a stage.
     single = Design({stratum: {**row, space.share.name: 1.0}}, given=given or {})
     return all(space.allows(cell) and is_drawable(bounds, cell, single) for cell in space.cells(single))
 

@@ -23,6 +23,7 @@ class Keys(NamedTuple):
 
 def derive_keys(seed: int, round: int) -> Keys:
     """The keys of a round of an engineer of that seed."""
+    # Seed and round alone decide the keys, so a redesign that is done again uses the same randomness.
     key = make_key(seed)
     return Keys(fold_key(key, round), int(numpy_rng(fold_key(key, UNSEEN + round)).integers(2**31)))
 

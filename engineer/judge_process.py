@@ -100,12 +100,14 @@ class _Client:
         """The reply to a line; None without one."""
         with self._lock:
             process = self._process
+            # A text that ends its copy leaves the program running. It is gone only if it was killed after the grace.
             if process is None or process.poll() is not None:
                 process = self._process = self._start(words)
             assert process.stdin
             with suppress(BrokenPipeError):  # then there is no reply either
                 process.stdin.write(line)
                 process.stdin.flush()
+            # The process ends itself at the limit. The grace is for machines so busy that even this comes late.
             answer = _read_line(process, seconds + GRACE)
         if answer in (READY, b""):
             return None

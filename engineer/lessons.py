@@ -141,6 +141,7 @@ def synthetic_examples(
     examples = []
     for number in range(count):
         modules = lessons.kinds[int(rng.integers(len(lessons.kinds)))]
+        # Every other example, not a random half: the mixture is the same for any count of examples.
         if recorded and number % 2:
             evidence = recorded[int(rng.integers(len(recorded)))]
         else:
@@ -156,6 +157,7 @@ def _draw_evidence(
 ) -> Evidence:
     """Evidence of a random round of a run, to be shown by `modules`."""
     place = int(rng.integers(0, rounds))
+    # No number is drawn if no lesson is late, so that lessons without this setting are the same as before it existed.
     late = bool(lessons.late) and rng.random() < lessons.late
     draw = _draw_late_rounds if late else _draw_rounds
     *past, now = draw(design, space, rng, min(place + 1, MOST_ROUNDS))
@@ -231,6 +233,8 @@ def _draw_rounds(design: Design, space: DesignSpace, rng: np.random.Generator, c
 def _draw_late_rounds(design: Design, space: DesignSpace, rng: np.random.Generator, count: int) -> list[Round]:
     """Rounds near the optimum: knobs near an edge, strata with hardly a share, rates nearly alike, small changes."""
     strata, knobs = space.sort_strata(design.strata), space.knobs
+    # In a run the design drifts to the edges of the space and then hardly changes. Beta(0.6, 0.6) is highest at both
+    # ends, and all strata share a place, give or take a tenth.
     places = rng.beta(0.6, 0.6, size=len(knobs))[:, None] + 0.1 * rng.normal(size=(len(knobs), len(strata)))
     weights = rng.dirichlet([0.7] * len(strata))
     rates = rng.uniform(0.3, 1) + 0.1 * rng.normal(size=len(strata))
@@ -304,6 +308,7 @@ def _draw_rows(strata: Sequence[Stratum], space: DesignSpace, rng: np.random.Gen
 
 def _draw_shares(count: int, step: float, rng: np.random.Generator) -> list[float]:
     """At least one step of data each, the rest of the whole at random: alike, or nearly all for one."""
+    # One step for each stratum first: an answer in steps can only take data from a stratum that has some.
     spare = max(0, round(1 / step) - count)
     return [float(share) for share in (1 + rng.multinomial(spare, rng.dirichlet([1.0] * count))) * step]
 
@@ -319,6 +324,8 @@ def _draw_tally(rate: float, rates_of_traits: Sequence[float], space: DesignSpac
         if not number:
             valid, other = solved, having
     valid += int(rng.binomial(PROBLEMS - other, rate))
+    # Dirichlet(0.5) is uneven: mostly one failure dominates, as in a run, and a rule that names the worst has a clear
+    # answer.
     failures = rng.multinomial(PROBLEMS - valid, rng.dirichlet([0.5] * len(space.failures)))
     return Tally(
         problems=PROBLEMS,
@@ -360,6 +367,8 @@ def examine_engineer(
     allowed = DeltaGrammar(space, design.strata).allowed
     given = [_count_strides(read_tokens(decode(prompt, allowed), space), design, space) for prompt, _ in examples]
     right = [_count_strides(read_tokens(taught, space), design, space) for _, taught in examples]
+    # The same answers against the next question's: whatever an engineer scores by habit, without reading, it scores
+    # here too.
     return Examination(len(examples), _share_same(given, right), _share_same(given, [*right[1:], right[0]]))
 
 

@@ -80,6 +80,7 @@ def fold_key(key: "Key | jax.Array", data: int) -> Any:
 
 def _hash_words(key: Key, first: int, second: int) -> Key:
     """Threefry-2x32 of two words under a key."""
+    # Bit for bit what `jax.random` computes: run folders hold what these keys drew, so they may never change.
     added = key.high, key.low, key.high ^ key.low ^ PARITY
     first, second = (first + added[0]) & WORD, (second + added[1]) & WORD
     for turn in range(5):

@@ -43,6 +43,7 @@ def compare_rounds(before: str, after: str, settings: RollbackSettings) -> Compa
 
 def has_fallen(comparison: Comparison | None, settings: RollbackSettings) -> bool:
     """Return True if the later policy lost problems beyond what chance explains."""
+    # One-sided: a policy that gained is never rolled back. Without a real change, at most `level` of the rounds are.
     return comparison is not None and comparison.p_value < settings.level
 
 
@@ -60,6 +61,7 @@ def compare_answers(before: Sequence[bool], after: Sequence[bool]) -> Comparison
 
 def _count_tail(fewest: int, tosses: int) -> int:
     """The number of outcomes with at least that many heads, of the 2^tosses of a fair coin."""
+    # Whole numbers: exact for any number of problems, where a sum of floats would lose the small tail.
     ways = total = math.comb(tosses, fewest)
     for heads in range(fewest, tosses):
         ways = ways * (tosses - heads) // (heads + 1)

@@ -94,6 +94,8 @@ def _pool_statistics(parts: Sequence[GroupStatistics]) -> GroupStatistics:
     if len(parts) == 1:
         return parts[0]
     counts = ("groups", "informative", "mixed", "completions", "valid")
+    # Counts add up, means are weighted by groups: pooling cells in any order gives the statistics of all groups at
+    # once.
     totals = {name: sum(getattr(part, name) for part in parts) for name in counts}
     means = {
         name: sum(part.groups * getattr(part, name) for part in parts) / max(1, totals["groups"]) for name in MEANS
@@ -111,6 +113,7 @@ def pool_observations(parts: Iterable[Observation]) -> list[Observation]:
 
 
 def _add_observation(one: Observation, other: Observation) -> Observation:
+    # Unknown is not zero: one part without a variance, or without lengths, makes the sum unknown.
     variance = None if one.variance is None or other.variance is None else one.variance + other.variance
     sums = {name: getattr(one, name) + getattr(other, name) for name in ("groups", "success", "answers")}
     return msgspec.structs.replace(one, **sums, variance=variance, tokens=_add_tokens((one.tokens, other.tokens)))

@@ -82,6 +82,7 @@ def add_group(count: StratumCount, group: OpenGroup) -> None:
     """Adds a complete group to the counts of its stratum; a single answer does not make a group."""
     if group.answers < 2:
         return
+    # Rewards and not verdicts: a graded reward gives signal also among answers that are all invalid.
     signal = group.high - group.low > EQUAL
     count.groups += 1
     count.grouped += group.tokens
@@ -210,6 +211,7 @@ def find_doubts(rounds: Sequence[Mapping[Stratum, Tally]], space: DesignSpace) -
 
     rounds: the outcomes of each round; the last is this round.
     """
+    # The length of a doubt is counted anew from the rounds themselves, so that a restored engineer has the same.
     reasons = doubted = _list_doubted(rounds, space)
     counts, back = dict.fromkeys(reasons, 0), 0
     while doubted:  # one round further back, with the strata that were doubted ever since
@@ -222,6 +224,8 @@ def find_doubts(rounds: Sequence[Mapping[Stratum, Tally]], space: DesignSpace) -
 
 def _list_doubted(rounds: Sequence[Mapping[Stratum, Tally]], space: DesignSpace) -> dict[Stratum, str]:
     """The strata that are doubted after some rounds, and why."""
+    # Without an order, "the others succeed" is weaker evidence than "a harder one succeeds", so it takes more
+    # answers.
     recent, longer = (_pool_last(rounds, fewest, space) for fewest in (DOUBTED, DOUBTED if space.ranked else NEVER))
     reasons: dict[Stratum, str] = {}
     if any(tally.valid_rate >= SUCCEEDS for tally in recent.values()):

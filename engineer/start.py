@@ -55,5 +55,6 @@ def _list_rows(space: DesignSpace, stratum: Stratum, usual: Row) -> Iterator[Row
         low, high = space.limits(stratum, knob)
         middle, values = usual[knob.name], [low, high] if knob.trait else knob.list_points(low, high)
         ways.append(sorted((abs(value - middle) / (knob.span or 1), value) for value in {middle, *values}))
+    # Sorted after the cut: the product runs through the last knobs first, so the cut alone would favour these.
     for way in sorted(itertools.islice(itertools.product(*ways), TRIED), key=lambda way: sum(part[0] for part in way)):
         yield {**usual, **{knob.name: value for knob, (_, value) in zip(space.knobs, way, strict=True)}}

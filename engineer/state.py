@@ -76,6 +76,8 @@ def advance_round(state: State, decision: Decision, delta: Delta | None, valid: 
     state.history.append(Round(state.design, decision.evidence.outcomes, delta, note, fell))
     state.summary = decision.attempts[-1].proposal.summary if decision.attempts else ""
     state.seen, state.seen_cells, state.forecast = [], SeenCells(), decision.forecast
+    # A design that fell never becomes the one to return to. If the trainer keeps the weights that fell, though, the
+    # next comparison must be with their answers.
     state.standing = state.standing if fell else state.design
     state.standing_valid = state.standing_valid if fell and weights else valid
     state.design = decision.design
@@ -107,8 +109,10 @@ def read_state(state: Any, space: DesignSpace) -> State:
     if state.get("space") != space.signature():
         other, own = state.get("space"), space.signature()
         raise InputError(f"state: belongs to the space {other!r:.40}, not {own!r}; load the state of this environment")
+    # JSON of other writers may hold NaN, which range checks miss. The teacher checks its own state.
     _check_finite({name: part for name, part in state.items() if name != "teacher"}, "state")
     restored = convert(dict(state), State, "state")
+    # The same strata with another order or direction fit the file's form, but its posterior means something else.
     if restored.directions not in ("", _list_directions(space)):
         said = f"state: problems got harder by {restored.directions:.80}, now by {_list_directions(space):.80}"
         raise InputError(f"{said}; load the state of this environment, or give the space what it had, such as ranked")

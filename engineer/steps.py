@@ -97,6 +97,7 @@ def negotiate(
     last is refused too, its verdict holds `design`.
     """
     attempts: list[Attempt] = []
+    # A refused try must leave no trace: otherwise a bandit would learn from a proposal that nobody trained on.
     before = teacher.state_dict()
     for attempt_key in split_key(key, settings.tries):
         proposal = _ask(teacher, evidence, design, bounds.space, attempt_key)
@@ -173,6 +174,7 @@ def limit_changes(guard: GuardSettings, forecast: Forecast | None, space: Design
     """The guard of a round: it allows the more, the more certain the forecast, and holds what the forecast doubts."""
     if forecast is None:
         return guard
+    # Certainty widens what every stratum may do; a doubt narrows it for one, whatever the certainty.
     held = [doubt.stratum for doubt in forecast.doubts or () if doubt.holds]
     return hold_strata(widen_reach(guard, space, forecast.certainty), held)
 
@@ -321,6 +323,7 @@ def try_rivals(
         known: the forecast.
         made: the original proposal.
     """
+    # The place of the original proposal is passed on, because `choose_rival` prefers it in a tie.
     chosen, priors = _choose_rivals(rivals, current, work.environment, known, work.settings)
     if known:
         space = work.environment.space

@@ -65,6 +65,8 @@ def list_moves(old: Mapping[str, float], new: Mapping[str, float], columns: Sequ
     moves = {column.name: float(new[column.name] - old[column.name]) for column in columns}
     for column in columns:
         (low, high), (before, until) = find_ends(new, column), find_ends(old, column)
+        # The lower end moves by the column's own change, which moves the upper end as well; only what the width
+        # changes is left.
         if wider := round((high - low) - (until - before), DECIMALS):
             moves[column.top] = wider
     return moves
@@ -110,6 +112,7 @@ def list_levels(row: Mapping[str, float], columns: Sequence[Knob]) -> dict[str, 
     wide = list_windowed(row, columns)
     counts = {column.name: _count_values(*find_ends(row, column), column) for column in wide}
     most = max(counts.values(), default=1)
+    # The longest windows are thinned first, and both ends stay: two values are the least that a window can draw.
     while most > 2 and math.prod(min(count, most) for count in counts.values()) > MOST_DRAWN:
         most -= 1
     return {

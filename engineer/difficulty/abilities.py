@@ -100,6 +100,8 @@ def describe_effects(space: DesignSpace) -> tuple[Effects, Rates]:
 
     Over its whole range a level moves P(valid) by some logits, in the direction that the knob says.
     """
+    # A row is (mean, deviation, spread, pace). Strata differ most in their ability; the effect of a level is nearly the
+    # same in all of them.
     levels = [(-2.5 * knob.harder, 2.5, 0.3, 0.3) for knob in space.knobs if not knob.trait]
     of_knobs = [
         (-0.7 * knob.harder, 1.5, 0.5, 0.7) if knob.trait else (-2.5 * knob.harder, 2.5, 0.3, 0.3)
@@ -113,6 +115,8 @@ def describe_effects(space: DesignSpace) -> tuple[Effects, Rates]:
     means, deviations = mean[:, None], deviation[:, None]
     if space.ranked:  # the ability falls along the order, other effects may change along it
         means = np.concatenate([means, np.zeros((len(rows), 2))], axis=1)
+        # Row 0 is the ability, column 1 the place on the order: harder strata start lower, and the data may say
+        # otherwise.
         means[0, 1] = -1.0
         deviations = deviations * np.array([1.0, 0.5, 0.25])
         deviations[0, 1] = 2.0
@@ -152,6 +156,8 @@ def count_rates(space: DesignSpace) -> int:
 def count_effects(known: Abilities, space: DesignSpace) -> int:
     """The number of effects of a stratum: all, or all but the last if they were recorded before chance was one."""
     effects, _ = describe_effects(space)
+    # Files of earlier versions lack the last effect, chance. They are read as they are: a file never changes its
+    # meaning.
     recorded = len(known.mean[0]) - count_rates(space) if known.mean else 0
     return recorded if recorded == len(effects.spread) - 1 else len(effects.spread)
 
@@ -176,6 +182,8 @@ def measure_reach(success: np.ndarray, weights: np.ndarray, rates: np.ndarray, n
         near: for `share_signals`.
     """
     mass = (success * (1 - success)) @ weights
+    # p (1 - p) is the slope of the logistic function: the same step of ability changes P(valid) most at p = 1/2, and
+    # hardly at all where nothing or everything is solved.
     own = np.maximum(rates[..., OWN], LEAST_RATE)
     return own * mass + (np.maximum(rates[..., OTHERS], 0) * mass) @ near
 
@@ -201,6 +209,7 @@ def draw_abilities(known: Abilities, rng: np.random.Generator, count: int) -> np
     """Effects and rates drawn from the posterior, float [count, S, D]. rng: consumed."""
     mean, covariance = np.array(known.mean), np.array(known.covariance)
     values, vectors = np.linalg.eigh(covariance)
+    # Eigenvectors instead of Cholesky: rounding may leave a tiny negative eigenvalue, which Cholesky refuses.
     roots = vectors * np.sqrt(np.maximum(values, 0))[:, None, :]
     return mean + np.einsum("sij,nsj->nsi", roots, rng.standard_normal((count, *mean.shape)))
 

@@ -118,25 +118,31 @@ def fit_abilities(
     if not used:
         mean, covariance = _predict_unseen(shared, order)
         return Fitted(_make_abilities(mean, covariance, 1.0, shared), 1.0, 0.0)
+    # The cost is strata x rounds, so a space with very many strata looks back less far instead of taking minutes.
     rounds = max(1, min(ROUNDS, STEPS // len(used)))
     recent = [one for one in observations if one.age < rounds]
     observations = [one for one in recent if not one.tried]
     tested = [*(one for one in recent if one.tried), *(one for one in tested if one.age < rounds)]
+    # Point t is before the training of round t, point t + 1 after it. Groups are observed before their training,
+    # trials and held-out answers after it.
     last = 1 + max((one.age for one in (*observations, *tested)), default=0)
     answers = _list_answers(observations, tested, last, used, space)
     signals, unit = _list_signals(observations, last, space, objective)
+    # All logits start at 0, where the normal approximation is stable whatever the answers are.
     evenness, logits = ALIKE[0] / ALIKE[1], np.zeros(len(answers.time))
     trusted = [place for place, rank in enumerate(used) if space.strata[rank] not in doubted] or range(len(used))
     smoothed = None
     for _ in range(TURNS):
         smoothed = _smooth(answers, logits, evenness, signals[:, used], shared, effects, rates, order[used])
         states = smoothed.mean[answers.time, answers.stratum, : answers.effects.shape[1]]
+        # A bounded step: from logits far off, Newton's next normal approximation can overshoot and never settle.
         found = np.einsum("nk,nk->n", answers.effects, states)
         logits = logits + np.clip(found - logits, -MOST_MOVE, MOST_MOVE)
         shared = _share(smoothed, shared, effects, rates, order[used], last, list(trusted))
         evenness = _estimate_evenness([*observations, *tested], logits)
     assert smoothed
     mean, covariance = _predict_unseen(shared, order)
+    # Strata without answers keep the shared prior; the others have the posterior of the last point, which is now.
     mean[used], covariance[used] = smoothed.mean[-1], smoothed.covariance[-1]
     groups = float(sum(one.groups for one in (*observations, *tested)))
     return Fitted(_make_abilities(mean, covariance, unit, shared), evenness, groups)
@@ -325,6 +331,7 @@ def _undo_shrinkage(
     The posterior is mean + (1 - c) (answers - mean) with c = doubt / variance; 1 / (variance + variance of the
     answers' estimate) is 1 / variance - doubt / variance^2.
     """
+    # A stratum whose posterior is nearly all prior would be divided by almost zero; SURE bounds what it can claim.
     owed = np.clip(doubt / variance, 0, SURE)
     return (state - owed * mean) / (1 - owed), np.maximum(1 / variance - doubt / variance**2, 1e-9)
 

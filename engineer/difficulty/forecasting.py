@@ -167,6 +167,7 @@ def make_forecast(
     model = _add_leverage(model, held_out, design, space, tokens)
     weights = [(settings.decay**seen.age * seen.groups, seen.success / seen.groups) for seen in observations]
     total = sum(weight for weight, _ in weights)
+    # Only this round's groups: the earlier forecast was fitted to all others, and would be judged on its own data.
     drawn = [seen for seen in observations if not seen.age]
     return Forecast(
         model=model,
@@ -225,6 +226,7 @@ def _add_leverage(
     weights[range(len(cells)), [space.ranks[cell.stratum] for cell in cells]] = [part.share for part in held_out]
     rates = np.array(model.abilities.mean)[:, count_effects(model.abilities, space) :]
     reach = measure_reach(model.predict(cells, space, sampled=False).mean, weights, rates, share_signals(space))
+    # A rate is per problem and a budget is in tokens, so long answers must earn more to be worth the same.
     reach = reach / find_costs(tokens, space.strata)
     # 1 in the mean over strata that are held out, so that worth with and without leverage has one scale.
     leverage = reach / max(1e-12, reach[weights.any(axis=0)].mean())

@@ -75,6 +75,7 @@ def observe_groups(
 
 
 def _observe_cell(cell: Cell, groups: list[RolloutGroup], age: int, tried: bool) -> Observation:
+    # Sums, not means: observations of a cell are pooled by adding them, in any order and any number of rounds.
     counts = [(group.valid, group.completions) for group in groups]
     success = sum(valid / answers for valid, answers in counts)
     variance = sum(valid * (answers - valid) / (answers * (answers - 1)) for valid, answers in counts)
@@ -89,6 +90,7 @@ def receive_signals(seen: Observation, objective: Objective) -> float:
     """
     size = (seen.answers or seen.groups) / seen.groups
     # G - 1 over G: an unbiased variance is of all answers there might be, a signal of the answers there were.
+    # Held-out answers have no group, so their spread follows from p itself; groups measured it.
     differ = (
         seen.success - seen.success**2 / seen.groups if seen.variance is None else seen.variance * (size - 1) / size
     )
@@ -333,6 +335,7 @@ def _fit_mode(points: np.ndarray, success: np.ndarray, groups: np.ndarray) -> np
     with naming_extra("the difficulty model", "sklearn"):
         from sklearn.linear_model import LogisticRegression  # a second to load: only who fits waits
 
+    # scikit-learn takes classes, not shares: each cell is one valid and one invalid example with fitting weights.
     known = np.concatenate([groups * success, groups * (1 - success)])
     valid = np.repeat([1, 0], len(points))
     if min(known[valid == 1].sum(), known[valid == 0].sum()) < 1e-3:  # a regression needs both kinds

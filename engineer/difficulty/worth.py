@@ -34,6 +34,7 @@ def estimate_worth(model: DifficultyModel, mix: Mix, space: DesignSpace, current
         current: another mix.
     """
     cells, shares = list(mix), np.array(list(mix.values()))
+    # One draw of the model prices both designs, so what is common to them cancels and only the difference is noisy.
     if current is not None:
         cells, shares = cells + list(current), np.concatenate([shares, -np.array(list(current.values()))])
     values = _sample_values(model, cells, space) @ shares
@@ -59,6 +60,8 @@ def estimate_diminishing_worth(known: Forecast, mix: Mix, power: float, space: D
     kinds = defaultdict[tuple[Stratum, tuple[Value, ...]], float](float)
     for part in known.held_out:
         kinds[_kind_of(part.cell, space)] += part.share
+    # Held-out cells have no givens, and a mix has each cell once per value of the givens: the share of a kind is split
+    # evenly among them.
     parts = max(1, len({cell.given for cell in cells}))
     held_out = np.array([kinds[_kind_of(cell, space)] / parts for cell in cells])
     return float(values @ (held_out ** (1 / power) * shares ** (1 - 1 / power)))

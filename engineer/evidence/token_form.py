@@ -156,6 +156,7 @@ def rate_worths(forecast: Forecast, space: DesignSpace) -> dict[Cell, float]:
     """
     known = {found.cell: found.worth for found in forecast.grid if found.worth is not msgspec.UNSET}
     strata = {cell.stratum for cell in known}
+    # Relative to the largest, because tokens have tenths: only the order and rough size of worths fit into them.
     told = (cell for stratum in strata for cell in space.list_stated_cells(stratum, known))
     worth = {cell: known[cell] for cell in told if cell in known}
     most = max(worth.values(), default=0.0)
@@ -194,6 +195,7 @@ def _change_token(stratum: Stratum, column: str, change: float, space: DesignSpa
 
 
 def _check_grammar(tokens: Sequence[str], space: DesignSpace) -> None:
+    # The same grammar that masks a model's sampling, so what can be sampled can be read, and nothing else can.
     grammar = DeltaGrammar(space, space.spoken)
     for index, token in enumerate(tokens):
         if token not in grammar.allowed(tokens[:index]):

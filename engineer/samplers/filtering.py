@@ -59,6 +59,7 @@ class DapoSampler(MemorylessSampler):
             rollouts = score(problems)
             for problem, group in rollouts:
                 (mixed if group.mixed else rejected).append(problem)
+            # Fewer rollouts than problems means that the budget ended; what is left fills the stage without a score.
             unseen = problems[len(rollouts) :]
             if unseen or len(mixed) >= count:
                 break

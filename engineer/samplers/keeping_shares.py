@@ -46,6 +46,8 @@ class SignalSampler(MemorylessSampler):
         problems, known = fresh(count), fresh.forecast
         turns = [0] * count
         if known and known.model.groups:
+            # For the other turns only cells are drawn, not problems: the model cannot tell problems of a cell apart,
+            # and `make` may be slow.
             cells = [
                 [problem.cell, *(fresh.find_cell(place, turn) for turn in range(1, self.pool))]
                 for place, problem in enumerate(problems)
@@ -54,6 +56,8 @@ class SignalSampler(MemorylessSampler):
             success = known.model.predict(distinct, fresh.environment.space).mean
             signal = dict(zip(distinct, known.model.expect_signal(success).tolist(), strict=True))
             for place, row in enumerate(cells):
+                # Within BETTER of the best the first is taken, so that rounding does not decide, and most places keep
+                # their problem.
                 found = np.array([signal[cell] for cell in row])
                 turns[place] = int(np.argmax(found >= found.max() - BETTER))  # the first of equal ones
         chosen = [
@@ -83,6 +87,7 @@ class RedrawSampler(MemorylessSampler):
             rollouts = score(asked)
             scored, drawn = scored + len(rollouts), drawn + (len(asked) if turn else 0)
             barren = []
+            # Not strict: the budget may end within a round, and then only the first places were rolled out.
             for place, (problem, group) in zip(left, rollouts, strict=False):
                 if group.informative:
                     problems[place], turns[place] = problem, turn

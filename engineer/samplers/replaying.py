@@ -65,6 +65,7 @@ class PlrSampler(Stateful):
 
     def learn(self, rollouts: Sequence[Rollout], stage: int, environment: Environment) -> None:
         """Scores the problems of a stage."""
+        # By key, so that a problem that was drawn again replaces its old score instead of counting twice.
         levels = {level.problem.key: level for level in self.levels}
         for problem, group in rollouts:
             levels[problem.key] = Level(problem, group.learnability, stage)
@@ -120,6 +121,7 @@ class VcrlSampler(Stateful):
             before = memory.get(problem.key)
             priority = self.momentum * before.priority + (1 - self.momentum) * now if before else now
             memory[problem.key] = Remembered(problem, priority)
+        # Only what passes the later threshold is worth memory: everything else would be drawn fresh as cheaply.
         useful = (known for known in memory.values() if known.priority >= self.later)
         self.memory = sorted(useful, key=lambda known: -known.priority)[: self.capacity]
         self.stage = stage + 1

@@ -77,6 +77,7 @@ class Supply:
     def __call__(self, count: int, design: Design | None = None) -> list[Problem]:
         """The problems of the next places. design: by default the supply's."""
         places = self.places[len(self.first) : len(self.first) + count]
+        # Places are mostly consecutive; one call lets an environment draw them together, as the lake does.
         whole = count and list(places) == list(range(places[0], places[0] + count))  # one call, which may be faster
         parts = [(places[0], count)] if whole else [(place, 1) for place in places]
         drawn = [self.draw(design or self.design, size, self.seed, place) for place, size in parts]
@@ -93,6 +94,8 @@ class Supply:
 
         index: index of that problem, from 0. turn: from 1.
         """
+        # The cell is drawn from the stratum's own part of the design, so the mix within the stratum does not change
+        # either.
         cell, space = self._choose_cell(index, turn), self.environment.space
         row = {knob.name: float(value) for knob, value in zip(space.knobs, cell.values, strict=True)}
         alone = self.design.replace({cell.stratum: {space.share.name: 1.0, **row}})
@@ -104,6 +107,8 @@ class Supply:
             whole = self.environment.cells(self.design)
             self._cells[stratum] = {cell: share for cell, share in whole.items() if cell.stratum == stratum}
         cells = self._cells[stratum]
+        # Seed, turn and place alone, not a running generator: another process that asks for this turn gets this
+        # problem.
         chance = random.Random(f"{self.seed} again {turn} place {self.places[index]}")
         return chance.choices(list(cells), list(cells.values()))[0]
 
@@ -175,6 +180,7 @@ def choose_problems(
         nonlocal tokens, scorings
         if roll_out is None:
             raise InputError(f"sampler {name} has the policy answer before it chooses; give roll_out, or choose signal")
+        # Distinct from the turns of trials, so that the two never sample with the same seed.
         turn = FIRST_TURN + (supply.places[0] + scorings) % TURNS
         groups, spent = check_rollouts(roll_out(problems, settings.plans, turn), problems, settings.plans)
         tokens, scorings = tokens + spent, scorings + 1

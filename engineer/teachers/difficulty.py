@@ -52,6 +52,7 @@ class DifficultyTeacher(Stateful):
             return propose_nothing()
         cells, shares = [part.cell for part in held_out], np.array([part.share for part in held_out])
         complete = [space.complete_cell(cell, design) for cell in cells]
+        # A single draw is Thompson sampling: a cell is chosen as often as it may be the best.
         drawn = known.model.sample(complete, space, numpy_rng(key), 1)
         sizes = np.array([size_of(cell.stratum, space) for cell in cells])
         value = self._estimate_value(drawn.success[0], known.model.objective) ** self.power
@@ -94,6 +95,8 @@ class ForecastTeacher(RuleTeacher):
         for cell, p in success.items():
             best[cell] = max(p, *(success.get(other, 0.0) for other in space.siblings(cell)), 0.0)
             weights[cell] = value_of(p, objective) ** self.power * best[cell] ** reach
+        # All solved or nothing solvable: no edit is better than equal weights, which would undo what was learned of
+        # the shares.
         if not any(weights.values()):
             return Delta({})
         edits = {}

@@ -61,6 +61,8 @@ class AlpGmmTeacher(Stateful):
     def observe_stage(self, rows: list[list[float]]) -> None:
         """Takes in a stage's rows of theta and R."""
         if self.seen:
+            # Before these rows are added to `seen`: otherwise the nearest task of each would be itself, and progress
+            # zero.
             old = np.array(self.seen)
             for row in rows:
                 nearest = int(np.argmin(np.linalg.norm(old[:, :-1] - row[:-1], axis=1)))
@@ -71,9 +73,11 @@ class AlpGmmTeacher(Stateful):
     def _draw_tasks(self, rng: np.random.Generator, axes: int) -> np.ndarray:
         """float [draws, axes]"""
         uniform = rng.uniform(size=(self.draws, axes))
+        # A mixture of a few points would only repeat them.
         if len(self.points) < self.first:
             return uniform
         means, covariances = _fit_mixture(np.array(self.points), self.components, int(rng.integers(1 << 31)))
+        # A fitted mean may be slightly negative, which no chance can be.
         progress = np.maximum(means[:, -1], 0)
         chances = progress / progress.sum() if progress.sum() else np.full(len(means), 1 / len(means))
         chosen = rng.choice(len(means), size=self.draws, p=chances)
@@ -155,6 +159,7 @@ class LearningProgressTeacher(CellTeacher):
     def weigh_progress(self, progress: list[float]) -> list[float]:
         """p of cells by their LP."""
         found = np.array(progress)
+        # Only cells with progress share the weight, as in the source; without any, all are alike, which explores.
         chosen = found > 0 if (found > 0).any() else np.ones(len(found), bool)
         away = found[chosen] - found[chosen].mean()
         weights = np.zeros(len(found))

@@ -115,6 +115,7 @@ def ask_about(
         key: draws what the view of the evidence shows.
         inline: as in `LlmTeacher`.
     """
+    # The view is cut to the budget before the question is written, so the question itself is never cut.
     modules = settings.chosen()
     view = show_evidence(evidence, modules, key)
     view, cut = fit_to_budget(view, settings.budget, lambda view: token_estimate(evidence_text(view, space)))
@@ -165,6 +166,7 @@ def parse_answer(text: str, space: DesignSpace) -> tuple[Delta, str]:
 
     Raises InputError, and nothing else, if the answer is not that.
     """
+    # The last marker counts: a model may write the word while it reasons about the form.
     last = strip_thoughts(text).rpartition(ANSWER)[2].strip()
     fenced = last.startswith("```") and last.endswith("```") and len(last) > 6
     return read_answer(last[3:-3].removeprefix("json") if fenced else last, space)
@@ -188,6 +190,8 @@ def propose_replies(replies: Sequence[Reply], space: DesignSpace, unanswered: st
             errors.append(str(error))
     tokens, dollars = sum(reply.tokens for reply in replies), sum(reply.dollars for reply in replies)
     whole = "\n\n".join(_escape_surrogates(reply.text[:MOST]) for reply in replies)
+    # The first error is told to the model; the others are of the same question and would only make the next prompt
+    # longer.
     if not answers:
         return Proposal("", whole, None, _escape_surrogates(unanswered) or errors[0], tokens=tokens, dollars=dollars)
     (first, summary), *others = answers

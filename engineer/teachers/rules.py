@@ -99,6 +99,7 @@ def can_step(stratum: Stratum, row: Row, column: Knob, stride: int, space: Desig
         column, stride: what moves, by how many steps.
         space: the design space.
     """
+    # `reachable` and not `limits`: a step must also land on a value that the design can have.
     low, high = space.reachable(stratum, column)
     first, last = (end + stride * column.step for end in find_ends(row, column))
     return low - 1e-9 <= first and last <= high + 1e-9

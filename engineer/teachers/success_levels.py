@@ -42,6 +42,7 @@ class AdaRFTTeacher(CellTeacher):
         """The cells about the moved target, all alike. Deterministic."""
         completions = sum(cell.groups.completions for cell in evidence.groups)
         success = sum(cell.groups.valid for cell in evidence.groups) / completions
+        # The first target is where training is, so the first stage after it continues from there instead of jumping.
         if self.target is None:
             shares = space.cells(design)
             self.target = sum(space.hardness(cell, design.strata) * share for cell, share in shares.items())
@@ -92,6 +93,7 @@ class RlveTeacher(CellTeacher):
         for seen in evidence.groups:
             if seen.cell.stratum in design.strata:
                 track = self._find_track(seen.cell.stratum, space)
+                # Easier levels of the window do not count: a policy that solves only these must not rise.
                 if self.find_level(seen.cell, design, space) == track.hardest:
                     track.prompts += seen.groups.groups
                     track.answers += seen.groups.completions
@@ -129,6 +131,8 @@ class RlveTeacher(CellTeacher):
         if track.answers and track.prompts >= self.prompts:
             if track.valid / track.answers >= self.threshold:
                 track.hardest = min(track.hardest + 1, self.levels - 1)
+            # The counts restart also if the level stays, so an old failure does not delay a policy that learned
+            # since.
             track.prompts = track.answers = track.valid = 0
 
 
@@ -164,6 +168,7 @@ class CoachingTeacher(Stateful):
             answers, valid = self.counts.get(str(stratum), (0, 0))
             if not answers or answers <= self.last:
                 continue
+            # Only the answers since the last decision count; those before were at another level.
             del self.counts[str(stratum)]
             way = (valid / answers > self.success) - (valid / answers < self.failure)
             edits[stratum] = _make_edit(stratum, way, design, space)
@@ -175,6 +180,7 @@ def _make_edit(stratum: Stratum, way: int, design: Design, space: DesignSpace) -
     changes = {}
     for knob in space.knobs:
         low, high = space.limits(stratum, knob)
+        # A window moves as a whole; the end that leads decides whether there is room.
         now = find_ends(design.strata[stratum], knob)[way * knob.harder > 0]
         changes[knob.name] = min(high, max(low, now + way * knob.harder * knob.step)) - now
     reason = vocabulary_of(space).reasons[TOO_EASY if way > 0 else TOO_HARD]

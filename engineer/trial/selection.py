@@ -46,6 +46,8 @@ def shortlist_designs(
     """
     if not model.groups:
         return list(range(len(mixes)))[:count]
+    # The mean decides and not the chance of being better: a shortlist is to hold what may win, the trial says whether
+    # it does.
     worth = [estimate_worth(model, mix, space, current).mean for mix in mixes]
     return sorted(range(len(mixes)), key=lambda place: -worth[place])[:count]
 
@@ -55,6 +57,8 @@ def problems_by_round(problems: int, rivals: int) -> list[int]:
 
     After each round but the last the worse half of the rivals leaves, so there are ceil(log2(rivals)) + 1 of them.
     """
+    # Every round adds the same number of problems, so the rivals that stay get more evidence than the first round
+    # gave.
     rounds = math.ceil(math.log2(rivals)) + 1 if rivals > 1 else 1
     return [math.ceil(problems * (number + 1) / rounds) for number in range(rounds)]
 
@@ -123,6 +127,7 @@ def _estimate_spreads(values: Mapping[Cell, Sequence[float]], answers: int) -> d
     # The worth of such a problem is next to the end of 0 to 1 that those of the cell are nearer to.
     rare = {s: 1 / answers if float(np.mean(part)) < 0.5 else 1 - 1 / answers for s, part in values.items()}
     more = {s: [*part, rare[s]] for s, part in values.items()}
+    # A cell has few problems, so its own spread is a guess; SHARED problems of the pooled spread are mixed in.
     pooled = float(np.var(np.concatenate([np.asarray(part) for part in more.values()])))
     squares = {s: len(part) * float(np.var(part)) for s, part in more.items()}
     return {s: (squares[s] + SHARED * pooled) / (len(part) + SHARED) for s, part in values.items()}

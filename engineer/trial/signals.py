@@ -97,6 +97,8 @@ def problems_to_try(mixes: Iterable[Mix], settings: TrialSettings) -> dict[Cell,
     """The number of problems of each cell to roll out: the most that any design asks for, by their mixes of cells."""
     wanted: dict[Cell, int] = {}
     for cell, share in (part for mix in mixes for part in mix.items()):
+        # The most of all designs, not the sum: designs share the problems of a cell, which is what makes a trial
+        # cheap and the comparison paired.
         wanted[cell] = max(wanted.get(cell, FEWEST), math.ceil(settings.boards * share))
     return wanted
 
@@ -111,6 +113,7 @@ def sum_up_trial(
         signals: by cell.
         objective: what problems are worth.
     """
+    # A stratum without a share has no cells, and no signal either: it is left out instead of counting as zero.
     strata = {one: {cell: share for cell, share in mix.items() if cell.stratum == one} for one in design.strata}
     by_stratum = {stratum: _average_signals(part, signals) for stratum, part in strata.items() if part}
     return Tried(design, _average_signals(mix, signals), by_stratum, objective)

@@ -81,6 +81,7 @@ class TrialWork:
     ) -> None:
         self.environment, self.settings, self.objective, self.seed = environment, settings, objective, seed
         self._roll_out = roll_out
+        # Cells and not designs are stored: a rollout counts for every design that contains its cell.
         self.cells: dict[Cell, CellTrial] = {}
         self.leverage: Mapping[Stratum, float] = {}
         self.tokens = self.turns = 0
@@ -182,6 +183,7 @@ def try_beside_current(
         order = sorted(places, key=lambda place: -leads[place].mean)
         places = order[: (len(order) + 1) // 2]
     chosen = choose_rival(leads, places[0], proposed)
+    # All rivals are reported, also those that left: their cells were rolled out, if on fewer problems.
     candidates = work.sum_up([current, *rivals])
     place = 0 if chosen is None else chosen + 1
     return Trial(candidates, place, work.tokens, cells=list(work.cells.values()), leads=[NO_LEAD, *leads])
