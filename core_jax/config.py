@@ -47,6 +47,7 @@ class EnvConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError("sizes is empty; name at least one map size")
         for size, cell in self.sizes.items():
             _check_size(size, cell, self.agents)
+        # Within a thousandth: ratios written by people and models have few digits, and the generator normalizes them.
         total = math.fsum(cell.data_ratio for cell in self.sizes.values())
         if abs(total - 1) > 1e-3:
             raise ValueError(f"the data_ratio of all sizes sum to {total:.4g}, not 1; divide each by {total:.4g}")
@@ -66,6 +67,8 @@ class EnvConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def holes_of(size: int, agents: int, hole_ratio: float) -> int:
     """The number of holes on a board: round(hole_ratio x (size^2 - 2 agents)), halves up."""
+    # Not `round`, which rounds halves to even: boards and files say "halves up", and counts must not depend on
+    # parity.
     return math.floor(hole_ratio * (size * size - 2 * agents) + 0.5)
 
 

@@ -55,6 +55,7 @@ class RolloutGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """
         earned = np.asarray(rewards, float)
         mean = float(earned.mean())
+        # ddof 1 as in TRL, whose advantage this reproduces; equal rewards have no spread, however rounding falls.
         spread = float(earned.std(ddof=1)) if informative(earned) else 0.0
         found = Counter(FAILURE_NAMES[code] for code in failures if code) if failures is not None else {}
         deviation = float(np.abs(earned - mean).mean())

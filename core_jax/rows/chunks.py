@@ -87,9 +87,11 @@ def _parquet_chunks(path: Path, skip: int) -> Iterator[Chunk]:
         for group in range(parquet.num_row_groups):
             first, rows = begin, parquet.metadata.row_group(group).num_rows
             begin += rows
+            # Row groups before the first wanted row are not even decoded, so a resumed command starts quickly.
             if begin <= skip:
                 continue
             for batch in parquet.iter_batches(CHUNK_ROWS, [group]):
+                # A chunk's number counts from the rows that are skipped, so a message names the row of the file.
                 wanted = batch.slice(max(skip - first, 0))
                 if len(wanted):
                     yield Chunk(path, first + len(batch) - len(wanted) + 1, wanted)

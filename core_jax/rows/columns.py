@@ -58,6 +58,7 @@ def read_letters(strings: pa.Array) -> np.ndarray:
     if not len(strings):
         return np.empty(0, np.uint8)
     _, ends, data = strings.buffers()
+    # A sliced array shares the buffers of the whole, so the offset says where its own strings begin.
     ends = np.frombuffer(ends, np.int32)[strings.offset : strings.offset + len(strings) + 1]
     return np.frombuffer(data if data is not None else b"", np.uint8)[ends[0] : ends[-1]]
 
@@ -98,6 +99,7 @@ def by_kind(kinds: np.ndarray, function: Callable[[np.ndarray], pa.RecordBatch])
 
 def places_by_kind(kinds: np.ndarray) -> list[np.ndarray]:
     """The places of each kind, int [B, ...], rising."""
+    # A file with one size and number of agents needs no sort.
     if (kinds == kinds[:1]).all():  # as nearly always
         return [np.arange(len(kinds))] if len(kinds) else []
     order = np.lexsort(kinds.reshape(len(kinds), -1).T[::-1])

@@ -44,6 +44,7 @@ def read_columns(
     for row, problem in refused.items():
         place = int(np.concatenate([places for places, _ in pieces])[row])
         errors[place] = problem if isinstance(problem, InputError) else InputError(f"{chunk.place(place)}: {problem}")
+    # Errors come in the order of the file, from both ways of reading, so that a repeated command reports the same.
     for place in sorted(errors):
         on_error(place, errors[place])
     return columns.filter(pa.array(~np.isin(np.arange(len(columns)), list(refused)))) if refused else columns
@@ -58,6 +59,8 @@ def _read_pieces(
 
     Args: chunk; begin, end, of the part; errors, by place, added to here.
     """
+    # Columns are read many times as fast as rows, but one bad line prevents it for its part. So the part is halved
+    # until only few rows are left that must be read one by one.
     batch = _read_at_once(chunk, begin, end)
     if batch is None and end - begin > FEW:
         middle = (begin + end) // 2
@@ -68,6 +71,7 @@ def _read_pieces(
     if batch is not None and good.all():
         yield np.arange(begin, end), batch
         return
+    # `good_rows` only says that a row is bad; the slow reader names field, value and remedy.
     runs = np.flatnonzero(np.diff(good)) + 1  # where good rows end or begin
     for first, last in zip([0, *runs], [*runs, end - begin], strict=True):
         if batch is not None and good[first]:

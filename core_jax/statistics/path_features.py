@@ -73,6 +73,7 @@ def conflicts_on_shortest_paths(
         "mdd_overlap": functools.reduce(jnp.bitwise_or, walk.near, jnp.zeros_like(free))[None],
     }
     counts = count_sets({"paths": paths} | sets)
+    # A shortest path enters each of its cells once, so its cells less one are its length.
     distance = counts.pop("paths") - 1
     found = {name: jnp.sum(count, axis=0) for name, count in counts.items()}
     found |= {"makespan_bound": jnp.max(distance, axis=0), "cost_bound": jnp.sum(distance, axis=0)}
@@ -104,6 +105,7 @@ def _walk_agents(size: int, nearer: list[jax.Array], starts: jax.Array, goals: j
         starts: uint32 [K, N, W], one cell each, none on a board without paths.
         goals: uint32 [K, N, W], one cell each.
     """
+    # U before D before L before R: of the moves that lead nearer only the first is taken, so each agent has one path.
     taken = itertools.accumulate(nearer[:3], jnp.bitwise_or, initial=jnp.zeros_like(nearer[0]))
     first = [move & ~before for move, before in zip(nearer, taken, strict=True)]
     # By the cell that a move leads into.

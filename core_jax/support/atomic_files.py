@@ -32,6 +32,7 @@ def replacing(path: str | Path, writer: str = "", synchronized: bool = True) -> 
     """
     path = Path(path)
     path.parent.mkdir(parents=True, exist_ok=True)
+    # In the same folder, because only a rename within a file system is atomic.
     beside = path.with_name(f".{path.name}.{writer}part")
     try:
         with name_errors(path):
@@ -57,6 +58,8 @@ def replacing_folder(path: str | Path) -> Iterator[Path]:
     try:
         with name_errors(path):
             yield beside
+            # Contents first, names second: after a power cut the new name never leads to files that are still in
+            # memory.
             for inside in [*beside.rglob("*"), beside]:
                 _sync_path(inside)
             rename(beside, path)
@@ -89,6 +92,7 @@ def replace_file(beside: Path, path: Path) -> None:
 def rename(path: Path, target: Path) -> None:
     """Renames `path` to `target`, and returns when that is on the disk."""
     os.replace(path, target)
+    # The name is an entry of the folder: until the folder is on the disk, a power cut can undo the rename.
     _sync_path(target.parent)
 
 
@@ -123,6 +127,7 @@ def locked(folder: str | Path, busy: str = "", shared: bool = False) -> Iterator
     """
     if fcntl is None:
         raise InputError(f"{folder}: cannot be locked, because Windows has no flock; use Linux, macOS or WSL")
+    # The system drops a flock when its process ends, however it ends, so no lock outlives a kill.
     busy = busy or f"{folder}: another process runs here; wait for it, or choose a folder"
     descriptor = _lock_folder(Path(folder), busy, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
     try:
@@ -168,6 +173,9 @@ def _lock_folder(folder: Path, busy: str, kind: int) -> int:
     """A descriptor of `folder` that holds its lock."""
     refuse_file(folder)
     while True:
+        # The folder itself is locked, not a file in it. Whoever had the lock before may have removed the folder, and
+        # the lock then holds nothing: the name must still lead to the folder that is open, or it is made and locked
+        # again.
         folder.mkdir(parents=True, exist_ok=True)
         try:
             descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)

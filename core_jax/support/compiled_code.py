@@ -63,6 +63,8 @@ def compile_all() -> None:
     """
     with _lock:
         for room, files in list(_waiting.items()):  # another thread may import more
+            # In reverse within a file, because callers stand before what they call: the called functions are compiled
+            # first.
             functions = [function for file in files.values() for function in reversed(file)]
             called = [function for function in functions if not function.targetoptions.get("no_cpython_wrapper")]
             if called:

@@ -29,6 +29,8 @@ def listed(*paths: Path, writer: str = "") -> Iterator[None]:
     writer: as for `replacing`, if several processes may write the same files at the same time.
     """
     folder, there = paths[0].parent, _read_listing(paths[0].parent)
+    # Off the list first, and on the disk: a kill while the file is written leaves it unlisted, which is read without
+    # a check, and never listed with the digest of its old contents, which would be refused.
     if any(path.name in there for path in paths):
         names = {path.name for path in paths}
         _write_listing(folder, {name: digest for name, digest in there.items() if name not in names}, writer)
@@ -75,6 +77,8 @@ def check_digest(path: str | Path) -> None:
     """Raises InputError if a file is not the one that is listed beside it; without a line nothing is checked."""
     path = Path(path)
     wanted = _read_listing(path.parent).get(path.name)
+    # File and list are two files, so a reader may see one of them replaced and the other not yet; a second look
+    # settles it.
     while wanted and path.is_file() and digest_of(path) != wanted:
         before, wanted = wanted, _read_listing(path.parent).get(path.name)
         if before == wanted:  # else another process has just replaced it

@@ -82,6 +82,8 @@ class Program(Generic[P, R]):
         cached = _read_cached(path)
         if cached is None:
             cached = self._export_program(args)
+            # Under a name of this process, then renamed: processes that start together write the same program, and
+            # each reads a whole one.
             with contextlib.suppress(OSError):  # the cache may be read-only, or full
                 write_atomically(path, msgspec.msgpack.encode(cached), f"{os.getpid()}.")
         run = jax.jit(export.deserialize(bytearray(cached.exported)).call, compiler_options=self._options)
@@ -133,6 +135,8 @@ def _find_folder() -> Path | None:
 def _make_key(name: str, kind: Any) -> str:
     """The name of a program, a digest of all that decides it; `kind` as text names its classes, shapes and types."""
     device = jax.local_devices()[0]
+    # Everything that decides the machine code: another version, device, setting or source has another name, so a
+    # stale program is never read.
     versions = (jax.__version__, jaxlib.__version__, device.platform, device.device_kind)
     return hashlib.sha256(repr((name, kind, versions, describe_settings(), _digest_source())).encode()).hexdigest()
 

@@ -77,6 +77,7 @@ def solve_teams(
     def of_part(part: np.ndarray) -> Solved:
         return _solve_part(take_rows(boards, part), makespan_plans, budget, None if wanted is None else wanted[part])
 
+    # Parts in turn and not in runs, so that no core gets all the hard boards; the order is restored afterwards.
     found = on_all_cores(of_part, rows)
     order = np.argsort(np.concatenate(rows))
     labels = take_rows(join_labels([part.labels for part in found]), order)
@@ -107,10 +108,12 @@ def _read_search(searched: Searched, makespan_plans: bool, wanted: np.ndarray | 
     """The boards that the search decided; the others are undecided."""
     answers = searched.answers
     solvable = answers["solvable"] & answers["cost_known"] & answers["wait_known"]
+    # A board whose forced wait is not wanted is settled by that alone: its makespan was not looked for.
     missed = np.zeros(len(answers), bool) if wanted is None else solvable & (answers["wait"] != wanted)
     solvable &= answers["makespan_known"] | missed
     planned = solvable & ~missed
     decided = solvable | ~answers["solvable"]
+    # Bounds that are met prove a label by themselves; otherwise the search has ruled out everything below it.
     kinds = np.where(answers["by_bounds"], Certificate.BOUND, Certificate.SEARCH)
     kinds = np.where(answers["solvable"], kinds, Certificate.FLOOD)  # of two agents
     status = np.where(solvable, Status.SOLVABLE, np.where(decided, Status.UNSOLVABLE, Status.UNDECIDED))
@@ -142,6 +145,7 @@ def _solve_hard_board(boards: Board, searched: Searched, row: int, budget: int) 
     starts, goals = (cells @ np.array([len(holes), 1]) for cells in ends)
     puzzle = make_puzzle(list_steps(holes), starts, goals, *bounds)
     cost, makespan = int(puzzle.alone.sum() + answer["slack"]), int(answer["makespan"])
+    # What the search proved is not proved again: a known plan is passed on as the answer, a known bound as the start.
     cheapest = fastest = None
     if answer["cost_known"] and answer["wait_known"]:
         cheapest = FormulaAnswer(searched.moves[row], cost, bool(answer["wait"]))
