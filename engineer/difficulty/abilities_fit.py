@@ -105,30 +105,20 @@ def fit_abilities(
     """
     effects, rates = describe_effects(space)
     order = regress_on_order(space)
-    shared = Shared(
-        effects.mean.copy(),
-        effects.deviation**2,
-        effects.spread**2,
-        rates.mean.copy(),
-        rates.deviation**2,
-        rates.spread**2,
-        STEP**2,
-    )
+    parts = (effects.mean.copy(), effects.deviation**2, effects.spread**2)
+    shared = Shared(*parts, rates.mean.copy(), rates.deviation**2, rates.spread**2, STEP**2)
     used = sorted({space.ranks[one.cell.stratum] for one in (*observations, *tested)})
     if not used:
         mean, covariance = _predict_unseen(shared, order)
         return Fitted(_make_abilities(mean, covariance, 1.0, shared), 1.0, 0.0)
-    # The cost is strata x rounds, so a space with very many strata looks back less far instead of taking minutes.
     rounds = max(1, min(ROUNDS, STEPS // len(used)))
     recent = [one for one in observations if one.age < rounds]
     observations = [one for one in recent if not one.tried]
     tested = [*(one for one in recent if one.tried), *(one for one in tested if one.age < rounds)]
-    # Point t is before the training of round t, point t + 1 after it. Groups are observed before their training,
-    # trials and held-out answers after it.
+    # Point t is before the training of round t: its groups are observed there, trials and held-out answers at t + 1.
     last = 1 + max((one.age for one in (*observations, *tested)), default=0)
     answers = _list_answers(observations, tested, last, used, space)
     signals, unit = _list_signals(observations, last, space, objective)
-    # All logits start at 0, where the normal approximation is stable whatever the answers are.
     evenness, logits = ALIKE[0] / ALIKE[1], np.zeros(len(answers.time))
     trusted = [place for place, rank in enumerate(used) if space.strata[rank] not in doubted] or range(len(used))
     smoothed = None
@@ -142,7 +132,6 @@ def fit_abilities(
         evenness = _estimate_evenness([*observations, *tested], logits)
     assert smoothed
     mean, covariance = _predict_unseen(shared, order)
-    # Strata without answers keep the shared prior; the others have the posterior of the last point, which is now.
     mean[used], covariance[used] = smoothed.mean[-1], smoothed.covariance[-1]
     groups = float(sum(one.groups for one in (*observations, *tested)))
     return Fitted(_make_abilities(mean, covariance, unit, shared), evenness, groups)
