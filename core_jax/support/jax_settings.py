@@ -35,7 +35,8 @@ STATED: dict[str, Any] = {
     "no_execution": False,
 }
 NUMBERS = ("enable_x64", "numpy_dtype_promotion", "threefry_partitionable")  # could change boards if they were not ours
-PLATFORMS = ("jax_platforms", "jax_platform_name")  # the flags that name what a process runs on
+DEFAULT = "jax_default_device"
+PLATFORMS = ("jax_platform_name", DEFAULT, "jax_platforms")  # the flags that name what a process runs on
 XLA_THREAD = "tf_"  # how the names of some threads begin that JAX's platform for CPUs starts
 _within = threading.local()
 _own: list[int] = []  # the process that has been seen to have platforms of its own; a fork finds its parent here
@@ -78,14 +79,16 @@ def check_process() -> None:
             f'process {process} was forked after JAX had started, and JAX does not work in it; start it by "spawn" or '
             '"forkserver" (of multiprocessing, of a context), or do without workers (num_workers=0 of a DataLoader)'
         )
+    given = jax.config.values
     try:
         jax.local_devices()
+        if isinstance(given[DEFAULT], str):  # which JAX reads only when it makes an array
+            jax.local_devices(backend=given[DEFAULT])
     except (RuntimeError, AssertionError) as error:
         said = str(error).partition("\n")[0].partition(" (")[0].rstrip(".") or "it is not there"
-        flag = next((name for name in PLATFORMS if jax.config.values[name]), PLATFORMS[0])
+        flag = next((name for name in PLATFORMS if given[name]), PLATFORMS[-1])
         raise InputError(
-            f"JAX cannot start, {flag.upper()} is {jax.config.values[flag]!r:.60}: {said:.200}; "
-            "set it to cpu, or leave it out"
+            f"JAX cannot start, {flag.upper()} is {given[flag]!r:.60}: {said:.200}; set it to cpu, or leave it out"
         ) from error
     _own[:] = [process]
 

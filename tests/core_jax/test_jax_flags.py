@@ -173,9 +173,18 @@ def test_a_platform_that_is_not_there_is_refused_in_one_line(monkeypatch):
     with pytest.raises(ValueError, match=r"JAX_PLATFORMS is '\w+': Unable .* no GPU; set it to cpu") as refused:
         draw_free(3, 1, 0, seed=0, first=0, count=1)
     assert "\n" not in str(refused.value)
-    config = types.SimpleNamespace(values={"jax_platforms": None, "jax_platform_name": "gpu"})
-    monkeypatch.setattr(jax, "config", config)
-    with pytest.raises(ValueError, match=r"JAX_PLATFORM_NAME is 'gpu': Unable .* no GPU; set it to cpu"):
+
+
+@pytest.mark.parametrize("flag", ["jax_platforms", "jax_platform_name", "jax_default_device"])
+def test_the_flag_that_names_a_missing_platform_is_named(monkeypatch, flag):
+    def find_platforms(backend="gpu"):
+        raise RuntimeError(f"Unknown backend: {backend}")
+
+    values = dict.fromkeys(("jax_platforms", "jax_platform_name", "jax_default_device")) | {flag: "gpu"}
+    monkeypatch.setattr(jax_settings, "_own", [])
+    monkeypatch.setattr(jax, "config", types.SimpleNamespace(values=values))
+    monkeypatch.setattr(jax, "local_devices", find_platforms)
+    with pytest.raises(ValueError, match=rf"{flag.upper()} is 'gpu': Unknown backend: gpu; set it to cpu"):
         draw_free(3, 1, 0, seed=0, first=0, count=1)
 
 
@@ -214,7 +223,13 @@ def test_the_commands_write_the_same_bytes_with_all_flags_of_jax_set(tmp_path):
 @pytest.mark.deep
 @pytest.mark.parametrize(
     ("flag", "value"),
-    [("JAX_PLATFORMS", "cuda"), ("JAX_PLATFORMS", "none"), ("JAX_ENABLE_X64", "maybe"), ("JAX_TRANSFER_GUARD", "no")],
+    [
+        ("JAX_PLATFORMS", "cuda"),
+        ("JAX_DEFAULT_DEVICE", "gpu"),
+        ("JAX_PLATFORMS", "none"),
+        ("JAX_ENABLE_X64", "maybe"),
+        ("JAX_TRANSFER_GUARD", "no"),
+    ],
 )
 def test_a_flag_of_jax_that_cannot_be_is_refused_by_a_command_in_one_line(flag, value, tmp_path):
     found = run_command(GENERATE.format(agents=2, out=tmp_path / "out.jsonl"), **{flag: value})
