@@ -101,7 +101,7 @@ class Engineer:
             options: keyword arguments of a teacher that is given by name.
             tools: asks a teacher that is a model.
             roll_out: samples the current policy, for trials and samplers; without it there are no trials.
-            rounds: the number of redesigns, for teachers with a schedule.
+            rounds: the number of redesigns; teachers with a schedule need it.
             seed: seed for problems and for the teacher's randomness.
             sampler: `fresh`, `signal` or `redraw`; by default the sampler of the settings, which have its options.
 
@@ -117,7 +117,7 @@ class Engineer:
         self.sampler = choose_sampler(settings.sampler, sampler, self.space)
         self.held_out = list_held_out(held_out, self.space)
         usual = Tools(settings.evidence, proposals=settings.proposals)
-        self.teacher = choose_teacher(teacher, tools or usual, options, self.space)
+        self.teacher = choose_teacher(teacher, tools or usual, options, self.space, rounds)
         begin = find_start(environment) if design is None else design
         check_design(begin, self.space)
         check_floor(settings.guard, len(begin.strata), self.space)

@@ -11,10 +11,10 @@ from .llm import parse_answer as parse_answer
 from .llm import prompt_text as prompt_text
 from .models import Tools as Tools
 from .registry import MODELS as MODELS
-from .registry import SCHEDULED as SCHEDULED
 from .registry import TEACHERS as TEACHERS
 from .registry import asks_model as asks_model
 from .registry import check_teacher as check_teacher
+from .registry import follows_schedule as follows_schedule
 from .registry import make_teacher as make_teacher
 from .rules import ProportionalTeacher as ProportionalTeacher
 from .rules import RulesTeacher as RulesTeacher

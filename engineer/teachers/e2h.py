@@ -25,6 +25,7 @@ class EasyToHardTeacher(Stateful, abc.ABC):
     """
 
     schedule: ClassVar[Literal["cosine", "gaussian"]]
+    follows_schedule: ClassVar[bool] = True
 
     def check_space(self, space: DesignSpace) -> None:
         """Raises InputError if the strata of a space have no order."""

@@ -45,8 +45,6 @@ TEACHERS = {
 """A new teacher is a file and a line here; other teachers are named `module:Class` or `FILE.py:Class`."""
 MODELS = ("self", "self_trained", "base", "endpoint")
 """The current checkpoint, the same trained on its proposals, the warm-up's checkpoint, and a model behind a server."""
-SCHEDULED = ("e2h_cosine", "e2h_gaussian")
-"""Teachers that must know the number of redesigns."""
 METHODS = ("propose", "state_dict", "load_state_dict")
 
 
@@ -65,12 +63,21 @@ def make_teacher(name: str, tools: "Tools | None" = None, options: Mapping[str, 
 
 
 def choose_teacher(
-    teacher: "str | Teacher", tools: "Tools", options: Mapping[str, Any] | None, space: "DesignSpace"
+    teacher: "str | Teacher",
+    tools: "Tools",
+    options: Mapping[str, Any] | None,
+    space: "DesignSpace",
+    rounds: int | None,
 ) -> "Teacher":
     """A teacher, or the one of a name, that can work with a space.
 
-    tools, options: for a teacher that is named. Raises InputError as `make_teacher`, and if the object lacks a method
-    or cannot work with the space.
+    Args:
+        teacher, space: these.
+        tools, options: for a teacher that is named.
+        rounds: how many redesigns there will be, if that is known.
+
+    Raises InputError as `make_teacher`, and if the object lacks a method, cannot work with the space, or follows a
+    schedule of unknown length.
     """
     from lakewright.engineer.proposal import check_space
 
@@ -78,6 +85,10 @@ def choose_teacher(
     if missing := [method for method in METHODS if not hasattr(chosen, method)]:
         raise InputError(f"engineer: teacher {teacher!r:.60} has no {missing[0]}; give a Teacher or its name")
     check_space(chosen, space)
+    if rounds is None and getattr(chosen, "follows_schedule", False):
+        raise InputError(
+            f"engineer: teacher {teacher!r:.60} follows a schedule; give rounds, how many redesigns there will be"
+        )
     return chosen
 
 
@@ -106,6 +117,14 @@ def check_teacher(name: str, options: Mapping[str, Any], space: "DesignSpace | N
 def asks_model(name: str) -> bool:
     """Return True if a teacher may ask a model. Raises InputError on an unknown one."""
     return _needs_tools(load_class(name, TEACHERS, "teacher", METHODS))
+
+
+def follows_schedule(name: str, options: Mapping[str, Any]) -> bool:
+    """Return True if a teacher has to know how many redesigns there will be, because its class or the one says so
+    that it is matched with.
+    """
+    names = [name, *([options.get("match", "rules")] if name == "matched_random" else [])]
+    return any(getattr(load_class(one, TEACHERS, "teacher", METHODS), "follows_schedule", False) for one in names)
 
 
 def _needs_tools(make: Any) -> bool:

@@ -9,7 +9,6 @@ from lakewright.engineer.environment import Environment
 from lakewright.engineer.multi_turn import MultiTurnEnvironment
 from lakewright.engineer.teachers import (
     MODELS,
-    SCHEDULED,
     Ask,
     Message,
     Reply,
@@ -17,6 +16,7 @@ from lakewright.engineer.teachers import (
     UnansweredError,
     asks_model,
     check_teacher,
+    follows_schedule,
 )
 from lakewright.experiments.jobs.resumable.spending import Spending, ask_server
 from lakewright.experiments.trainers.versions import FolderSettings, Setup
@@ -57,7 +57,7 @@ def check_served_teacher(
         held_out: how many held-out problems there are.
         rounds: how many redesigns there will be, if that is known.
     """
-    if teacher in SCHEDULED and rounds is None:
+    if rounds is None and follows_schedule(teacher, options):
         raise InputError(
             f"teacher {teacher} follows a schedule; give rounds (--rounds), how many redesigns there will be"
         )

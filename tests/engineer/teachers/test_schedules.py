@@ -9,10 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer import DesignSpace, Knob
+from lakewright.engineer import DesignSpace, Engineer, Knob
+from lakewright.engineer.tally import Tally
 from lakewright.engineer.teachers import Tools, check_teacher, make_teacher
 from lakewright.engineer.teachers.controls import MatchedRandomTeacher, RandomTeacher, list_designs
 from lakewright.engineer.teachers.e2h import CosineTeacher, GaussianTeacher
+from lakewright.experiments.environments.lake import Lake
 from tests.support.samples.curricula import CONFIG, asked_for, made, propose, shares
 from tests.support.samples.evidence import SPACE, decode_first, design, everything
 
@@ -47,6 +49,16 @@ def test_matched_random_edits_as_many_sizes_by_as_much_as_the_other_teacher(seed
     for name in COLUMNS:
         theirs, ours = ([abs(edit.changes[name]) for edit in x.delta.edits.values()] for x in (other, own))
         assert sorted(ours) == sorted(theirs)
+
+
+@pytest.mark.parametrize("teacher", ["e2h_cosine", "e2h_gaussian", CosineTeacher(), "matched_random"])
+def test_an_engineer_with_a_schedule_must_know_how_many_redesigns_there_will_be(teacher):
+    options = {"match": "e2h_cosine"} if teacher == "matched_random" else None
+    with pytest.raises(InputError, match=r"engineer: teacher .* follows a schedule; give rounds, how many redesigns"):
+        Engineer(Lake(), teacher, options=options)
+    engineer = Engineer(Lake(), teacher, options=options, rounds=9)
+    engineer.redesign({size: Tally(4, 2) for size in engineer.design.strata})
+    assert engineer.design.version == 1
 
 
 def test_matched_random_passes_on_what_the_other_could_not_answer():

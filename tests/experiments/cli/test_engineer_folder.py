@@ -90,6 +90,10 @@ def test_a_design_that_is_given_has_the_givens_of_the_environment(tmp_path, caps
         (["--design", "nowhere.json"], ["nowhere.json: cannot be read"]),
         (["--seed", "-1"], ["engineer: seed: -1 does not fit"]),
         (["--teacher", "e2h_cosine"], ["teacher e2h_cosine follows a schedule; give rounds (--rounds)"]),
+        (
+            ["--teacher", "matched_random", "--option", "match=e2h_cosine"],
+            ["matched_random follows a schedule"],
+        ),
         (["--rounds", "0"], ["engineer: rounds: 0 does not fit"]),
         (["guard.floor=0.5"], ["guard: floor 0.5 x 4 strata is more than 1"]),
         (["guard.most.digit=3"], ["guard: most.digit is unknown; choose from terms, carry"]),
