@@ -22,7 +22,14 @@ UNBILLED = (501, 503, 505, 511, 521, 522, 523, 525, 526, 529)  # of those from 5
 UNPAID = re.compile(r"insufficient|quota|billing|payment|credit", re.IGNORECASE)
 REFUSED = re.compile(r"invalid|auth|permission|forbidden|not_?found|unsupported|bad_?request|content", re.IGNORECASE)
 TITLE = re.compile(r"<(title|h1)\b[^<>]{0,200}>([^<]{1,200})", re.IGNORECASE)
-PAGE = re.compile(rb"\s*(?:<!doctype html|<html|<head|<body)", re.IGNORECASE)
+# Bytes that may stand before a page are bounded, so that looking for one takes linear time.
+PAGE = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s{0,99}(?:<\?xml[^>]{0,200}>\s{0,99})?(?:<!--(?:[^-]|-(?!->)){0,999}-->\s{0,99})?"
+    rb"(?:<!doctype html|<html|<head|<body)",
+    re.IGNORECASE,
+)
+WORDS = ("message", "detail", "error_msg", "error_message", "msg", "status_msg")  # fields of an error for people
+PLACES = ("error", "errors", "base_resp")  # where a reply may hold an error
 MOST_TOKENS = 1 << 40  # that a reply may claim
 Tokens = Annotated[Natural, msgspec.Meta(le=MOST_TOKENS)]
 
@@ -64,6 +71,8 @@ class FailedTryError(Exception):
 def describe_refusal(status: int, headers: Mapping[str, str], body: bytes) -> FailedTryError:
     """Return the error of a reply with an HTTP error or a redirection."""
     said, kind = _read_error(body)
+    if status < 400 and (place := headers.get("location")):
+        said = f"its place is {place:.100}, which is not followed; give the address there"
     return FailedTryError(
         f"answers {status} ({said or 'nothing more'})",
         status,
@@ -91,7 +100,7 @@ def read_completion(content: bytes, headers: Mapping[str, str] = {}) -> Endpoint
 
     Raises FailedTryError if the reply is an error or a page instead, ValueError if it is anything else.
     """
-    if PAGE.match(content):
+    if PAGE.match(content) or headers.get("content-type", "").startswith("text/html"):
         said = (
             f"a page, {_read_title(content)!r}, and no completion; give the address of its API, such as http://host/v1"
         )
@@ -103,6 +112,8 @@ def read_completion(content: bytes, headers: Mapping[str, str] = {}) -> Endpoint
     _refuse_error(raw, content, headers)
     found = msgspec.convert(_make_usual(raw), _Completion)
     choice, usage = found.choices[0], found.usage or _Usage()
+    if choice.finish_reason == "error":
+        raise FailedTryError("sends the beginning of an answer and an error (finish_reason: error)")
     # A file could not hold a lone surrogate.
     text = (choice.message.content or "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return EndpointAnswer(text, usage.prompt_tokens, usage.completion_tokens, choice.finish_reason)
@@ -133,16 +144,25 @@ def _refuse_error(raw: Any, content: bytes, headers: Mapping[str, str]) -> None:
         return
     choices = raw.get("choices")
     first = choices[0] if isinstance(choices, list) and choices and isinstance(choices[0], dict) else {}
-    if not (raw.get("error") or raw.get("object") == "error" or first.get("error") or (not choices and _is_word(raw))):
+    told = raw.get("object") == "error" or any(map(_is_error, (raw.get("error"), first.get("error"))))
+    if not told and (choices or not (_find_error(raw) or any(isinstance(raw.get(name), str) for name in WORDS))):
         return
-    said, kind = _read_error(json.dumps(first).encode() if first.get("error") else content)
+    said, kind = _read_error(json.dumps(first).encode() if _is_error(first.get("error")) else content)
     number = next((int(part) for part in kind.split() if part.isascii() and part.isdigit() and len(part) == 3), None)
     passing = _may_pass(number or 500, kind)
     raise FailedTryError(f"sends an error ({said})", number, billed=False, passing=passing, pause=read_pause(headers))
 
 
-def _is_word(raw: Mapping[str, Any]) -> bool:
-    return any(isinstance(raw.get(name), str) for name in ("detail", "message", "error_msg"))
+def _find_error(raw: Mapping[str, Any]) -> Any:
+    """Return what a reply says of an error, the first one of several."""
+    found = next((raw[name] for name in PLACES if _is_error(raw.get(name))), None)
+    return found[0] if isinstance(found, list) else found
+
+
+def _is_error(value: Any) -> bool:
+    """Return True for words, a code, or a table with any of these; a field without a value does not count."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else [value]
+    return any(parts)
 
 
 def _make_usual(raw: Any) -> Any:
@@ -158,11 +178,18 @@ def _make_usual(raw: Any) -> Any:
 
 
 def _make_whole(value: Any) -> Any:
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 16:
+        return int(value)
     return int(value) if isinstance(value, float) and math.isfinite(value) and value == int(value) else value
 
 
 def _join_content(choice: Any) -> Any:
-    """Return a choice whose content, if it comes in parts, is their text; thoughts among them are left out."""
+    """Return a choice whose content, if it comes in parts, is their text; thoughts among them are left out.
+
+    The text of a choice itself is its content, as in the older protocol, if it has no message.
+    """
+    if isinstance(choice, dict) and "message" not in choice and isinstance(choice.get("text"), str):
+        return {**choice, "message": {"content": choice["text"]}}
     message = choice.get("message") if isinstance(choice, dict) else None
     content = message.get("content") if isinstance(message, dict) else None
     parts = [content] if isinstance(content, dict) else content
@@ -203,11 +230,11 @@ def _read_error(body: bytes) -> tuple[str, str]:
     except (ValueError, RecursionError):
         return body.decode("utf-8", "replace"), ""
     said = said[0] if isinstance(said, list) and said else said
-    error = (said.get("error") or said) if isinstance(said, dict) else said
+    error = (_find_error(said) or said) if isinstance(said, dict) else said
     if not isinstance(error, dict):
         return str(error), " ".join(str(said.get("code", "")) for _ in [0]) if isinstance(said, dict) else ""
     kind = " ".join(str(error.get(name, "")) for name in ("code", "type", "status"))
-    words = next((error[name] for name in ("message", "detail", "error_msg") if error.get(name)), error)
+    words = next((error[name] for name in WORDS if error.get(name)), error)
     return str(words), kind
 
 

@@ -5,6 +5,7 @@ and on the command line, as the names that settings of every environment have no
 """
 
 import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from lakewright.core_jax.config import MAX_HOLE_RATIO, MAX_TOKEN_SIZE, EnvConfig, holds, with_teams
@@ -16,7 +17,17 @@ if TYPE_CHECKING:
     from lakewright.experiments.loop.settings.run_settings import RunSettings
 
 FIRST = {str(size): {"data_ratio": 0.25, "hole_ratio": 0.25, "wait_ratio": 0.5} for size in (3, 4, 5, 6)}
-LAKE_ONLY = ("agents", "warmup_agents", "teams", "exclude")
+DRAWN = "leave it out, because problems are drawn while training"
+LAKE_ONLY = {
+    **dict.fromkeys(("agents", "warmup_agents", "teams", "exclude"), "leave it out"),
+    "horizon": "set text.max_tokens",
+    "reward": "leave it out, because the environment's judge gives rewards",
+    **dict.fromkeys(("text.prompt", "validation.hole_ratios", "validation.wait_ratios"), "leave it out"),
+    "warmup.augment": "leave it out",
+    **dict.fromkeys(("warmup.boards", "warmup.fresh"), DRAWN),
+    "warmup.hole_ratios": "set warmup_design",
+}
+"""Settings that have no effect in other environments, and what to do instead."""
 OLDER_NAMES = {
     "env.sizes": "design",
     "env.agents": "agents",
@@ -89,6 +100,15 @@ def _check_teams(settings: "RunSettings", configs: dict[str, EnvConfig]) -> None
         )
 
 
+def leave_out(raw: dict[str, Any], names: Iterable[str], path: str = "") -> dict[str, Any]:
+    """A table without the values of some dotted names. path: the name of the table, with a dot at its end."""
+    return {
+        name: leave_out(value, names, f"{path}{name}.") if isinstance(value, dict) else value
+        for name, value in raw.items()
+        if path + name not in names
+    }
+
+
 def rename_word(word: str, *, lake: bool) -> list[str]:
     """An override such as `env.sizes.3.wait_ratio=0.2` with the name of today; several if it sets several.
 
@@ -139,8 +159,8 @@ def complete_run(recorded: Any) -> Any:
     if not isinstance(settings, dict) or "env" not in settings:
         return recorded
     lake = settings.get("environment", "lake") == "lake"
-    if not lake:  # which had the boards of the lake without effect, and its limits
-        settings = {name: part for name, part in settings.items() if name not in ("env", "warmup_env")}
+    if not lake:  # which had settings of the lake without effect, and its limits
+        settings = leave_out(settings, ("env", "warmup_env", *LAKE_ONLY))
         limits = ("max_hole_change", "max_wait_change", "max_hole_ratio", "max_wait_ratio")
         guard = {name: part for name, part in settings.get("guard", {}).items() if name not in limits}
         settings |= {"guard": guard}

@@ -14,7 +14,7 @@ from lakewright.engineer.samplers import SamplerSettings
 from lakewright.engineer.teachers import TEACHERS, check_teacher
 from lakewright.engineer.trial import ProposalReward, TrialSettings
 from lakewright.experiments.jobs.runtime.named_values import set_value
-from lakewright.experiments.loop.settings.lake_settings import FIRST, LAKE_ONLY, check_boards, rename_word
+from lakewright.experiments.loop.settings.lake_settings import FIRST, LAKE_ONLY, check_boards, leave_out, rename_word
 from lakewright.experiments.loop.settings.launch import LaunchSettings
 from lakewright.experiments.preset_files import read_preset
 from lakewright.policy.codecs import CodecName, TextSettings
@@ -231,7 +231,7 @@ def load_settings(preset: str, overrides: list[str]) -> RunSettings:
     raw = read_preset(preset)
     lake = not any(one.startswith("environment=") and one != "environment=lake" for one in overrides)
     if not lake:
-        raw = {name: value for name, value in raw.items() if name not in ("design", "warmup_design", *LAKE_ONLY)}
+        raw = leave_out(raw, ("design", "warmup_design", *LAKE_ONLY))
     return _convert_with(overrides, raw, f"preset {preset}", lake=lake)
 
 

@@ -2,6 +2,7 @@
 
 import abc
 import gc
+import operator
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -28,11 +29,14 @@ from lakewright.experiments.loop.records.stage_records import Excluded, Sampled,
 from lakewright.experiments.loop.records.stage_rollouts import read_problems, write_problems
 from lakewright.experiments.loop.settings.lake_settings import LAKE_ONLY
 from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.policy.codecs import TextSettings
 from lakewright.policy.models import compute_in_bfloat16, load_checkpoint, load_model
 from lakewright.policy.play import Play, Tasks, TaskStream
 from lakewright.policy.training import Answered, roll_out
 
 T = TypeVar("T")
+OTHER_CODECS = {"tokens": TextSettings.__struct_fields__, "bytes": ("thinking", "prompt"), "text": ()}
+"""Of each codec the fields of `text` that it does not use."""
 
 
 class Trainee(abc.ABC, Generic[T]):
@@ -178,9 +182,15 @@ def check_settings(settings: RunSettings, environment: Environment, start: Desig
     if isinstance(environment, MultiTurnEnvironment):
         name = f"environment {settings.environment!r:.80}"
         raise InputError(f"{name}: has several turns, and a run trains on one; use it in a trainer, such as TRL")
-    for name in () if settings.lake else LAKE_ONLY:
-        if (value := getattr(settings, name)) != getattr(RunSettings(), name):
-            raise InputError(f"{name} is {value!r:.60}, which only the lake has; leave it out")
+    usual = RunSettings()
+    for name, remedy in {} if settings.lake else LAKE_ONLY.items():
+        read = operator.attrgetter(name)
+        if (value := read(settings)) != read(usual):
+            raise InputError(f"{name} is {value!r:.60}, which only the lake has; {remedy}")
+    for name in OTHER_CODECS[settings.codec]:
+        if (value := getattr(settings.text, name)) != getattr(usual.text, name):
+            said = f"text.{name} is {value!r:.60}, which the codec {settings.codec} does not use"
+            raise InputError(f"{said}; leave it out")
     check_floor(settings.guard, len(start.strata), environment.space)
     check_teacher(settings.teacher, settings.teacher_options, environment.space)
     check_limits(settings.guard, environment.space)

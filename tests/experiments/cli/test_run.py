@@ -10,7 +10,7 @@ from lakewright.core_jax.rows import read_all
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.records.run_folder import RunConfig, RunFolder
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
-from lakewright.experiments.loop.settings.run_settings import load_settings
+from lakewright.experiments.loop.settings.run_settings import ValidationSettings, load_settings
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.processes.commands import HOUSE, assert_refused
 from tests.support.samples.tiny_runs import FILES, TRIED, files, quick, state
@@ -156,6 +156,17 @@ ELSEWHERE = {
         "guard: reach.hole_ratio is unknown; choose from share, ",
     ),
     "a most of waits": ((*SUMS, "guard.max_wait_ratio=0.5"), "guard: most.wait_ratio is unknown; choose from "),
+    "a longest plan": ((*SUMS, "horizon=8"), "horizon is 8, which only the lake has; set text.max_tokens"),
+    "parts of a reward": ((*SUMS, "reward.legal=0.4"), "reward is ", "which only the lake has; leave it out, because"),
+    "holes of the held-out set": ((*SUMS, "validation.hole_ratios=[0.2]"), "validation.hole_ratios is (0.2,), which"),
+    "waits of the held-out set": ((*SUMS, "validation.wait_ratios=[0.2]"), "validation.wait_ratios is (0.2,), which"),
+    "turned boards": ((*SUMS, "warmup.augment=false"), "warmup.augment is False, which only the lake has"),
+    "saved boards": ((*SUMS, "warmup.boards=10"), "warmup.boards is 10, which only the lake has", "while training"),
+    "fresh boards": ((*SUMS, "warmup.fresh=true"), "warmup.fresh is True, which only the lake has"),
+    "holes of the warm-up": ((*SUMS, "warmup.hole_ratios=[0.2]"), "warmup.hole_ratios is (0.2,)", "set warmup_design"),
+    "a short prompt": ((*SUMS, "text.prompt=compact"), "text.prompt is 'compact', which only the lake has"),
+    "a thought of bytes": ((*SUMS, "text.thinking=false"), "text.thinking is False, which the codec bytes does not"),
+    "an answer of tokens": (("text.max_tokens=9",), "text.max_tokens is 9, which the codec tokens does not use"),
     "a design": (("design.3.share=1",), "design: sizes.3: unknown field 'share' = 1.0; choose from data_ratio, "),
     "a design of the warm-up": (("warmup_design.3.share=1",), "warmup_design: sizes.3: unknown field 'share'"),
 }
@@ -173,3 +184,5 @@ def test_the_boards_of_a_preset_are_left_out_in_other_environments(preset):
     settings = load_settings(preset, ["environment=sums.py:Sums"])
     assert (settings.design, settings.warmup_design, settings.teams) == ({}, {}, ())
     assert load_settings(preset, []).design
+    assert (settings.horizon, settings.validation.hole_ratios) == (16, ValidationSettings().hole_ratios)
+    assert load_settings(preset, ["environment=sums.py:Sums", "horizon=8"]).horizon == 8, "what is given stays given"

@@ -41,10 +41,36 @@ def test_a_content_in_parts_is_the_text_of_its_parts(content, text):
     assert read_completion(reply(content)).text == text
 
 
+def test_sound_replies_of_other_shapes_are_read():
+    assert read_completion(b'{"choices": [{"text": "hello", "finish_reason": "stop"}]}').text == "hello"
+    assert read_completion(reply("hello", error={"code": 0, "message": ""})).text == "hello"
+    assert read_completion(reply("hello").decode().encode("utf-16")).text == "hello"
+
+
+def test_an_answer_that_ends_in_an_error_is_none():
+    with pytest.raises(FailedTryError, match="finish_reason: error"):
+        read_completion(b'{"choices": [{"message": {"content": "hel"}, "finish_reason": "error"}]}')
+
+
+def test_a_redirection_names_its_place():
+    refused = pytest.raises(EndpointError, match=r"answers 308 \(its place is https://there/v1, which is not followed")
+    with serving(lambda request, body: send(request, b"", 308, Location="https://there/v1")) as server, refused:
+        Endpoint(EndpointSettings(server.url, "m", timeout=0.4)).ask(HELLO)
+
+
+@pytest.mark.parametrize("begin", [b'<?xml version="1.0"?><!DOCTYPE html>', b"<!-- of a proxy --><html>", b" <HTML>"])
+def test_a_page_may_begin_in_other_ways(begin):
+    with pytest.raises(FailedTryError, match="a page, 'Sign in'"):
+        read_completion(begin + b"<title>Sign in</title>")
+    with pytest.raises(FailedTryError, match="a page, 'Sign in'"):
+        read_completion(b"<title>Sign in</title>", {"content-type": "text/html; charset=utf-8"})
+
+
 def test_counts_of_tokens_may_be_whole_floats():
     found = read_completion(reply("hello", {"prompt_tokens": 10.0, "completion_tokens": 5.0, "cost": 0.01}))
     assert (found.prompt_tokens, found.completion_tokens) == (10, 5)
     assert type(found.prompt_tokens) is int
+    assert read_completion(reply("hello", {"prompt_tokens": "10"})).prompt_tokens == 10
     with pytest.raises(ValueError, match="prompt_tokens"):
         read_completion(reply("hello", {"prompt_tokens": 10.5}))
 
@@ -64,6 +90,9 @@ ERRORS = {
     "a key": ({"error": {"message": "wrong key", "type": "authentication_error"}}, "wrong key", False),
     "a request": ({"error": {"message": "bad", "type": "invalid_request_error", "code": 400}}, "bad", False),
     "a detail": ({"detail": "out of memory"}, "out of memory", True),
+    "a message of another name": ({"code": 1113, "msg": "no balance"}, "no balance", True),
+    "a list of errors": ({"errors": [{"message": "overloaded"}]}, "overloaded", True),
+    "a base": ({"choices": None, "base_resp": {"status_code": 1002, "status_msg": "a rate"}}, "a rate", True),
     "of a choice": ({"choices": [{"error": {"message": "upstream died", "code": 502}}]}, "upstream died", True),
 }
 
