@@ -32,7 +32,7 @@ class Reading(NamedTuple):
     agents: int | None = None
 
     def take_agents(self, cells: list[Cell]) -> list[Cell]:
-        """The cells of the first agents, if so many are there; by default all."""
+        """The cells of the first agents, or all cells if there are fewer agents, or no number is wanted."""
         return cells[: self.agents] if self.agents and self.agents > 0 else cells
 
 
