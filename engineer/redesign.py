@@ -23,7 +23,7 @@ from lakewright.engineer.difficulty.model import Observation
 from lakewright.engineer.environment import Environment, Group, Problem, check_environment_type
 from lakewright.engineer.evidence.evidence import Evidence, Round
 from lakewright.engineer.guard import GuardVerdict, check_draws, check_floor, check_limits, project_delta
-from lakewright.engineer.journal import Asked, Journal, Keys, Reconsidered, derive_keys
+from lakewright.engineer.journal import Asked, Journal, Keys, derive_keys
 from lakewright.engineer.outcomes import Outcomes, tally_by_stratum
 from lakewright.engineer.proposal import Teacher
 from lakewright.engineer.random_generators import Key, check_key
@@ -323,7 +323,7 @@ class Engineer:
     def try_proposal(
         self, verdict: GuardVerdict, others: Iterable[Delta], forecast: Forecast | None, work: TrialWork
     ) -> Trial | None:
-        """The trial of a proposal against the present design; None if nothing would change.
+        """The trial of a proposal against the present design; None if nothing would change, or `work.unheld` says why.
 
         Args:
             verdict: on the proposal, of `judge_delta` or of the last attempt of `propose`.
@@ -349,17 +349,18 @@ class Engineer:
             fallen = [comparison.summary()]
             if standing and standing != self.design:
                 return self._keep_next(journal, lambda: Next(standing, "rollback", fallen)), [], None
-        asked = journal.keep(
+        attempts, known = journal.keep(
             "proposal", lambda: Asked(self.propose(evidence, forecast, keys.teacher), self.teacher.state_dict())
         )
-        attempts, state = asked
-        if state != self.teacher.state_dict():
-            self.teacher.load_state_dict(state)
+        if known != self.teacher.state_dict():
+            self.teacher.load_state_dict(known)
         again = journal.reconsider(attempts)
-        trial = journal.keep("trial", lambda: self._hold_trial(attempts[-1], forecast, again, keys.trial))
+        last, work = attempts[-1], self._start_trial(forecast, evidence, keys.trial)
+        others = again.rivals if again else last.proposal.candidates
+        trial = journal.keep("trial", lambda: work and self.try_proposal(last.verdict, others, forecast, work))
 
         def decide() -> Next:
-            following = decide_next(attempts[-1].verdict, self.design, trial)
+            following = decide_next(last.verdict, self.design, trial, work.unheld if work else "")
             if again and again.instead is not None and trial is None:
                 verdicts = (self.judge_delta(delta, forecast) for delta in again.instead)
                 following = decide_again(verdicts, self.design, following)
@@ -377,13 +378,13 @@ class Engineer:
 
         return number_version(journal.keep("next", lambda: number_version(decide())))
 
-    def _hold_trial(self, last: Attempt, forecast: Forecast, again: Reconsidered | None, seed: int) -> Trial | None:
-        """The trial of the last proposal, if the policy can be rolled out. seed: for its problems."""
+    def _start_trial(self, forecast: Forecast, evidence: Evidence, seed: int) -> TrialWork | None:
+        """The work of a trial, if the policy can be rolled out. seed: for its problems."""
         if not self.roll_out or not self.settings.trial.enabled:
             return None
-        others = again.rivals if again else last.proposal.candidates
         work = TrialWork(self.environment, self.roll_out, self.settings.trial, forecast.model.objective, seed)
-        return self.try_proposal(last.verdict, others, forecast, work)
+        work.trained = sum(part.groups.completions for part in evidence.groups)
+        return work
 
     def state_dict(self) -> dict[str, Any]:
         """The state as JSON values, without the arguments of the engineer. Raises InputError if it is not JSON."""

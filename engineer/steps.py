@@ -184,16 +184,23 @@ class Next(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     source: `proposal`, as the guard left it, if no trial was held; `trial`, the proposal that it chose; `rollback`,
     the design before a stage that was rolled back; `current`, which stays as nothing better was proposed. reasons: a
-    line each of guard, trial or rollback.
+    line each of guard, trial or rollback. untried: why no trial was held, if it did not fit into `trial.share`.
     """
 
     design: Design
     source: Source
     reasons: list[str]
+    untried: str | msgspec.UnsetType = msgspec.UNSET
 
 
-def decide_next(verdict: GuardVerdict, design: Design, trial: Trial | None = None) -> Next:
-    """The next design after the guard's verdict and the trial of a proposal to change `design`."""
+def decide_next(verdict: GuardVerdict, design: Design, trial: Trial | None = None, untried: str = "") -> Next:
+    """The next design after the guard's verdict and the trial of a proposal to change `design`.
+
+    untried: why no trial was held, if it did not fit.
+    """
+    if untried:
+        following = decide_next(verdict, design)
+        return msgspec.structs.replace(following, reasons=[untried, *following.reasons], untried=untried)
     reasons = [verdict.summary()]
     if trial is not None:
         chosen = trial.candidates[trial.chosen].design
@@ -314,8 +321,8 @@ def _choose_rivals(
 
 def try_rivals(
     work: TrialWork, rivals: Sequence[Design], current: Design, known: Forecast | None, made: Design
-) -> Trial:
-    """The trial of rivals, of which there are some, against the current design.
+) -> Trial | None:
+    """The trial of rivals, of which there are some, against the current design; None if it takes too many answers.
 
     Args:
         work: what is rolled out.
@@ -325,6 +332,8 @@ def try_rivals(
     """
     # The place of the original proposal is passed on, because `choose_rival` prefers it in a tie.
     chosen, priors = _choose_rivals(rivals, current, work.environment, known, work.settings)
+    if not work.fits([current, *chosen]):
+        return None
     if known:
         space = work.environment.space
         work.leverage = {stratum: known.model.find_leverage(stratum, space) for stratum in current.strata}

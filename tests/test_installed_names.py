@@ -18,7 +18,7 @@ KIND = ("--size", "3", "--agents", "2", "--hole-ratio", "0.2", "--wait-ratio", "
 GENERATE = ("generate", "--count", "2", *KIND, "--out", "boards.jsonl")
 MODEL = ("model.hidden=32", "model.layers=1", "model.heads=2", "model.mlp=32", "horizon=8")
 STEPS = ("warmup.steps=2", "warmup.batch=8", "warmup.boards=32", "grpo.steps=1", "grpo.prompts=4", "grpo.group=2")
-QUICK = (*MODEL, *STEPS, "stages=1", "trial.boards=8", "trial.samples=2", "validation.boards=2")
+QUICK = (*MODEL, *STEPS, "stages=1", "trial.boards=8", "trial.share=0", "trial.samples=2", "validation.boards=2")
 
 
 def run_python(python: Path, folder: Path, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:

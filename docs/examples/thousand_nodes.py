@@ -28,7 +28,7 @@ horizon = 8
 model = { hidden = 32, layers = 1, heads = 2, mlp = 32 }
 warmup = { steps = 2, boards = 24, batch = 8 }
 grpo = { steps = 1, prompts = 4, group = 2 }
-trial = { boards = 8, samples = 2 }
+trial = { boards = 8, samples = 2, share = 0 }
 validation = { boards = 4, hole_ratios = [0.2], wait_ratios = [0.5] }
 [arms]
 rules = { teacher = "rules" }

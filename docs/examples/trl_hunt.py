@@ -22,7 +22,7 @@ folder = Path(sys.argv[1])
 engineer = folder / "engineer"
 if not (engineer / "design.json").exists():
     hunt = Path(__file__).with_name("hunt.py")
-    few = FolderSettings(trial=TrialSettings(boards=8, samples=2))
+    few = FolderSettings(trial=TrialSettings(boards=8, samples=2, share=0))
     EngineerFolder.begin(engineer, environment=f"{hunt}:Hunt", held_out=16, settings=few)
 
 letters = Tokenizer(models.WordLevel({letter: place for place, letter in enumerate("?0123456789")}, unk_token="?"))

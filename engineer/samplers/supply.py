@@ -68,7 +68,8 @@ class Supply:
         self.environment, self.design, self.seed, self.forecast = environment, design, seed, forecast
         self.places = places
         self.first: list[Problem] = []  # problems of the places so far
-        self._cells: dict[Stratum, dict[Cell, float]] = {}
+        self._shares: dict[Stratum, tuple[list[Cell], list[float]]] = {}
+        self._alone: dict[Cell, Design] = {}
 
     def draw(self, design: Design, count: int, seed: int, first: int) -> list[Problem]:
         """Problems first .. first + count - 1 of the set of a design and a seed."""
@@ -96,21 +97,30 @@ class Supply:
         """
         # The cell is drawn from the stratum's own part of the design, so the mix within the stratum does not change
         # either.
-        cell, space = self._choose_cell(index, turn), self.environment.space
-        row = {knob.name: float(value) for knob, value in zip(space.knobs, cell.values, strict=True)}
-        alone = self.design.replace({cell.stratum: {space.share.name: 1.0, **row}})
-        return self.draw(alone, 1, _derive_seed(self.seed, f"again {turn}"), self.places[index])[0]
+        cell = self._choose_cell(index, turn)
+        return self.draw_alone(cell, _derive_seed(self.seed, f"again {turn}"), self.places[index])
+
+    def draw_alone(self, cell: Cell, seed: int, place: int) -> Problem:
+        """The problem at a place of the set of a seed, and of the design if it had this cell alone."""
+        if type(self.environment).draw is Environment.draw:  # of one cell it is this, without a design for each problem
+            return self.environment.draw_one(cell, seed, place, self.design.version)
+        if cell not in self._alone:
+            space = self.environment.space
+            row = {knob.name: float(value) for knob, value in zip(space.knobs, cell.values, strict=True)}
+            self._alone[cell] = self.design.replace({cell.stratum: {space.share.name: 1.0, **row}})
+        return self.draw(self._alone[cell], 1, seed, place)[0]
 
     def _choose_cell(self, index: int, turn: int) -> Cell:
         stratum = self.first[index].cell.stratum
-        if stratum not in self._cells:
-            whole = self.environment.cells(self.design)
-            self._cells[stratum] = {cell: share for cell, share in whole.items() if cell.stratum == stratum}
-        cells = self._cells[stratum]
+        if not self._shares:
+            for cell, share in self.environment.cells(self.design).items():
+                cells, shares = self._shares.setdefault(cell.stratum, ([], []))
+                cells.append(cell)
+                shares.append(share)
         # Seed, turn and place alone, not a running generator: another process that asks for this turn gets this
         # problem.
         chance = random.Random(f"{self.seed} again {turn} place {self.places[index]}")
-        return chance.choices(list(cells), list(cells.values()))[0]
+        return chance.choices(*self._shares[stratum])[0]
 
 
 def list_places(first: int, count: int) -> range:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 
 import msgspec
 
-from lakewright.core_jax.support import Count
+from lakewright.core_jax.support import Count, Share
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.difficulty.model import Objective
@@ -32,10 +32,15 @@ class TrialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How many proposals are tried against the current design, in order of expected worth."""
     prior: bool = True
     """Whether the choice uses the difficulty model's forecast in addition to the measurement."""
+    share: Share = 0.1
+    """The most answers of a trial, as a share of the answers trained on since the last redesign; a trial that may take
+    more is not held. 0: any number, also before the first stage."""
 
     def __post_init__(self) -> None:
         if self.samples < 2:
             raise ValueError(f"samples is {self.samples}; choose at least 2, because one plan shows no variance")
+        if not self.enabled:  # so that settings are equal to those of records that are older than the share
+            msgspec.structs.force_setattr(self, "share", 0.0)
 
 
 class Signal(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -74,6 +74,8 @@ class TrialWork:
         seed: seed of the problems.
 
     leverage: what the signal of problems is worth by stratum, set before the trial; without it all are worth the same.
+    trained: the answers that were trained on since the last redesign; None does not limit the trial. unheld: why no
+    trial was held, once that is known.
     """
 
     def __init__(
@@ -85,6 +87,8 @@ class TrialWork:
         self.cells: dict[Cell, CellTrial] = {}
         self.leverage: Mapping[Stratum, float] = {}
         self.tokens = self.turns = 0
+        self.trained: int | None = None
+        self.unheld = ""
 
     @property
     def signals(self) -> dict[Cell, Signal]:
@@ -120,6 +124,18 @@ class TrialWork:
         for cell, part in drawn.items():
             before = self.cells[cell].valid if cell in self.cells else []
             self.cells[cell] = CellTrial(cell, samples, [*before, *(next(valid) for _ in part)])
+
+    def fits(self, designs: Sequence[Design]) -> bool:
+        """Return True if a trial of these designs takes no more answers than `trial.share`; else `unheld` says so."""
+        share, trained = self.settings.share, self.trained
+        if not share or trained is None:
+            return True
+        problems = problems_to_try([self.environment.mix(design) for design in designs], self.settings)
+        if (answers := self.settings.samples * sum(problems.values())) <= share * trained:
+            return True
+        said = f"no trial: it may take {answers} answers, and trial.share allows {share:g} of the {trained} trained on"
+        self.unheld = f"{said} since the last redesign"
+        return False
 
     def sum_up(self, designs: Sequence[Design]) -> list[Tried]:
         """The signal of each design."""

@@ -140,6 +140,9 @@ def status_text(status: "FolderStatus") -> str:
     lines.append(f"{status.held_out} held-out answers, {status.pending} answers not read yet")
     if any(cost := (status.spent.engineer, status.spent.trials)):
         lines.append(f"decisions took {cost[0]} tokens of the engineer and {cost[1]} of trials")
+    if status.trials.left_out:
+        held = f"{status.trials.held} trials were held, {status.trials.left_out} left out"
+        lines.append(f"{held}; the last: {status.trials.reason}")
     if status.sampler != "fresh":
         done = status.sampling
         lines.append(f"sampler {status.sampler}: {done.again} of {status.places} places got another problem")

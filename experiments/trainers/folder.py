@@ -36,7 +36,7 @@ from lakewright.experiments.trainers.outcome_index import EMPTY, Prefix, read_in
 from lakewright.experiments.trainers.outcomes import Find, OutcomeReader, Read, Take
 from lakewright.experiments.trainers.pins import count_sampling
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
-from lakewright.experiments.trainers.reports import FolderStatus, NextReport, count_spent
+from lakewright.experiments.trainers.reports import FolderStatus, NextReport, count_spent, count_trials
 from lakewright.experiments.trainers.served_policy import find_served_policy
 from lakewright.experiments.trainers.stratum_counts import list_suspects, sort_counts
 from lakewright.experiments.trainers.versions import (
@@ -224,6 +224,7 @@ class EngineerFolder:
         """The present state of the folder; nothing is written."""
         current = self.files.read_version(self.files.newest())
         places, sampling = count_sampling(self.path)
+        decisions = self.files.read_decisions()
         read, _ = self._read_outcomes(current)
         counts = sort_counts(read.strata.count_all(), self.space)
         return FolderStatus(
@@ -245,12 +246,11 @@ class EngineerFolder:
             pending=read.pending,
             complaint=read.complaint(self.files.outcomes_path),
             edited=self._find_edit(current) is not None,
-            spent=count_spent(
-                [note for number in self.files.list_versions() for note in self.files.read_version(number).decisions]
-            ),
+            spent=count_spent(decisions),
             sampler=self.setup.settings.sampler.name,
             places=places,
             sampling=sampling,
+            trials=count_trials(decisions),
         )
 
     def log(self) -> list[str]:

@@ -17,6 +17,14 @@ class Spent(msgspec.Struct, frozen=True):
     trials: int = 0
 
 
+class Trials(msgspec.Struct, frozen=True):
+    """Trials of proposals. left_out: how many did not fit into `trial.share`; reason: why the last did not."""
+
+    held: int = 0
+    left_out: int = 0
+    reason: str = ""
+
+
 class NextReport(msgspec.Struct, frozen=True):
     """The result of a command: the version, its design and author, whether it is new, why, and what was read for it.
 
@@ -40,7 +48,7 @@ class FolderStatus(msgspec.Struct, frozen=True):
 
     outcomes: by version and stratum, answers and valid ones. strata: likewise, how much they teach. suspects: a line
     for each stratum whose grader may be broken. pending: answers not read yet. spent: tokens of all decisions.
-    sampler: its name. places: all sources' together. sampling: the work of the sampler for them.
+    sampler: its name. places: all sources' together. sampling: the work of the sampler for them. trials: all so far.
     """
 
     version: int
@@ -59,9 +67,16 @@ class FolderStatus(msgspec.Struct, frozen=True):
     sampler: str = "fresh"
     places: int = 0
     sampling: Sampling = Sampling()
+    trials: Trials = Trials()
 
 
 def count_spent(decisions: Sequence[Mapping[str, Any]]) -> Spent:
     """The tokens of some decisions, as versions note them."""
     asked = sum(attempt["proposal"]["tokens"] for note in decisions for attempt in note["attempts"])
     return Spent(asked, sum(note["trial"]["tokens"] for note in decisions if note["trial"]))
+
+
+def count_trials(decisions: Sequence[Mapping[str, Any]]) -> Trials:
+    """The trials of some decisions, as versions note them."""
+    reasons = [reason for note in decisions if (reason := note["next"].get("untried"))]
+    return Trials(sum(bool(note["trial"]) for note in decisions), len(reasons), reasons[-1] if reasons else "")

@@ -209,6 +209,10 @@ class VersionFiles:
         """A version. Raises InputError if its file is missing or damaged."""
         return read_config(self.version_path(number), Version)
 
+    def read_decisions(self) -> list[dict[str, Any]]:
+        """The engineer's decisions, oldest first, as versions note them."""
+        return [note for number in self.list_versions() for note in self.read_version(number).decisions]
+
     def read_forecast(self, number: int) -> Forecast | None:
         """The forecast of the difficulty model at the last decision about a version; None before the first."""
         path = self.version_path(number)

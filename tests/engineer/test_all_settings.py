@@ -36,6 +36,7 @@ CHANGES: dict[str, tuple[object, dict[str, object]]] = {
     "trial.enabled": (False, {}),
     "trial.boards": (16, {}),
     "trial.samples": (2, {}),
+    "trial.share": (0.1, {}),
     "trial.shortlist": (1, TRIED),
     "trial.prior": (False, {}),
     "rollback.enabled": (False, {}),
@@ -58,7 +59,7 @@ def list_settings(kind: type[msgspec.Struct], path: str = "") -> Iterator[str]:
 
 
 def make_settings(values: dict[str, object]) -> EngineerSettings:
-    raw: dict[str, dict[str, object]] = {"trial": {"boards": 8}}
+    raw: dict[str, dict[str, object]] = {"trial": {"boards": 8, "share": 0}}
     for name, value in values.items():
         part, _, field = name.rpartition(".")
         (raw.setdefault(part, {}) if part else raw)[field] = value

@@ -206,7 +206,7 @@ def test_a_trial_compares_designs_of_any_space(name):
     deltas = [RulesTeacher(0.1, 0.2).make_delta(evidence, design, space), Delta({})]
     designs = [project_delta(design, stretch_delta(delta, 0.5, space), environment, GUARD).design for delta in deltas]
     mixes = [environment.mix(one) for one in (design, *designs)]
-    settings = TrialSettings(boards=40)
+    settings = TrialSettings(share=0, boards=40)
     counts = problems_to_try(mixes, settings)
     rng = np.random.default_rng(1)
     trials = {cell: CellTrial(cell, 4, rng.integers(0, 5, count).tolist()) for cell, count in counts.items()}

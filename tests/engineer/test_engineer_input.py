@@ -14,10 +14,12 @@ from lakewright.engineer.difficulty import Observation
 from lakewright.engineer.guard import GuardSettings
 from lakewright.engineer.proposal import propose_delta
 from lakewright.engineer.tally import Tally
+from lakewright.engineer.trial import TrialSettings
 from tests.engineer.test_environment import Sums
 from tests.engineer.test_faulty_environments import TEAMS, Teams, assert_line
 
 OTHER = DesignSpace(("long",), (Knob(name="words"),))
+TRIED = EngineerSettings(trial=TrialSettings(share=0))
 STRANGE = Problem("?", cell=OTHER.cell("long", words=0.5))
 
 
@@ -185,7 +187,7 @@ def test_a_state_says_whose_it_is():
 
 @pytest.mark.parametrize("found", [None, ([], 1), ("ab", 1), (3, 1), ([], -1), [[], 1]])
 def test_rollouts_that_are_no_groups_are_refused_and_the_redesign_may_be_tried_again(found):
-    engineer = Engineer(Sums(), "random", roll_out=lambda *_: found)
+    engineer = Engineer(Sums(), "random", roll_out=lambda *_: found, settings=TRIED)
     engineer.observe(observed(engineer))
     before = engineer.state_dict()
     with pytest.raises(InputError, match=r"roll_out: gave .* for \d+ problems; return a list with a group for each"):
@@ -238,7 +240,7 @@ def test_a_delta_that_names_something_else_is_refused_by_the_guard(edits, proble
 
 
 def test_a_redesign_that_fails_can_be_tried_again_as_if_it_had_not_begun():
-    engineer, undisturbed = Engineer(Sums(), "thompson"), Engineer(Sums(), "thompson")
+    engineer, undisturbed = (Engineer(Sums(), "thompson", settings=TRIED) for _ in range(2))
     for one in (engineer, undisturbed):
         one.observe(observed(one))
     before = engineer.state_dict()
@@ -322,7 +324,8 @@ def test_a_trial_uses_neither_problems_that_were_trained_on_nor_those_of_small_s
         tried.extend(problems)
         return teams.groups(problems, [["1", "2"] * (samples // 2)] * len(problems)), 1
 
-    engineer = Engineer(teams, Proposes(propose_delta(Delta({"a": Edit({"n": 1}, "why")}))), roll_out=roll_out)
+    proposes = Proposes(propose_delta(Delta({"a": Edit({"n": 1}, "why")})))
+    engineer = Engineer(teams, proposes, roll_out=roll_out, settings=TRIED)
     trained = engineer.draw(256)
     engineer.observe(teams.groups(trained, [["1", "2"]] * 256))
     assert engineer.redesign().trial

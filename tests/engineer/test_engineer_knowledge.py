@@ -18,7 +18,7 @@ from tests.engineer.test_environment import Sums
 ENVIRONMENT = Sums()
 HELD_OUT = ENVIRONMENT.draw(ENVIRONMENT.space.uniform(), 40, seed=9)
 REGRESSION = EngineerSettings(difficulty=DifficultySettings(model="regression", held_out=True))
-TRIED = EngineerSettings(trial=TrialSettings(boards=8, samples=2), proposals=2)
+TRIED = EngineerSettings(trial=TrialSettings(share=0, boards=8, samples=2), proposals=2)
 
 
 def outcomes(solved: str | int) -> Outcomes:

@@ -85,7 +85,7 @@ def test_rollouts_are_all_answers_to_the_problems_in_their_order(give, problem, 
     engineer = Engineer(
         teams,
         Proposes(propose_delta(Delta({"a": Edit({"n": 1}, "why")}))),
-        settings=EngineerSettings(trial=TrialSettings(boards=8, samples=4)),
+        settings=EngineerSettings(trial=TrialSettings(share=0, boards=8, samples=4)),
         roll_out=roll_out,
     )
     if problem or reverse:

@@ -9,7 +9,7 @@ from lakewright.engineer.steps import EngineerSettings, decide_next, grow_older
 from lakewright.engineer.trial import TrialSettings, TrialWork
 from tests.engineer.test_environment import Sums
 
-SETTINGS = EngineerSettings(trial=TrialSettings(boards=8, samples=2), proposals=3)
+SETTINGS = EngineerSettings(trial=TrialSettings(share=0, boards=8, samples=2), proposals=3)
 
 
 def roll_out(problems, samples, turn):

@@ -39,7 +39,7 @@ MODEL = (
     *("start=pretrained", "warmup.steps=0", "grpo.steps=1", "grpo.prompts=4", "grpo.group=2", "horizon=16"),
     *("validation.hole_ratios=[0.2]", "validation.wait_ratios=[0.5]", "validation.boards=2", "lessons.rule=rules"),
 )
-RUN = ("--teacher", "rules", *MODEL, "stages=2", "trial.boards=8", "trial.samples=2")
+RUN = ("--teacher", "rules", *MODEL, "stages=2", "trial.boards=8", "trial.share=0", "trial.samples=2")
 AFTER_TRAINING = (
     *("validation.json", "plans.jsonl", "rollback.json", "difficulty.json", "evidence.json"),
     *("proposal.json", "trial.json", "next.json", "done.json"),

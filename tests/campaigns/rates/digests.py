@@ -33,7 +33,16 @@ from lakewright.experiments.jobs.runtime.library_setup import prepare_training
 Main = Callable[[Sequence[str]], int]
 LARGE = "100M"
 STEPS = ("grpo.steps=1", "grpo.prompts=8", "grpo.group=4", "stages=2")
-RUN = ("--teacher", "rules", "warmup.steps=0", "horizon=16", "validation.boards=8", *STEPS, "trial.boards=32")
+RUN = (
+    "--teacher",
+    "rules",
+    "warmup.steps=0",
+    "horizon=16",
+    "validation.boards=8",
+    *STEPS,
+    "trial.boards=32",
+    "trial.share=0",
+)
 SOME, FEW = 4096, 32  # boards, for a small and a large model
 SWEEP = "sizes = [5]\nagents = [2]\nhole_ratios = [0.0, 0.2, 0.4]\nboards = 4096\nshard = 1024\n"
 ALIKE = ("--size", "5", "--agents", "2", "--hole-ratio", "0.3", "--wait-ratio", "0.5")

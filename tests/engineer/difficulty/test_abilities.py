@@ -248,6 +248,13 @@ def test_settings_that_version_02_recorded_keep_their_regression():
     assert complete_settings(new) == new
 
 
+def test_settings_recorded_before_trials_had_a_share_let_a_trial_take_any():
+    recorded = {"settings": {"trial": {"enabled": True, "boards": 9, "samples": 2}}}
+    assert complete_settings(recorded)["settings"]["trial"]["share"] == 0
+    for known in ({"trial": {"boards": 9, "samples": 2, "share": 0.1}}, {"trial": {"boards": 9}}):  # a part of a study
+        assert complete_settings(known) == known
+
+
 def test_strata_may_weigh_the_same_however_many_problems_they_hold():
     from lakewright.engineer.difficulty import HeldOutCell
 

@@ -38,7 +38,7 @@ def try_rivals(rng: np.random.Generator, kind: Situation) -> tuple[Lead, float]:
     policy = draw_policy(rng, kind.ease, kind.scale)
     current = draw_mix(rng)
     rivals = [draw_mix(rng, current, kind.far) for _ in range(2)]
-    counts = problems_to_try([current, *rivals], TrialSettings(boards=kind.boards, samples=ANSWERS))
+    counts = problems_to_try([current, *rivals], TrialSettings(share=0, boards=kind.boards, samples=ANSWERS))
     values = {}
     for place, cell in enumerate(CELLS):
         valid = rng.binomial(ANSWERS, policy.draw_chances(rng, place, counts[cell])).tolist()

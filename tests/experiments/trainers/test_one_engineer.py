@@ -52,9 +52,10 @@ SEED, PROBLEMS, ANSWERS, STAGES = 7, 16, 4, 3
 HELD_OUT = WORLD.draw(START, 48, HELD_OUT_SEED)
 SKILL = {-1: 0.3, 0: 0.9, 1: 0.35, 2: 0.8}  # of the policy before training, and after each stage
 ROUNDS = list(SKILL)
-TRIED = TrialSettings(boards=16, samples=2)
+TRIED = TrialSettings(share=0, boards=16, samples=2)
 QUICK = ("difficulty", "thompson", "random")
 SELF = ("self in tokens", "self in text")
+WITHIN = "random within a share"  # of the answers, which trials may take: in some rounds they would take more
 
 
 def answer(problem: Problem, number: int, copy: str) -> str:
@@ -128,7 +129,7 @@ def make_case(name: str) -> Case:
         stages=STAGES,
         teacher=teacher,
         grpo=GrpoSettings(steps=1, prompts=PROBLEMS, group=ANSWERS),
-        trial=TRIED,
+        trial=TrialSettings(boards=12, samples=2, share=0.8) if name == WITHIN else TRIED,
         engineer=QuestionSettings(asked_first=True),
     )
     how = {"decode": decode} if "tokens" in name else {"ask": ask} if "text" in name else {}
@@ -284,7 +285,10 @@ def assert_loop_decides_alike(case: Case, path: Path, patch: pytest.MonkeyPatch)
 
 
 NAMES = [name for name in TEACHERS if name not in MODELS]
-CASES = [pytest.param(name, marks=() if name in (*QUICK, *SELF) else pytest.mark.deep) for name in (*NAMES, *SELF)]
+CASES = [
+    pytest.param(name, marks=() if name in (*QUICK, *SELF, WITHIN) else pytest.mark.deep)
+    for name in (*NAMES, *SELF, WITHIN)
+]
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -330,6 +334,12 @@ def test_a_run_of_an_environment_whose_strata_had_an_order_is_refused_in_one_lin
     monkeypatch.setattr(trainee.environment.space, "ranked", False)
     with pytest.raises(InputError, match=r"difficulty.json: is of another space .* such as ranked=True"):
         RunEngineer(trainee, run, HELD_OUT).redesign(STAGES - 1)
+
+
+def test_the_script_has_trials_that_take_too_many_answers():
+    told = [one.decision for one in in_memory(make_case(WITHIN))][:-1]
+    print([(bool(one.trial), one.next.untried) for one in told])
+    assert {bool(one.trial) for one in told} == {True, False}
 
 
 def test_the_script_has_a_first_redesign_trials_and_a_rollback():

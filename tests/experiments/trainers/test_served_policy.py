@@ -29,7 +29,7 @@ def answer_short_sums(request, body):
 def begin(tmp_path):
     def begin_one(url, **changes):
         policy = EndpointSettings(url=url, model="policy", **{"max_tokens": 8, "retries": 0} | changes)
-        settings = FolderSettings(rollouts=policy, trial=TrialSettings(boards=4, samples=2))
+        settings = FolderSettings(rollouts=policy, trial=TrialSettings(share=0, boards=4, samples=2))
         folder = begin_engineer(tmp_path / "e", settings=settings)
         record_some(folder, ProblemSource(folder.path).take(8))
         return folder

@@ -32,7 +32,7 @@ ENV = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 5: SizeConfig(0.5, 0.25, 0.5)})
 SHORT = {
     "warmup": WarmupSettings(steps=2, boards=24, batch=8),
     "grpo": GrpoSettings(steps=1, prompts=4, group=2),
-    "trial": TrialSettings(boards=8, samples=2),
+    "trial": TrialSettings(share=0, boards=8, samples=2),
     "validation": ValidationSettings(hole_ratios=(0.2,), wait_ratios=(0.5,), boards=4),
 }
 

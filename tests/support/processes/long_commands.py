@@ -22,7 +22,7 @@ LAST_CELL = re.compile(r"<td>[\d.]+</td>(?=</tr>)")
 TINY = (
     *("horizon=8", "stages=2", "model.hidden=32", "model.layers=1", "model.heads=2", "model.mlp=32"),
     *("warmup.steps=24", "warmup.boards=24", "warmup.batch=8", "grpo.steps=3", "grpo.prompts=4", "grpo.group=2"),
-    *("trial.boards=8", "trial.samples=2", "validation.boards=4"),
+    *("trial.boards=8", "trial.share=0", "trial.samples=2", "validation.boards=4"),
 )
 
 

@@ -72,7 +72,7 @@ def _try_later(run: RunFolder, number: int, sums: Environment, rng: random.Rando
         ]
         return groups, 3 * samples * len(problems)
 
-    work = TrialWork(sums, roll_out, TrialSettings(boards=40), "learnability", seed=number)
+    work = TrialWork(sums, roll_out, TrialSettings(share=0, boards=40), "learnability", seed=number)
     later = Design({stratum: dict(row) for stratum, row in LATER.items()})
     write_record(run.stage(number).trial, try_beside_current(work, run.stage(number).design(), [later]), lake=False)
 

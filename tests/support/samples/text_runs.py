@@ -20,7 +20,15 @@ ROW = {"share": 0.5, "terms": 2, "carry": 0.5}
 OVERRIDES = (
     "engineer.asked_first=false",  # it has tests of its own
     *("stages=2", "teacher=rules", "text.max_tokens=6", "warmup.steps=2", "warmup.batch=8", "validation.boards=1"),
-    *("model.hidden=32", "model.layers=1", "model.heads=2", "model.mlp=32", "trial.boards=8", "trial.samples=2"),
+    *(
+        "model.hidden=32",
+        "model.layers=1",
+        "model.heads=2",
+        "model.mlp=32",
+        "trial.boards=8",
+        "trial.share=0",
+        "trial.samples=2",
+    ),
     *("grpo.steps=1", "grpo.prompts=4", "grpo.group=2", "grpo.optimizer=adamw", "grpo.guided=false", "guard.widen=0.0"),
     *(f"design.{stratum}.{name}={value}" for stratum in (1, 2) for name, value in ROW.items()),
 )

@@ -66,7 +66,7 @@ ELSEWHERE: dict[str, list[str]] = {
     ],
     "tests/experiments/cli/test_run.py::test_a_run_is_what_the_command_line_says": [
         "lakewright run --preset cpu --out runs/first stages=2 warmup.steps=50 warmup.boards=1000 grpo.steps=2 "
-        "validation.boards=2 trial.boards=40",
+        "validation.boards=2 trial.boards=40 trial.share=0",
     ],
     "tests/experiments/cli/test_run.py::test_the_report_can_be_printed_and_written_again": [
         "lakewright report runs/first",

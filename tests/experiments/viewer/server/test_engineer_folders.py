@@ -30,7 +30,7 @@ def decide(folder, text):
 
 @pytest.fixture
 def folder(tmp_path):
-    settings = FolderSettings(trial=TrialSettings(boards=4, samples=2))
+    settings = FolderSettings(trial=TrialSettings(share=0, boards=4, samples=2))
     return begin_engineer(tmp_path / "shown" / "e", teacher="self", settings=settings)
 
 
