@@ -210,7 +210,7 @@ for name in ("SIGALRM", "SIGKILL", "SIGHUP", "SIGUSR1", "SIGCHLD", "setitimer", 
     delattr(signal, name)
 HIDDEN |= {"fcntl", "resource", "pwd", "grp", "termios"}
 """
-FOLDER_PARTS = ("folder", "source", "recorder", "gymnasium", "openenv", "served_policy")
+FOLDER_PARTS = ("folder", "source", "recorder", "gymnasium", "openenv")
 
 
 def test_what_windows_lacks_is_not_needed_to_import_and_to_redesign(tmp_path):

@@ -29,7 +29,7 @@ def draw(mo):
     from lakewright.core_jax.generator import generate
     from lakewright.core_jax.rows import rows_of
     from lakewright.experiments.viewer.pictures.board_pictures import strip_svg
-    from lakewright.experiments.viewer.pictures.replay import make_example
+    from lakewright.experiments.viewer.pictures.played_plans import make_example
 
     def film(row):
         return mo.Html(strip_svg(make_example(row, row.plan)))

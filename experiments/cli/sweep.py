@@ -50,8 +50,8 @@ def run(
     from lakewright.core_jax.support import cores
     from lakewright.experiments.boards.sweep.runner import WHOLE, share_of, sweep
     from lakewright.experiments.boards.sweep.spec import check_memory, choose_spec, count_memory
+    from lakewright.experiments.jobs.executors.choice import has_gpu
     from lakewright.experiments.jobs.executors.executor import Task
-    from lakewright.experiments.jobs.executors.this_machine import has_gpu
 
     grid, share = choose_spec(spec, preset, boards), share_of(shard)
     chosen = where.chosen(None if has_gpu() else cores())

@@ -34,7 +34,7 @@ def serve(
     """
     if not 0 <= port <= LAST_PORT:
         raise InputError(f"--port is {port}; give 1 to {LAST_PORT}, or leave it out")
-    from lakewright.experiments.viewer.server.serving import serve_pages
+    from lakewright.experiments.viewer.server.routing import serve_pages
 
     serve_pages(paths, port, open_browser)
 

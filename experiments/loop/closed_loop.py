@@ -17,7 +17,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import list_again
 from lakewright.engineer.environment import Problem
 from lakewright.experiments.jobs.runtime.progress_bars import print_on_terminal
-from lakewright.experiments.loop.records.history import read_examination
+from lakewright.experiments.loop.records.history import describe_redesign, describe_stage, read_examination
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Done, write_record
 from lakewright.experiments.loop.records.token_budget import (
@@ -27,11 +27,9 @@ from lakewright.experiments.loop.records.token_budget import (
     explain_spent,
 )
 from lakewright.experiments.loop.redesign.run_engineer import RunEngineer
-from lakewright.experiments.loop.redesign.story import describe_redesign, describe_stage
 from lakewright.experiments.loop.redesign.teacher_models import check_askable
 from lakewright.experiments.loop.settings.run_settings import RunSettings
-from lakewright.experiments.loop.training.stage_problems import make_problems
-from lakewright.experiments.loop.training.stage_training import train_stage
+from lakewright.experiments.loop.training.stage_training import make_problems, train_stage
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 from lakewright.experiments.loop.training.warmup import read_recorded_evidence, warm_up
 from lakewright.policy.inference import naming_full_memory

@@ -37,7 +37,7 @@ from lakewright.experiments.trainers.outcomes import Find, OutcomeReader, Read, 
 from lakewright.experiments.trainers.pins import count_sampling
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.reports import FolderStatus, NextReport, count_spent, count_trials
-from lakewright.experiments.trainers.served_policy import find_served_policy
+from lakewright.experiments.trainers.source import find_served_policy
 from lakewright.experiments.trainers.stratum_counts import list_suspects, sort_counts
 from lakewright.experiments.trainers.versions import (
     Author,

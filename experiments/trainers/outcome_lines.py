@@ -2,6 +2,8 @@
 
 import codecs
 import contextlib
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
@@ -10,14 +12,13 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import decode_line, make_whole, refuse_pipe
-from lakewright.engineer.bounds import MOST_REWARD, WholeNumber, is_reward
-from lakewright.engineer.cells import Cell, stratum_of
+from lakewright.engineer.cells import MOST_REWARD, Cell, WholeNumber, is_reward, stratum_of
 from lakewright.engineer.design import Design
 from lakewright.engineer.space import DesignSpace
-from lakewright.experiments.trainers.appending import LONGEST
 
 BEGIN = b'{"version"'  # of a line that follows a torn one
 MOST_TORN = 16  # places where a line may begin behind torn ones
+LONGEST = 1 << 20  # bytes of a line
 CHUNK = 1 << 16  # bytes of a line that is too long, read at a time
 MOST_CELLS = 1 << 12  # that are remembered by the names in a line
 SHOWN = 80  # characters of a detail
@@ -182,3 +183,23 @@ def read_lines(path: Path, begin: int = 0, longest: int = LONGEST) -> Iterator[t
                 yield end, length
             elif text.strip():
                 yield end, text
+
+
+def open_appended(path: Path) -> int:
+    """A descriptor of a file that is only appended to, and made if it is not there. Raises InputError on a pipe."""
+    refuse_pipe(path)
+    return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
+
+
+def append_whole(descriptor: int, data: bytes, path: Path) -> None:
+    """Appends whole lines by one system call, so that other processes' lines come before or after.
+
+    Raises OSError if the disk took only a part; readers leave out what is left of such a line.
+    """
+    try:
+        written = os.write(descriptor, data)
+    except OSError as error:
+        error.filename = str(path)
+        raise
+    if written < len(data):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))

@@ -10,7 +10,7 @@ import msgspec
 
 from lakewright.core_jax.support import holding_file
 from lakewright.engineer.samplers import Sampled, Sampling
-from lakewright.experiments.trainers.appending import append_whole, open_appended
+from lakewright.experiments.trainers.outcome_lines import append_whole, open_appended
 
 
 class Pin(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -10,11 +10,10 @@ from typing import Any, get_args
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.bounds import MOST_COUNT, MOST_REWARD, is_reward, is_whole_number
 from lakewright.engineer.calls import show
+from lakewright.engineer.cells import MOST_COUNT, MOST_REWARD, is_reward, is_whole_number
 from lakewright.engineer.environment import Environment, Problem, Verdict, find_fault_of_verdict, make_plain
-from lakewright.experiments.trainers.appending import LONGEST, append_whole, open_appended
-from lakewright.experiments.trainers.outcome_lines import Line, Split
+from lakewright.experiments.trainers.outcome_lines import LONGEST, Line, Split, append_whole, open_appended
 from lakewright.experiments.trainers.versions import VersionFiles
 
 

@@ -16,12 +16,12 @@ from .text_answer import Refusal as Refusal
 from .text_answer import Refused as Refused
 from .text_answer import parse_answer as parse_answer
 from .text_answer import plan_text as plan_text
-from .text_board import PublishedRow as PublishedRow
-from .text_board import check_text as check_text
-from .text_board import row_of as row_of
 from .text_prompt import PROMPT as PROMPT
+from .text_prompt import PublishedRow as PublishedRow
+from .text_prompt import check_text as check_text
 from .text_prompt import encode_compact_prompt as encode_compact_prompt
 from .text_prompt import encode_prompt as encode_prompt
+from .text_prompt import row_of as row_of
 from .tokens import CELLS as CELLS
 from .tokens import FIRST_CELL as FIRST_CELL
 from .tokens import ID as ID

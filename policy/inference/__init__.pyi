@@ -1,4 +1,3 @@
-from .chat_checks import check_chat_model as check_chat_model
 from .chat_reply import EndpointAnswer as EndpointAnswer
 from .chat_request import KEYS as KEYS
 from .chat_request import EndpointSettings as EndpointSettings
@@ -23,13 +22,13 @@ from .grammar import grammar_of as grammar_of
 from .grammar import log_probs_under_grammar as log_probs_under_grammar
 from .grammar import sample_under_grammar as sample_under_grammar
 from .json_schema import Message as Message
+from .json_schema import PrefixCache as PrefixCache
 from .json_schema import SchemaSettings as SchemaSettings
 from .json_schema import answer_in_json as answer_in_json
 from .json_schema import json_prompt as json_prompt
 from .json_schema import sample_in_json as sample_in_json
 from .json_schema import sample_json_ids as sample_json_ids
 from .json_schema import schema_grammar as schema_grammar
-from .prefix_cache import PrefixCache as PrefixCache
 from .sampling import Samples as Samples
 from .sampling import answer_tasks as answer_tasks
 from .sampling import end_tokens as end_tokens

@@ -1,5 +1,9 @@
-"""JSON answers under a schema from a model in this process: free reasoning first, then only legal tokens."""
+"""JSON answers under a schema from a model in this process: free reasoning first, then only legal tokens.
 
+`PrefixCache` answers many questions with a common beginning, which the model reads once.
+"""
+
+import functools
 import json
 from collections.abc import Iterator, Sequence
 from typing import Any, cast
@@ -11,9 +15,10 @@ from transformers import LogitsProcessor, PreTrainedModel, PreTrainedTokenizerFa
 
 from lakewright.core_jax.errors import InputError
 from lakewright.policy.codecs.thought_marks import THINK, ThoughtMarks
+from lakewright.policy.inference.decoders import common_prefix
 from lakewright.policy.inference.grammar import Grammar
 from lakewright.policy.inference.sampling import choose_tokens, end_tokens, sample
-from lakewright.policy.inference.token_readers import make_reader, write_tokens
+from lakewright.policy.inference.token_readers import CacheReader, make_reader, write_tokens
 
 Message = dict[str, str]  # role and content, as chat templates and servers take them
 ANSWER = "\nANSWER:\n"  # between reasoning and JSON
@@ -257,3 +262,57 @@ def _decode_text(tokenizer: PreTrainedTokenizerFast, ids: list[int]) -> str:
 
 def _encode_text(tokenizer: PreTrainedTokenizerFast, text: str) -> list[int]:
     return tokenizer(text, add_special_tokens=False)["input_ids"]
+
+
+class PrefixCache:
+    """A model with the keys and values of the tokens that it read last.
+
+    Args:
+        model, tokenizer: the model.
+        answer: most tokens of an answer in JSON.
+    """
+
+    def __init__(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, answer: int = 400) -> None:
+        self._tokenizer, self._answer, self._reader = tokenizer, answer, CacheReader(model)
+        self._ends = end_tokens(model, tokenizer)
+
+    @functools.cached_property
+    def _words(self) -> Any:
+        """The vocabulary of the mask; a large one takes seconds to read."""
+        return read_words(self._tokenizer)
+
+    def weigh(self, messages: Sequence[Message], begun: str, choices: Sequence[str]) -> list[float]:
+        """Return the log-probability of each choice as what follows the beginning of an answer.
+
+        It is the one of the first token in which the choices differ, among these tokens.
+
+        Args:
+            messages: the question.
+            begun: the beginning of the answer.
+            choices: the ways on, all different.
+        """
+        prompt = [*json_prompt(self._tokenizer, messages), *self._encode(begun)]
+        ways = [self._encode(choice) for choice in choices]
+        shared = common_prefix(ways)
+        logits = self._reader.read([*prompt, *ways[0][:shared]])
+        return logits[[way[shared] for way in ways]].log_softmax(0).tolist()
+
+    def write(self, messages: Sequence[Message], schema: dict[str, Any]) -> str:
+        """Return the greedy answer to a question, JSON of a schema, which is incomplete only if it is too long.
+
+        Args:
+            messages: the question.
+            schema: the JSON's schema.
+
+        Raises InputError if llguidance is missing or does not know the schema.
+        """
+        prompt = json_prompt(self._tokenizer, messages)
+        matcher = Matcher(self._words, compile_schema(schema))
+        answer = write_tokens(
+            self._reader, prompt, matcher, lambda logits: int(matcher.mask(logits).argmax()), self._ends, self._answer
+        )
+        return str(self._tokenizer.decode(answer, skip_special_tokens=True))
+
+    def _encode(self, text: str) -> list[int]:
+        ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
+        return ids

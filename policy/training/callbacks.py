@@ -11,8 +11,7 @@ from transformers import TrainerCallback
 
 from lakewright.policy.training.grpo_trainer import PlanTrainer
 from lakewright.policy.training.optimizers import build_average
-from lakewright.policy.training.step_clock import StepClock
-from lakewright.policy.training.training_state import Place, TrainingState, read_generators, set_generators
+from lakewright.policy.training.training_state import Place, StepClock, TrainingState, read_generators, set_generators
 
 SECONDS = 60.0  # of training, at least, between two saved states
 SHARE = 0.05  # of the time, at most, that saving may take

@@ -35,8 +35,7 @@ from lakewright.policy.training.hardware import (
 )
 from lakewright.policy.training.rollouts import Answered, Rollouts
 from lakewright.policy.training.settings import GrpoSettings
-from lakewright.policy.training.step_clock import StepClock
-from lakewright.policy.training.training_state import load_place
+from lakewright.policy.training.training_state import StepClock, load_place
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # of `rollout_func`, which TRL may still change
 

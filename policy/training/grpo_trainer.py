@@ -18,10 +18,9 @@ from lakewright.policy.inference.device_limits import fit_rows
 from lakewright.policy.models.building import use_torch_defaults
 from lakewright.policy.networks.board_network import BoardNetwork
 from lakewright.policy.training.optimizers import build_muon_and_adamw, rate_scale
-from lakewright.policy.training.recorded_loss import is_recordable
-from lakewright.policy.training.recorded_scores import RecordedScores, score_tokens
+from lakewright.policy.training.recorded_scores import RecordedScores, is_recordable, score_tokens
 from lakewright.policy.training.settings import SHARED_SCORES, HostSettings
-from lakewright.policy.training.step_clock import StepClock
+from lakewright.policy.training.training_state import StepClock
 
 TOGETHER = 64  # answers that a CPU reads at a time, and
 SCORES = 1 << 26  # scores of tokens that it holds for them

@@ -20,10 +20,9 @@ from lakewright.policy.models.building import set_mode, use_precision, use_torch
 from lakewright.policy.networks.board_network import BoardNetwork
 from lakewright.policy.play import Play, Tasks, TaskStream
 from lakewright.policy.training.optimizers import build_adamw, build_average, build_muon_and_adamw, rate_scale
-from lakewright.policy.training.recorded_loss import WIDTH, RecordedLoss, is_recordable
+from lakewright.policy.training.recorded_scores import WIDTH, RecordedLoss, is_recordable
 from lakewright.policy.training.settings import WarmupSettings
-from lakewright.policy.training.step_clock import StepClock
-from lakewright.policy.training.training_state import Place, TrainingState
+from lakewright.policy.training.training_state import Place, StepClock, TrainingState
 
 POOL = 8  # batches drawn together, then sorted by length
 SECONDS = 60.0  # of training, at least, between two saved states

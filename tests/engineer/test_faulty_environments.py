@@ -9,7 +9,7 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer import Cell, Delta, DesignSpace, Edit, Engineer, Environment, Given, Knob, Problem, Verdict
-from lakewright.engineer.bounds import MOST_REWARD
+from lakewright.engineer.cells import MOST_REWARD
 from lakewright.engineer.difficulty import Observation
 from lakewright.engineer.evidence.vocabulary import vocabulary_of
 from lakewright.engineer.guard import can_draw, is_drawable

@@ -103,11 +103,11 @@ def time_call(work: Callable[[], Any]) -> tuple[float, Any]:
 def without_recording() -> Iterator[None]:
     """Steps are computed one operation after another."""
     from lakewright.policy.inference import decoders
-    from lakewright.policy.training import recorded_loss
+    from lakewright.policy.training import recorded_scores
 
     with (
         mock.patch.object(decoders, "uses_graphs", return_value=False),
-        mock.patch.object(recorded_loss, "uses_graphs", return_value=False),
+        mock.patch.object(recorded_scores, "uses_graphs", return_value=False),
     ):
         yield
 
@@ -151,7 +151,7 @@ class Table:
         import torch
 
         from lakewright.policy.inference import answer_tasks
-        from lakewright.policy.training.recorded_loss import WIDTH, RecordedLoss
+        from lakewright.policy.training.recorded_scores import WIDTH, RecordedLoss
         from lakewright.policy.training.warmup import _collate, _token_loss
 
         some = self.tasks[:64]

@@ -28,10 +28,10 @@ from lakewright.experiments.loop.records.stage_rollouts import BoardAnswers, Rec
 from lakewright.experiments.loop.settings.lake_settings import first_boards, warmup_boards
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, check_settings, load_policy
-from lakewright.policy.board_play import BoardPlay
+from lakewright.policy.board_play import BoardPlay, check_chat_model
 from lakewright.policy.codecs import TextCodec, build_tokenizer, codec_for
 from lakewright.policy.evaluation import outcomes_by_size
-from lakewright.policy.inference import answer_tasks, check_chat_model
+from lakewright.policy.inference import answer_tasks
 from lakewright.policy.model_settings import resolve_shape
 from lakewright.policy.models import build_model
 from lakewright.policy.play import Play, Tasks, TaskStream

@@ -1,4 +1,7 @@
-"""Boards in a grid with filters, and one board with its plans to be stepped through; problems in text."""
+"""Boards in a grid with filters, and one board with its plans to be stepped through; problems in text.
+
+The editor: a board made by clicking, answered by the solver, and by a checkpoint if one is chosen.
+"""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,6 +9,7 @@ from typing import Any
 import msgspec
 from markupsafe import Markup
 
+from lakewright.core_jax.config import MAX_AGENTS, MAX_SIZE, MIN_SIZE
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, board_key
 from lakewright.core_jax.types import FAILURE_NAMES, STATUS_NAMES
@@ -17,10 +21,10 @@ from lakewright.experiments.viewer.catalogue.board_tables import answers_to, pol
 from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Item, Kind
 from lakewright.experiments.viewer.catalogue.problem_table import AnsweredProblem, ProblemFilters, read_problem_table
 from lakewright.experiments.viewer.catalogue.run_space import LAKE, RunSpace, find_space
-from lakewright.experiments.viewer.pages.rendering import Crumb, Page, asked_for, mark_svg, query_for
+from lakewright.experiments.viewer.pages.rendering import LONGEST, Crumb, Page, asked_for, mark_svg, query_for
 from lakewright.experiments.viewer.pictures.board_art import MOST_SIDE, is_drawable
-from lakewright.experiments.viewer.pictures.played_plans import Played, draw_played, still_svg
-from lakewright.experiments.viewer.pictures.replay import make_example
+from lakewright.experiments.viewer.pictures.played_plans import Played, draw_played, make_example, still_svg
+from lakewright.policy.models import PRETRAINED
 
 Query = Mapping[str, list[str]]
 SITE_PAGES = 4  # of each list of boards that a static site holds
@@ -207,3 +211,46 @@ def problems_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str
 
 def _name_cell(found: AnsweredProblem, about: RunSpace) -> str:
     return about.describe_cell(found.problem.cell)
+
+
+FIRST = '{"grid":["..H..",".HH..",".....","..HH.","....."],"starts":[[0,0],[2,4]],"goals":[[4,4],[2,0]]}'
+
+
+class EditedBoard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A board as the editor sends it."""
+
+    grid: list[str]
+    starts: list[tuple[int, int]]
+    goals: list[tuple[int, int]]
+
+
+def editor_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
+    """The editor with the board of the address. Raises InputError if it is not a board."""
+    text = query.get("board", [FIRST])[-1]
+    read_drawn_row(text)
+    runs = [item for item in catalogue.items() if item.kind is Kind.RUN]
+    values = {"board_text": text, "sizes": range(MIN_SIZE, MAX_SIZE + 1), "teams": range(1, MAX_AGENTS + 1)}
+    values |= {"checkpoints": _list_checkpoints(runs)}
+    return Page("Board editor", "editor.html", values, [Crumb("All", ""), Crumb("editor", "editor")])
+
+
+def read_drawn_row(text: str) -> Row:
+    """The row of a board in an address. Raises InputError naming what is wrong with it."""
+    if len(text) > LONGEST:
+        raise InputError(f"board: is longer than {LONGEST} letters; draw a smaller one")
+    try:
+        found = msgspec.json.decode(text, type=EditedBoard)
+        return Row("drawn", len(found.grid), len(found.starts), found.grid, found.starts, found.goals)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"board: {error}") from error
+
+
+def _list_checkpoints(runs: list) -> list[tuple[str, str]]:
+    """The checkpoints that may be asked, with labels: the policy of the package, and the runs' own."""
+    found = [(PRETRAINED, PRETRAINED)]
+    for item in runs:
+        try:
+            found += [(f"{part}/{item.name}", f"{item.name}, {name}") for part, name in checkpoints_of(item)]
+        except InputError:  # a run of another version: its page says so
+            continue
+    return found

@@ -16,7 +16,7 @@ from lakewright.experiments.trainers.reports import FolderStatus
 from lakewright.experiments.trainers.versions import Version, VersionFiles
 from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Item
 from lakewright.experiments.viewer.catalogue.run_space import RunSpace
-from lakewright.experiments.viewer.charts.difficulty_map import difficulty_svg
+from lakewright.experiments.viewer.charts.heat import difficulty_svg
 from lakewright.experiments.viewer.charts.lines import Point, Series, line_chart
 from lakewright.experiments.viewer.pages.rendering import Crumb, Page, Table, format_percent, mark_svg
 from lakewright.experiments.viewer.pages.stage_page import list_stratum_changes, tabulate_forecast

@@ -5,10 +5,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Kind, MissingError
-from lakewright.experiments.viewer.pages.board_pages import board_page, boards_page, problems_page
+from lakewright.experiments.viewer.pages.board_pages import board_page, boards_page, editor_page, problems_page
 from lakewright.experiments.viewer.pages.cards import index_page
 from lakewright.experiments.viewer.pages.compare_page import compare_page
-from lakewright.experiments.viewer.pages.editor_page import editor_page
 from lakewright.experiments.viewer.pages.engineer_page import engineer_page
 from lakewright.experiments.viewer.pages.folder_pages import benchmark_page, evaluation_page
 from lakewright.experiments.viewer.pages.rendering import Page

@@ -32,12 +32,11 @@ from lakewright.experiments.viewer.catalogue.run_space import (
     format_ends,
     format_value,
 )
-from lakewright.experiments.viewer.charts.difficulty_map import difficulty_svg
+from lakewright.experiments.viewer.charts.heat import difficulty_svg
 from lakewright.experiments.viewer.pages import run_charts as charts
 from lakewright.experiments.viewer.pages.rendering import Crumb, Page, Table, format_percent, format_points, mark_svg
 from lakewright.experiments.viewer.pictures.board_art import MOST_SIDE, is_drawable
-from lakewright.experiments.viewer.pictures.played_plans import draw_played
-from lakewright.experiments.viewer.pictures.replay import make_example
+from lakewright.experiments.viewer.pictures.played_plans import draw_played, make_example
 
 STEPS = ("evidence", "prompt", "answer", "delta", "guard", "trial", "drawn", "change", "plans")
 MOST_PLAYERS = 8

@@ -8,7 +8,7 @@ from lakewright.experiments.loop.records.stage_records import Example
 from lakewright.experiments.viewer.charts.frame import escape_text
 from lakewright.experiments.viewer.pictures import board_art as art
 from lakewright.experiments.viewer.pictures.board_art import CELL, FONT, INK, PAPER, SOFT
-from lakewright.experiments.viewer.pictures.replay import (
+from lakewright.experiments.viewer.pictures.played_plans import (
     Cell,
     Ending,
     describe_ending,

@@ -19,10 +19,9 @@ from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Kind, MissingError
 from lakewright.experiments.viewer.catalogue.run_space import LAKE
-from lakewright.experiments.viewer.pages.editor_page import read_drawn_row
+from lakewright.experiments.viewer.pages.board_pages import read_drawn_row
 from lakewright.experiments.viewer.pages.rendering import render_fragment
-from lakewright.experiments.viewer.pictures.played_plans import draw_played, still_svg
-from lakewright.experiments.viewer.pictures.replay import make_example
+from lakewright.experiments.viewer.pictures.played_plans import draw_played, make_example, still_svg
 from lakewright.policy.models import PRETRAINED
 from lakewright.policy.tasks import BoardTask
 

@@ -1,9 +1,16 @@
-"""The application: pages and their cache, what the editor asks, exports and static files."""
+"""The application: pages and their cache, what the editor asks, exports and static files.
 
+`serve_pages` finds a free port of the loopback address, prints the address, and runs until it is interrupted.
+"""
+
+import contextlib
 import hashlib
 import logging
+import socket
+import sys
 import threading
 import time
+import webbrowser
 from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,6 +18,7 @@ from typing import NamedTuple
 from urllib.parse import parse_qs, quote, urlencode
 
 import msgspec
+import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.datastructures import Headers, MutableHeaders
@@ -23,12 +31,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
 from lakewright.experiments.boards.formats.movingai import map_text, scenario_text
+from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs
 from lakewright.experiments.viewer.catalogue.board_tables import table_of
 from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Kind, MissingError, stamp_of_item
 from lakewright.experiments.viewer.pages.rendering import Page, render_page, static_files
 from lakewright.experiments.viewer.pages.routes import page_for
-from lakewright.experiments.viewer.pictures.played_plans import moving_svg, still_svg
-from lakewright.experiments.viewer.pictures.replay import make_example
+from lakewright.experiments.viewer.pictures.played_plans import make_example, moving_svg, still_svg
 from lakewright.experiments.viewer.server.answering import Answering
 
 POLICY = (
@@ -298,3 +306,33 @@ _WRITERS = {
     "svg": still_svg,
     "moving": _write_moving,
 }
+
+
+HOST = "127.0.0.1"
+
+
+def serve_pages(paths: Sequence[Path], port: int = 0, browser: bool = False) -> None:
+    """Serves what lies under `paths` until it is interrupted. port: 0 for any that is free.
+
+    Raises InputError if a path is not there or the port is taken.
+    """
+    keep_compiled_programs()
+    app = make_application(paths)
+    with contextlib.closing(_open_socket(port)) as listener:
+        address = f"http://{HOST}:{listener.getsockname()[1]}/"
+        print(address, flush=True)
+        print("lakewright view: read-only; stop it with Ctrl-C", file=sys.stderr)
+        if browser:
+            threading.Timer(0.5, webbrowser.open, [address]).start()
+        logging.basicConfig(level=logging.WARNING)
+        config = uvicorn.Config(app, log_level="warning", access_log=False, server_header=False, lifespan="off")
+        uvicorn.Server(config).run(sockets=[listener])
+
+
+def _open_socket(port: int) -> socket.socket:
+    try:
+        listener = socket.create_server((HOST, port))
+    except (OSError, OverflowError) as error:
+        raise InputError(f"--port {port} cannot be used ({error}); choose another, or leave it out") from error
+    listener.set_inheritable(True)
+    return listener

@@ -25,8 +25,7 @@ from lakewright.engineer.evidence import (
 )
 from lakewright.engineer.evidence.modules import CUT_ORDER, PAPER_PRESETS
 from lakewright.engineer.tally import Case, Drawn
-from lakewright.experiments.environments.lake import design_of
-from lakewright.experiments.environments.lake_words import GUIDELINE
+from lakewright.experiments.environments.lake import GUIDELINE, design_of
 from tests.support.samples.evidence import SPACE, V6, edit, everything, past, rollouts, tally, view
 
 FEW = BoardOutcomes(10, 4, 3, 2, {"hole": 5, "swap_conflict": 1}, 5, 1)

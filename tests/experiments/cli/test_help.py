@@ -11,7 +11,7 @@ import pytest
 from cyclopts import App
 
 from lakewright.engineer.teachers import TEACHERS
-from lakewright.experiments.boards.evaluation.planners import PLANNERS
+from lakewright.experiments.boards.evaluation.answerers import PLANNERS
 from lakewright.experiments.cli import bench, build_app, main
 from lakewright.experiments.cli.conventions import options
 from lakewright.experiments.cli.conventions.options import take_overrides

@@ -5,8 +5,7 @@ import time
 
 import pytest
 
-from lakewright.experiments.environments.plain_expressions import is_plain
-from lakewright.experiments.environments.time_limit import OutOfTime, run_within
+from lakewright.experiments.environments.gym_tasks import OutOfTime, is_plain, run_within
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ from lakewright.engineer.rollback import Comparison, RollbackSettings
 from lakewright.engineer.steps import Next
 from lakewright.engineer.trial import Trial, TrialSettings, try_designs
 from lakewright.experiments.environments.lake import config_of, design_of, lake_space
+from lakewright.experiments.loop.records.history import describe_stage
 from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig, RunFolder
 from lakewright.experiments.loop.records.stage_records import Rollback, read_record, write_record
 from lakewright.experiments.loop.records.token_budget import count_run_tokens, count_stage_tokens
 from lakewright.experiments.loop.redesign.run_engineer import start_trial
-from lakewright.experiments.loop.redesign.story import describe_stage
 from lakewright.experiments.loop.training.trainee import make_trainee
 from tests.support.models.tiny_policy import ENV, tiny_run
 from tests.support.samples.tiny_runs import decision, finished, redesign_again, run_loop, state, watch_loading

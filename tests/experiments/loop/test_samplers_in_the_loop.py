@@ -9,7 +9,7 @@ from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Sampled, read_record
 from lakewright.experiments.loop.records.stage_rollouts import read_rollouts
 from lakewright.experiments.loop.records.token_budget import count_run_tokens
-from lakewright.experiments.loop.training import stage_problems
+from lakewright.experiments.loop.training import stage_training
 from lakewright.policy.training import GrpoSettings
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.samples.tiny_runs import run_loop
@@ -35,7 +35,7 @@ def test_learnable_boards_are_chosen_by_rollouts_that_are_charged(tmp_path):
 
 @pytest.mark.deep
 def test_scoring_takes_no_more_than_half_of_the_budget_that_is_left(tmp_path, monkeypatch):
-    monkeypatch.setattr(stage_problems, "SCORED", 3)
+    monkeypatch.setattr(stage_training, "SCORED", 3)
     run, sampler = RunFolder(tmp_path / "run"), SamplerSettings("dapo", plans=2)
     run_loop(tiny_run(stages=1, budget=200, sampler=sampler, **SHORT), run)
     figures = read_record(run.stage(0).sampled, Sampled).figures

@@ -18,7 +18,7 @@ from lakewright.engineer.environment import Problem
 from lakewright.engineer.plugins import load_class
 from lakewright.engineer.steps import Next
 from lakewright.engineer.trial import Trial
-from lakewright.experiments.loop.records.history import read_chapters
+from lakewright.experiments.loop.records.history import describe_stage, read_chapters
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import (
     DecisionRecord,
@@ -37,7 +37,6 @@ from lakewright.experiments.loop.records.stage_rollouts import (
     read_stage_problems,
 )
 from lakewright.experiments.loop.records.token_budget import count_run_tokens
-from lakewright.experiments.loop.redesign.story import describe_stage
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.policy.models import load_checkpoint
 from lakewright.policy.training import callbacks

@@ -14,10 +14,9 @@ import pytest
 from docs.examples.addition import Addition
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer import Cell, DesignSpace, Knob
-from lakewright.engineer.bounds import MOST_REWARD
+from lakewright.engineer.cells import MOST_REWARD
 from lakewright.experiments.trainers import outcomes
-from lakewright.experiments.trainers.appending import LONGEST
-from lakewright.experiments.trainers.outcome_lines import read_lines
+from lakewright.experiments.trainers.outcome_lines import LONGEST, read_lines
 from lakewright.experiments.trainers.outcomes import Answer, Fault, OutcomeReader
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource

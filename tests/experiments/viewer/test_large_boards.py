@@ -9,8 +9,7 @@ from lakewright.core_jax.rows import Row, read_all, write_rows
 from lakewright.experiments.boards.episodes.pictures import as_pixels
 from lakewright.experiments.loop.records.stage_records import Validation, read_record, write_record
 from lakewright.experiments.viewer.pictures.board_pictures import draw_frames, strip_svg
-from lakewright.experiments.viewer.pictures.played_plans import draw_played, moving_svg, still_svg
-from lakewright.experiments.viewer.pictures.replay import make_example
+from lakewright.experiments.viewer.pictures.played_plans import draw_played, make_example, moving_svg, still_svg
 from lakewright.experiments.viewer.site import write_report, write_site
 from tests.support.samples.finished_run import finish
 from tests.support.servers.viewer_client import client, page

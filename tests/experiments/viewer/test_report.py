@@ -21,10 +21,10 @@ from lakewright.experiments.loop.records.history import read_chapters
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import DecisionRecord, Rollback, write_record
 from lakewright.experiments.viewer.catalogue.board_table import ask_database
-from lakewright.experiments.viewer.demo_pictures import write_pictures
 from lakewright.experiments.viewer.site import write_report
 from tests.support.samples.finished_run import ENV, begin, validate
 from tests.support.samples.tiny_runs import finished
+from tests.support.tools.demo_pictures import write_pictures
 
 HOSTILE = "<script>alert(1)</script>\"'&]]>\x00"
 

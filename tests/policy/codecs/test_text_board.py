@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import boards_of, read_rows
 from lakewright.policy.codecs import PublishedRow, check_text, encode_prompt, row_of
-from lakewright.policy.codecs.text_board import read_lake
-from lakewright.policy.codecs.text_prompt import MAX_AGENTS, draw_lake
+from lakewright.policy.codecs.text_prompt import MAX_AGENTS, draw_lake, read_lake
 from tests.support.boards.sample_boards import each, mixed_boards, picture
 
 THREE = "S F H\nG s A\ng F a"

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from lakewright.core_jax.errors import InputError
+from lakewright.policy.board_play import check_chat_model
 from lakewright.policy.codecs import TextCodec, TextSettings
-from lakewright.policy.inference import check_chat_model
 from tests.support.models.byte_language_model import byte_tokenizer
 from tests.support.models.small_language_model import language, language_model
 from tests.support.models.tiny_policy import tasks

@@ -153,7 +153,7 @@ def test_whatever_reading_a_header_raises_is_one_line(file, monkeypatch, error):
 
 @pytest.mark.parametrize("bound", ["MOST_PARTS", "MOST_LETTERS"])
 def test_a_header_of_too_many_parts_or_letters_is_refused(file, monkeypatch, bound):
-    monkeypatch.setattr(f"lakewright.policy.models.gguf_headers.{bound}", 100)
+    monkeypatch.setattr(f"lakewright.policy.models.gguf_files.{bound}", 100)
     with pytest.raises(InputError, match=r"tiny\.gguf: not a whole GGUF file; fetch it again"):
         load_model(file)
 

@@ -5,7 +5,7 @@ import torch
 
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec, TextSettings
-from lakewright.policy.training import WarmupSettings, recorded_loss, warm_up
+from lakewright.policy.training import WarmupSettings, recorded_scores, warm_up
 from lakewright.policy.training.warmup import plan_loss
 from tests.policy.inference.test_recorded_steps import Operations, RecordedOperations, computing_model
 from tests.support.models.small_language_model import language, language_model
@@ -26,8 +26,8 @@ def learn_boards() -> tuple[list[float], dict[str, torch.Tensor]]:
 @pytest.mark.deep
 def test_recorded_steps_learn_what_others_do(monkeypatch):
     expected, others = learn_boards()
-    monkeypatch.setattr(recorded_loss, "uses_graphs", lambda device: True)
-    monkeypatch.setattr(recorded_loss, "StepGraph", RecordedOperations)
+    monkeypatch.setattr(recorded_scores, "uses_graphs", lambda device: True)
+    monkeypatch.setattr(recorded_scores, "StepGraph", RecordedOperations)
     monkeypatch.setattr(RecordedOperations, "recorded", 0)
     found, learned = learn_boards()
     assert RecordedOperations.recorded > 1, "batches of several shapes"

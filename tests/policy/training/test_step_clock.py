@@ -5,7 +5,7 @@ import math
 import pytest
 
 from lakewright.policy.training import GrpoSettings, WarmupSettings, callbacks, train_grpo, warm_up
-from lakewright.policy.training.step_clock import TIMES, StepClock
+from lakewright.policy.training.training_state import TIMES, StepClock
 from tests.support.models.tiny_policy import board_play, tasks, tiny_model
 
 STEP, START = 10.0, 45.0  # seconds of a step, and of the start of a process

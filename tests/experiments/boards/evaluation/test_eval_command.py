@@ -15,7 +15,7 @@ from lakewright.experiments.boards.evaluation.scores import Summary
 from lakewright.experiments.jobs.executors.choice import ExecutorChoice
 from lakewright.experiments.jobs.executors.executor import SERIAL
 from lakewright.policy.codecs import TextCodec, TextSettings
-from lakewright.policy.codecs.text_board import read_lake
+from lakewright.policy.codecs.text_prompt import read_lake
 from lakewright.policy.models import save_checkpoint
 from tests.support.machines.kills import cut_off
 from tests.support.models.damaged_weights import damage_copy, drop, poison

@@ -3,7 +3,7 @@
 import pytest
 
 from lakewright.core_jax.types import MOVES
-from lakewright.experiments.boards.evaluation.planners import PLANNERS
+from lakewright.experiments.boards.evaluation.answerers import PLANNERS
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.generated_rows import rows, shown
 

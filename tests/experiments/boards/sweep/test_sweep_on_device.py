@@ -8,7 +8,7 @@ from lakewright.experiments.boards.sweep import shards
 from lakewright.experiments.boards.sweep.runner import sweep
 from lakewright.experiments.boards.sweep.spec import SweepSpec, choose_spec
 from lakewright.experiments.jobs.executors import Local
-from lakewright.experiments.jobs.executors.this_machine import Threads
+from lakewright.experiments.jobs.executors.choice import Threads
 
 
 @pytest.mark.deep

@@ -7,9 +7,9 @@ import pytest
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.experiments.boards.files import generate_file
-from lakewright.experiments.jobs.executors import Task, choice, this_machine
+from lakewright.experiments.jobs.executors import Task, choice
+from lakewright.experiments.jobs.executors.choice import Growing, Threads
 from lakewright.experiments.jobs.executors.executor import SERIAL, in_order
-from lakewright.experiments.jobs.executors.this_machine import Growing, Threads
 
 
 def number(item: int) -> tuple[int, int]:
@@ -21,7 +21,7 @@ def number(item: int) -> tuple[int, int]:
 def test_a_short_command_stays_in_its_process_and_a_long_one_takes_others(monkeypatch):
     with Growing(Task(prepare=int)) as executor:
         assert {process for _, process in in_order(executor, number, range(3))} == {os.getpid()}
-        monkeypatch.setattr(this_machine, "ALONE", -1.0)
+        monkeypatch.setattr(choice, "ALONE", -1.0)
         found = list(in_order(executor, number, range(20)))
     assert [item for item, _ in found] == list(range(20))
     assert os.getpid() not in {process for _, process in found}
@@ -50,6 +50,6 @@ def test_files_are_the_same_byte_for_byte(monkeypatch, tmp_path):
     draw = functools.partial(generate_file, EnvConfig.single(5, 2, hole_ratio=0.3, wait_ratio=0.5), 1, 6000)
     draw(tmp_path / "here.parquet")
     monkeypatch.setattr(choice, "MANY_CORES", 1)
-    monkeypatch.setattr(this_machine, "ALONE", -1.0)
+    monkeypatch.setattr(choice, "ALONE", -1.0)
     draw(tmp_path / "there.parquet")
     assert (tmp_path / "here.parquet").read_bytes() == (tmp_path / "there.parquet").read_bytes()

@@ -14,11 +14,10 @@ from lakewright.engineer.delta import edit_design
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.boards.sweep import folder as sweep_folder
 from lakewright.experiments.environments.lake import lake_space
-from lakewright.experiments.loop.records.history import read_chapters
+from lakewright.experiments.loop.records.history import describe_stage, read_chapters
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import DecisionRecord, Sampled, Validation, read_record
 from lakewright.experiments.loop.records.stage_rollouts import read_rollouts
-from lakewright.experiments.loop.redesign.story import describe_stage
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.studies import study
 from lakewright.policy.models import save_checkpoint

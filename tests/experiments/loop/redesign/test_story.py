@@ -10,10 +10,10 @@ from lakewright.engineer.rollback import Comparison
 from lakewright.engineer.tally import pool_tallies
 from lakewright.experiments.environments.lake import design_of, lake_space
 from lakewright.experiments.loop.closed_loop import prepare_run
+from lakewright.experiments.loop.records.history import describe_stage
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Done, Rollback, Validation, read_record, write_record
 from lakewright.experiments.loop.redesign.run_engineer import RunEngineer
-from lakewright.experiments.loop.redesign.story import describe_stage
 from lakewright.experiments.loop.settings.run_settings import load_settings
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.viewer.run_table import as_json, as_table

@@ -13,7 +13,7 @@ from lakewright.engineer.difficulty import DifficultySettings, Forecast, Observa
 from lakewright.engineer.space import DesignSpace
 from lakewright.experiments.environments.lake import design_of, lake_space
 from lakewright.experiments.loop.records.stage_records import read_record
-from lakewright.experiments.viewer.charts.difficulty_map import difficulty_svg
+from lakewright.experiments.viewer.charts.heat import difficulty_svg
 
 CONFIG = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 7: SizeConfig(0.5, 0.2, 0.5)})
 SVG = "{http://www.w3.org/2000/svg}"

@@ -20,8 +20,8 @@ from statistics import NormalDist, fmean, pvariance
 
 import pytest
 
+from lakewright.experiments.loop.records.history import describe_stage
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.loop.redesign.story import describe_stage
 from lakewright.experiments.viewer.catalogue.run_space import find_space
 from lakewright.experiments.viewer.proposals import read_shown_stage, stage_text
 from lakewright.experiments.viewer.run_table import as_table

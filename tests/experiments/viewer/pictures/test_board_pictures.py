@@ -23,7 +23,7 @@ from lakewright.experiments.viewer.pictures.board_pictures import (
     strip_svg,
     write_caption,
 )
-from lakewright.experiments.viewer.pictures.replay import describe_ending, find_positions, make_example
+from lakewright.experiments.viewer.pictures.played_plans import describe_ending, find_positions, make_example
 from tests.support.boards.sample_boards import as_lists, each, mixed_boards
 
 ROW = Row("two", 3, 2, ["...", ".H.", "..H"], starts=[(0, 0), (2, 1)], goals=[(0, 2), (2, 0)], wait_required=True)

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
-from lakewright.experiments.jobs.runtime import free_cores as threads
-from lakewright.experiments.jobs.runtime.free_cores import FreeCores, free_cores
+from lakewright.experiments.loop.training import trainee as threads
+from lakewright.experiments.loop.training.trainee import FreeCores, free_cores
 
 
 @pytest.mark.parametrize(

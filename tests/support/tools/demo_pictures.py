@@ -1,6 +1,6 @@
 """Two pictures of the docs, made from a run of the demo:
 
-python -m lakewright.experiments.viewer.demo_pictures runs/demo docs/images
+python -m tests.support.tools.demo_pictures runs/demo docs/images
 """
 
 import sys
@@ -17,7 +17,7 @@ from lakewright.experiments.viewer.catalogue.run_space import RunSpace, find_spa
 from lakewright.experiments.viewer.charts.frame import join_pictures
 from lakewright.experiments.viewer.pages.run_charts import rates_chart, strata_chart
 from lakewright.experiments.viewer.pictures.board_pictures import strip_svg
-from lakewright.experiments.viewer.pictures.replay import describe_ending
+from lakewright.experiments.viewer.pictures.played_plans import describe_ending
 
 
 def write_pictures(folder: RunFolder, out: Path) -> None:
