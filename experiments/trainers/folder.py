@@ -319,7 +319,7 @@ class EngineerFolder:
         )
         if state:
             # The design is that of the version, which a user or an undo may have made.
-            engineer.load_state_dict({**state, "design": msgspec.to_builtins(design, str_keys=True)})
+            self.files.load_state(engineer, {**state, "design": msgspec.to_builtins(design, str_keys=True)})
         return engineer
 
     def _make_rollouts(self) -> RollOut | None:

@@ -224,6 +224,11 @@ class Read:
                 f"{_count_lines(self.repeated)} with the group, key and number of an earlier answer (line "
                 f"{again.number}: group {again.group!r:.40}), which count once; another training needs other groups"
             )
+        if unknown := self.tested.unknown:
+            parts.append(
+                f"{unknown.total()} held-out answers to problems that are not held out here (the first has the key "
+                f"{next(iter(unknown))!r:.40}), which count by their cells alone; answer those of held_out()"
+            )
         return one_line(f"{path}: {'; '.join(parts)}") if parts else ""
 
 
@@ -306,6 +311,7 @@ class TestedAnswers:
         self._strata: dict[Stratum, Tally] = {}
         self._cells = Counter[tuple[Cell, bool]]()
         self.count = 0
+        self.unknown = Counter[str]()  # keys of problems that the folder does not hold out
 
     @functools.cached_property
     def _problems(self) -> Sequence[Problem]:
@@ -320,6 +326,8 @@ class TestedAnswers:
         self.count += 1
         if answer.line.key in self._keys:
             self._last[answer.line.key] = answer.verdict
+        elif self._keys:
+            self.unknown[answer.line.key] += 1
         self._some.append(answer)
         if len(self._some) == MOST_TALLIED:
             self._tally_some()

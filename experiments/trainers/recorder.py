@@ -3,6 +3,7 @@
 import operator
 import os
 import uuid
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, get_args
@@ -30,15 +31,11 @@ class OutcomeRecorder:
         self.environment = environment or files.load_environment()
         self._outcomes = files.outcomes_path
         self._descriptor = open_appended(self._outcomes)
+        weakref.finalize(self, os.close, self._descriptor)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Another process opens the folder again."""
         return type(self), (self.path,)
-
-    def __del__(self) -> None:
-        """Closes its file."""
-        if hasattr(self, "_descriptor"):
-            os.close(self._descriptor)
 
     def record(
         self,

@@ -13,7 +13,7 @@ A version exists once its file is there; `design.json` follows.
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -37,6 +37,7 @@ from lakewright.core_jax.support import (
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import Forecast, complete_settings
 from lakewright.engineer.environment import Environment
+from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.rollback import RollbackSettings
 from lakewright.engineer.steps import EngineerSettings
 from lakewright.experiments.environments.registry import load_environment
@@ -208,6 +209,13 @@ class VersionFiles:
     def read_version(self, number: int) -> Version:
         """A version. Raises InputError if its file is missing or damaged."""
         return read_config(self.version_path(number), Version)
+
+    def load_state(self, engineer: Engineer, state: Mapping[str, Any]) -> None:
+        """Restores the newest version's state. Raises InputError, with its file, if it is of another form or space."""
+        try:
+            engineer.load_state_dict(state)
+        except InputError as error:
+            raise InputError(f"{self.version_path(self.newest())}: {error}") from error
 
     def read_decisions(self) -> list[dict[str, Any]]:
         """The engineer's decisions, oldest first, as versions note them."""

@@ -1,0 +1,74 @@
+"""What users do wrong with a folder is one line that says what to do, and nothing that was recorded is lost."""
+
+import json
+import shutil
+
+import pytest
+
+from lakewright.core_jax.errors import InputError
+from lakewright.experiments.trainers.folder import EngineerFolder
+from lakewright.experiments.trainers.recorder import OutcomeRecorder
+from lakewright.experiments.trainers.source import ProblemSource
+from tests.support.samples.engineer_folders import begin_engineer, record_some
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a decision, and outcomes that are not read yet."""
+    folder = begin_engineer(tmp_path / "e", held_out=10)
+    record_some(folder, ProblemSource(folder.path).take(4))
+    folder.next()
+    record_some(folder, ProblemSource(folder.path).take(4))
+    return folder
+
+
+def change_version(folder: EngineerFolder, change) -> None:
+    """Changes the newest version as a program would that knows nothing of digests."""
+    path = folder.files.version_path(folder.files.newest())
+    raw = json.loads(path.read_text())
+    change(raw)
+    path.write_text(json.dumps(raw))
+    (path.parent / "SHA256SUMS").unlink()
+
+
+@pytest.mark.parametrize(
+    ("change", "problem"),
+    [
+        (lambda raw: raw["state"].update(format=99), "state: format is 99, this version reads 1; use the version that"),
+        (lambda raw: raw.update(spirit=1), "unknown field 'spirit'"),
+        (lambda raw: raw.pop("design"), "missing"),
+    ],
+)
+def test_a_journal_of_another_version_is_a_line_with_its_file(folder, change, problem):
+    copy = shutil.copytree(folder.path, folder.path.parent / "copy")
+    change_version(folder, change)
+    with pytest.raises(InputError, match=rf"versions/0001.json: .*{problem}") as refused:
+        folder.next()
+    assert "\n" not in str(refused.value)
+    assert (copy / "outcomes.jsonl").read_bytes() == folder.files.outcomes_path.read_bytes()
+    shutil.copyfile(copy / "versions" / "0001.json", folder.files.version_path(1))
+    assert folder.next().counts.answers == 16, "with the right file the answers count"
+
+
+def test_held_out_answers_to_unknown_problems_are_a_line_and_count_by_their_cells(folder):
+    recorder = OutcomeRecorder(folder.path, folder.environment)
+    strange = ProblemSource(folder.path, seed=5).take(3)
+    for problem in strange:
+        recorder.record(problem, ["?"], split="held_out")
+    report = folder.next()
+    said = f"3 held-out answers to problems that are not held out here (the first has the key '{strange[0].key}')"
+    assert said in report.complaint
+    assert report.counts.held_out == 3
+    for problem in folder.held_out():
+        recorder.record(problem, [problem.answer], split="held_out")
+    assert not folder.next().complaint
+
+
+def test_answers_before_begin_are_a_line_and_those_in_the_folder_count_once_it_begins(folder, tmp_path):
+    for use in (OutcomeRecorder, ProblemSource, EngineerFolder):
+        with pytest.raises(InputError, match="early: holds no engineer; lakewright engineer begin makes one"):
+            use(tmp_path / "early")
+    (tmp_path / "early").mkdir()
+    first = folder.files.outcomes_path.read_text().splitlines(keepends=True)[:16]
+    (tmp_path / "early" / "outcomes.jsonl").write_text("".join(first))
+    assert begin_engineer(tmp_path / "early").next().counts.answers == 16
