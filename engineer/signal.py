@@ -110,7 +110,8 @@ def list_metrics(groups: Iterable[tuple[Stratum, Sequence[Verdict], Sequence[int
     """Metrics of some groups for the tracker of a trainer, by name.
 
     groups: for each the stratum, the verdicts and the lengths of its answers. The metrics are `engineer/STRATUM/valid`,
-    `signal`, `solved` and `out_of_reach`, and of all groups `engineer/signal` and `engineer/tokens_without_signal`.
+    `signal`, `solved`, `out_of_reach` and `tokens_without_signal`, and of all groups `engineer/signal` and
+    `engineer/tokens_without_signal`.
     """
     strata: dict[Stratum, StratumCount] = {}
     whole = StratumCount()
@@ -122,13 +123,13 @@ def list_metrics(groups: Iterable[tuple[Stratum, Sequence[Verdict], Sequence[int
             count.answers, count.valid = count.answers + len(rewards), count.valid + valid
             add_group(count, group)
     found: dict[str, float] = {}
-    for stratum, count in strata.items():
+    for place, count in [*((f"engineer/{stratum}", count) for stratum, count in strata.items()), ("engineer", whole)]:
         measured = measure_signal(count)
-        names = ("valid", *(("signal", "solved", "out_of_reach") if count.groups else ()))
-        found |= {f"engineer/{stratum}/{name}": getattr(measured, name) for name in names}
-    if whole.groups:
-        measured = measure_signal(whole)
-        found |= {"engineer/signal": measured.signal, "engineer/tokens_without_signal": measured.wasted}
+        named = {"signal": measured.signal, "tokens_without_signal": measured.wasted} if count.groups else {}
+        if count is not whole:
+            pools = {"solved": measured.solved, "out_of_reach": measured.out_of_reach} if count.groups else {}
+            named |= {"valid": measured.valid, **pools}
+        found |= {f"{place}/{name}": value for name, value in named.items()}
     return found
 
 

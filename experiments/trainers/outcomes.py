@@ -227,7 +227,7 @@ class Read:
         if unknown := self.tested.unknown:
             parts.append(
                 f"{unknown.total()} held-out answers to problems that are not held out here (the first has the key "
-                f"{next(iter(unknown))!r:.40}), which count by their cells alone; answer those of held_out()"
+                f"{next(iter(unknown))!r:.40}), which count by their cells alone; answer what held_out() gives"
             )
         return one_line(f"{path}: {'; '.join(parts)}") if parts else ""
 
