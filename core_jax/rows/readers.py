@@ -126,6 +126,8 @@ def _means_the_same(there: pa.DataType, wanted: pa.DataType) -> bool:
         return lists and _means_the_same(there.value_type, wanted.value_type)
     if pa.types.is_string(wanted):
         return pa.types.is_string(there) or pa.types.is_large_string(there)
+    if pa.types.is_integer(wanted) and pa.types.is_decimal(there):
+        return True
     if pa.types.is_integer(wanted) or (pa.types.is_boolean(wanted) and not pa.types.is_boolean(there)):
         return pa.types.is_integer(there) or pa.types.is_floating(there)  # what is not whole is refused
     return there == wanted

@@ -13,6 +13,7 @@ import re
 import stat
 import tomllib
 from collections.abc import Hashable, Iterable, Iterator
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
@@ -187,7 +188,7 @@ def _read_constant(name: str) -> float:
 
 def make_whole(raw: Any) -> Any:
     """Plain data in which whole numbers are ints, also if another tool wrote them as floats, as pandas does."""
-    if isinstance(raw, float) and raw.is_integer():
+    if (isinstance(raw, float) and raw.is_integer()) or (isinstance(raw, Decimal) and raw == raw.to_integral_value()):
         return int(raw)
     if isinstance(raw, list | tuple):
         return [make_whole(part) for part in raw]

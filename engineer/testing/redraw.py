@@ -10,6 +10,7 @@ import datetime
 import decimal
 import gc
 import itertools
+import locale
 import os
 import random
 import signal
@@ -19,6 +20,7 @@ import tempfile
 import threading
 import time
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
@@ -33,11 +35,15 @@ from lakewright.engineer.plugins import load_class
 from lakewright.engineer.testing.isolation import Calls
 
 ELSEWHERE = 60.0  # seconds, for another process to start, beside the limit of a call
+MASK = 0o022  # the usual one
 LATER = 400 * 86400 + 5 * 3600 + 7 * 60 + 13  # seconds; the year, month, weekday, hour, minute and second are others
 
 EQUAL, JUDGED, SAME = "equal draws are equal", "any text is judged", "the process is not changed"  # of properties
 # What imports may change of a process, and calls may not.
-DRAWN = ("the random numbers of the process", "the random numbers of NumPy", "the environment variables")
+DRAWN = (
+    *("the random numbers of the process", "the random numbers of NumPy", "the random numbers of torch"),
+    *("the environment variables", "the locale", "the most digits of whole numbers", "warnings that are errors"),
+)
 
 
 class Request(msgspec.Struct, frozen=True):
@@ -158,6 +164,7 @@ def main(arguments: Sequence[str]) -> None:
     """
     output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # so that what the environment prints is not read as an answer
+    _undo_inherited()
     _put_clocks_ahead()
     maker, *rest = arguments
     before = read_state()
@@ -183,15 +190,44 @@ def read_state() -> dict[str, object]:
         "the working folder": _find_folder(),
         "torch's default dtype": str(torch.get_default_dtype()) if torch else "torch.float32",
         "torch's gradients": torch.is_grad_enabled() if torch else True,
-        "standard output": id(sys.stdout),
+        "standard output": (id(sys.stdout), sys.stdout.closed),
+        "standard error": (id(sys.stderr), sys.stderr.closed),
         "the handlers of signals": [signal.getsignal(number) for number in sorted(signal.valid_signals())],
         "the limit of recursion": sys.getrecursionlimit(),
         "the context of decimal numbers": (context.prec, context.rounding, context.Emax),
         "the errors of NumPy": numpy.geterr(),
         "the random numbers of the process": random.getstate(),
         "the random numbers of NumPy": str(numpy.random.get_state()),
+        "the random numbers of torch": _digest_generator(torch),
+        "the mask of new files": _read_mask(),
+        "the locale": locale.setlocale(locale.LC_ALL),
+        "the most digits of whole numbers": sys.get_int_max_str_digits(),
+        "warnings that are errors": [one for one in warnings.filters if one[0] == "error"],
+        "the collection of garbage": gc.isenabled(),
         "the environment variables": dict(os.environ),
     }
+
+
+def _undo_inherited() -> None:
+    """Undoes what a process that ran the environment, too, may have left to this one: ignored signals and a mask."""
+    for number in signal.valid_signals() - {getattr(signal, "SIGPIPE", None)}:  # which Python itself ignores
+        if signal.getsignal(number) == signal.SIG_IGN:
+            signal.signal(number, signal.SIG_DFL)
+    os.umask(MASK)
+
+
+def _digest_generator(torch: Any) -> str:
+    """The state of torch's random numbers; empty as it is at first, also without torch."""
+    state = torch.get_rng_state() if torch else None
+    return (
+        "" if state is None or torch.equal(state, torch.Generator().get_state()) else str(hash(state.numpy().tobytes()))
+    )
+
+
+def _read_mask() -> int:
+    mask = os.umask(MASK)  # which can only be read by setting it
+    os.umask(mask)
+    return mask
 
 
 def _find_folder() -> str:

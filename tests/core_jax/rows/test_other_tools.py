@@ -91,6 +91,18 @@ def test_rows_of_pythons_json_with_nan_and_floats_are_read(rows, tmp_path):
     assert list(read_ids(path)) == [row.id for row in rows]
 
 
+def test_decimals_of_databases_are_whole_numbers(rows, tmp_path):
+    table = pa.Table.from_batches([columns_of(rows, SCHEMA)])
+    for name in WHOLE:
+        table = table.set_column(table.schema.get_field_index(name), name, table[name].cast(pa.decimal128(38, 0)))
+    pq.write_table(table, tmp_path / "rows.parquet")
+    assert read(tmp_path / "rows.parquet") == rows
+    odd = table.set_column(1, "size", pa.array([2.5] * len(rows)).cast(pa.decimal128(9, 1)))
+    pq.write_table(odd, tmp_path / "odd.parquet")
+    with pytest.raises(InputError, match=r"row 1: size: Decimal\('2.5'\) does not fit"):
+        read_all(tmp_path / "odd.parquet")
+
+
 def test_nested_floats_of_parquet_are_whole_numbers(rows, tmp_path):
     path, cells = tmp_path / "rows.parquet", pa.list_(pa.list_(pa.float64()))
     table = pa.Table.from_batches([columns_of(rows, SCHEMA)])

@@ -174,6 +174,16 @@ CHANGES = {
     "seed": ("", "random.seed(1)", "", "the random numbers of the process when it drew"),
     "NumPy's seed": ("", "", "np.random.seed(1)", "the random numbers of NumPy when it judged"),
     "variables": ("", "os.environ['MODE'] = 'x'", "", "the environment variables when it drew"),
+    "torch's seed": ("import torch", "", "torch.manual_seed(1)", "the random numbers of torch when it judged"),
+    "mask": ("", "os.umask(0)", "", "the mask of new files when it drew"),
+    "a closed output": ("", "", "sys.stdout.close()", "standard output when it judged"),
+    "an ignored signal": (
+        *("import signal", "signal.signal(signal.SIGTERM, signal.SIG_IGN)", ""),
+        "the handlers of signals when it drew",
+    ),
+    "warnings": ("import warnings", "", "warnings.simplefilter('error')", "warnings that are errors when it judged"),
+    "garbage": ("import gc", "gc.disable()", "", "the collection of garbage when it drew"),
+    "long numbers": ("", "sys.set_int_max_str_digits(0)", "", "the most digits of whole numbers when it drew"),
     "digits": ("", "", "sys.setrecursionlimit(5000)", "the limit of recursion when it judged"),
 }
 
