@@ -68,6 +68,21 @@ def test_proposals_are_tried_on_the_policy_before_one_is_a_version(folder, tmp_p
     }
 
 
+@pytest.mark.deep
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork", "ignore:os.fork\\(\\) was called")
+def test_the_trainer_may_load_its_rows_in_workers(folder, tmp_path):
+    tasks = EngineerTasks(folder.path, every=2)
+    make_trainer(tasks, tmp_path / "trl", dataloader_num_workers=2).train()
+    groups = read_groups(folder.path)
+    assert len(groups) == 8, "two groups a step"
+    source = ProblemSource(folder.path)
+    pinned = filter(None, map(source.find_pinned, range(100_000)))
+    keys = {problem.key for problem in pinned}
+    assert {line.key for lines in groups.values() for line in lines} <= keys, (
+        "the problems of the places that the workers asked for"
+    )
+
+
 def test_a_trial_counts_the_policys_own_answers(tmp_path):
     folder = EngineerFolder.begin(tmp_path / "e", LARGEST, "random", settings=FEW_TRIED)
     tasks = EngineerTasks(folder.path)

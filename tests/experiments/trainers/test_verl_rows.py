@@ -5,6 +5,7 @@ import sys
 import types
 
 import pytest
+from torch.utils.data import DataLoader
 
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.trainers.folder import EngineerFolder
@@ -59,6 +60,17 @@ def test_an_iteration_over_the_rows_ends(dataset, folders):
         rows[2]
     assert rows[-1]["index"] == 1
     assert rows[-1]["raw_prompt"] == rows[1]["raw_prompt"]
+
+
+@pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork", "ignore:os.fork\\(\\) was called")
+def test_workers_of_a_loader_read_the_same_rows_in_order(dataset, folders):
+    rows = dataset(list(folders), None, {"seed": 1}, max_samples=12)
+    first = rows[0]["raw_prompt"]  # the folders are open before the workers are forked
+    loader = DataLoader(rows, batch_size=2, num_workers=2, timeout=60, collate_fn=list)
+    read = [row for batch in loader for row in batch]
+    assert [row["index"] for row in read] == list(range(12))
+    assert read[0]["raw_prompt"] == first
+    assert [row["raw_prompt"] for row in read] == [rows[n]["raw_prompt"] for n in range(12)], "a place has one problem"
 
 
 def test_no_folder_and_the_same_folder_twice_are_refused(dataset, folders):

@@ -23,9 +23,11 @@ from lakewright.experiments.boards.gym import LakeParallelEnv, TeamVectorEnv
 from lakewright.experiments.environments.lake import Lake
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.trl import EngineerTasks
+from tests.support.processes.commands import HOUSE
 
 SMALL = {"size": 4, "agents": 2, "hole_ratio": 0.2, "boards": 16}
 REFUSED = 'was forked after JAX had started, and JAX does not work in it; start it by "spawn"'
+ADDITION = str(HOUSE / "docs" / "examples" / "addition.py:Addition")
 SECONDS = 20.0  # after which a process hangs
 
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork\\(\\) was called", "ignore:.*multi-threaded, use of fork")
@@ -143,6 +145,14 @@ def test_workers_of_a_loader_read_the_prompts_of_the_lake():
     prompts = LakePrompts(**SMALL).train_dataset
     loader = DataLoader(prompts, batch_size=4, num_workers=2, timeout=SECONDS, collate_fn=list)
     assert [row["row"] for batch in loader for row in batch] == prompts["row"][:]
+
+
+def test_workers_of_a_loader_over_tasks_of_other_environments_read_the_problems_of_their_places(tmp_path):
+    EngineerFolder.begin(tmp_path / "e", ADDITION, teacher="random")
+    tasks = EngineerTasks(tmp_path / "e", places=8)
+    loader = DataLoader(tasks.train_dataset, batch_size=2, num_workers=2, timeout=SECONDS, collate_fn=list)
+    read = [(row["place"], row["prompt"]) for batch in loader for row in batch]
+    assert read == [(place, tasks.find_problem(place, "train").prompt) for place in range(8)]
 
 
 def test_workers_of_a_loader_over_tasks_of_the_lake_refuse_at_once(tmp_path):
