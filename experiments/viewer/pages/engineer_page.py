@@ -24,13 +24,27 @@ from lakewright.experiments.viewer.pages.stage_page import list_stratum_changes,
 MOST_VERSIONS, MOST_DECISIONS = 500, 20  # that are shown, the newest
 
 
-class Noted(msgspec.Struct, frozen=True):
-    """The parts of a decision that are shown; versions note more."""
+class Reasoned(msgspec.Struct, frozen=True):
+    """The parts of a decision that say why; versions note more."""
 
     attempts: list[Attempt]
     trial: Trial | None
-    forecast: Forecast | None
     line: str
+
+    def explain_proposal(self) -> str:
+        """The reasons of the last proposal; without a proposal the line of the decision."""
+        delta = self.attempts[-1].proposal.delta if self.attempts else None
+        return "; ".join(dict.fromkeys(edit.reason for edit in delta.edits.values()) if delta else ()) or self.line
+
+    def sum_up_trial(self) -> str:
+        """The trial in a line; empty without one."""
+        return self.trial.summary() if self.trial and len(self.trial.candidates) > 1 else ""
+
+
+class Noted(Reasoned, frozen=True, kw_only=True):
+    """The parts of a decision that are shown."""
+
+    forecast: Forecast | None
 
 
 def engineer_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:
@@ -130,8 +144,16 @@ def _tabulate_versions(versions: Sequence[Version], status: FolderStatus | None,
         before = versions[place - 1].design if place else None
         changes = list_changes(before, version.design, about.space) if before and about else ""
         share = format_percent(valid / total) if total else ""
-        rows.append((str(version.version), version.by, str(total), share, changes, version.line))
+        rows.append((str(version.version), version.by, str(total), share, changes, _explain_version(version)))
     return Table(("version", "by", "answers", "% valid", "what changed", "why"), rows, prose=(4, 5))
+
+
+def _explain_version(version: Version) -> str:
+    """The reasons of a version; what changed has a column of its own."""
+    if version.by != "engineer" or not version.decisions:
+        return version.line
+    made = convert(version.decisions[0], Reasoned, f"version {version.version}")
+    return "; ".join(part for part in (made.explain_proposal(), made.sum_up_trial()) if part)
 
 
 def _list_decisions(versions: Sequence[Version], about: RunSpace | None) -> list[dict[str, Any]]:
@@ -148,7 +170,8 @@ def _list_decisions(versions: Sequence[Version], about: RunSpace | None) -> list
                 {
                     "title": f"Version {version.version}" if made else f"Version {version.version} stays",
                     "line": noted.line,
-                    "trial": noted.trial.summary() if noted.trial and len(noted.trial.candidates) > 1 else "",
+                    "why": noted.explain_proposal(),
+                    "trial": noted.sum_up_trial(),
                     "attempts": [
                         {
                             "proposal": attempt.proposal,

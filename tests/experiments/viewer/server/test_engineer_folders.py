@@ -64,7 +64,7 @@ def test_the_page_follows_a_folder_from_its_beginning(folder):
     assert "You are" in found or "[system]" in found, "the prompts"
     assert "P(valid)" in found, "the difficulty model"
     assert "The trial: tried, and" in found
-    assert re.search(r"Decisions took \d+ tokens of the engineer and 7 of trials", found)
+    assert re.search(r"Decisions used \d+ tokens for the engineer and 7 for trials", found)
     assert "<del>" in found
     record_some(folder, ProblemSource(folder.path).problems(range(100, 102)))
     assert "8 answers are not read yet" in read_page(folder)
