@@ -183,7 +183,7 @@ def test_a_run_is_watched_while_it_is_written(page, folder):
     validate(run.stage(0), 16)
     expect(page.get_by_text("valid plans go from 15.0% to 30.0%")).to_be_visible()
     shutil.rmtree(run.folder)
-    expect(page.get_by_text("not here, or no longer")).to_be_visible()
+    expect(page.get_by_text("not found; return to the index")).to_be_visible()
 
 
 @pytest.mark.deep
