@@ -21,6 +21,7 @@ from lakewright.engineer.delta import (
 )
 from lakewright.engineer.design import Delta
 from lakewright.experiments.environments.lake import design_of
+from tests.support.refusals import refused
 from tests.support.samples.evidence import SPACE, edit
 
 GOOD = (
@@ -155,7 +156,7 @@ def test_an_edit_adds_its_changes_and_keeps_the_rest():
 
 
 def test_an_edit_of_a_size_that_the_design_lacks_is_refused_and_the_choices_named():
-    with pytest.raises(InputError, match=r"edits\.7.*choose from 5, 8"):
+    with refused("edits.7", "5, 8"):
         edit_design(DESIGN, Delta({7: edit("")}), SPACE)
 
 

@@ -17,6 +17,7 @@ from lakewright.engineer.tally import Tally
 from lakewright.engineer.trial import TrialSettings
 from tests.engineer.test_environment import Sums
 from tests.engineer.test_faulty_environments import TEAMS, Teams, assert_line
+from tests.support.refusals import refused
 
 OTHER = DesignSpace(("long",), (Knob(name="words"),))
 TRIED = EngineerSettings(trial=TrialSettings(share=0))
@@ -87,7 +88,7 @@ def test_a_group_of_another_design_is_refused_and_none_is_noted(change, problem)
 
 @pytest.mark.parametrize("groups", [None, 3, "ab"])
 def test_groups_that_are_no_list_are_refused(groups):
-    with pytest.raises(InputError, match=r"observe: groups is .*; give a tuple of them"):
+    with refused("observe: groups"):
         Engineer(Sums()).observe(groups)
 
 
@@ -176,7 +177,7 @@ def test_a_state_with_a_damaged_part_is_refused_before_it_is_used(name):
 
 def test_a_state_says_whose_it_is():
     thompson, fixed = Engineer(Sums(), "thompson"), Engineer(Sums(), "fixed")
-    with pytest.raises(InputError, match="state: is of a ThompsonTeacher, not a FixedTeacher; load"):
+    with refused("state:", "ThompsonTeacher", "FixedTeacher"):
         fixed.load_state_dict(thompson.state_dict())
     older = fixed.state_dict()
     del older["teacher_type"]

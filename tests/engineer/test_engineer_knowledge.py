@@ -4,7 +4,6 @@ import json
 
 import pytest
 
-from lakewright.core_jax.errors import InputError
 from lakewright.engineer import Engineer
 from lakewright.engineer.design import Delta, Edit
 from lakewright.engineer.difficulty import DifficultySettings
@@ -14,6 +13,7 @@ from lakewright.engineer.rollback import RollbackSettings
 from lakewright.engineer.steps import EngineerSettings
 from lakewright.engineer.trial import TrialSettings
 from tests.engineer.test_environment import Sums
+from tests.support.refusals import refused
 
 ENVIRONMENT = Sums()
 HELD_OUT = ENVIRONMENT.draw(ENVIRONMENT.space.uniform(), 40, seed=9)
@@ -80,7 +80,7 @@ def test_answers_of_the_policy_before_its_first_stage_may_be_noted_alone():
     assert decision.comparison.lost == 40
     assert decision.rolled_back
     assert decision.next.source == "current", "there is no other design to go back to"
-    with pytest.raises(InputError, match="observe_start: 1 rounds are over"):
+    with refused("observe_start: 1 rounds"):
         mine.observe_start(outcomes("all"))
 
 

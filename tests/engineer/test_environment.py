@@ -17,6 +17,7 @@ from lakewright.engineer.cells import Cell, Knob
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, Problem, Verdict
 from lakewright.engineer.space import DesignSpace
+from tests.support.refusals import refused
 
 SPACE = DesignSpace(
     ["sums", 3],
@@ -193,7 +194,7 @@ def test_answers_that_are_no_list_of_texts_are_refused(texts, problem):
 
 
 def test_answers_that_are_too_few_are_refused():
-    with pytest.raises(InputError, match="answers: 1 for 40 problems; give one entry for each problem"):
+    with refused("answers: 1", 40):
         Sums().tallies(BOARDS, ["17"])
 
 

@@ -16,6 +16,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer import Environment, JudgeLimit, Verdict
 from tests.support.environments.stuck import Arguments, Stuck
 from tests.support.processes.commands import surroundings
+from tests.support.refusals import refused
 
 PROBLEM = Stuck().draw(Stuck().start(), 1, seed=0)[0]
 
@@ -101,7 +102,7 @@ def test_an_environment_that_no_other_process_can_make_says_so():
     class Local(Stuck):
         """Made in a function."""
 
-    with pytest.raises(InputError, match="judge_limit needs a class that another process can make; override maker"):
+    with refused("judge_limit"):
         Local().check_verdict(PROBLEM, "1")
 
     class Missing(Environment):
@@ -113,5 +114,5 @@ def test_an_environment_that_no_other_process_can_make_says_so():
         def maker(self):
             return ("nowhere.py:Missing",)
 
-    with pytest.raises(InputError, match=r"nowhere.py:Missing.* is not a file; check the path"):
+    with refused("nowhere.py:Missing"):
         Missing().check_verdict(PROBLEM, "1")

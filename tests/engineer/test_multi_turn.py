@@ -26,6 +26,7 @@ from lakewright.engineer.testing import Report, find_faults
 from lakewright.engineer.testing.isolation import ROOM, Calls
 from lakewright.engineer.testing.parts import make_properties
 from tests.support.processes.commands import HOUSE
+from tests.support.refusals import refused
 
 
 class Counting(MultiTurnEpisode):
@@ -104,7 +105,7 @@ def test_an_episode_that_does_not_end_or_gives_no_text_is_a_line():
         environment.end_episode(Endless(), problem)
     with pytest.raises(InputError, match=r"Numbers.reset: on 'number \d+': gave \d+; return a text or None"):
         environment.begin_episode(Numbers(), problem)
-    with pytest.raises(InputError, match="Elsewhere has no make_episode; write it"):
+    with refused("Elsewhere", "make_episode"):
         type("Elsewhere", (MultiTurnEnvironment,), {"space": Counts.space, "make": Counts.make})().make_episode()
 
 

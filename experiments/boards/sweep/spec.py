@@ -148,7 +148,9 @@ def choose_spec(path: Path | None, preset: str | None, boards: int | None) -> Sw
     Raises InputError unless one of file and preset is named, and as `read_spec`.
     """
     if (path is None) == (preset is None):
-        raise InputError(f"a sweep is of a file or of a preset, and {'none' if path is None else 'both'} is named")
+        raise InputError(
+            f"a sweep is of a file or of a preset, and {'none' if path is None else 'both'} is named; give one"
+        )
     path = path or FOLDER / "sweeps" / f"{preset}.toml"
     if boards is None:
         return read_spec(path)

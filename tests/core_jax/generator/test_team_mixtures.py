@@ -8,12 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig, holds, with_teams
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import can_draw, can_draw_all, can_draw_for, generate, generate_in_turn
 from lakewright.core_jax.rows import Row, rows_in_turn, rows_of
 from lakewright.policy.training import BoardStream, tasks_of
 from tests.support.boards.generated_rows import CONFIG, ROOMY, SEED
 from tests.support.boards.sample_boards import as_lists, picture
+from tests.support.refusals import refused
 
 TEAMS = (3, 2)
 COUNT = 14
@@ -34,7 +34,7 @@ teams = st.lists(st.integers(2, 8), max_size=4, unique=True)
 def test_each_team_has_the_sizes_that_hold_it_in_their_proportions_or_is_refused(config, teams):
     held = {team: {size: cell for size, cell in config.sizes.items() if holds(size, team)} for team in teams}
     if any(not sum(cell.data_ratio for cell in sizes.values()) for sizes in held.values()):
-        with pytest.raises(InputError, match=r"teams: \d agents fit on none of the sizes with a data_ratio, \d"):
+        with refused("teams:", "data_ratio"):
             with_teams(config, teams)
         return
     parts = with_teams(config, teams)
@@ -93,7 +93,7 @@ def test_a_stream_of_boards_has_teams_in_turn_within_its_chunks():
 
 
 def test_a_stream_refuses_a_team_that_its_sizes_do_not_hold():
-    with pytest.raises(InputError, match="teams: 5 agents fit on none of the sizes with a data_ratio, 3"):
+    with refused("teams: 5", "data_ratio, 3"):
         BoardStream([ROOMY], SEED, teams=(2, 5))
 
 

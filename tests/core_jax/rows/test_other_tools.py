@@ -26,6 +26,7 @@ from lakewright.core_jax.rows import (
 )
 from lakewright.core_jax.support import read_config
 from tests.support.boards.generated_rows import small_rows
+from tests.support.refusals import refused
 
 WHOLE = ("size", "agents", "makespan", "sum_of_costs")
 BARE = Row("bare", 2, 1, ["..", ".."], [(0, 0)], [(1, 1)])
@@ -144,7 +145,7 @@ def test_plans_that_went_through_pandas_are_read(rows, tmp_path):
 def test_columns_that_are_no_index_are_refused(tmp_path, name):
     path = tmp_path / "rows.jsonl"
     path.write_text(json.dumps({**msgspec.to_builtins(BARE), name: 1}) + "\n")
-    with pytest.raises(InputError, match=f"rows.jsonl:1: unknown field '{name}' = 1"):
+    with refused(f"rows.jsonl:1: unknown field '{name}' = 1"):
         read_all(path)
 
 
@@ -153,5 +154,5 @@ def test_a_config_in_json_may_have_whole_numbers_as_floats(tmp_path):
     path.write_text('{"agents": 2.0, "sizes": {"4": {"data_ratio": 1, "hole_ratio": 0.2, "wait_ratio": 0.0}}}')
     assert read_config(path, EnvConfig) == EnvConfig.single(4, 2, 0.2, 0.0)
     path.write_text(path.read_text().replace("2.0", "2.5"))
-    with pytest.raises(InputError, match=r"config.json: agents: 2.5 does not fit: expected `int`"):
+    with pytest.raises(InputError, match=r"config.json: agents: 2.5 .*`int`"):
         read_config(path, EnvConfig)

@@ -26,6 +26,7 @@ from lakewright.engineer.evidence import (
 )
 from lakewright.engineer.lessons import LessonSettings, synthetic_examples
 from lakewright.experiments.environments.lake import design_of
+from tests.support.refusals import refused
 from tests.support.samples.evidence import SPACE, V6, edit, past, view
 
 WORDS = vocabulary_of(SPACE)
@@ -223,5 +224,5 @@ def test_synthetic_examples_of_a_run_without_end_take_no_longer():
 
 
 def test_synthetic_examples_need_a_round():
-    with pytest.raises(InputError, match="rounds is 0; choose at least 1"):
+    with refused("rounds", 0):
         synthetic_examples(1, DESIGN, SPACE, 0, np.random.default_rng(0), LESSONS)

@@ -26,6 +26,7 @@ from lakewright.engineer.evidence.token_form import evidence_tokens
 from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.teachers.difficulty import WorthTeacher
 from lakewright.engineer.teachers.gain import GainTeacher, list_candidates
+from tests.support.refusals import refused
 
 LEVEL = Knob(name="level", low=1, high=8, step=1, reach=2, whole=True)
 SPACE = DesignSpace(("add", "sort", "spell"), (LEVEL,), ranked=False)
@@ -171,7 +172,7 @@ def test_lengths_of_answers_come_with_groups_and_recent_ones_count_more():
     again = Engineer(Steps(), "gain", seed=0)
     again.load_state_dict(json.loads(json.dumps(engineer.state_dict())))
     assert again.forecast.tokens == engineer.forecast.tokens
-    with pytest.raises(InputError, match="tokens are -1"):
+    with refused("tokens", -1):
         engineer.observe([Group.from_verdicts(engineer.draw(1)[0], [Verdict(True, 1.0)], tokens=-1)])
 
 

@@ -5,7 +5,6 @@ import re
 import msgspec
 import pytest
 
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import read_all
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.records.run_folder import RunConfig, RunFolder
@@ -13,6 +12,7 @@ from lakewright.experiments.loop.records.stage_records import Validation, read_r
 from lakewright.experiments.loop.settings.run_settings import ValidationSettings, load_settings
 from tests.support.models.tiny_policy import tiny_run
 from tests.support.processes.commands import HOUSE, assert_refused
+from tests.support.refusals import refused
 from tests.support.samples.tiny_runs import FILES, TRIED, files, quick, state
 
 OVERRIDES = [
@@ -120,7 +120,7 @@ def test_a_warm_up_that_was_interrupted_is_not_given_up_for_another_run(tmp_path
     run.open(tiny_run())
     run.warmup.scratch.mkdir(parents=True)
     (run.warmup.scratch / "training.safetensors").touch()
-    with pytest.raises(InputError, match=r"holds another run: settings\.stages is"):
+    with refused("run: settings.stages"):
         run.open(msgspec.structs.replace(tiny_run(), stages=7))
 
 

@@ -16,6 +16,7 @@ from lakewright.experiments.cli.check import check
 from lakewright.experiments.cli.new import environment as begin_environment
 from lakewright.experiments.environments.lake import Lake, design_of
 from lakewright.experiments.environments.registry import load_environment
+from tests.support.refusals import refused
 
 ADDITION = f"{Path(__file__).parents[3] / 'docs' / 'examples' / 'addition.py'}:Addition"
 FILE = """
@@ -141,10 +142,10 @@ def test_check_prints_the_smallest_case_and_exits_with_1(folder, capsys):
 
 
 def test_check_refuses_a_wrong_number_and_names_what_is_not_installed(monkeypatch):
-    with pytest.raises(InputError, match="--seconds is -1; give more than 0"):
+    with refused("--seconds", -1):
         check("lake", seconds=-1)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(InputError, match=r"pip install 'lakewright\[testing\]'"):
+    with refused("pip install 'lakewright[testing]'"):
         check("lake")
 
 
@@ -159,7 +160,7 @@ def test_a_new_environment_and_its_test_pass_at_once_and_are_not_overwritten(tmp
     assert check("my_words.py:MyWords", seconds=0.1) == 0
     (tmp_path / "my_words.py").unlink()
     before = test.read_text()
-    with pytest.raises(InputError, match=r"test_my_words\.py: exists already"):
+    with refused("test_my_words.py:"):
         begin_environment("my_words")
     assert test.read_text() == before
     assert not (tmp_path / "my_words.py").exists()

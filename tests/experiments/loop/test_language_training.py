@@ -34,6 +34,7 @@ from tests.support.boards.generated_rows import SMALL, rows, small_rows
 from tests.support.models.small_language_model import language, language_checkpoint, language_model
 from tests.support.models.tiny_policy import SHORT, tasks, tiny_run, weights
 from tests.support.processes.commands import assert_refused, lakewright, surroundings
+from tests.support.refusals import refused
 from tests.support.tools.own_environments import installed_here, own_environment, run_there
 
 WORDS = TextSettings(max_tokens=12)
@@ -126,7 +127,7 @@ def test_processes_share_whole_groups(monkeypatch):
         "gradient_accumulation_steps": 4,
         "generation_batch_size": 128,
     }
-    with pytest.raises(InputError, match=r"grpo\.prompts is 6, which 4 processes cannot share; make it a multiple"):
+    with refused("grpo.prompts", 6, 4):
         share_batch(6, 16, HostSettings())
 
 
@@ -229,10 +230,10 @@ def test_the_large_preset_trains_under_its_own_config_of_deepspeed(tmp_path, tra
 def test_what_the_processes_refuse_is_reported_in_a_line(tmp_path, monkeypatch):
     monkeypatch.setattr(launching, "launch_command", lambda *_: [sys.executable, "-c", REFUSING])
     run = RunFolder(tmp_path / "run")
-    with pytest.raises(InputError, match=r"^grpo: 3 boards do not fill one step of 4; lower grpo.prompts$"):
+    with refused("grpo: 3", 4):
         train_stage(make_trainee(text_run(launch=LaunchSettings(processes=2))), run.stage(0), run.warmup, 0)
     monkeypatch.setattr(launching, "launch_command", lambda *_: [sys.executable, "-c", "raise SystemExit(7)"])
-    with pytest.raises(InputError, match=r"stage 0: `accelerate launch` ended with 7; its output is in .*launch\.log"):
+    with refused("stage 0: `accelerate launch`", 7):
         train_stage(make_trainee(text_run(launch=LaunchSettings(processes=2))), run.stage(0), run.warmup, 0)
 
 

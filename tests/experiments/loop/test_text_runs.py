@@ -11,7 +11,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from lakewright.core_jax.errors import InputError
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.environment import Problem
@@ -44,6 +43,7 @@ from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.processes.commands import HOUSE
 from tests.support.processes.killable import begin, code_of, server
 from tests.support.processes.watching import wait_for
+from tests.support.refusals import refused
 from tests.support.samples.text_runs import (
     ADDITION,
     EACH_KIND,
@@ -168,7 +168,7 @@ def test_the_held_out_set_has_problems_of_every_cell_and_is_that_of_every_seed(t
 def test_a_text_run_with_other_settings_on_the_same_folder_is_refused_and_again_with_its_own_changes_nothing():
     run = finished_text("rules")
     before = state(run.folder)
-    with pytest.raises(InputError, match=r"config.json: holds another run: settings.design.1.share"):
+    with refused("config.json:", "run: settings.design.1.share"):
         run_loop(text_run(design={"1": ROW | {"share": 0.25}, "2": ROW | {"share": 0.75}}), run)
     run_loop(text_run(), run)
     assert state(run.folder) == before

@@ -16,6 +16,7 @@ from lakewright.experiments.loop.records.stage_records import Done, Validation, 
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.trackers import TRACKERS, Publisher, points_of, prepare_tracker
 from tests.support.processes.commands import HOUSE
+from tests.support.refusals import refused
 from tests.support.samples.finished_run import begin, finish, redesign, validate
 from tests.support.samples.tiny_runs import finished
 from tests.support.tools.own_environments import own_environment, run_there
@@ -158,7 +159,7 @@ def test_the_command_publishes_and_says_how_much(tmp_path, notebook, capsys, mon
 
 
 def test_an_unknown_tracker_a_missing_one_and_a_folder_without_a_run_are_refused(tmp_path, monkeypatch, capsys):
-    with pytest.raises(InputError, match="tracker 'diary' is not known; choose from tensorboard, wandb, trackio"):
+    with refused("tracker 'diary'"):
         prepare_tracker("diary", RunFolder(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(InputError, match="tracker wandb is not installed; pip install wandb"):

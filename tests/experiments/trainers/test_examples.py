@@ -7,10 +7,10 @@ import sys
 import pytest
 from transformers.trainer_utils import get_last_checkpoint
 
-from lakewright.core_jax.errors import InputError
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.trl import EngineerTasks
 from tests.support.processes.commands import HOUSE, surroundings
+from tests.support.refusals import refused
 from tests.support.samples.engineer_folders import ADDITION, begin_engineer, read_groups, state_of
 from tests.support.samples.trl_trainers import FEW_TRIED
 
@@ -85,7 +85,7 @@ def test_a_message_to_a_chat_model_and_held_out_problems(tmp_path):
     told = {"place": rows["place"], "split": rows["split"], "completion_ids": [[1]] * 3, "trainer_state": State()}
     assert tasks.judge_answers(right, **told) == [1.0] * 3
     assert folder.status().held_out == 3
-    with pytest.raises(InputError, match="every is 0, places 100000; choose at least 1"):
+    with refused("every", "0, places 100000"):
         EngineerTasks(tmp_path, every=0)
 
 

@@ -18,6 +18,7 @@ from lakewright.experiments.trainers.source import ProblemSource
 from lakewright.experiments.trainers.versions import FolderSettings, VersionFiles
 from lakewright.policy.inference import EndpointSettings
 from tests.support.machines.power_cuts import PowerCutError, cut_power
+from tests.support.refusals import refused
 from tests.support.samples.engineer_folders import ADDITION, begin_engineer, record_some, state_of, train_with_engineer
 from tests.support.servers.chat_server import failing, saying, serving
 
@@ -214,7 +215,7 @@ def test_an_illegal_edit_while_the_engineer_decides_is_refused_and_stays(folder,
         return redesign(*values)
 
     monkeypatch.setattr(Engineer, "redesign", edit_and_redesign)
-    with pytest.raises(InputError, match=r"design\.json: .*terms is 9; choose 2 to 4"):
+    with refused("design.json:", "terms", 9):
         folder.next()
     assert design_of(folder)["strata"]["2"]["terms"] == 9
     assert folder.files.list_versions() == [0]
@@ -224,7 +225,7 @@ def test_a_user_who_never_stops_editing_is_told(folder, monkeypatch):
     record_some(folder, ProblemSource(folder.path).take(8))
     chance = random.Random(0)
     monkeypatch.setattr(VersionFiles, "_read_bytes", lambda files: chance.randbytes(4))
-    with pytest.raises(InputError, match=r"design\.json: was edited 3 times while the engineer decided; try again"):
+    with refused("design.json:", 3):
         folder.next()
 
 
@@ -246,7 +247,7 @@ def test_a_design_of_a_version_that_is_not_there_is_refused(folder):
     folder.next()
     folder.files.version_path(1).unlink()
     (folder.path / "versions" / "SHA256SUMS").unlink()
-    with pytest.raises(InputError, match=r"design\.json: version is 1, the newest here is 0; restore the versions"):
+    with refused("design.json: version", 1, 0):
         folder.next()
 
 
@@ -300,7 +301,7 @@ def test_what_cannot_be_begun_or_opened_is_refused(folder, tmp_path):
         EngineerFolder(tmp_path / "elsewhere")
     with pytest.raises(InputError, match="teacher base asks a checkpoint of a run here; choose self, or serve"):
         begin_engineer(tmp_path / "base", teacher="base")
-    with pytest.raises(InputError, match="held_out is -1; choose 0 to 100000"):
+    with refused("held_out", -1):
         begin_engineer(tmp_path / "few", held_out=-1)
     setup = json.loads((folder.path / "engineer.json").read_text())
     with listed(folder.path / "engineer.json"):

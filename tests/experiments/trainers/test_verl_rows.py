@@ -10,6 +10,7 @@ from torch.utils.data import DataLoader
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.source import ProblemSource
+from tests.support.refusals import refused
 from tests.support.samples.engineer_folders import begin_engineer, record_some
 
 MANAGER = "verl.experimental.reward_loop.reward_manager.naive"
@@ -74,9 +75,9 @@ def test_workers_of_a_loader_read_the_same_rows_in_order(dataset, folders):
 
 
 def test_no_folder_and_the_same_folder_twice_are_refused(dataset, folders):
-    with pytest.raises(InputError, match=r"data_files: none is given; name each folder once"):
+    with refused("data_files: none"):
         dataset([], None, {})
-    with pytest.raises(InputError, match=r"data_files: .*one is given; name each folder once"):
+    with refused("data_files:", "one"):
         dataset([folders[0], folders[0]], None, {})
 
 

@@ -22,6 +22,7 @@ from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import DecisionRecord, Rollback, write_record
 from lakewright.experiments.viewer.catalogue.board_table import ask_database
 from lakewright.experiments.viewer.site import write_report
+from tests.support.refusals import refused
 from tests.support.samples.finished_run import ENV, begin, validate
 from tests.support.samples.tiny_runs import finished
 from tests.support.tools.demo_pictures import write_pictures
@@ -182,7 +183,7 @@ def test_the_report_of_a_run_is_the_same_each_time(folder, page):
 def test_a_broken_log_is_named(folder):
     finish_all(folder)
     folder.stage(0).train_log.write_bytes(b'{"step": 1\n')
-    with pytest.raises(InputError, match=r"train\.jsonl: not lines of JSON"):
+    with refused("train.jsonl:", "JSON"):
         read_chapters(folder)
 
 

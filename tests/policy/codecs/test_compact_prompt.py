@@ -3,11 +3,9 @@
 import re
 
 import numpy as np
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import plan_of
 from lakewright.core_jax.types import DELTAS, MOVES, Board
 from lakewright.policy.codecs import TextCodec, TextSettings, parse_answer
@@ -15,6 +13,7 @@ from lakewright.policy.codecs.text_prompt import SYSTEM, encode_compact_prompt
 from tests.support.boards.sample_boards import drawing, each, mixed_boards, picture
 from tests.support.models.small_language_model import language
 from tests.support.models.tiny_policy import tasks
+from tests.support.refusals import refused
 
 WORDS = {"left": "L", "down": "D", "right": "R", "up": "U"}
 COMPACT = TextSettings(prompt="compact", max_tokens=60)
@@ -74,5 +73,5 @@ def test_the_chat_begins_with_its_own_system_turn():
 
 
 def test_boards_whose_cells_need_three_digits_are_refused():
-    with pytest.raises(InputError, match=r"a board is 11x11, compact prompts are for at most 10x10; leave it out"):
+    with refused("board", "11x11", "10x10"):
         encode_compact_prompt(each(mixed_boards(0, 1, 11))[0])

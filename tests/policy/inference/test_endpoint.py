@@ -16,6 +16,7 @@ from lakewright.policy.inference import (
     chat_request,
     endpoint,
 )
+from tests.support.refusals import refused
 from tests.support.servers.chat_server import (
     KEY,
     LONG,
@@ -103,9 +104,9 @@ def test_what_passes_is_tried_again(name):
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_lasting_fault_is_reported_in_a_line_after_so_many_tries(name):
     with serving(FAULTS[name]) as server:
-        with pytest.raises(EndpointError) as refused:
+        with pytest.raises(EndpointError) as caught:
             endpoint_of(server, retries=1).ask(HELLO)
-        problem = str(refused.value)
+        problem = str(caught.value)
         assert problem.startswith(f"endpoint {server.url}, model 'm': ")
         remedy = "check the server, the model's name and the key in LAKEWRIGHT_API_KEY, then run the same command again"
         assert problem.endswith(f"(at most 2 tries); {remedy}")
@@ -115,10 +116,10 @@ def test_a_lasting_fault_is_reported_in_a_line_after_so_many_tries(name):
 
 @pytest.mark.parametrize("status", [400, 401, 403, 404, 422])
 def test_what_another_try_cannot_mend_is_reported_at_once(status):
-    with serving(failing(status, "unheard\nof")) as server, pytest.raises(EndpointError) as refused:
+    with serving(failing(status, "unheard\nof")) as server, pytest.raises(EndpointError) as caught:
         endpoint_of(server).ask(HELLO)
-    assert f"answers {status} (" in str(refused.value)
-    assert "unheard of" in str(refused.value)
+    assert f"answers {status} (" in str(caught.value)
+    assert "unheard of" in str(caught.value)
     assert len(server.seen) == 1
 
 
@@ -132,11 +133,11 @@ def test_a_server_that_is_not_there_is_reported():
 @pytest.mark.parametrize("name", endpoint.KEYS)
 def test_the_key_comes_from_the_environment_and_is_in_no_error(monkeypatch, name):
     monkeypatch.setenv(name, KEY)
-    with serving(failing(401, f"bad key: {KEY}")) as server, pytest.raises(EndpointError) as refused:
+    with serving(failing(401, f"bad key: {KEY}")) as server, pytest.raises(EndpointError) as caught:
         endpoint_of(server).ask(HELLO)
     assert server.keys == {f"Bearer {KEY}"}
-    assert KEY not in str(refused.value)
-    assert "bad key: ***" in str(refused.value)
+    assert KEY not in str(caught.value)
+    assert "bad key: ***" in str(caught.value)
 
 
 def test_questions_are_asked_side_by_side_and_each_gets_its_answer():
@@ -198,9 +199,9 @@ def test_a_slow_server_gets_its_time_once_a_try_and_no_more():
 @pytest.mark.parametrize("key", ["two\nlines", "k\u00e9y"])
 def test_a_key_that_no_header_can_hold_is_reported_without_it(monkeypatch, key):
     monkeypatch.setenv(endpoint.KEYS[0], key)
-    with pytest.raises(InputError, match="LAKEWRIGHT_API_KEY holds a character that no key has") as refused:
+    with refused("LAKEWRIGHT_API_KEY") as caught:
         Endpoint(EndpointSettings("http://host/v1", "m"))
-    assert key not in str(refused.value)
+    assert key not in str(caught.value)
 
 
 def test_a_server_says_how_long_to_wait():
@@ -240,6 +241,6 @@ WRONG = {
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_settings_are_refused(name):
     changes, problem = WRONG[name]
-    with pytest.raises(ValueError, match=problem) as refused:
+    with pytest.raises(ValueError, match=problem) as caught:
         EndpointSettings(**{"url": "http://host/v1", "model": "m", **changes})
-    assert "secret" not in str(refused.value)
+    assert "secret" not in str(caught.value)

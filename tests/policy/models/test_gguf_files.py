@@ -14,6 +14,7 @@ from lakewright.policy.models import gguf_files, load_model
 from lakewright.policy.models.gguf_files import convert_gguf
 from tests.support.models.gguf_model import write_gguf
 from tests.support.models.small_language_model import language
+from tests.support.refusals import refused
 
 PROMPT = "Number of agents: 2."
 
@@ -85,14 +86,14 @@ def test_what_is_no_model_is_refused(name):
 
 
 def test_an_architecture_that_cannot_be_converted_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"other\.gguf: its architecture 'rwkv6' cannot be converted, only .*llama"):
+    with refused("other.gguf:", "'rwkv6'"):
         load_model(write_gguf(tmp_path / "other.gguf", architecture="rwkv6"))
 
 
 @pytest.mark.parametrize("length", [0, 3, 500])
 def test_half_a_file_is_refused(file, tmp_path, length):
     (tmp_path / "half.gguf").write_bytes(file.read_bytes()[:length])
-    with pytest.raises(InputError, match=r"half\.gguf: not a whole GGUF file; fetch it again"):
+    with refused("half.gguf:", "GGUF"):
         load_model(tmp_path / "half.gguf")
 
 
@@ -147,14 +148,14 @@ def test_whatever_reading_a_header_raises_is_one_line(file, monkeypatch, error):
         raise error
 
     monkeypatch.setattr("gguf.GGUFReader._build_tensors", fail)
-    with pytest.raises(InputError, match=r"tiny\.gguf: not a whole GGUF file; fetch it again"):
+    with refused("tiny.gguf:", "GGUF"):
         load_model(file)
 
 
 @pytest.mark.parametrize("bound", ["MOST_PARTS", "MOST_LETTERS"])
 def test_a_header_of_too_many_parts_or_letters_is_refused(file, monkeypatch, bound):
     monkeypatch.setattr(f"lakewright.policy.models.gguf_files.{bound}", 100)
-    with pytest.raises(InputError, match=r"tiny\.gguf: not a whole GGUF file; fetch it again"):
+    with refused("tiny.gguf:", "GGUF"):
         load_model(file)
 
 

@@ -18,6 +18,7 @@ from tests.support.models.damaged_weights import Damage, damage_copy, damage_fil
 from tests.support.models.gguf_model import write_gguf
 from tests.support.models.small_language_model import language, language_checkpoint, language_model
 from tests.support.models.tiny_policy import tiny_model, tokenizer
+from tests.support.refusals import refused
 
 VALUES, HEAD, NORM = "model.layers.0.self_attn.v_proj.weight", "lm_head.weight", "model.norm.weight"
 REMEDY = "take config and weights from one checkpoint, or fetch or train it again"
@@ -182,5 +183,5 @@ def test_weights_that_processes_put_together_are_checked(tmp_path):
         damage_file(Path(folder) / "model.safetensors", drop(VALUES))
 
     trainer.save_model = save_damaged
-    with pytest.raises(InputError, match=r"model\.safetensors: tensor .*v_proj.weight is missing"):
+    with refused("model.safetensors:", "v_proj.weight"):
         gather_model(trainer, tmp_path / "whole", HostSettings())

@@ -5,10 +5,10 @@ import math
 import pytest
 import torch
 
-from lakewright.core_jax.errors import InputError
 from lakewright.policy.training import GrpoSettings, callbacks, load_place, train_grpo
 from lakewright.policy.training.training_state import Place, read_generators, set_generators
 from tests.support.models.tiny_policy import board_play, tasks, tiny_model, weights
+from tests.support.refusals import refused
 
 STEPS, BROKEN = 4, 3
 MUON = {"optimizer": "muon", "average": 0.5, "schedule": "cosine", "guided": True, "oversample": 2}
@@ -72,7 +72,7 @@ def test_a_file_that_another_stage_kept_is_refused(tmp_path):
     kept = tmp_path / "training.safetensors"
     with pytest.raises(InterruptedStageError):
         learn(tmp_path / "one", WAYS["AdamW"], kept, until=BROKEN)
-    with pytest.raises(InputError, match=r"tensor averaged\.lm_head\.weight \(and 14 more\) is missing; remove it"):
+    with refused("tensor averaged.lm_head.weight (and 14 more)"):
         learn(tmp_path / "other", MUON, kept)
 
 

@@ -27,6 +27,7 @@ from tests.support.machines.power_cuts import PowerCutError
 from tests.support.processes.killable import begin, server
 from tests.support.processes.killable_work import SMALL_TIER
 from tests.support.processes.watching import wait_for
+from tests.support.refusals import refused
 from tests.support.samples.small_benchmark import build_small
 
 FILES = ("benchmark.jsonl", "benchmark.parquet", "manifest.json")
@@ -132,7 +133,7 @@ def test_a_cell_that_cannot_be_had_at_all_is_an_error_that_names_it(monkeypatch)
         raise TooRareError("too rare to go on")
 
     monkeypatch.setattr(cells, "generate", never)
-    with pytest.raises(InputError, match=r"^benchmark cell 2ag_5x5_hr0.5, wait ratio 0.25: too rare to go on$"):
+    with pytest.raises(InputError, match=r"^benchmark cell 2ag_5x5_hr0.5, wait ratio 0.25: "):
         draw_cell(BenchmarkCell(2, 5, 0.5), SMALL_TIER, 0, set())
 
 
@@ -227,7 +228,7 @@ def test_a_finished_benchmark_is_left_alone_and_another_one_refused(whole, tmp_p
     ):
         build_benchmark(folder, "small", 1)
     (folder / "benchmark.jsonl").write_bytes(b"")
-    with pytest.raises(InputError, match=r"benchmark.jsonl: is not the file that manifest.json lists; remove"):
+    with refused("benchmark.jsonl:", "manifest.json"):
         build_benchmark(folder, "small", 0)
 
 

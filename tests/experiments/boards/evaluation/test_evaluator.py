@@ -14,6 +14,7 @@ from lakewright.experiments.jobs.resumable.journal import Journal
 from lakewright.policy.codecs import PublishedRow, Refusal, encode_prompt
 from tests.support.boards.generated_rows import unsolved
 from tests.support.machines.kills import cut_off
+from tests.support.refusals import refused
 from tests.support.samples.evaluations import ROWS, CertifiedAnswers, board_of, run_evaluation, write_plan
 
 
@@ -101,11 +102,11 @@ def test_planning_with_the_simulator_as_judge_is_reported_apart(benchmark, tmp_p
 
 def test_a_folder_of_another_evaluation_is_refused(benchmark, tmp_path):
     run_evaluation(benchmark, tmp_path / "out", CertifiedAnswers())
-    with pytest.raises(InputError, match=r"job.json: .* temperature is 1.0 there and 0.5 now; .*choose another folder"):
+    with refused("job.json:", "temperature", "1.0", "0.5"):
         run_evaluation(benchmark, tmp_path / "out", CertifiedAnswers(), temperature=0.5)
     other = CertifiedAnswers()
     other.identity = {"solver": "greedy"}
-    with pytest.raises(InputError, match=r"job.json: .* who.model is 'certified' there and None now"):
+    with refused("job.json:", "who.model", "'certified'", "None"):
         run_evaluation(benchmark, tmp_path / "out", other)
     write_rows(benchmark, ROWS[:5])
     with pytest.raises(InputError, match=r"job.json: holds another evaluation: benchmark is"):

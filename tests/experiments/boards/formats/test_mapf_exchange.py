@@ -9,6 +9,7 @@ from lakewright.core_jax.rows import Row, read_all, solve_rows, verify_rows, wri
 from lakewright.experiments.boards.formats.conversion import convert
 from tests.support.boards.generated_rows import small_rows
 from tests.support.processes.commands import lakewright
+from tests.support.refusals import refused
 
 MAP = "type octile\nheight 2\nwidth 3\nmap\n..@\n...\n"
 SCENARIO = "version 1\n" + "".join(
@@ -154,7 +155,7 @@ def test_the_first_agents_of_a_scenario_are_taken(tmp_path, files):
         for row in read(tmp_path, files, agents=count):
             assert (row.agents, row.starts) == (count, [(0, 0), (1, 1), (1, 0)][:count])
     for count in (0, 4):
-        with pytest.raises(InputError, match=f"'a' has 3 agents, and --agents is {count}; give 1 to 3"):
+        with refused("'a'", 3, "--agents", f"{count}"):
             read(tmp_path, files, agents=count)
 
 

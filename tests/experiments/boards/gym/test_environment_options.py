@@ -14,6 +14,7 @@ from lakewright.experiments.boards.episodes.episode import Episode
 from lakewright.experiments.boards.episodes.pools import board_pool, pool_rows, read_board
 from lakewright.experiments.boards.gym import LakeParallelEnv, TeamEnv, TeamVectorEnv
 from tests.support.deep import keep_quick
+from tests.support.refusals import refused
 
 SMALL = {"size": 4, "agents": 2, "hole_ratio": 0.2, "boards": 16}
 SWAP = Row("swap", 3, 2, ["...", "...", "HHH"], [(0, 0), (0, 2)], [(0, 2), (0, 0)])
@@ -45,10 +46,10 @@ def test_an_episode_is_step_for_step_that_of_the_core(agents):
 @pytest.mark.parametrize("make", [TeamEnv, LakeParallelEnv, lambda **given: TeamVectorEnv(2, **given)])
 def test_options_of_reset_that_nobody_knows_are_refused(make):
     env = make(**SMALL)
-    with pytest.raises(InputError, match="options: unknown 'bord'; choose from board"):
+    with refused("options: unknown 'bord'"):
         env.reset(options={"bord": 3})
     for board in (True, 1.5, -1, 16, "3"):
-        with pytest.raises(InputError, match=rf"options: board is {board!r}; choose 0 to 15"):
+        with refused("options: board", f"{board!r}"):
             env.reset(options={"board": board})
 
 
@@ -58,14 +59,14 @@ def test_the_vector_environment_begins_on_the_boards_that_are_named():
         seen, _ = many.reset(options={"board": board})
         assert (seen["goals"] == pool.params.pool.goals[expected]).all()
         assert (seen["positions"] == pool.params.pool.starts[expected]).all()
-    with pytest.raises(InputError, match="board has 2 numbers for 3 environments"):
+    with refused(2, 3):
         many.reset(options={"board": [1, 2]})
 
 
 def test_a_mask_of_the_vector_environment_resets_some_and_the_others_go_on():
     many = TeamVectorEnv(4, **SMALL)
     mask = np.array([True, False, True, False])
-    with pytest.raises(InputError, match="reset_mask, but no episode has begun"):
+    with refused("reset_mask"):
         many.reset(options={"reset_mask": mask})
     many.reset(seed=1)
     before = many.step(np.full((4, 2), 4))[0]
@@ -77,13 +78,13 @@ def test_a_mask_of_the_vector_environment_resets_some_and_the_others_go_on():
         assert (value[~mask] == before[name][~mask]).all(), name
     assert many.step(np.full((4, 2), 4))[0]["time"].tolist() == [1, 2, 1, 2]
     for wrong in (np.zeros(4, bool), np.ones(3, bool), [0, 1, 1, 1], True):
-        with pytest.raises(InputError, match=r"reset_mask is .*; give bool \[4\], with at least one True"):
+        with refused("reset_mask"):
             many.reset(options={"reset_mask": wrong})
 
 
 @pytest.mark.parametrize("seed", [[1, 2], -1, 2**32, 1.5, True])
 def test_seeds_that_the_vector_environment_cannot_use_are_refused(seed):
-    with pytest.raises(InputError, match="give one for all environments, 0 to 4294967295"):
+    with refused(0, 4294967295):
         TeamVectorEnv(2, **SMALL).reset(seed=seed)
 
 
@@ -92,7 +93,7 @@ def test_actions_of_another_shape_or_type_are_refused():
     env.reset(seed=0)
     many.reset(seed=0)
     for action in ([1], [[1, 2]], [0.5, 1.0], ["U", "D"], None):
-        with pytest.raises(InputError, match=r"step: the action is .*; give whole numbers of shape \[2\]"):
+        with refused("step:", "action"):
             env.step(action)
     with pytest.raises(InputError, match=r"give whole numbers of shape \[2, 2\]"):
         many.step(np.zeros((2, 3), int))
@@ -107,7 +108,7 @@ def test_after_the_end_a_step_of_pettingzoo_returns_five_empty_dictionaries():
     for actions in ({}, {"agent_0": 4}):
         assert env.step(actions) == ({}, {}, {}, {}, {})
     env.reset(seed=1)
-    with pytest.raises(InputError, match="unknown agent 'agent_2'; choose from agent_0, agent_1"):
+    with refused("unknown agent 'agent_2'"):
         env.step({"agent_2": 1})
     assert set(env.step({})[0]) == set(env.possible_agents), "of agents that are not named the move is to wait"
 

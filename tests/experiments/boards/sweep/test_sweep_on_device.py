@@ -9,6 +9,7 @@ from lakewright.experiments.boards.sweep.runner import sweep
 from lakewright.experiments.boards.sweep.spec import SweepSpec, choose_spec
 from lakewright.experiments.jobs.executors import Local
 from lakewright.experiments.jobs.executors.choice import Threads
+from tests.support.refusals import refused
 
 
 @pytest.mark.deep
@@ -27,7 +28,7 @@ def test_the_tables_are_the_same(monkeypatch, tmp_path):
 def test_a_preset_is_tried_with_fewer_boards(tmp_path):
     spec = choose_spec(None, "billion", 11)
     assert (sum(cell.boards for cell in spec.cells()), len(spec.shards())) == (91 * 11, 91)
-    with pytest.raises(InputError, match="a sweep is of a file or of a preset, and both is named"):
+    with refused("sweep", "both"):
         choose_spec(tmp_path / "a.toml", "billion", None)
-    with pytest.raises(InputError, match=r"billion\.toml with --boards: boards: 0 does not fit"):
+    with pytest.raises(InputError, match=r"billion\.toml with --boards: boards: 0 "):
         choose_spec(None, "billion", 0)

@@ -27,6 +27,7 @@ from lakewright.experiments.jobs.executors.executor import ATTEMPTS
 from lakewright.experiments.jobs.executors.node import TOKEN
 from tests.support.processes.commands import surroundings
 from tests.support.processes.pool_work import noted, notes
+from tests.support.refusals import refused
 from tests.support.samples.tiny_sweep import SPEC, data_of, expected
 
 ITEMS = ("a", "die once", "b", "c")
@@ -147,7 +148,7 @@ def test_a_cluster_that_cannot_be_reached_is_named_at_once(monkeypatch):
     with socket.create_server(("127.0.0.1", 0)) as server:
         address = f"127.0.0.1:{server.getsockname()[1]}"
     monkeypatch.setenv("RAY_ADDRESS", address)
-    with pytest.raises(InputError, match=rf"^RAY_ADDRESS: {address} cannot be reached \(Connection refused\); check"):
+    with refused(f"RAY_ADDRESS: {address}", "(Connection refused)"):
         Ray()
 
 
@@ -158,5 +159,5 @@ def test_a_cluster_that_ray_refuses_is_named_with_its_reason(monkeypatch):
     monkeypatch.setenv("RAY_ADDRESS", "auto")
     monkeypatch.setattr(ray, "init", fails)
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
-    with pytest.raises(InputError, match=r"^RAY_ADDRESS: auto cannot be reached \(Version mismatch\); check"):
+    with refused("RAY_ADDRESS:", "(Version mismatch)"):
         Ray()

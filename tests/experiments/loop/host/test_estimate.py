@@ -10,7 +10,6 @@ from peft import LoraConfig, get_peft_model
 from torch.optim.swa_utils import AveragedModel
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from lakewright.core_jax.errors import InputError
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.host.estimate import Estimate, estimate_of, estimate_table
@@ -40,6 +39,7 @@ from tests.support.models.small_language_model import language, language_model
 from tests.support.models.tiny_policy import board_play, tasks, tiny_run, tokenizer
 from tests.support.processes.commands import HOUSE, assert_refused, elsewhere
 from tests.support.processes.tensor_memory import peak_of_tensors
+from tests.support.refusals import refused
 
 MODEL = ModelSettings(hidden=64, layers=3, heads=4, mlp=96)
 FACTOR = 1.4  # an estimate is at most so many times the measured peak, and never less than nine tenths of it
@@ -312,5 +312,5 @@ def test_a_network_on_the_board_says_what_is_not_estimated(capsys):
 def test_a_model_that_cannot_be_found_is_refused(capsys, tmp_path):
     given = ("estimate", "--preset", "qwen3-4b", f"start={tmp_path / 'nothing'}")
     assert_refused(capsys, given, "config.json cannot be read", "give its folder")
-    with pytest.raises(InputError, match=r"start is nobody/model, whose config\.json cannot be read"):
+    with refused("start", "nobody/model, whose config.json"):
         model_shape(load_settings("qwen3-4b", ["start=nobody/model"]))

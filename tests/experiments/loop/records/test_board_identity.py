@@ -12,6 +12,7 @@ from lakewright.experiments.environments.lake import row_of
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_rollouts import BoardAnswers, read_answers, read_rollouts
 from tests.support.boards.generated_rows import small_rows
+from tests.support.refusals import refused
 from tests.support.samples.finished_run import rollouts
 from tests.support.samples.tiny_runs import finished
 
@@ -59,7 +60,7 @@ def test_a_board_that_was_drawn_twice_has_both_groups_and_the_stratum_of_its_fir
 
 def test_a_group_of_a_board_that_the_stage_does_not_have_is_named(stage):
     keep(stage, [FIRST, SECOND], (board_key(FIRST), 1), (board_key(THIRD), 2))
-    with pytest.raises(InputError, match=r"groups\.jsonl:2: its board is not in boards\.parquet; restore the file"):
+    with refused("groups.jsonl:2:", "board", "boards.parquet"):
         read_rollouts(stage)
 
 

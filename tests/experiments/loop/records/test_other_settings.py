@@ -7,10 +7,10 @@ import shlex
 import msgspec
 import pytest
 
-from lakewright.core_jax.errors import InputError
 from lakewright.experiments.loop.records.run_folder import CLAIM, FORMAT, RunConfig
 from lakewright.experiments.loop.settings.run_settings import _convert_with
 from tests.support.processes.commands import assert_refused
+from tests.support.refusals import refused
 from tests.support.samples.finished_run import finish
 
 CHANGES = [
@@ -31,9 +31,9 @@ def test_a_run_with_other_settings_is_refused_with_the_words_that_continue_it(tm
     for one, other in ((run.settings(), new), (new, run.settings())):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(CLAIM.__class__, "read_work", lambda claim, folder, one=one: RunConfig(FORMAT, one))
-            with pytest.raises(InputError, match=r"config\.json: holds another run: settings\.\S+ is ") as refused:
+            with refused("config.json:", "run: settings.") as caught:
                 run.check_settings(other)
-        told = re.search("to continue that run add (.*), or choose another folder", str(refused.value))[1]
+        told = re.search("to continue that run add (.*), or choose another folder", str(caught.value))[1]
         raw = msgspec.to_builtins(other, str_keys=True)
         assert _convert_with(shlex.split(told), raw, "words", lake=True) == one
     run.check_settings(run.settings())

@@ -11,6 +11,7 @@ from lakewright.experiments.cli import main
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.studies.reading.reading_test import CLAIM, ReadingWork, run_reading_test
 from tests.support.models.small_language_model import language_checkpoint
+from tests.support.refusals import refused
 from tests.support.samples.fake_readers import FakeReader
 
 ADDITION = "docs/examples/addition.py:Addition"
@@ -71,7 +72,7 @@ def test_models_and_forms_may_be_added_and_progress_counts_all_answers(tmp_path)
 
 def test_a_folder_of_another_test_is_refused(tmp_path):
     run_test(tmp_path, FakeReader(), forms=CHOSEN[:1])
-    with pytest.raises(InputError, match="holds another reading test: seed is 1 there and 2 now"):
+    with refused(1, 2):
         run_test(tmp_path, FakeReader(), work=work_of(seed=2))
 
 

@@ -9,6 +9,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Kind, MissingError
 from tests.support.models.tiny_policy import tiny_run
+from tests.support.refusals import refused
 
 
 def test_a_run_that_was_just_begun_is_found_though_the_list_is_kept_for_a_second(tmp_path):
@@ -37,5 +38,5 @@ def test_a_file_that_holds_nothing_to_look_at_is_refused(tmp_path):
 def test_a_pipe_is_no_file_of_boards(tmp_path):
     os.mkfifo(tmp_path / "boards.jsonl")
     assert Catalogue([tmp_path]).items() == []
-    with pytest.raises(InputError, match=r"is no \.jsonl or \.parquet file"):
+    with refused(".jsonl", ".parquet"):
         Catalogue([tmp_path / "boards.jsonl"])

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
-from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell, Knob
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import DifficultySettings, Forecast, Observation, make_forecast
@@ -14,6 +13,7 @@ from lakewright.engineer.space import DesignSpace
 from lakewright.experiments.environments.lake import design_of, lake_space
 from lakewright.experiments.loop.records.stage_records import read_record
 from lakewright.experiments.viewer.charts.heat import difficulty_svg
+from tests.support.refusals import refused
 
 CONFIG = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 7: SizeConfig(0.5, 0.2, 0.5)})
 SVG = "{http://www.w3.org/2000/svg}"
@@ -72,5 +72,5 @@ def test_without_a_level_there_is_one_column(knobs):
 def test_what_is_no_forecast_is_refused(tmp_path: Path):
     path = tmp_path / "difficulty.json"
     path.write_text('{"cells": []}')
-    with pytest.raises(InputError, match=r"difficulty.json: .*unknown field 'cells'"):
+    with refused("difficulty.json:", "'cells'"):
         read_record(path, Forecast)
