@@ -7,9 +7,10 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
+from lakewright.engineer.cells import Stratum
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.tally import Tally
-from lakewright.experiments.environments.lake import WAIT
+from lakewright.experiments.environments.lake import WAIT, lake_space
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_problems
@@ -95,15 +96,16 @@ class ArmResult(msgspec.Struct, frozen=True):
 
 
 class StudyWords(NamedTuple):
-    """The names of problems, answers, designs and strata in the tables and charts of a study."""
+    """The names of problems, answers, designs and strata in the tables and charts of a study, and of each stratum."""
 
     problems: str = "problems"
     answers: str = "answers"
     designs: str = "designs"
     stratum: str = "stratum"
+    label: Callable[[Stratum], str] = str
 
 
-LAKE = StudyWords("boards", "plans", "configs", "size")
+LAKE = StudyWords("boards", "plans", "configs", "size", lake_space().words.label)
 
 
 class Results(msgspec.Struct, frozen=True):
@@ -209,7 +211,7 @@ def _compare_probabilities(runs: Sequence[RunResult], spec: StudySpec) -> list[P
 
 def _judge_constant_answers(plan: Plan, folder: StudyFolder) -> Rates:
     """The valid % on each stratum of the reference answer that is most frequent there, to know what guessing earns."""
-    problems = read_problems(folder.test_file(lake=False)) if plan.spec.test else read_held_out(folder.start)
+    problems = read_problems(folder.test_file(plan.start)) if plan.spec.test else read_held_out(folder.start)
     by_stratum: dict[int | str, list[Problem]] = {}
     for problem in problems:
         if problem.answer:

@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tabulate import tabulate
 
-from lakewright.experiments.environments.lake import lake_space
 from lakewright.experiments.studies.inference import PairedTest, Prediction, Rank
 from lakewright.experiments.studies.learning_curves import Reached
 from lakewright.experiments.studies.results import ArmResult, Results
@@ -97,7 +96,6 @@ def _stratum_tables(results: Results, arms: Sequence[ArmResult]) -> Iterator[str
         ("wait forced", results.forced_sizes, lambda run: run.forced_sizes),
     ]
     known += [(name, begun, lambda run, name=name: run.traits[name]) for name, begun in results.traits.items()]  # type: ignore[misc]
-    label = lake_space().words.label if results.lake else str
     for title, begun, of in known:
         if begun:
             guessed = [("one answer to all", results.constant)] if begun is results.sizes and results.constant else []
@@ -106,7 +104,7 @@ def _stratum_tables(results: Results, arms: Sequence[ArmResult]) -> Iterator[str
                 ("warm-up", begun),
                 *((arm.arm, _average_strata([of(run) for run in results.runs if run.arm == arm.arm])) for arm in arms),
             ]
-            header = (title, *map(label, begun))
+            header = (title, *map(results.words.label, begun))
             lines = [(name, *(_format_rate(valid.get(stratum)) for stratum in begun)) for name, valid in rows]
             alignment = ("left", *["right"] * len(begun))
             yield "\n" + tabulate(lines, header, tablefmt="plain", colalign=alignment, disable_numparse=True)
@@ -171,7 +169,7 @@ def _format_reached(found: Reached | None) -> str:
 
 
 def _prediction_lines(found: Prediction, results: Results) -> Iterator[str]:
-    _, answers, designs, _ = results.words
+    answers, designs = results.words.answers, results.words.designs
     over = f"over {len(results.runs)} {designs}"
     yield f"The trial before, and the gain in valid {answers} after training, {over} (Spearman's rho):"
     ranks = (("its score", found.by_score), ("share of informative groups", found.by_informative))

@@ -218,7 +218,7 @@ def _describe_error(error: Exception, run: RunFolder) -> str:
 
 def _take_test(planned: Planned, run: RunFolder, folder: StudyFolder) -> None:
     """The final test of a finished run, in a study that has one."""
-    path = folder.test_file(lake=planned.settings.lake)
+    path = folder.test_file(planned.settings)
     if path.exists():
         trainee = make_trainee(planned.settings)
         take_final_test(trainee, last_policy(run), read_problems(path), folder.test_of(run))

@@ -150,9 +150,9 @@ class StudyFolder:
         self.plot = folder / "study.svg"
         self.curves = folder / "curves.svg"
 
-    def test_file(self, *, lake: bool) -> Path:
-        """The problems of the final test."""
-        return self.test_boards if lake else self.test_problems
+    def test_file(self, settings: RunSettings) -> Path:
+        """The problems of the final test of runs with these settings."""
+        return self.test_boards if settings.lake else self.test_problems
 
     def test_of(self, run: RunFolder) -> Path:
         """The outcome of the final test of one of its runs, or of the warm-up."""
@@ -222,7 +222,7 @@ def prepare_start(plan: Plan, folder: StudyFolder) -> None:
         designs = [make_trainee(planned.settings).start for planned in plan.runs]
         trainee.write_record(folder.trial, try_designs(start_trial(trainee, warmup, "configs"), designs))
     if plan.spec.test:
-        path = folder.test_file(lake=trainee.lake)
+        path = folder.test_file(plan.start)
         draw_final_test(plan.start, plan.spec.test, read_held_out(folder.start), path)
         take_final_test(trainee, warmup, read_problems(path), folder.test_of(folder.start))
 

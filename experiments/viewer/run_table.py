@@ -18,9 +18,7 @@ from lakewright.experiments.loop.records.history import (
 from lakewright.experiments.loop.records.lake_form import to_lake
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
-from lakewright.experiments.viewer.catalogue.run_space import RunSpace, find_space
-
-LAKE_DRAWN = "boards drawn from (size: share hole wait)"
+from lakewright.experiments.viewer.catalogue.run_space import find_space
 
 
 def as_json(folder: RunFolder) -> dict[str, Any]:
@@ -54,12 +52,12 @@ def as_table(folder: RunFolder) -> str:
     about = find_space(folder, folder.settings())
     lines: list[tuple[str, ...]] = []
     for chapter in read_chapters(folder):
-        drawn = about.describe_design(chapter.design) if chapter.design else about.references
+        drawn = about.describe_design(chapter.design) if chapter.design else about.phrases.references
         name = chapter.name + " (rolled back)" * chapter.rolled_back
         rates = [f"{100 * measure.share(chapter.pooled):.1f}" for measure in about.measures]
         lines.append((name, *rates, drawn))
         lines.append(("", *("" for _ in rates), f"failures: {_failure_line(chapter.pooled)}"))
-    header = ("", *(f"{measure.short} %" for measure in about.measures), _head_drawn(about))
+    header = ("", *(f"{measure.short} %" for measure in about.measures), about.phrases.drawn)
     alignment = ("left", *["right"] * len(about.measures), "left")
     table = tabulate(lines, header, tablefmt="plain", colalign=alignment if lines else None, disable_numparse=True)
     known = [f"{about.problem}; the records are shown"] if about.problem else []
@@ -67,10 +65,6 @@ def as_table(folder: RunFolder) -> str:
     return "\n".join(
         [table, *_list_examinations(folder), *_describe_excluded(folder), *known, *unchanged, *_describe_final(folder)]
     )
-
-
-def _head_drawn(about: RunSpace) -> str:
-    return LAKE_DRAWN if about.lake else f"{about.space.words.problems} drawn from"
 
 
 def _describe_final(folder: RunFolder) -> Iterator[str]:

@@ -125,9 +125,8 @@ def _read_tokenizer(place: str) -> PreTrainedTokenizerFast:
 def _longest_example(trainee: Trainee) -> int:
     """Of the examples that teach the engineer's form in the warm-up, see `synthetic_examples`; else 0."""
     settings = trainee.settings
-    if settings.codec == "text" or settings.start or resolve_shape(settings.model).architecture == "board":
-        return 0
-    if not trainee.lake and not settings.asks_checkpoint:
+    board_network = resolve_shape(settings.model).architecture == "board"
+    if settings.start or board_network or not settings.teaches_engineer:
         return 0
     rng, space = np.random.default_rng(0), trainee.environment.space
     pairs = synthetic_examples(SAMPLES, trainee.start, space, settings.stages, rng, settings.taught)

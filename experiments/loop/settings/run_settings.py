@@ -167,6 +167,15 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.lessons.lessons(self.objective, self.evidence, self.difficulty)
 
     @property
+    def teaches_engineer(self) -> bool:
+        """Return True if the warm-up teaches the engineer's part in tokens, to models that have answers except plans.
+
+        A model of bytes learns it only if it is to be asked because its own problems have nothing in common with
+        evidence.
+        """
+        return self.codec != "text" and (self.lake or self.asks_checkpoint)
+
+    @property
     def asks_checkpoint(self) -> bool:
         """Return True if the teacher is a checkpoint of this run, the current one or the warm-up's."""
         return self.asked in ("self", "self_trained", "base")

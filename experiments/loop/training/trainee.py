@@ -148,7 +148,7 @@ class Trainee(abc.ABC, Generic[T]):
         record = Sampled(self.count_problems(problems, []), self.settings.sampler.name, figures, {})
         self.write_record(stage.sampled, record)
         write_problems(self.problems_file(stage), problems)
-        if self.lake and self.settings.exclude:
+        if self.settings.exclude:  # of the lake alone
             write_record(stage.excluded, Excluded(tasks.replaced))
 
     @abc.abstractmethod

@@ -86,13 +86,8 @@ def _learn_answers(
 
 
 def _answers_engineer(trainee: Trainee, model: PreTrainedModel) -> bool:
-    """Whether the model is small and learns the engineer's part in tokens.
-
-    A model of bytes learns it only if it is to be asked because its own problems have nothing in common with evidence.
-    """
-    settings = trainee.settings
-    asked = trainee.lake or settings.asks_checkpoint
-    return settings.codec != "text" and asked and not answers_only_plans(model)
+    """Whether the model is small and learns the engineer's part in tokens."""
+    return trainee.settings.teaches_engineer and not answers_only_plans(model)
 
 
 def _draw_lessons(trainee: Trainee, purpose: str, count: int) -> list[tuple[list[str], list[str]]]:

@@ -1,6 +1,6 @@
 """The environment of a run, as its pages show it: design space, words, and measures."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from lakewright.core_jax.errors import InputError
@@ -20,10 +20,6 @@ from lakewright.experiments.loop.settings.run_settings import RunSettings
 Count = Callable[[Tally], tuple[int, int]]
 LAKE = "lake"
 FINE = 0.5  # the span of a knob from which two digits after the point are enough
-# The lake's pages have names and phrases of their own: in addresses, in the terminal, in charts and in sentences.
-LAKE_GRADES = {"optimal_makespan": "opt. makespan", "optimal_sum_of_costs": "opt. cost"}
-LAKE_ADDRESSES = {"optimal_sum_of_costs": "optimal_cost", "wait_ratio": "forced"}
-LAKE_TRAIT, LAKE_SHORT, LAKE_WHERE = "wait forced", "forced wait", "where the board forces a wait"
 
 SOURCES = {
     "proposal": "what the engineer proposed, as the guard left it",
@@ -52,6 +48,34 @@ class Measure(NamedTuple):
         return counted / of if of else 0.0
 
 
+class Phrases(NamedTuple):
+    """The names and phrases of a run's pages that its design space does not have.
+
+    addresses, shorts: of measures, in addresses and in the terminal, by name. trait, short, where: for a trait, after a
+    comma, in the terminal and in a sentence. references: the answers that the warm-up learns from. drawn: the head of
+    the column of designs. names: whether values of a design have names.
+    """
+
+    addresses: Mapping[str, str] = {}
+    shorts: Mapping[str, str] = {}
+    trait: str = ""
+    short: str = ""
+    where: str = ""
+    references: str = "reference answers"
+    drawn: str = ""
+    names: bool = True
+
+
+OF_LAKE = Phrases(
+    addresses={"optimal_sum_of_costs": "optimal_cost", "wait_ratio": "forced"},
+    shorts={"optimal_makespan": "opt. makespan", "optimal_sum_of_costs": "opt. cost"},
+    trait="wait forced",
+    short="forced wait",
+    where="where the board forces a wait",
+    references="certified plans",
+    drawn="boards drawn from (size: share hole wait)",
+    names=False,
+)
 VALID = Measure("valid", "valid", "valid", "", lambda tally: (tally.valid, tally.problems))
 
 
@@ -63,27 +87,27 @@ class RunSpace(NamedTuple):
     problem: str = ""
 
     @property
+    def phrases(self) -> Phrases:
+        """Names and phrases that the space does not have."""
+        return OF_LAKE if self.lake else Phrases(drawn=f"{self.space.words.problems} drawn from")
+
+    @property
     def measures(self) -> list[Measure]:
         """Valid answers, those that have a grade, and those to problems that have a trait."""
-        names, shorts = (LAKE_ADDRESSES, LAKE_GRADES) if self.lake else ({}, {})
-        found = [VALID]
+        found, phrases = [VALID], self.phrases
+        names, shorts = phrases.addresses, phrases.shorts
         for name in self.space.grades:
             title = name.replace("_", " ")
             found.append(Measure(names.get(name, name), title, shorts.get(name, title), "", _count_grade(name)))
         for knob in (self.space.knobs[place] for place in self.space.traits):
             title, count = f"valid, {self.phrase_trait(knob)}", _count_trait(knob.name)
-            short, where = (LAKE_SHORT, LAKE_WHERE) if self.lake else (title, self.phrase_trait(knob))
+            short, where = phrases.short or title, phrases.where or self.phrase_trait(knob)
             found.append(Measure(names.get(knob.name, knob.name), title, short, where, count))
         return found
 
     def phrase_trait(self, knob: Knob) -> str:
         """Problems that have a trait, after a comma."""
-        return LAKE_TRAIT if self.lake else self.space.words.trait_outcome(knob, True)
-
-    @property
-    def references(self) -> str:
-        """The name of the answers that the warm-up learns from."""
-        return "certified plans" if self.lake else "reference answers"
+        return self.phrases.trait or self.space.words.trait_outcome(knob, True)
 
     def label(self, stratum: Stratum) -> str:
         """A stratum for people."""
@@ -105,7 +129,7 @@ class RunSpace(NamedTuple):
         for stratum in self.space.sort_strata(design.strata):
             row = design.strata[stratum]
             values = [(column.short, format_ends(column, row)) for column in self.space.columns]
-            shown = " ".join(value for _, value in values) if self.lake else ", ".join(map(" ".join, values))
+            shown = ", ".join(map(" ".join, values)) if self.phrases.names else " ".join(value for _, value in values)
             lines.append(f"{stratum}: {shown}")
         return " · ".join(lines)
 
