@@ -33,15 +33,18 @@ class PairedTest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     corrected: float
 
 
-def interquartile_mean(values: Sequence[float]) -> MeanEstimate:
+def interquartile_mean(values: Sequence[float], resamples: int = RESAMPLES) -> MeanEstimate:
     """The mean of the middle half of runs (Agarwal et al. 2021, arXiv 2108.13264), resampled by run."""
-    return _estimate_statistic(values, lambda sample, axis: trim_mean(sample, QUARTER, axis=axis))
+    return _estimate_statistic(values, resamples, lambda sample, axis: trim_mean(sample, QUARTER, axis=axis))
 
 
-def run_paired_tests(arms: dict[str, dict[int, float]], family: Sequence[tuple[str, str]]) -> list[PairedTest]:
+def run_paired_tests(
+    arms: dict[str, dict[int, float]], family: Sequence[tuple[str, str]], resamples: int = RESAMPLES
+) -> list[PairedTest]:
     """The comparisons of a family for which both arms have two seeds or more in common.
 
-    arms: the outcome of each arm by seed. Two-sided paired t-tests; Holm 1979 over those that can be made.
+    arms: the outcome of each arm by seed. resamples: of the bootstrap. Two-sided paired t-tests; Holm 1979 over those
+    that can be made.
     """
     found = []
     for arm, other in family:
@@ -51,7 +54,7 @@ def run_paired_tests(arms: dict[str, dict[int, float]], family: Sequence[tuple[s
             found.append((arm, other, pairs))
     values = [_p_value(pairs) for _, _, pairs in found]
     return [
-        PairedTest(arm, other, _estimate_statistic((pairs[:, 0] - pairs[:, 1]).tolist()), len(pairs), value, corrected)
+        PairedTest(arm, other, _estimate_difference(pairs, resamples), len(pairs), value, corrected)
         for (arm, other, pairs), value, corrected in zip(found, values, correct_by_holm(values), strict=True)
     ]
 
@@ -71,12 +74,16 @@ def _p_value(pairs: np.ndarray) -> float:
     return 1.0 if not np.ptp(differences) and not differences[0] else float(ttest_rel(*pairs.T).pvalue)
 
 
-def _estimate_statistic(values: Sequence[float], statistic=np.mean) -> MeanEstimate:
+def _estimate_difference(pairs: np.ndarray, resamples: int) -> MeanEstimate:
+    return _estimate_statistic((pairs[:, 0] - pairs[:, 1]).tolist(), resamples)
+
+
+def _estimate_statistic(values: Sequence[float], resamples: int, statistic=np.mean) -> MeanEstimate:
     data = np.asarray(values, float)
     mean = float(statistic(data, axis=0))
     if len(data) < 2 or not np.ptp(data):
         return MeanEstimate(mean, mean, mean)
-    found = bootstrap((data,), statistic, n_resamples=RESAMPLES, method="percentile", rng=0)
+    found = bootstrap((data,), statistic, n_resamples=resamples, method="percentile", rng=0)
     return MeanEstimate(mean, *map(float, found.confidence_interval))
 
 

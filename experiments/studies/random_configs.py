@@ -45,14 +45,12 @@ def random_configs(chosen: Configs, trainee: Trainee) -> Iterator[tuple[str, Des
 
     Raises InputError if a stratum has no problems at the given values, or the environment has no such lists.
     """
-    of_lake = {"hole_ratio": chosen.hole_ratios, "wait_ratio": chosen.wait_ratios}
-    if not trainee.lake and (chosen.hole_ratios, chosen.wait_ratios) != (Configs().hole_ratios, Configs().wait_ratios):
+    lists = {"hole_ratio": chosen.hole_ratios, "wait_ratio": chosen.wait_ratios} if trainee.lake else {}
+    if not lists and (chosen.hole_ratios, chosen.wait_ratios) != (Configs().hole_ratios, Configs().wait_ratios):
         raise InputError("configs: hole_ratios and wait_ratios are for the lake; leave them out")
 
     def values_of(stratum: Stratum, knob: Knob) -> Values:
-        if trainee.lake:
-            return of_lake[knob.name]
-        return spread_values(knob, *trainee.environment.space.limits(stratum, knob))
+        return lists.get(knob.name) or spread_values(knob, *trainee.environment.space.limits(stratum, knob))
 
     rng = np.random.default_rng(chosen.seed)
     for number in range(chosen.count):

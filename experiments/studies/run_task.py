@@ -77,9 +77,12 @@ def check_machines(runs: Sequence[Planned]) -> None:
 
 
 @contextlib.contextmanager
-def hold_run(run: RunFolder) -> Iterator[None]:
-    """Keeps other processes out of a run, once processes of a lost node that worked on it have ended."""
-    until = time.monotonic() + PATIENCE
+def hold_run(run: RunFolder, patience: float = PATIENCE) -> Iterator[None]:
+    """Keeps other processes out of a run, once processes of a lost node that worked on it have ended.
+
+    patience: seconds to wait for these.
+    """
+    until = time.monotonic() + patience
     with contextlib.ExitStack() as stack:
         while True:
             try:

@@ -39,8 +39,12 @@ def report_page(folder: RunFolder) -> Page:
     values = _collect_values(folder, name)
     history: list[Chapter] = values["history"]
     stages = [stage_values(folder, name, number) for number, chapter in enumerate(_select_stages(history)) if chapter]
-    values |= {"stages": stages, "strips": _draw_strips(history) if values["about"].lake else []}
-    values |= {"texts": [] if values["about"].lake or not history else texts_of(history[-1], values["about"])}
+    about: RunSpace = values["about"]
+    values |= {"stages": stages, "strips": [], "texts": []}
+    if about.lake:
+        values["strips"] = _draw_strips(history)
+    elif history:
+        values["texts"] = texts_of(history[-1], about)
     return Page(name, "report.html", values)
 
 

@@ -13,7 +13,7 @@ import contextlib
 import itertools
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -101,6 +101,17 @@ class Kind(NamedTuple):
     hole_ratio: float
 
 
+class Batches(NamedTuple):
+    """The boards that a campaign draws. sizes: theirs. of_teams, of_two: boards of one kind in a batch."""
+
+    sizes: Sequence[int] = SIZES
+    of_teams: int = AT_ONCE
+    of_two: int = AT_ONCE_FOR_TWO
+
+
+USUAL = Batches()
+
+
 def check_labels(
     count: int,
     seed: int = 0,
@@ -108,6 +119,7 @@ def check_labels(
     on_progress: Callable[[int], object] = lambda boards: None,
     agents: int | None = None,
     where: ExecutorChoice = HERE,
+    batches: Batches = USUAL,
 ) -> list[Total]:
     """Draws `count` boards and tries them; `on_progress` is given the number of boards done.
 
@@ -115,6 +127,7 @@ def check_labels(
         journal: keeps each finished batch; those that it holds are not tried again.
         agents: only boards with this number.
         where: where batches are tried, and how many at a time; times are of boards beside as many others.
+        batches: what is drawn.
 
     Raises ImportError if w9-pathfinding is not installed (`pip install lakewright[bench]`), InputError if the
     journal is of another seed.
@@ -124,7 +137,9 @@ def check_labels(
         on_progress(done)
         with where.open(Task("batch")) as executor:
             for tried in in_order(
-                executor, partial(_try_batch, seed, agents), _list_batches(len(found), count - done, agents)
+                executor,
+                partial(_try_batch, seed, agents, batches.sizes),
+                _list_batches(len(found), count - done, agents, batches),
             ):
                 found.append(tried)
                 keep(tried)
@@ -173,12 +188,12 @@ def fresh_boards(random: np.random.Generator, kind: Kind, count: int) -> Board:
     return Board(holes, cells[:, : kind.agents], cells[:, kind.agents : ends])  # type: ignore[arg-type]
 
 
-def _list_batches(first: int, boards: int, only: int | None) -> Iterator[tuple[int, int]]:
+def _list_batches(first: int, boards: int, only: int | None, batches: Batches) -> Iterator[tuple[int, int]]:
     """The number of each batch that is left, from `first` on, and how many boards it has."""
     for number in itertools.count(first):
         if boards <= 0:
             return
-        some = min(AT_ONCE if _is_of_team(number, only) else AT_ONCE_FOR_TWO, boards)
+        some = min(batches.of_teams if _is_of_team(number, only) else batches.of_two, boards)
         yield number, some
         boards -= some
 
@@ -187,7 +202,7 @@ def _is_of_team(number: int, only: int | None) -> bool:
     return number % EVERY == 0 if only is None else only > 2
 
 
-def _try_batch(seed: int, only: int | None, batch: tuple[int, int]) -> Tried:
+def _try_batch(seed: int, only: int | None, sizes: Sequence[int], batch: tuple[int, int]) -> Tried:
     """Draws the boards of a batch, all of one kind, and tries them; batches do not depend on one another."""
     number, count = batch
     random = np.random.default_rng((seed, number))
@@ -195,7 +210,7 @@ def _try_batch(seed: int, only: int | None, batch: tuple[int, int]) -> Tried:
     kinds = [
         Kind(agents, size, ratio)
         for agents in ((only,) if only else TEAMS if team else (2,))
-        for size in SIZES
+        for size in sizes
         for ratio in HOLE_RATIOS
         if holds(size, agents)
     ]

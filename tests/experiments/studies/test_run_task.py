@@ -77,10 +77,8 @@ def test_a_run_waits_for_the_process_of_a_lost_node_to_end_but_not_for_ever(tmp_
 
     threading.Thread(target=hold, daemon=True).start()
     begun.wait()
-    monkeypatch.setattr(run_task, "PATIENCE", 0.0)
-    with pytest.raises(InputError, match="another process runs here"), hold_run(run):
+    with pytest.raises(InputError, match="another process runs here"), hold_run(run, patience=0.0):
         pass
-    monkeypatch.setattr(run_task, "PATIENCE", 60.0)
     threading.Timer(0.1, end.set).start()
-    with hold_run(run):
+    with hold_run(run, patience=60.0):
         assert end.is_set()

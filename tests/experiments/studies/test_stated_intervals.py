@@ -13,12 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from lakewright.experiments.studies import inference
 from lakewright.experiments.studies.inference import interquartile_mean, run_paired_tests
 from lakewright.experiments.viewer.pages.compare_page import make_seed_point
 from tests.support.deep import keep_quick
 from tests.support.tools.calibration import SURE, assert_coverage
 
+QUICK = 300  # resamples: fewer than usual change an end of an interval by little
 CASES = 1000
 STATED = Path(__file__).parents[3] / "docs" / "lab" / "stated-probabilities.md"
 # In percent, by seeds: how often the 95 % interval of a mean difference, and of an interquartile mean, holds the truth.
@@ -34,18 +34,11 @@ def by_seed(values: np.ndarray) -> dict[int, float]:
     return dict(enumerate(values.tolist()))
 
 
-@pytest.fixture
-def quick_bootstrap(monkeypatch):
-    """Fewer resamples, which changes an end of an interval by little."""
-    monkeypatch.setattr(inference, "RESAMPLES", 300)
-
-
 @pytest.mark.parametrize("seeds", keep_quick([2, 3, 10], [3]))
-def test_arms_that_do_not_differ_are_called_different_as_often_as_p_says(seeds, monkeypatch):
-    monkeypatch.setattr(inference, "RESAMPLES", 1)
+def test_arms_that_do_not_differ_are_called_different_as_often_as_p_says(seeds):
     p_values = np.array(
         [
-            run_paired_tests({"a": by_seed(one), "b": by_seed(other)}, [("a", "b")])[0].p_value
+            run_paired_tests({"a": by_seed(one), "b": by_seed(other)}, [("a", "b")], resamples=1)[0].p_value
             for one, other in draw(seeds, arms=2)
         ]
     )
@@ -53,21 +46,23 @@ def test_arms_that_do_not_differ_are_called_different_as_often_as_p_says(seeds, 
         assert (p_values <= level).mean() == pytest.approx(level, abs=SURE * (level * (1 - level) / CASES) ** 0.5)
 
 
-def test_of_nine_pairs_that_do_not_differ_any_is_called_different_in_a_twentieth_at_most(monkeypatch):
-    monkeypatch.setattr(inference, "RESAMPLES", 1)
+def test_of_nine_pairs_that_do_not_differ_any_is_called_different_in_a_twentieth_at_most():
     names = [f"arm{place}" for place in range(10)]
     family = [(name, names[0]) for name in names[1:]]
     wrong = 0
     for study in draw(5, arms=10)[:200]:
         arms = {name: by_seed(values) for name, values in zip(names, study, strict=True)}
-        wrong += any(found.corrected <= 0.05 for found in run_paired_tests(arms, family))
+        wrong += any(found.corrected <= 0.05 for found in run_paired_tests(arms, family, resamples=1))
     assert wrong / 200 <= 0.05 + 3 * (0.05 * 0.95 / 200) ** 0.5
 
 
 @pytest.mark.parametrize("seeds", keep_quick([3, 10, 2, 5, 20], [3]))
-def test_the_bootstrap_over_seeds_holds_the_truth_as_often_as_is_written(seeds, quick_bootstrap):
+def test_the_bootstrap_over_seeds_holds_the_truth_as_often_as_is_written(seeds):
     other = dict.fromkeys(range(seeds), 0.0)
-    found = [run_paired_tests({"a": by_seed(one), "b": other}, [("a", "b")])[0].difference for one in draw(seeds)[:, 0]]
+    found = [
+        run_paired_tests({"a": by_seed(one), "b": other}, [("a", "b")], QUICK)[0].difference
+        for one in draw(seeds)[:, 0]
+    ]
     expect = COVERAGE[seeds][0] / 100
     assert_coverage(
         [one.low for one in found], [one.high for one in found], np.zeros(CASES), expect - 0.01, expect + 0.01
@@ -76,8 +71,8 @@ def test_the_bootstrap_over_seeds_holds_the_truth_as_often_as_is_written(seeds, 
 
 @pytest.mark.deep
 @pytest.mark.parametrize("seeds", COVERAGE)
-def test_the_interval_of_an_interquartile_mean_holds_the_truth_as_often_as_is_written(seeds, quick_bootstrap):
-    found = [interquartile_mean(one.tolist()) for one in draw(seeds)[:, 0]]
+def test_the_interval_of_an_interquartile_mean_holds_the_truth_as_often_as_is_written(seeds):
+    found = [interquartile_mean(one.tolist(), QUICK) for one in draw(seeds)[:, 0]]
     expect = COVERAGE[seeds][1] / 100
     assert_coverage(
         [one.low for one in found], [one.high for one in found], np.zeros(CASES), expect - 0.01, expect + 0.01
