@@ -324,7 +324,7 @@ def asserts(node: ast.AST) -> bool:
     """Whether this is an assertion, an expected error, or a call of a helper that says that it asserts."""
     if isinstance(node, ast.Call):
         called = ast.unparse(node.func).rpartition(".")[2]
-        return called in ("raises", "warns", "expect") or called.startswith("assert_")
+        return called in ("raises", "refused", "warns", "expect") or called.startswith("assert_")
     return isinstance(node, ast.Assert)
 
 

@@ -43,8 +43,8 @@ def run_paired_tests(
 ) -> list[PairedTest]:
     """The comparisons of a family for which both arms have two seeds or more in common.
 
-    arms: the outcome of each arm by seed. resamples: of the bootstrap. Two-sided paired t-tests; Holm 1979 over those
-    that can be made.
+    arms: the outcome of each arm by seed. resamples: how many the bootstrap draws. Two-sided paired t-tests; Holm 1979
+    over those that can be made.
     """
     found = []
     for arm, other in family:

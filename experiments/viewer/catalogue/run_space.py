@@ -51,9 +51,9 @@ class Measure(NamedTuple):
 class Phrases(NamedTuple):
     """The names and phrases of a run's pages that its design space does not have.
 
-    addresses, shorts: of measures, in addresses and in the terminal, by name. trait, short, where: for a trait, after a
-    comma, in the terminal and in a sentence. references: the answers that the warm-up learns from. drawn: the head of
-    the column of designs. names: whether values of a design have names.
+    addresses, shorts: what measures are called in addresses and in the terminal, by name. trait, short, where: for a
+    trait, after a comma, in the terminal and in a sentence. references: the answers that the warm-up learns from.
+    drawn: the head of the column of designs. names: whether values of a design have names.
     """
 
     addresses: Mapping[str, str] = {}
