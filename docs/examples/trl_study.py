@@ -1,10 +1,11 @@
 """Does the engineer pay in TRL's own trainer? `python docs/examples/trl_study.py largest studies/trl-largest`.
 
 For each seed a small transformer that reads bytes is warmed up on reference answers. From there `GRPOTrainer` trains it
-for equal generated tokens in four arms: `fixed` stays with the design that an engineer begins with, `gain` is the
-default engineer with the lines of README.md, without trials, `gain-tried` has trials, and `gain-shares` is `gain` that
-may change shares only. Run again after a kill, it continues with the first unfinished run. Each run is a file of runs/;
-results.json and the table are made from all of them.
+for equal generated tokens in some arms: `fixed` stays with the design that an engineer begins with, `gain` is the
+default engineer with the lines of README.md, without trials, `gain-tried` has trials of any size, `gain-shares` is
+`gain` that may change shares only, and `gain-default`, in the study `pairs`, is the engineer as it is by default. Run
+again after a kill, it continues with the first unfinished run. Each run is a file of runs/; results.json and the table
+are made from all of them.
 docs/lab/grpo-of-trl.md has the analysis.
 """
 
@@ -16,6 +17,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
+import torch
 from torch.optim import AdamW
 from torch.optim.lr_scheduler import LambdaLR
 from transformers import PreTrainedModel, TrainerCallback
@@ -23,7 +25,7 @@ from trl import GRPOConfig, GRPOTrainer
 
 from lakewright.core_jax.support import write_atomically
 from lakewright.engineer.cells import Stratum
-from lakewright.engineer.design import by_stratum
+from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.guard import GuardSettings
 from lakewright.engineer.outcomes import Outcomes
@@ -65,12 +67,34 @@ class Study(NamedTuple):
     every: int = 10  # steps between two redesigns
     held_out: int = 200  # problems that the engineer has answered before training
     test: int = 1000  # problems of the test
+    knobs: tuple[tuple[str, float], ...] = ()  # of all strata in the design to begin with, if not the usual ones
+    rise: int = 1  # steps in which the rate rises
+    temperature: float = 0.0  # of the answers to the test
+    arms: tuple[str, ...] = ARMS
+
+    def find_start(self, environment: Environment) -> Design:
+        """The design that the engineer begins with, and the test is drawn from."""
+        usual = find_start(environment)
+        return usual.replace({stratum: {**row, **dict(self.knobs)} for stratum, row in usual.strata.items()})
 
 
 TASKS = "basic_arithmetic,number_sorting,letter_counting"
 STUDIES = {
     "largest": Study("docs/examples/largest.py:Largest", tokens=40_000, longest=2, rate=5e-5, warmup=30),
     "sums": Study("docs/examples/addition.py:Addition", tokens=60_000, longest=6, rate=3e-5, warmup=600),
+    "pairs": Study(
+        "docs/examples/addition.py:Addition",
+        tokens=100_000,
+        longest=6,
+        rate=1e-4,
+        warmup=600,
+        problems=16,
+        every=20,
+        knobs=(("terms", 2),),
+        rise=15,
+        temperature=1.0,
+        arms=("fixed", "gain-default"),
+    ),
     "reasoning_gym": Study(f"reasoning_gym:{TASKS}", tokens=200_000, longest=32, rate=3e-5, warmup=1500),
 }
 
@@ -91,10 +115,12 @@ class Policy(NamedTuple):
     play: TextPlay[Problem]
     environment: Environment
 
-    def answer_test(self, study: Study) -> Outcomes:
-        """The outcomes of greedy answers to the test, which is drawn as the design that an engineer begins with."""
-        problems = self.environment.draw(find_start(self.environment), study.test, TEST_SEED)
-        found = answer_groups(self.model, self.play, problems)
+    def answer_test(self, study: Study, temperature: float) -> Outcomes:
+        """The outcomes of an answer to each problem of the test, at a temperature; 0 is greedy."""
+        problems = self.environment.draw(study.find_start(self.environment), study.test, TEST_SEED)
+        with torch.random.fork_rng():
+            torch.manual_seed(TEST_SEED)
+            found = answer_groups(self.model, self.play, problems, temperature=temperature)
         return self.environment.tallies(problems, [answered.judged.details[0] for answered in found])
 
 
@@ -109,7 +135,7 @@ def prepare_policy(study: Study, seed: int, folder: Path) -> Policy:
     if not saved.exists():
         policy = wrap_model(*build_byte_policy("0.6M", seed, "cpu"))
         settings = WarmupSettings(steps=study.warmup, batch=32, matrix_rate=4e-3, other_rate=4e-3)
-        problems = environment.draw(find_start(environment), settings.boards, seed=1000 + seed)
+        problems = environment.draw(study.find_start(environment), settings.boards, seed=1000 + seed)
         model = warm_up(policy.model, policy.play, problems, [], settings, seed)
         save_checkpoint(folder / "saving", model, policy.play.tokenizer)
         (folder / "saving").rename(saved)
@@ -140,9 +166,13 @@ class Watch(TrainerCallback):
     def test_policy(self) -> None:
         """Notes the valid % of the policy on the test, whose time does not count."""
         self.seconds += time.process_time() - self.begun
-        self.outcomes = self.policy.answer_test(self.study)
+        self.outcomes = self.policy.answer_test(self.study, self.study.temperature)
         self.curve.append(CurvePoint(self.tokens, 100 * pool_tallies(self.outcomes.values()).valid_rate, self.seconds))
         self.begun = time.process_time()
+
+    def find_rate(self, step: int) -> float:
+        """The learning rate of a step as a share of the highest."""
+        return min(1.0, (step + 1) / self.study.rise) * max(0.0, 1 - self.tokens / self.study.tokens)
 
     def count_tokens(self) -> Spent:
         """The tokens of all answers: in training, to held-out problems for the engineer, and in its trials."""
@@ -161,9 +191,11 @@ def train_run(study: Study, arm: str, seed: int, folder: Path) -> Run:
     shutil.rmtree(place, ignore_errors=True)  # what a kill left
     teacher, redesigns = arm.partition("-")[0], arm != ARMS[0]
     still = {knob.name: 0.0 for knob in policy.environment.space.knobs} if arm == "gain-shares" else {}
-    settings = FolderSettings(trial=TrialSettings(enabled=arm == "gain-tried"), guard=GuardSettings(reach=still))
-    asked = study.held_out if redesigns else 0
-    EngineerFolder.begin(place / "engineer", study.environment, teacher, settings=settings, held_out=asked, seed=seed)
+    trial = TrialSettings() if arm == "gain-default" else TrialSettings(enabled=arm == "gain-tried", share=0)
+    settings = FolderSettings(trial=trial, guard=GuardSettings(reach=still))
+    start, asked = study.find_start(policy.environment), study.held_out if redesigns else 0
+    how: dict[str, Any] = {"settings": settings, "held_out": asked, "seed": seed}
+    EngineerFolder.begin(place / "engineer", study.environment, teacher, start, **how)
     tasks = EngineerTasks(place / "engineer", every=study.every, chat=True, seed=seed)
     policy.play.tokenizer.chat_template = TEMPLATE
     watch = Watch(study, tasks, policy)
@@ -191,7 +223,7 @@ def train_run(study: Study, arm: str, seed: int, folder: Path) -> Run:
         tasks.train_dataset,
         processing_class=policy.play.tokenizer,
         callbacks=[*tasks.callbacks, watch],
-        optimizers=(optimizer, LambdaLR(optimizer, lambda _: max(0.0, 1 - watch.tokens / study.tokens))),
+        optimizers=(optimizer, LambdaLR(optimizer, watch.find_rate)),
     )
     if redesigns:
         tasks.attach(trainer)
@@ -205,6 +237,7 @@ def make_result(watch: Watch, arm: str, seed: int) -> RunResult:
     versions = [files.read_version(number) for number in files.list_versions()]
     trials = [note["trial"] for version in versions for note in version.decisions if note["trial"]]
     traits = valid_by_trait(watch.outcomes)
+    greedy = pool_tallies(watch.policy.answer_test(watch.study, 0.0).values()).valid_rate
     whole = pool_tallies(watch.outcomes.values())
     return RunResult(
         arm=arm,
@@ -223,7 +256,7 @@ def make_result(watch: Watch, arm: str, seed: int) -> RunResult:
         refused=0,
         curve=watch.curve,
         drawn=[version.design.strata for version in versions],
-        rates={name: 100 * tally.valid_rate for name, tally in whole.traits.items()},
+        rates={name: 100 * tally.valid_rate for name, tally in whole.traits.items()} | {"greedy": 100 * greedy},
         traits=traits,
         along=average_curve(watch.curve, watch.study.tokens),
     )
@@ -242,7 +275,7 @@ def sum_up_study(study: Study, runs: list[Run]) -> Results:
     tables = [by_stratum(run.before) for run in runs if run.result.arm == ARMS[0]]
     before = {stratum: pool_tallies(table[stratum] for table in tables) for stratum in tables[0]}
     ends, along = (
-        {arm: {run.seed: getattr(run, outcome) for run in found if run.arm == arm} for arm in ARMS}
+        {arm: {run.seed: getattr(run, outcome) for run in found if run.arm == arm} for arm in study.arms}
         for outcome in ("valid", "along")
     )
     return Results(
@@ -255,10 +288,10 @@ def sum_up_study(study: Study, runs: list[Run]) -> Results:
             for arm in dict.fromkeys(run.arm for run in found)
         ],
         runs=found,
-        missing=[f"{arm}-s{seed}" for seed in SEEDS for arm in ARMS if f"{arm}-s{seed}" not in solved],
+        missing=[f"{arm}-s{seed}" for seed in SEEDS for arm in study.arms if f"{arm}-s{seed}" not in solved],
         prediction=None,
-        tests=run_paired_tests(ends, [(arm, ARMS[0]) for arm in ARMS[1:]]),
-        along=run_paired_tests(along, [(arm, ARMS[0]) for arm in ARMS[1:]]),
+        tests=run_paired_tests(ends, [(arm, ARMS[0]) for arm in study.arms[1:]]),
+        along=run_paired_tests(along, [(arm, ARMS[0]) for arm in study.arms[1:]]),
         sizes=valid_by_stratum(before),
         traits=valid_by_trait(before),
         environment=study.environment,
@@ -270,7 +303,7 @@ def main(study: Study, folder: Path) -> None:
     (folder / "runs").mkdir(parents=True, exist_ok=True)
     runs = []
     for seed in SEEDS:
-        for arm in ARMS:
+        for arm in study.arms:
             file = folder / "runs" / f"{arm}-s{seed}.json"
             if not file.exists():
                 write_atomically(file, msgspec.json.format(msgspec.json.encode(train_run(study, arm, seed, folder))))
