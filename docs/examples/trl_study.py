@@ -3,7 +3,7 @@
 For each seed a small transformer that reads bytes is warmed up on reference answers. From there `GRPOTrainer` trains it
 for equal generated tokens in some arms: `fixed` stays with the design that an engineer begins with, `gain` is the
 default engineer with the lines of README.md, without trials, `gain-tried` has trials of any size, `gain-shares` is
-`gain` that may change shares only, and `gain-default`, in the study `pairs`, is the engineer as it is by default. Run
+`gain` that may change shares only, and `gain-default`, in the study `pairs`, is the engineer with all defaults. Run
 again after a kill, it continues with the first unfinished run. Each run is a file of runs/; results.json and the table
 are made from all of them.
 docs/lab/grpo-of-trl.md has the analysis.

@@ -16,6 +16,7 @@ from lakewright.policy.models import load_checkpoint
 from lakewright.policy.training import GrpoSettings
 from tests.support.models.tiny_policy import ENV, boards_as_settings, tiny_run
 from tests.support.samples.tiny_runs import FILES, TRIED, decision, files, finished, run_loop, state, watch_loading
+from tests.support.tools.parameter_walk import follow
 
 LOOPED = ("fixed", "random", "self")
 
@@ -172,3 +173,12 @@ def test_a_fresh_run_of_the_same_seed_draws_the_same_boards_and_another_seed_oth
     assert grids(read_all(other.stage(0).boards)) != grids(read_all(one.stage(0).boards))
     assert grids(read_all(one.stage(0).boards)) != grids(read_all(one.stage(1).boards)), "each stage has its own boards"
     assert read_all(other.validation) == read_all(one.validation), "the held-out set is the same for every seed"
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("parameter", ["settings", "reward", "held_out"])
+def test_who_follows_a_parameter_through_a_stage_comes_back_to_a_file_at_most_fifteen_times(parameter, tmp_path):
+    walk = follow(parameter, RunFolder(tmp_path / "run"))
+    assert walk.stays[0].endswith("closed_loop.py")
+    assert any(file.endswith("run_engineer.py") for file in walk.files)
+    assert walk.returns <= 15
