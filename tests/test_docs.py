@@ -36,6 +36,9 @@ GROUPS = ("benchmark", "engineer", "new", "sweep")  # commands with commands of 
 WRITTEN_TABLES = {  # of docs/results.md and of the studies in docs/lab, by first line, with the reason
     "| prompt | answer | |": "answers of the small language model with what they mean: examples, no results",
     "| warm-up | GRPO | `fixed` | `difficulty`, no trial |": "pilots of a regime, whose results were not saved",
+    "| learning rate | rises in, steps | groups of a step | answers to each | k tokens | greedy | sampled |": (
+        "pilots of a regime, whose results were not saved"
+    ),
     "| runs of | least possible | abilities | regression | one prediction for all | abilities better |": (
         "means of docs/data/forecast_losses.json, which docs/site/forecast_losses.py writes"
     ),
