@@ -357,7 +357,7 @@ class Engineer:
         again = journal.reconsider(attempts)
         last, work = attempts[-1], self._start_trial(forecast, evidence, keys.trial)
         others = again.rivals if again else last.proposal.candidates
-        trial = journal.keep("trial", lambda: work and self.try_proposal(last.verdict, others, forecast, work))
+        trial = journal.keep("trial", lambda: self.try_proposal(last.verdict, others, forecast, work) if work else None)
 
         def decide() -> Next:
             following = decide_next(last.verdict, self.design, trial, work.unheld if work else "")

@@ -95,7 +95,7 @@ def redesign(finished, mo):
     from lakewright.experiments.loop import describe_stage
     from lakewright.experiments.viewer.run_table import as_table
 
-    story = "\n".join(describe_stage(finished, 0, Lake.of(finished.settings().env).space))
+    story = "\n".join(describe_stage(finished, 0, Lake().space))
     mo.md(
         f"# The redesign\nAfter the first stage:\n```text\n{story}\n```\nThe run:\n```text\n{as_table(finished)}\n```"
     )

@@ -144,11 +144,6 @@ class Lake(Environment):
         self.space = lake_space(several=agents > 1)
         self._reachable = can_draw_for(self.teams)
 
-    @classmethod
-    def of(cls, config: EnvConfig, teams: Sequence[int] = ()) -> "Lake":
-        """The lake of a config."""
-        return cls(config.agents, teams)
-
     def start(self) -> Design:
         """Equal shares of 3x3 to 6x6, a quarter of holes, half of the boards with a forced wait."""
         wait = 0.5 if self.agents > 1 else 0.0

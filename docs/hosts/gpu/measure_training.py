@@ -117,6 +117,7 @@ class Table:
 
     def __init__(self, words: list[str]) -> None:
         from lakewright.core_jax.generator import generate
+        from lakewright.experiments.loop.settings.lake_settings import first_boards
         from lakewright.experiments.loop.settings.run_settings import load_settings
         from lakewright.experiments.loop.training.trainee import load_policy, make_trainee
         from lakewright.policy.training import tasks_of
@@ -125,7 +126,7 @@ class Table:
         self.model, self.tokenizer = load_policy(self.settings, self.settings.start)
         self.trainee = make_trainee(self.settings)
         self.play = self.trainee.make_play(self.model, self.tokenizer)
-        self.tasks = tasks_of(generate(self.settings.env, 0, 4000))
+        self.tasks = tasks_of(generate(first_boards(self.settings), 0, 4000))
 
     def measure(self, found: Found) -> None:
         """The chosen items."""
