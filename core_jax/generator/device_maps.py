@@ -42,7 +42,8 @@ from lakewright.core_jax.support.parallel import on_all_cores
 from lakewright.core_jax.types import Board, Labels
 
 BLOCKS = (1 << 18, 1 << 16, 1 << 14, 1 << 12)  # boards drawn at once
-BUSY = 6  # blocks at least if they are not the smallest: while one is computed, others are copied
+BUSY = 3  # largest blocks of a batch at least: while one is computed, others are copied
+RETRIED = 4  # 1 / RETRIED of a group is tried again at once: a fifth of the boards need it
 DEEPER = 2  # how many times as deep the floods of boards go that are tried again
 ROUNDS = 64  # groups of further attempts between two looks of the host
 
@@ -127,7 +128,9 @@ def draw_boards(
 
 def choose_draw_sizes(size: int, count: int, memory: int) -> Sizes:
     """The sizes for drawing boards. Args: size n; count of the boards; memory, bytes that one thread may take."""
-    block = next((block for block in BLOCKS if count >= BUSY * block), BLOCKS[-1])
+    # Small blocks wait for launches, so a batch is cut only into the largest.
+    blocks = (block for block in BLOCKS if count >= (BUSY * block if block == BLOCKS[0] else block))
+    block = next(blocks, BLOCKS[-1])
     group = choose_group(size, block, flood_depth(size), memory)
     return Sizes(block, group, max(group // 8, SMALLEST))
 
@@ -158,16 +161,14 @@ class _Flooding:
 
     def __init__(self, size: int, sizes: Sizes, stream: Stream) -> None:
         self._size, self._stream = size, stream
-        self._group, self._depth = sizes.flood, flood_depth(size)
-        spare, steps = np.int32(sizes.flood // SPARE), DEEPER * self._depth
-        self.progress = begin_boards(size, self._depth, steps, self._group, stream, spare)
-        self._go_deeper()
+        depth, spare = flood_depth(size), np.int32(sizes.flood // SPARE)
+        self._group, self._depth = max(sizes.flood // RETRIED, SMALLEST), DEEPER * depth
+        self.progress = begin_boards(size, depth, self._depth, sizes.flood, stream, spare)
 
     def _go_deeper(self) -> None:
         """Floods go deeper from here on; as they save more layers, fewer boards are flooded at once."""
         self._depth, self._group = DEEPER * self._depth, max(self._group // DEEPER, SMALLEST)
-        if len(self.progress.moves) < self._depth:
-            self.progress = lengthen_plans(self._depth, self.progress)
+        self.progress = lengthen_plans(self._depth, self.progress)
 
     def go_on(self, rounds: int) -> tuple[bool, int]:
         """Makes further attempts at the open boards, at most some rounds.

