@@ -5,6 +5,7 @@ first attempt of the index's own stream that has the stratum. So a set can be dr
 number of processes and devices.
 """
 
+import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable
@@ -21,7 +22,7 @@ from lakewright.core_jax.generator.attempts import Attempts, Lanes, block_of, ma
 from lakewright.core_jax.lake.label_batches import pad_moves
 from lakewright.core_jax.support.apportionment import assign_shares
 from lakewright.core_jax.support.jax_settings import stated_settings
-from lakewright.core_jax.support.parallel import on_gpu, workers
+from lakewright.core_jax.support.parallel import on_gpu, on_host, workers
 from lakewright.core_jax.support.random_keys import make_streams
 from lakewright.core_jax.support.threads import in_threads
 from lakewright.core_jax.types import PAD, Board, Labels, Status
@@ -113,12 +114,14 @@ def generate(
     _check_request(config, seed, count, first)
     share, rank = assign_shares([cell.data_ratio for cell in config.sizes.values()], first, count)
     batches = {}
-    for place, (size, cell) in enumerate(config.sizes.items()):
-        mine = np.flatnonzero(share == place)
-        if len(mine):
-            stratum, _ = assign_shares([cell.wait_ratio, 1 - cell.wait_ratio], int(rank[mine[0]]), len(mine))
-            source = _Source.of(config, size, seed)
-            batches[size] = _draw_boards(source, cell.hole_ratio, first + mine, stratum == 0, on_progress)
+    # Teams are drawn on the host, which searches for their plans.
+    with contextlib.nullcontext() if config.agents == 2 and on_gpu() else on_host():
+        for place, (size, cell) in enumerate(config.sizes.items()):
+            mine = np.flatnonzero(share == place)
+            if len(mine):
+                stratum, _ = assign_shares([cell.wait_ratio, 1 - cell.wait_ratio], int(rank[mine[0]]), len(mine))
+                source = _Source.of(config, size, seed)
+                batches[size] = _draw_boards(source, cell.hole_ratio, first + mine, stratum == 0, on_progress)
     return batches
 
 
@@ -264,7 +267,7 @@ def _draw_boards(
         wait: bool [B], whether a wait is forced.
         on_progress: gets numbers of finished boards.
     """
-    if _draws_on_device(source):
+    if source.agents == 2 and on_gpu():
         return _draw_on_device(source, hole_ratio, index, wait, on_progress)
     tally = _Tally()
     tried = np.zeros(len(index), int)  # attempts at each board so far
@@ -289,10 +292,6 @@ def _draw_boards(
             raise _make_error(source, bool(wait[place]), tally, f"board {index[place]}: none of {MAX_ATTEMPTS}")
     acceptance = tuple(tally.acceptance(source.stratum(kind)) for kind in (False, True) if kind in wait)
     return Batch(*found.read(), index, hole_ratio, acceptance)
-
-
-def _draws_on_device(source: _Source) -> bool:
-    return source.agents == 2 and on_gpu()
 
 
 def _draw_on_device(
@@ -347,14 +346,15 @@ def _check_found(source: _Source, wait: bool) -> None:
         begin = int(tally.drawn[int(wait)])
         if begin >= REACH_ATTEMPTS:
             raise _make_error(source, wait, tally, f"only {tally.met[int(wait)]} of {begin}")
-        on_device = _draws_on_device(source)
+        on_device = source.agents == 2 and on_gpu()
         block = device_maps.BLOCKS[-1] if on_device else block_of(source.agents)
         lanes = Lanes(np.full(block, wait), np.zeros(block, int), np.arange(begin, begin + block))
         if on_device:
             met = device_maps.find_met(source.size, source.holes, source.streams, lanes.wait, lanes.number)
             made = Attempts(met, None, None)
         else:
-            made = source.make_attempts(lanes)
+            with on_host():
+                made = source.make_attempts(lanes)
         tally.add(lanes, made, np.ones(block, bool))
 
 

@@ -8,7 +8,7 @@ from lakewright.core_jax.config import MAX_AGENTS
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.lake.bitboards import BOARDS_PER_WORD, cell_count
 from lakewright.core_jax.solver.two_agents.joint_floods import cost_bits
-from lakewright.core_jax.support.parallel import workers
+from lakewright.core_jax.support.threads import cores
 
 FLOOD_WORDS = 4  # words of a block that is flooded at once
 PAIR_BYTES = 200  # of the clauses of a formula, for each pair of agents, cell and step
@@ -40,4 +40,4 @@ def memory_needed(size: int, agents: int) -> int:
     pairs = agents * (agents - 1) // 2
     formula = size**2 * 2 * size * (8 * agents + PAIR_BYTES * pairs)
     tables = SEARCH_BYTES + 6 * pairs * min(size**2, SEARCH_CELLS) ** 2
-    return workers() * (joint + formula + tables)
+    return cores() * (joint + formula + tables)

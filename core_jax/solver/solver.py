@@ -28,7 +28,7 @@ from lakewright.core_jax.solver.two_agents.plan_extraction import (
     read_state_number,
 )
 from lakewright.core_jax.support.jax_settings import stated_settings
-from lakewright.core_jax.support.parallel import in_blocks, on_gpu
+from lakewright.core_jax.support.parallel import in_blocks, on_gpu, on_host
 from lakewright.core_jax.support.profiling import in_phase
 from lakewright.core_jax.support.programs import program
 from lakewright.core_jax.types import Board, Certificate, Labels, Status
@@ -67,12 +67,23 @@ def solve_with_stages(
 
     Args: boards, makespan_plans, budget, wanted as for `solve`.
     """
-    size, agents = boards.holes.shape[-1], boards.starts.shape[1]
-    prepare_solver(size, agents)
+    agents = boards.starts.shape[1]
+    prepare_solver(boards.holes.shape[-1], agents)
     if agents == 2 and not makespan_plans and on_gpu():
         labels = solve_on_device(boards)
         proven = np.asarray(labels.certificate) == Certificate.BOUND
         return Solved(labels, np.where(proven, Stage.CERTIFICATE, Stage.FLOOD), np.zeros(len(proven), int))
+    # Teams are searched for on the host, by all of its cores; and blocks of this layout are of a size for their caches.
+    with on_host():
+        return _solve_by_stages(boards, makespan_plans, budget, wanted)
+
+
+def _solve_by_stages(boards: Board, makespan_plans: bool, budget: int, wanted: np.ndarray | None) -> Solved:
+    """As `solve_with_stages`, by the layout for CPUs, or a search.
+
+    Args: boards, makespan_plans, budget, wanted as for `solve`.
+    """
+    agents = boards.starts.shape[1]
     certified = in_blocks(_certify_block, boards, CERTIFY_BLOCK)
     labels = join_labels([part.labels for part in certified])
     if makespan_plans:  # shortest paths are optimal for both objectives

@@ -21,8 +21,6 @@ from lakewright.core_jax.statistics.board_features import (
     COLUMNS,
     LABELS,
     MEASURED,
-    NONE,
-    SCHEMA,
     blank_labels,
     count_features,
     join_measured,
@@ -40,9 +38,9 @@ NEEDED = {  # by columns that are computed from others, or are blank without a p
     "branching": ("free_cells", "links"),
     **{name: (name, "status") for name in ("wait_required", "plan_length", "plan_waits")},
 }
+FRACTIONS = ("density", "branching")  # the others are numbers, of which NONE is one
 MEASURED_BYTES = 1 << 12  # of memory for each board that is measured
 NARROW = 255  # the byte that means NONE: a block with a number from here on is copied as int16
-WIDENED = np.array([*range(NARROW), NONE], np.int16)  # the number of each byte
 
 
 @stated_settings()
@@ -62,9 +60,7 @@ def measure_draws(
         columns: the statistics to return.
     """
     key, sizes, names = make_stream(size, 2, holes, seed), choose_measured_sizes(size, count), list_counted(columns)
-    found = {name: np.empty(count, SCHEMA.field(name).type.to_pandas_dtype()) for name in columns}
-    if "wait_required" in found:  # NONE is no bool
-        found["wait_required"] = np.empty(count, np.int16)
+    found = {name: np.empty(count, np.float32 if name in FRACTIONS else np.int16) for name in columns}
 
     def measure_block(sizes: Sizes, begin: int) -> None:
         index = np.arange(begin, begin + sizes.block, dtype=np.uint32) + np.uint32(first)
@@ -143,7 +139,8 @@ def _copy_numbers(counted: tuple[jax.Array, ...]) -> np.ndarray:
     narrow.copy_to_host_async()
     if not bool(fits):
         return np.asarray(wide)
-    return np.take(WIDENED, np.asarray(narrow))
+    # NARROW is the largest byte, so one more is 0, and 0 less one is NONE.
+    return np.subtract(np.asarray(narrow) + np.uint8(1), np.int16(1), dtype=np.int16)
 
 
 def _write_columns(found: dict[str, np.ndarray], begin: int, numbers: dict[str, np.ndarray]) -> None:

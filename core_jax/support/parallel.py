@@ -1,10 +1,13 @@
 """Blocks of work on all cores and devices.
 
-XLA releases the interpreter lock, and a small program uses only one core: so threads suffice.
+XLA releases the interpreter lock, and a small program uses only one core: so threads suffice for a few cores. On many
+they stand in each other's way, so long commands start processes.
 """
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextvars import ContextVar
 from typing import TypeVar
 
 import jax
@@ -18,20 +21,45 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 _seen: set[object] = set()  # kinds of items that `on_all_cores` has begun, whose programs are compiled
+_on_host: ContextVar[bool] = ContextVar("_on_host", default=False)
 THREADS_PER_DEVICE = 3  # of an accelerator: while one block is computed, others are copied there and back
+
+
+@contextlib.contextmanager
+def on_host() -> Iterator[None]:
+    """Has blocks of this thread worked on by all cores of the host, whatever other devices there are.
+
+    For work that is mostly a search on the host. Its programs run on JAX's platform for CPUs, which is there beside a
+    GPU unless JAX_PLATFORMS leaves it out; then they run where JAX computes. So a GPU is free for other threads.
+    """
+    before = _on_host.set(True)
+    try:
+        with stated_settings(), jax.default_device(list_devices()[0]):
+            yield
+    finally:
+        _on_host.reset(before)
+
+
+def list_devices() -> list[jax.Device]:
+    """The devices that blocks of this thread are worked on."""
+    if _on_host.get():
+        with contextlib.suppress(RuntimeError):  # JAX_PLATFORMS names no CPU
+            return jax.local_devices(backend="cpu")
+    return jax.local_devices()
 
 
 @stated_settings()
 def workers() -> int:
     """The number of blocks worked on at a time: one for each core of a CPU, else a few for each device."""
-    devices = jax.local_devices()
-    return cores() if devices[0].platform == "cpu" else THREADS_PER_DEVICE * len(devices)
+    devices = list_devices()
+    is_host = _on_host.get() or devices[0].platform == "cpu"
+    return cores() if is_host else THREADS_PER_DEVICE * len(devices)
 
 
 @stated_settings()
 def on_gpu() -> bool:
     """Return True if JAX computes on GPUs."""
-    return jax.local_devices()[0].platform == "gpu"
+    return list_devices()[0].platform == "gpu"
 
 
 @stated_settings()
@@ -47,7 +75,7 @@ def on_all_cores(function: Callable[[A], R], items: Sequence[A], kind: object = 
     if kind is not None and kind not in _seen and len(items):
         _seen.add(kind)
         return [*on_all_cores(function, items[:1]), *on_all_cores(function, items[1:])]
-    devices = jax.local_devices()
+    devices = list_devices()
 
     def on_device(place: int) -> R:
         with stated_settings(), jax.default_device(devices[place % len(devices)]):

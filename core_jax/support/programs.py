@@ -63,7 +63,7 @@ class Program(Generic[P, R]):
         ):
             return self.jitted(*args, **kwargs)
         types = tuple(map(jax.typeof, leaves))
-        kind = (static, tree, types, jax.config.values["jax_debug_key_reuse"])
+        kind = (static, tree, types, jax.config.values["jax_debug_key_reuse"], _find_device().platform)
         ready = self._ready.get(kind)
         if ready is None:
             with self._lock:  # one of several threads makes it
@@ -100,7 +100,10 @@ class Program(Generic[P, R]):
             outputs[:] = [_describe_outputs(found)]
             return jax.tree.leaves(found)
 
-        exported = bytes(export.export(jax.jit(call_flat))(*leaves).serialize())
+        # For the device that this thread computes on: a GPU's process has programs for its processor, too.
+        platform = _find_device().platform
+        platforms = None if platform == jax.local_devices()[0].platform else [platform]
+        exported = bytes(export.export(jax.jit(call_flat), platforms=platforms)(*leaves).serialize())
         return CachedProgram(hashlib.sha256(exported).hexdigest(), outputs[0], exported)
 
     def _drop_static(self, args: Sequence[Any]) -> list[Any]:
@@ -132,9 +135,15 @@ def _find_folder() -> Path | None:
     return Path(folder) if folder else None
 
 
+def _find_device() -> jax.Device:
+    """The device that a program of this thread runs on if its arguments do not choose one."""
+    chosen = jax.config.values["jax_default_device"]
+    return chosen if isinstance(chosen, jax.Device) else jax.local_devices()[0]
+
+
 def _make_key(name: str, kind: Any) -> str:
     """The name of a program, a digest of all that decides it; `kind` as text names its classes, shapes and types."""
-    device = jax.local_devices()[0]
+    device = _find_device()
     # Everything that decides the machine code: another version, device, setting or source has another name, so a
     # stale program is never read.
     versions = (jax.__version__, jaxlib.__version__, device.platform, device.device_kind)

@@ -1,11 +1,12 @@
 """Rates of the core on JAX's device, and its labels against those of the processor's solver on the same boards.
 
-    python docs/hosts/gpu/core_rates.py OUT                     # on a GPU host, within four minutes
+    python docs/hosts/gpu/core_rates.py OUT                     # on a GPU host, within ten minutes
     JAX_PLATFORMS=cpu python docs/hosts/gpu/core_rates.py OUT --share 0.0005 --seconds 120
 
-Writes OUT/core_rates.json after each part, and prints a line for each figure. `--share` takes fewer boards. `--parts`
-names the parts: machine, labels, solve, generate, statistics, teams, tests. A part begins only while there is time.
-The lake's packages must be importable as `lakewright`; the tests need pytest and hypothesis.
+Writes OUT/core_rates.json after each part, and prints a line for each figure, at last each goal with what was measured.
+`--share` takes fewer boards. `--parts` names the parts: machine, solve, generate, statistics, sweep, teams, labels,
+digests, cores, tests. What matters most comes first, and a part begins only while there is time. The lake's packages
+must be importable as `lakewright`; the tests need pytest and hypothesis.
 """
 
 import argparse
@@ -19,6 +20,7 @@ import threading
 import time
 import traceback
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -34,12 +36,20 @@ from lakewright.core_jax.solver.accelerator import device_solver, packing, sizes
 from lakewright.core_jax.statistics import features, measure_draws
 from lakewright.core_jax.support import on_all_cores, seconds_by_phase
 from lakewright.core_jax.types import Board, Failure
+from lakewright.experiments.boards.sweep import SweepSpec
+from lakewright.experiments.boards.sweep.shards import make_shard
+from lakewright.experiments.jobs.executors.this_machine import AT_ONCE
 
 PAIRS = ((8, 1 << 20), (5, 1 << 20), (10, 1 << 18), (12, 1 << 18))  # sizes of boards for two agents, boards in a block
 TEAMS = ((5, 1 << 15), (8, 1 << 14), (10, 1 << 14), (12, 1 << 13))
 RATIO, BLOCKS = 0.3, 8
 LABELS = ("status", "certificate", "makespan", "sum_of_costs", "wait_required", "moves")
 TESTS = [f"tests/core_jax/{room}" for room in ("solver", "generator", "statistics", "lake", "test_platforms.py")]
+GOALS = (  # part, figure, millions of boards a second that are asked for on an H200
+    ("solve", "8x8 on the device", 20), ("solve", "8x8 from and to the host", 10), ("solve", "5x5 on the device", 30),
+    ("solve", "10x10 on the device", 8), ("teams", "8x8, three agents", 0.3), ("generate", "8x8", 2),
+    ("statistics", "8x8 a sweep's boards", 10), ("sweep", "8x8 with files", 10),
+)  # fmt: skip
 BEGUN = time.monotonic()
 
 
@@ -214,6 +224,20 @@ def measure_statistics(report: Report) -> None:
         )
 
 
+def measure_sweep(report: Report) -> None:
+    """A sweep's boards a second with its files, as many shards at a time as the command makes."""
+    for size, _ in report.chosen(PAIRS[:1]):
+        count, shards = report.count(1 << 18), 3 * AT_ONCE
+        spec = SweepSpec(sizes=(size,), agents=(2,), hole_ratios=(RATIO,), boards=shards * count, shard=count, seed=5)
+        with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(AT_ONCE) as pool:
+            make = partial(make_shard, Path(folder), spec)
+            make(spec.shards()[0])
+            found = rate(
+                partial(lambda pool, *given: list(pool.map(*given)), pool, make, spec.shards()), shards * count, 1
+            )
+        report.say("sweep", f"{size}x{size} with files", found)
+
+
 def measure_teams(report: Report) -> None:
     """Boards of three agents a second, from and to the host's arrays."""
     for size, block in report.chosen(TEAMS):
@@ -243,9 +267,65 @@ def run_tests(report: Report) -> None:
         report.say("tests", "core", {"code": code, "output": output.read()[-3000:]})
 
 
+def check_digests(report: Report) -> None:
+    """Digests of boards, labels, verdicts and play of one to six agents, on the device and on the processor."""
+    script = Path(__file__).with_name("board_digests.py")
+    share, found = str(0.125 * report.share), []
+    children = [
+        subprocess.Popen(
+            [sys.executable, script, "--share", share], stdout=subprocess.PIPE, text=True, env=os.environ | more
+        )
+        for more in ({"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.15"}, {"JAX_PLATFORMS": "cpu"})
+    ]
+    for child in children:
+        try:
+            found.append(child.communicate(timeout=max(report.left() - 10, 1))[0].splitlines())
+        except subprocess.TimeoutExpired:
+            child.kill()
+            found.append(child.communicate()[0].splitlines())
+    both = list(zip(*found, strict=False))
+    report.say("digests", "cases", {"compared": len(both), "different": [one for one, other in both if one != other]})
+
+
+def measure_cores(report: Report) -> None:
+    """Boards of 8x8 that the processor solves a second, by threads of a process, and by a process for each core."""
+    there = sorted(os.sched_getaffinity(0))
+    for count in (1, 2, 4, 8, 16):
+        if count > len(there) or report.left() < 45:
+            return
+        for name, groups in (("threads", [there[:count]]), ("processes", [[core] for core in there[:count]])):
+            boards = max(2048, report.count(1 << 16) * count // len(groups))
+            given = [sys.executable, __file__, "unused", "--scale", str(boards), str(time.time() + 20 + count)]
+            on_cpu = os.environ | {"JAX_PLATFORMS": "cpu"}
+            children = [
+                subprocess.Popen([*given, *map(str, cores)], stdout=subprocess.PIPE, text=True, env=on_cpu)
+                for cores in groups
+            ]
+            rates = [float(child.communicate()[0] or "nan") for child in children]
+            report.say("cores", f"{count} by {name}", {"boards_a_second": round(sum(rates))})
+
+
+def print_rate(boards: int, begin: float, cores: list[int]) -> None:
+    """Prints the boards a second of this process on some cores, from a time on, for `measure_cores`."""
+    os.sched_setaffinity(0, cores)
+    drawn = draw(8, 2, boards)
+    solve(jax.tree.map(lambda field: field[:2048], drawn))
+    time.sleep(max(0.0, begin - time.time()))
+    print(rate(partial(solve, drawn), boards, 2)["boards_a_second"])
+
+
+def compare_goals(report: Report) -> None:
+    """Each goal with what was measured."""
+    for part, name, asked in GOALS:
+        found = report.found["parts"].get(part, {}).get(name)
+        made = found["boards_a_second"] / 1e6 if found else None
+        report.say("goals", f"{part}, {name}", {"asked": asked, "measured": made, "met": bool(made and made >= asked)})
+
+
 PARTS: dict[str, Callable[[Report], None]] = {
-    "machine": measure_machine, "labels": check_labels, "solve": measure_solve, "generate": measure_generate,
-    "statistics": measure_statistics, "teams": measure_teams, "tests": run_tests,
+    "machine": measure_machine, "solve": measure_solve, "generate": measure_generate, "statistics": measure_statistics,
+    "sweep": measure_sweep, "teams": measure_teams, "labels": check_labels, "digests": check_digests,
+    "cores": measure_cores, "tests": run_tests,
 }  # fmt: skip
 
 
@@ -253,6 +333,7 @@ def end_in_time(report: Report) -> None:
     """Ends this process when its time is over; what was found is in the file."""
     while report.left() > -5:
         time.sleep(0.5)
+    compare_goals(report)
     print("the time is over", flush=True)
     os._exit(0)
 
@@ -262,11 +343,16 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("out", type=Path)
     parser.add_argument("--share", type=float, default=1.0)
-    parser.add_argument("--seconds", type=float, default=235.0)
+    parser.add_argument("--seconds", type=float, default=560.0)
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
     parser.add_argument("--sizes", type=int, nargs="*", default=[size for size, _ in PAIRS])
     parser.add_argument("--expected", type=int, nargs=2)
+    parser.add_argument("--scale", nargs="*", default=None)
     given = parser.parse_args()
+    if given.scale:
+        boards, begin, *cores = given.scale
+        print_rate(int(boards), float(begin), list(map(int, cores)))
+        return
     given.out.mkdir(parents=True, exist_ok=True)
     if given.expected:
         write_expected(given.out, *given.expected)
@@ -280,6 +366,7 @@ def main() -> None:
         except Exception:
             report.say(name, "error", traceback.format_exc()[-2000:])
         report.say(name, "seconds", round(time.monotonic() - begun, 1))
+    compare_goals(report)
 
 
 if __name__ == "__main__":
