@@ -217,6 +217,8 @@ ONLY_READ: dict[str, list[str]] = {
     ],
     "a GPU": [
         "python docs/hosts/gpu/core_rates.py OUT",
+        "python docs/hosts/gpu/count_work.py",
+        "python docs/hosts/gpu/count_work.py --kernels",
         "make install-gpu",
         "lakewright run --preset qwen3-4b --out runs/qwen3",
         "lakewright run --preset qwen3-4b --out runs/qwen3-lora launch.processes=1 launch.config=single_gpu "
