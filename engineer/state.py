@@ -276,7 +276,7 @@ def check_tables(tallies: object, statistics: object, space: DesignSpace) -> Non
     """Raises InputError on anything but tables by stratum of tallies and of statistics."""
     for name, table, kind in (("tallies", tallies, Tally), ("statistics", statistics, Drawn)):
         if not isinstance(table, Mapping) or not all(isinstance(part, kind) for part in table.values()):
-            raise InputError(f"redesign: {table!r:.60} is not a dict of {name}; give those of Environment.{name}")
+            raise InputError(f"redesign: {table!r:.60} is not a dict of {name}; give the result of Environment.{name}")
         if strange := [stratum for stratum in table if not space.has_stratum(stratum)]:
             what = "outcomes" if name == "tallies" else name
             raise InputError(f"{what}: {strange[0]!r:.60} is no {space.words.stratum} of this environment")

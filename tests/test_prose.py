@@ -47,7 +47,7 @@ TURNS = {
 }
 CONTRACTION = re.compile(r"\b(\w+n't|(it|that|there|what|here|let)'s|(they|you|we)'(re|ll|ve))\b")
 
-CONTRACTIONS = {"docstring": 4, "page": 8}  # in 10,000 words, at least; those projects have 8. A number only rises.
+CONTRACTIONS = {"docstring": 4, "page": 20}  # in 10,000 words, at least; those projects have 8. A number only rises.
 # How often each still occurs. A number only falls.
 BUDGETS = {
     "doubtful words in pages": 0,
@@ -58,24 +58,24 @@ BUDGETS = {
     "long sentences in pages": 9,
     "long sentences in docstrings": 6,
     "long lines in pages": 0,
-    "that of, those of in docstrings": 7,
-    "arguments explained by of in docstrings": 1,
-    "as for because in docstrings": 11,
+    "that of, those of in docstrings": 1,
+    "arguments explained by of in docstrings": 0,
+    "as for because in docstrings": 10,
     "where for if in docstrings": 0,
-    "of what, than what in docstrings": 5,
-    "none in docstrings": 14,
-    "that of, those of in pages": 4,
+    "of what, than what in docstrings": 0,
+    "none in docstrings": 1,
+    "that of, those of in pages": 3,
     "arguments explained by of in pages": 0,
     "as for because in pages": 2,
-    "where for if in pages": 4,
-    "of what, than what in pages": 13,
-    "none in pages": 31,
-    "that of, those of in messages": 4,
+    "where for if in pages": 3,
+    "of what, than what in pages": 3,
+    "none in pages": 14,
+    "that of, those of in messages": 0,
     "arguments explained by of in messages": 0,
     "as for because in messages": 0,
-    "where for if in messages": 2,
-    "of what, than what in messages": 4,
-    "none in messages": 17,
+    "where for if in messages": 0,
+    "of what, than what in messages": 2,
+    "none in messages": 9,
 }
 
 

@@ -86,7 +86,7 @@ def space_cells(size: int, cells: jax.Array) -> jax.Array:
 
 
 def read_spaced(size: int, spaced: jax.Array, by: int = 0) -> jax.Array:
-    """out[p] = cells[p + by] of what `space_cells` returns, uint32 [..., N', U]: uint32 [..., N, U]."""
+    """out[p] = cells[p + by] of the result of `space_cells`, uint32 [..., N', U]: uint32 [..., N, U]."""
     begin = size + 1 + by
     return jax.lax.slice_in_dim(spaced, begin, begin + cell_count(size), axis=-2)
 

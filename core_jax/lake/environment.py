@@ -95,9 +95,9 @@ def step_env(
 
     Args: action, integers [K], places in `MOVES`; PAD stays, and any other number is an illegal move.
     Returns: observation; state; reward float32 [], 1 if this step brought all agents home; done bool []; info:
-    `failure` int32 [], the `Failure` of this step, upon which no agent moves; `agent` int32 [], the first concerned, -1
-    if none; `at_goal` bool [K]; `terminated` and `truncated` bool []; `discount` float32 [], 0 if terminated, else
-    1. A state that is done does not change, and earns no reward.
+    `failure` int32 [], the `Failure` of this step, upon which no agent moves; `agent` int32 [], the first concerned, or
+    -1; `at_goal` bool [K]; `terminated` and `truncated` bool []; `discount` float32 [], 0 if terminated, else 1. A
+    state that is done does not change, and earns no reward.
     """
     check_process()
     chex.assert_shape(action, state.positions.shape[:1])

@@ -103,7 +103,7 @@ def moves_in(plans: pa.ListArray, horizon: int) -> np.ndarray:
     strings = plans.flatten()
     codes = _CODES[read_letters(strings)]
     if codes.min(initial=0) < PAD:
-        raise ValueError(f"a plan has a move that is none of {' '.join(MOVES)}")
+        raise ValueError(f"a plan has an unknown move; use only {' '.join(MOVES)}")
     moves = np.full((len(strings), horizon), PAD, np.int8)
     moves[np.arange(horizon) < list_lengths(strings)[:, None]] = codes
     return moves.reshape(len(plans), -1, horizon)
@@ -136,7 +136,7 @@ def hole_ratios(batch: pa.RecordBatch) -> pa.Array:
 
 
 def plan_lengths(plans: pa.ListArray) -> np.ndarray:
-    """The steps of the longest string of each plan, none of which is null or without strings: int [B]."""
+    """The steps of the longest string of each plan, int [B]. No plan may be null or without strings."""
     return np.maximum.reduceat(list_lengths(plans.flatten()), np.cumsum([0, *list_lengths(plans)[:-1]]))
 
 

@@ -23,7 +23,7 @@ def good_rows(batch: pa.RecordBatch) -> np.ndarray:
 
 
 def _numbers_fit(batch: pa.RecordBatch) -> np.ndarray:
-    """Marks rows whose numbers and words are in their ranges, with no null if none may be: bool [rows]."""
+    """Marks rows whose numbers and words are in their ranges, with no null in required columns: bool [rows]."""
     good = np.logical_and.reduce([_to_bools(batch[name].is_valid()) for name in REQUIRED])
     for name, lowest in (("size", 1), ("agents", 1), ("makespan", 0), ("sum_of_costs", 0)):
         good &= _to_bools(pc.greater_equal(batch[name], lowest).fill_null(True))

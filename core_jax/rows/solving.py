@@ -66,7 +66,7 @@ def unsolvable_here(batch: pa.RecordBatch) -> dict[int, str]:
 def solve_columns(
     batch: pa.RecordBatch, makespan_plans: bool = False, on_progress: Callable[[int], object] = lambda boards: None
 ) -> pa.RecordBatch:
-    """The rows with certified labels, in order; none is `unsolvable_here`.
+    """The rows with certified labels, in order; no row may be `unsolvable_here`.
 
     makespan_plans: also a plan that reaches the makespan.
     """

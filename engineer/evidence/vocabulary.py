@@ -103,7 +103,7 @@ class DeltaGrammar:
             self._next[token] = (*later, *self._words.reasons)
 
     def allowed(self, prefix: Sequence[str]) -> tuple[str, ...]:
-        """The tokens that may follow `prefix`, itself made of allowed tokens; after `<end>`, none."""
+        """The tokens that may follow `prefix`, itself made of allowed tokens; empty after `<end>`."""
         if prefix and prefix[-1] not in self._words.reasons:
             return self._next[prefix[-1]]
         named = next((token for token in reversed(prefix) if token in self._strata), None)

@@ -203,7 +203,7 @@ class Properties:
             if (found := self.trials.canonical(first.cell)) != cell:
                 raise CallError(f"draw_cell gave a problem of cell {found}; draw the cell that is asked for")
             if list(map(encode_problem, self.trials.draw_cell(cell, 1, 0, 1))) != [encode_problem(second)]:
-                raise CallError("draw_cell gave another problem 1 where it is first; let cell, seed and index decide")
+                raise CallError("draw_cell gave another problem 1 when it came first; let cell, seed and index decide")
 
         def add_mix(design: Design) -> None:
             mixed.update(self.trials.mix(design))

@@ -217,7 +217,7 @@ def _undo_inherited() -> None:
 
 
 def _digest_generator(torch: Any) -> str:
-    """The state of torch's random numbers; empty if none was drawn yet, also without torch."""
+    """The state of torch's random numbers; empty before the first draw, also without torch."""
     state = torch.get_rng_state() if torch else None
     return (
         "" if state is None or torch.equal(state, torch.Generator().get_state()) else str(hash(state.numpy().tobytes()))

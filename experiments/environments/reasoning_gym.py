@@ -72,7 +72,7 @@ class ReasoningGym(Environment):
         if not 0 < seconds < float("inf"):
             raise InputError(f"reasoning_gym: seconds is {seconds:g}; choose more than 0")
         if unknown := [name for name in settings if name not in names]:
-            raise InputError(f"reasoning_gym: settings.{unknown[0]:.60} is none of the tasks; choose from {names}")
+            raise InputError(f"reasoning_gym: settings.{unknown[0]:.60} is not among the tasks; choose from {names}")
         self.threshold, self.graded = threshold, graded
         self._tasks = {name: GymTask(name, settings.get(name, {}), seconds) for name in names}
         self._by = self._choose_ladder(by)

@@ -86,7 +86,7 @@ def _find_unused(teacher: str, settings: FolderSettings, held_out: int) -> str:
         said = f"rollout_temperature is {settings.rollout_temperature:g}, but rollouts is missing"
         return f"{said}; give rollouts.url, or leave it out"
     if settings.evidence != usual.evidence and not model:
-        return f"evidence is for models, but teacher {teacher} asks none; leave it out"
+        return f"evidence is for models, but teacher {teacher} asks no model; leave it out"
     if settings.rollback != usual.rollback and not held_out:
         return "rollback compares answers to held-out problems, which are missing; give --held-out 200, or leave it out"
     return ""

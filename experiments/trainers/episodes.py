@@ -44,7 +44,7 @@ class EpisodeBook:
 
     @property
     def environment(self) -> Environment:
-        """That of the folder."""
+        """The folder's environment."""
         return self._source.environment
 
     @property

@@ -69,11 +69,11 @@ class EngineerEnv(gymnasium.Env[Any, Any]):
         return observation, float(reward), terminated, truncated, info
 
     def render(self) -> Any:
-        """That of the present environment."""
+        """Renders the current environment."""
         return self._env.render()
 
     def close(self) -> None:
-        """Closes the present environment."""
+        """Closes the current environment."""
         self._env.close()
 
     def _open_problem(self) -> tuple[gymnasium.Env[Any, Any], Problem]:

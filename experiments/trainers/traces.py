@@ -67,7 +67,7 @@ class TracedTask(msgspec.Struct, frozen=True):
 
 
 class Identity(msgspec.Struct, frozen=True):
-    """That of a group or a run."""
+    """The identity of a group or a run."""
 
     id: str
 

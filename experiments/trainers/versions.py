@@ -98,11 +98,11 @@ class Counts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A version of the design: `versions/NNNN.json`.
 
-    by: who made it. parent: the version that `undo` restores; None for the first. line, reasons: why. decisions:
-    the engineer's, as JSON: the one that made it, and those that changed nothing. offset: how many bytes of the
-    outcomes the engineer has read. outcomes: the SHA-256 of these bytes, which earlier folders do not have. step: the
-    trainer's at the last decision, -1 without one. counts: of the outcomes read for the last decision. state: what the
-    engineer knows.
+    by: who made it. parent: the version that `undo` restores; None for the first. line, reasons: why. decisions: the
+        engineer's decisions as JSON: the decision that made it, and later decisions that changed nothing. offset: how
+        many bytes of the outcomes the engineer has read. outcomes: the SHA-256 of these bytes, which earlier folders do
+        not have. step: the trainer's step at the last decision, -1 without a decision. counts: counts of the outcomes
+        read for the last decision. state: the engineer's state.
     """
 
     version: int

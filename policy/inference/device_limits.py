@@ -100,7 +100,7 @@ def naming_full_memory(work: str, remedy: str) -> Iterator[None]:
         problem = wanted[0].replace("Tried to allocate", "no room for another") if wanted else "no room left"
         raise InputError(
             f"{work}: the memory of the GPU is full ({problem}); lower {remedy}, or end what else uses the GPU; "
-            "the same command continues from what is saved"
+            "the same command continues from the saved state"
         ) from error
 
 

@@ -113,7 +113,7 @@ def check_config(file: str | Path, raw: dict[str, Any]) -> None:
     """Raise InputError if the config that a file holds asks for code or for absurd sizes."""
     if raw.get("auto_map"):
         raise InputError(
-            f"{file}: auto_map asks for code of the folder, and none is run; choose a model that transformers knows"
+            f"{file}: auto_map asks for code of the folder, which is never run; choose a model that transformers knows"
         )
     if "transformers_weights" in raw:  # the file that is read instead of the usual one
         _check_safe(file, raw["transformers_weights"])

@@ -183,7 +183,7 @@ def _check_words(place: str | Path, model: PreTrainedModel, tokenizer: PreTraine
     known = {TOKENS: VOCABULARY, BYTES: BYTE_VOCABULARY}.get(codec, ())
     if tokenizer.convert_ids_to_tokens(list(range(len(known)))) != list(known):
         raise InputError(
-            f"{place}: tokenizer.json: its words are not those of this version's codec {codec!r}; train it again"
+            f"{place}: tokenizer.json: its words differ from this version's codec {codec!r}; train it again"
         )
     if len(tokenizer) > model.config.vocab_size:
         raise InputError(

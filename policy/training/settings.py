@@ -92,7 +92,9 @@ class HostSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if (self.vllm == "server") != (self.vllm_url is not None):
-            raise ValueError(f"vllm is {self.vllm!r} and vllm_url {self.vllm_url!r}; a server needs a url, others none")
+            raise ValueError(
+                f"vllm is {self.vllm!r} and vllm_url {self.vllm_url!r}; set the url if vllm is server, and only then"
+            )
 
 
 class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

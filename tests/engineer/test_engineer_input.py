@@ -107,7 +107,7 @@ def test_further_evidence_of_another_form_is_refused(parts, problem):
 
 @pytest.mark.parametrize("outcomes", [[1], {"sums": 1}])
 def test_outcomes_that_are_no_tallies_are_refused(outcomes):
-    with pytest.raises(InputError, match="is not a dict of tallies; give those of Environment"):
+    with pytest.raises(InputError, match="is not a dict of tallies; give the result of Environment"):
         Engineer(Sums()).redesign(outcomes)
 
 

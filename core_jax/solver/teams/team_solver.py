@@ -135,7 +135,7 @@ def _blank_others(rows: np.ndarray, moves: np.ndarray) -> np.ndarray:
 
 
 def _solve_hard_board(boards: Board, searched: Searched, row: int, budget: int) -> Decided:
-    """The result for a board that the search left open, which begins with what the search found.
+    """The result for a board that the search left open, beginning with the bounds and plans that the search found.
 
     Args: boards, of the search; searched, its result; row, the board; budget, as for `solve_teams`.
     """

@@ -105,7 +105,7 @@ def _list_candidates(cell: BenchmarkCell, wait_ratio: float) -> Iterator[EnvConf
 
 
 def _draw_different(config: EnvConfig, count: int, seed: int, stream: str, taken: set[Fingerprint]) -> list[Row]:
-    """`count` different boards, none of them `taken`, with the generator's share of forced waits.
+    """`count` different boards that are not `taken`, with the generator's share of forced waits.
 
     Raises TooRareError if there are too few.
     """

@@ -18,7 +18,7 @@ Cell = tuple[int, int]
 
 
 class Episode:
-    """The state of play. render_mode: `ansi`, `rgb_array`, or none."""
+    """The state of play. render_mode: `ansi`, `rgb_array`, or None."""
 
     def __init__(self, pool: BoardPool, render_mode: str | None) -> None:
         if render_mode is not None and render_mode not in MODES:

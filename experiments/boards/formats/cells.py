@@ -30,7 +30,7 @@ def check_agents(grid: Sequence[str], starts: Sequence[Cell], goals: Sequence[Ce
                 raise InputError(f"{shown}, a blocked cell; choose a free one")
             if (row, column) in taken:
                 remedy = f"give each its own cell, or take the first {agent} by --agents {agent}"
-                raise InputError(f"{shown}, that of agent {taken[row, column]} too; {remedy}")
+                raise InputError(f"{shown}, also the cell of agent {taken[row, column]}; {remedy}")
             taken[row, column] = agent
 
 

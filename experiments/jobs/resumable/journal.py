@@ -1,7 +1,7 @@
 """A journal: a file of lines of JSON that only grows, so that a kill loses at most the line being written.
 
 Each line ends with a digest of itself and of all before it, so that a changed line is noticed. Lines of earlier
-versions have none. A log of lines takes its place once it is complete, so that repeated work leaves one log.
+versions have no digest. A log of lines takes its place once it is complete, so that repeated work leaves one log.
 """
 
 import errno

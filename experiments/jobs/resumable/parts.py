@@ -305,7 +305,7 @@ class Pace:
 
 
 def _claim_folder(out: Path, folder: Path, job: Job) -> None:
-    """Makes `folder` that of `job`; parts of the same job stay."""
+    """Makes `folder` the folder of `job`; parts of the same job remain."""
     if _job_file(folder).exists():
         there = _read_record(_job_file(folder), Job)
         if there == job:

@@ -256,7 +256,7 @@ def misfits(settings: RunSettings, version_of: Versions) -> Iterator[str]:
 
 
 def _of(package: str, extras: list[str]) -> Iterator[Requirement]:
-    """The requirements of a package with these extras, "" for none; nothing if it is not installed."""
+    """The requirements of a package with these extras, "" for no extra; empty if it is not installed."""
     try:
         lines = importlib.metadata.requires(package) or []
     except importlib.metadata.PackageNotFoundError:

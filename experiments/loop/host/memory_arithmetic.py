@@ -1,7 +1,7 @@
 """The memory of training and sampling as arithmetic, in bytes for each process.
 
 Saved activations are those that transformers' layers (Qwen3, Llama) leave for the backward pass; the tests compare them
-with what is allocated. h: hidden width, a: heads x their width, k: key-value heads x their width, m: width of the MLP.
+with real allocations. h: hidden width, a: heads x their width, k: key-value heads x their width, m: width of the MLP.
 """
 
 import msgspec

@@ -103,7 +103,7 @@ def check_askable(settings: RunSettings) -> None:
         )
     if settings.asked == "endpoint" and settings.engineer.key and not any(os.environ.get(name) for name in KEYS):
         raise InputError(
-            f"teacher endpoint: no key in the environment; set {KEYS[0]}, or engineer.key=false if it needs none"
+            f"teacher endpoint: no key in the environment; set {KEYS[0]}, or engineer.key=false if it needs no key"
         )
 
 

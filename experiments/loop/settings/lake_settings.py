@@ -86,7 +86,7 @@ def _check_teams(settings: "RunSettings", configs: dict[str, EnvConfig]) -> None
     for name, config in configs.items():
         # So that every size holds a team, and what asks whether boards can force a wait is answered.
         if config.agents not in teams:
-            raise ValueError(f"{name} is {config.agents}, none of teams [{listed}]; set it to one of them")
+            raise ValueError(f"{name} is {config.agents}, not in teams [{listed}]; set it to one of them")
         with_teams(config, teams)
     if not settings.guard.floor and not holds(min(sizes), max(teams)):
         raise ValueError(

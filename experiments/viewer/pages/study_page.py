@@ -83,7 +83,7 @@ def _of_records(make: Any, found: dict[str, Any], name: str) -> Table | None:
     try:
         table: Table = make(records, found)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise InputError(f"{RESULTS}: {name} are not those of this version ({error!r:.80})") from error
+        raise InputError(f"{RESULTS}: {name} have another form than in this version ({error!r:.80})") from error
     return table
 
 

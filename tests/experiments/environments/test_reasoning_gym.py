@@ -253,7 +253,7 @@ def test_data_of_no_problem_of_these_are_refused(data):
         ({"threshold": 0}, "threshold is 0; choose more than 0"),
         ({"seconds": float("nan")}, "seconds is nan"),
         ({"settings": {"sums": {"colour": 1}}}, "settings.sums.colour is unknown"),
-        ({"settings": {"maze": {}}}, "settings.maze is none of the tasks"),
+        ({"settings": {"maze": {}}}, "settings.maze is not among the tasks"),
     ],
 )
 def test_bad_arguments_are_refused_in_a_line(arguments, told):

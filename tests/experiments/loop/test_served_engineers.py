@@ -138,7 +138,7 @@ def test_a_run_with_a_server_that_is_down_still_ends(run):
 def test_an_endpoint_without_a_key_or_a_server_is_reported_before_anything_is_done(tmp_path):
     run = RunFolder(tmp_path / "run")
     engineer = QuestionSettings(endpoint=EndpointSettings(url="http://127.0.0.1:9/v1", model="m"))
-    remedy = "set LAKEWRIGHT_API_KEY, or engineer.key=false if it needs none"
+    remedy = "set LAKEWRIGHT_API_KEY, or engineer.key=false if it needs no key"
     with pytest.raises(InputError, match=f"^teacher endpoint: no key in the environment; {remedy}$"):
         run_loop(tiny_run(teacher="endpoint", engineer=engineer), run)
     assert not run.folder.exists()

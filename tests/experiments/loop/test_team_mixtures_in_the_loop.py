@@ -130,7 +130,7 @@ REFUSED = {
         "5 agents fit on none of the sizes",
     ),
     "a team named twice": ({"teams": [2, 3, 2]}, r"teams is \[2, 3, 2\], which names one twice; name each once"),
-    "agents that are no team": ({"teams": [3, 4]}, r"agents is 2, none of teams \[3, 4\]; set it to one of them"),
+    "agents that are no team": ({"teams": [3, 4]}, r"agents is 2, not in teams \[3, 4\]; set it to one of them"),
     "one agent": ({"teams": [1, 2]}, "teams"),
     "a floor of nothing": ({"teams": [2, 5], "guard": {"floor": 0.0}}, "guard.floor is 0, but 5 agents do not fit"),
     "a sampler of one team": ({"sampler": {"name": "domain_randomisation"}}, "drop teams, or choose another sampler"),

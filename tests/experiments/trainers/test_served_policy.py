@@ -104,7 +104,7 @@ def test_the_servers_of_a_folder_are_asked_with_its_temperatures(tmp_path):
             ["rollout_temperature=0.2"],
             "settings: rollout_temperature is 0.2, but rollouts is missing; give rollouts.url",
         ),
-        (["evidence.preset=v1"], "settings: evidence is for models, but teacher rules asks none"),
+        (["evidence.preset=v1"], "settings: evidence is for models, but teacher rules asks no model"),
         (["rollback.level=0.1"], "settings: rollback compares answers to held-out problems"),
     ],
 )

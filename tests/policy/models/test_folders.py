@@ -64,7 +64,7 @@ def test_code_in_a_folder_is_never_run_nor_asked_about(words, tmp_path, monkeypa
     (folder / "own.py").write_text(CODE)
     monkeypatch.setattr("builtins.input", lambda *_: pytest.fail("a user was asked whether to run code"))
     monkeypatch.setattr(sys, "path", [*sys.path])
-    assert refusal(folder).startswith(f"{folder}/{name}: auto_map asks for code of the folder, and none is run; choose")
+    assert refusal(folder).startswith(f"{folder}/{name}: auto_map asks for code of the folder, which")
     assert not (folder / "ran").exists()
 
 

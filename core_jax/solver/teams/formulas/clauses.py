@@ -3,9 +3,9 @@
 Each function that writes returns the number of its clauses. It is called twice, with no room for clauses to count them,
 then with room for all. In all of them:
 
-steps: int64 [N, 5], the cell that each move leads to, -1 for none. starts, goals: int64 [K], cells. at: int64
-[K, T + 1, N], the variables of agents in cells; home: int64 [K, T + 1], for agents on their goals for good; 0
-for none. clauses: int64 [C, L], written here, L literals each.
+steps: int64 [N, 5], the cell that each move leads to, -1 without a cell. starts, goals: int64 [K], cells. at: int64
+[K, T + 1, N], the variables of agents in cells; home: int64 [K, T + 1], for agents on their goals for good; 0 without a
+variable. clauses: int64 [C, L], written here, L literals each.
 """
 
 from typing import Annotated
@@ -25,7 +25,7 @@ WAIT = 4
 
 @compiled
 def number_variables(steps: Steps, starts: Numbers, distance: Home, latest: Numbers, at: At, home: Home) -> int:
-    """Numbers the variables from 1 on, where zeros stand for none, and returns how many there are.
+    """Numbers the variables from 1 on, leaves 0 elsewhere, and returns their number.
 
     Args:
         steps, starts: as above.

@@ -29,7 +29,7 @@ def count_members(subset: int) -> int:
 
 @compiled_within
 def combine_bounds(work: Work, mode: int) -> None:
-    """Raises the bounds of all sets of three and more agents to what their parts' bounds give.
+    """Raises the bounds of all sets of three and more agents to the values that follow from their parts.
 
     With L_S the bound of S, and |S| = k:
 

@@ -128,7 +128,7 @@ Word = Annotated[np.uint64, numba.uint64]
 def make_workspace(agents: int, cells: int) -> tuple[np.ndarray, np.ndarray]:
     """Makes the memory for boards of `agents` agents and `cells` free cells at most: a record in an array, and a table.
 
-    The table is uint16 [3, P, F, F], by what is bounded, pair and cells: see `pair_search`.
+    The table is uint16 [3, P, F, F], by bounded quantity, pair and cells: see `pair_search`.
     """
     work = np.zeros(1, LAYOUT)
     pairs = list(itertools.combinations(range(agents), 2))

@@ -130,7 +130,7 @@ WRONG_RESULTS = {
     "a missing time": ("solution=\n0:(0,0),\n2:(0,0),\n", "here:3: '2:\\(0,0\\),' where `1:"),
     "an agent that vanishes": ("solution=\n0:(0,0),(1,1),\n1:(0,0),\n", "here:3: another number of agents"),
     "a start on a wall": ("solution=\n0:(1,0),\n1:(1,1),\n", "the start of agent 0 is x=1, y=0, a blocked cell"),
-    "two in one cell": ("solution=\n0:(0,0),(0,0),\n", "that of agent 0 too"),
+    "two in one cell": ("solution=\n0:(0,0),(0,0),\n", "also the cell of agent 0"),
     "no cells": ("solution=\n0:here\n", "are not cells"),
 }
 

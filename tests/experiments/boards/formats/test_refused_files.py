@@ -31,7 +31,7 @@ REFUSED = {
     ),
     "two agents in one cell": (
         {"a.map": MAP, "a.scen": scenario((0, 0, 1, 1), (0, 0, 2, 2))},
-        r"a\.scen: the start of agent 1 is x=0, y=0, that of agent 0 too; give each its own cell",
+        r"a\.scen: the start of agent 1 is x=0, y=0, also the cell of agent 0; give each its own cell",
     ),
     "an agent off the map": (
         {"a.map": MAP, "a.scen": scenario((0, 0, 3, 1))},
