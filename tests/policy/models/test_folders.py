@@ -195,7 +195,7 @@ def test_a_model_of_the_hub_is_read(fetched):
     ("name", "changes", "said"),
     [
         ("config.json", {"num_hidden_layers": 3_000_000}, "num_hidden_layers is 3000000; choose a model with at most"),
-        ("config.json", {"model_type": "own", "auto_map": OWN}, "auto_map asks for code of the folder, and none is"),
+        ("config.json", {"model_type": "own", "auto_map": OWN}, "auto_map asks for code of the folder, which"),
         ("config.json", {"transformers_weights": "model.bin"}, "'model.bin' is not a safetensors file beside it; save"),
         ("adapter_config.json", {"base_model_name_or_path": "any/model"}, "is an adapter; run hf download some/model"),
     ],
