@@ -167,7 +167,7 @@ def test_a_bad_row_of_a_file_costs_no_other(tmp_path, capsys):
         assert (code, boards, bad, len(said)) == (1, 3, 3, 3), said
         assert "rows.jsonl:2: not JSON" in said[0]
         assert "rows.jsonl:3: " in said[1]
-        assert f"the id {rows[0].id!r} comes twice" in said[2]
+        assert f"the id {rows[0].id!r} appears twice" in said[2]
     assert read_all(tmp_path / "out.jsonl") == rows
     assert len(list((tmp_path / "maps").glob("*.scen"))) == 3
 
