@@ -14,7 +14,7 @@ from typing import TypeVar
 import msgspec
 import numpy as np
 
-from lakewright.core_jax.support import write_atomically
+from lakewright.core_jax.support import refuse_pipe, write_atomically
 from lakewright.engineer.signal import OpenGroup, StratumCount
 
 NAME = 16  # bytes of the digest that an answer is known by: among 10 billion, two alike have a chance of 1 in 10^18
@@ -138,6 +138,7 @@ class Prefix:
         """The SHA-256 of the first `size` bytes, at least as many as the last time, or of all if there are fewer."""
         left = size - self._size
         if left > 0 and self._path.exists():
+            refuse_pipe(self._path)
             with open(self._path, "rb") as file:
                 file.seek(self._size)
                 while left > 0 and (data := file.read(min(left, CHUNK))):
