@@ -1,10 +1,12 @@
 """The index of outcomes: a decision reads only what is new, and counts the same as if it had read everything."""
 
 import json
+import os
 import random
 
 import pytest
 
+from lakewright.core_jax.errors import InputError
 from lakewright.experiments.trainers import outcomes
 from lakewright.experiments.trainers.outcome_index import EMPTY, Index, Names, digest_name, read_index, write_index
 from lakewright.experiments.trainers.source import ProblemSource
@@ -41,6 +43,16 @@ def test_a_decision_reads_the_new_lines_only(folder, monkeypatch):
     assert folder.next().line.startswith("no outcomes")
     assert sum(total for strata in folder.status().outcomes.values() for total, _ in strata.values()) == 55 * ANSWERS
     assert not read
+
+
+def test_a_pipe_in_the_place_of_outcomes_that_were_read_is_refused_at_once(folder):
+    record_some(folder, ProblemSource(folder.path).take(5))
+    folder.next()
+    (folder.path / "outcomes.jsonl").unlink()
+    os.mkfifo(folder.path / "outcomes.jsonl")
+    for doing in (folder.status, folder.next):
+        with pytest.raises(InputError, match=r"outcomes\.jsonl: is a pipe, which is read only once"):
+            doing()
 
 
 def test_without_the_index_all_lines_are_read_and_it_is_made_again(folder, monkeypatch):

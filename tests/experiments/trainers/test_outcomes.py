@@ -328,16 +328,6 @@ def test_a_pipe_in_the_place_of_a_file_is_refused_at_once(folder, name):
             doing()
 
 
-def test_a_pipe_in_the_place_of_outcomes_that_were_read_is_refused_at_once(folder):
-    append(folder, *({**GOOD, "group": f"g{number}"} for number in range(8)))
-    folder.next()
-    (folder.path / "outcomes.jsonl").unlink()
-    os.mkfifo(folder.path / "outcomes.jsonl")
-    for doing in (folder.status, folder.next):
-        with pytest.raises(InputError, match=r"outcomes\.jsonl: is a pipe, which is read only once"):
-            doing()
-
-
 def test_garbage_is_left_out(folder):
     append(folder, bytes(range(256)) * 3, b"\n\n[]\nnull\n\xff\xfe\n", b"[" * 100_000 + b"\n", GOOD)
     found = read(folder)
