@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 
 from lakewright.experiments.cli.conventions.options import Json, Overrides
 from lakewright.experiments.cli.conventions.output import print_found
-from lakewright.experiments.jobs.runtime.library_setup import prepare_training
+from lakewright.experiments.jobs.runtime.library_setup import importing, prepare_training
 from lakewright.experiments.preset_files import list_presets
 
 app = App()
@@ -36,7 +36,8 @@ def estimate(
 
     settings = load_settings(preset, list(overrides))
     prepare_training(settings.start)
-    from lakewright.experiments.loop.host.estimate import GB, estimate_of, estimate_table
+    with importing():
+        from lakewright.experiments.loop.host.estimate import GB, estimate_of, estimate_table
 
     print_found(estimate_of(settings, round(accelerator * GB)), json, estimate_table)
 
@@ -62,8 +63,9 @@ def doctor(
 
     settings = load_settings(preset, list(overrides))
     prepare_training(settings.start)
-    from lakewright.experiments.loop.host.doctor import diagnose, findings_table
-    from lakewright.experiments.loop.host.machine import installed_version, look_at_machine
+    with importing():
+        from lakewright.experiments.loop.host.doctor import diagnose, findings_table
+        from lakewright.experiments.loop.host.machine import installed_version, look_at_machine
 
     findings = diagnose(settings, look_at_machine(settings, out), installed_version)
     print_found(findings, json, findings_table)

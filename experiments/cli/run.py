@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 
 from lakewright.experiments.cli.conventions.options import TRACKERS, Json, Overrides, TeacherName
 from lakewright.experiments.cli.conventions.output import encode_line, print_found, print_result, print_summary
-from lakewright.experiments.jobs.runtime.library_setup import prepare_training
+from lakewright.experiments.jobs.runtime.library_setup import importing, prepare_training
 from lakewright.experiments.preset_files import list_presets
 
 if TYPE_CHECKING:
@@ -55,11 +55,12 @@ def run(
     usual = "cpu" if environment in (None, "lake") else "text"
     settings = load_settings(preset or usual, [*given, *overrides])
     prepare_training(settings.start)
-    from lakewright.experiments.jobs.runtime.progress_bars import showing_progress
-    from lakewright.experiments.loop.closed_loop import run as run_loop
-    from lakewright.experiments.loop.dry_run import check_machine, describe_plan, describe_run
-    from lakewright.experiments.loop.records.run_folder import RunFolder
-    from lakewright.experiments.loop.trackers import Publisher
+    with importing():
+        from lakewright.experiments.jobs.runtime.progress_bars import showing_progress
+        from lakewright.experiments.loop.closed_loop import run as run_loop
+        from lakewright.experiments.loop.dry_run import check_machine, describe_plan, describe_run
+        from lakewright.experiments.loop.records.run_folder import RunFolder
+        from lakewright.experiments.loop.trackers import Publisher
 
     check_machine(settings)
     folder = RunFolder(out)

@@ -1,8 +1,11 @@
 """The setup of JAX and the training libraries, before they work, in every process."""
 
+import gc
 import os
 import sys
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +49,18 @@ def prepare_training(model: str = "") -> None:
 
     logging.set_verbosity_error()
     logging.disable_progress_bar()
+
+
+@contextmanager
+def importing() -> Iterator[None]:
+    """Looks for no garbage within the block: imports leave none, and the search takes a seventh of their time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def load_duckdb() -> Any:

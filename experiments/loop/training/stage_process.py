@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import end_with_starter
-from lakewright.experiments.jobs.runtime.library_setup import prepare_training
+from lakewright.experiments.jobs.runtime.library_setup import importing, prepare_training
 from lakewright.experiments.loop.settings.launch import BAD_INPUT, ERROR_PREFIX
 
 
@@ -19,12 +19,13 @@ def main() -> int:
     run, number, previous, tokens = sys.argv[1:]
     end_with_starter()
     prepare_training()
-    import torch
+    with importing():
+        import torch
 
-    from lakewright.experiments.loop.records.run_folder import RunFolder
-    from lakewright.experiments.loop.training.stage_training import train_here
-    from lakewright.experiments.loop.training.trainee import make_trainee
-    from lakewright.policy.training import rank_and_processes
+        from lakewright.experiments.loop.records.run_folder import RunFolder
+        from lakewright.experiments.loop.training.stage_training import train_here
+        from lakewright.experiments.loop.training.trainee import make_trainee
+        from lakewright.policy.training import rank_and_processes
 
     if torch.cuda.is_available():
         torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
