@@ -41,7 +41,7 @@ PADDED = 32  # tokens, see `recorded_loss.WIDTH`
 LIBRARIES = 2 * GB  # of memory, that Python and the training libraries take in a process
 PROMPT_ROWS = 64  # answers that the trainer reads together where they share prompts
 SCORES = 4  # copies of the scores of an engineer's answers, and their gradients
-TOKENS_BATCH = 512  # answers in tokens that are decoded together
+TOKENS_BATCH = 512  # answers in tokens or bytes that are decoded together
 
 
 class Phase(msgspec.Struct, frozen=True):
@@ -176,7 +176,7 @@ def _estimate_warmup(settings: RunSettings, shape: ModelShape, lengths: Lengths)
     }
     step = PADDED if trained.on_gpu else 1  # of which the lengths of recorded batches are multiples
     tokens = settings.warmup.batch * _round_up(lengths.example, step)
-    scored = settings.warmup.batch * _round_up(lengths.answer, step) if settings.codec == "text" else tokens
+    scored = settings.warmup.batch * _round_up(lengths.example - lengths.prompt, step)
     logits = whole_logits(shape, scored, 3, number) if shape.widths else 0
     work = _estimate_step(trained, tokens, logits, repeats=settings.codec == "text")
     return [Phase("warm-up", items | work | _estimate_recordings(trained, work))]
@@ -312,7 +312,7 @@ def _count_together(settings: RunSettings, trained: Trained, lengths: Lengths, c
         copies: answers to each prompt.
         accelerator: bytes of one GPU.
     """
-    if settings.codec == "tokens":
+    if settings.codec != "text":
         return TOKENS_BATCH
     if settings.text.batch or not trained.on_gpu:
         return settings.text.batch or ANSWERS_ON_CPU

@@ -38,6 +38,7 @@ PIECE = re.compile(r"\w+|[^\w\s]|\n+")  # of text: about a token
 class Lengths(msgspec.Struct, frozen=True):
     """Tokens of the longest prompt, of the longest answer, and of the longest example of the warm-up, prompt included.
 
+    An example has a reference answer, which is shorter than the longest that a policy may give.
     exact: whether the model's own tokenizer counted the prompt; otherwise words and signs stand for tokens.
     """
 
@@ -73,14 +74,16 @@ def _measure_problems(trainee: Trainee, place: str, *, counted: bool) -> Lengths
     settings, environment = trainee.settings, trainee.environment
     cells = [cell for cell in _list_cells(trainee) if is_drawable(environment, cell, trainee.start)]
     complete = (environment.space.complete_cell(cell, trainee.start) for cell in cells)
-    prompts = [problem.prompt for cell in complete for problem in environment.draw_cell(cell, EACH, 0)]
+    problems = [problem for cell in complete for problem in environment.draw_cell(cell, EACH, 0)]
     answer = settings.text.max_tokens
     if counted:
-        prompt = max(len(PIECE.findall(text)) for text in prompts)
-        return Lengths(prompt, answer, prompt + answer, exact=False)
+        prompt = max(len(PIECE.findall(problem.prompt)) for problem in problems)
+        reference = 1 + max(len(PIECE.findall(problem.answer)) for problem in problems)
+        return Lengths(prompt, answer, prompt + min(answer, reference), exact=False)
     codec = ChatCodec(_read_tokenizer(place), settings.text) if place else ByteCodec(build_byte_tokenizer())
-    prompt = max(len(codec.encode_prompt(text)) for text in prompts)
-    return Lengths(prompt, answer, max(prompt + answer, _longest_example(trainee)))
+    prompt = max(len(codec.encode_prompt(problem.prompt)) for problem in problems)
+    reference = min(answer, max(len(codec.encode_answer(problem.answer)) for problem in problems))
+    return Lengths(prompt, answer, max(prompt + reference, _longest_example(trainee)))
 
 
 def _list_cells(trainee: Trainee) -> list[Cell]:

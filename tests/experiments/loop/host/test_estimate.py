@@ -10,13 +10,14 @@ from peft import LoraConfig, get_peft_model
 from torch.optim.swa_utils import AveragedModel
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
+from lakewright.engineer.environment import Problem
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.host.estimate import Estimate, estimate_of, estimate_table
 from lakewright.experiments.loop.host.memory_arithmetic import Sharing, Trained, gradients, optimizer_state, weights
 from lakewright.experiments.loop.host.model_shape import adapter_weights, model_shape, shape_of_model
 from lakewright.experiments.loop.settings.run_settings import QuestionSettings, RunSettings, load_settings
-from lakewright.experiments.loop.training.trainee import load_policy, make_trainee
+from lakewright.experiments.loop.training.trainee import Trainee, load_policy, make_trainee
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec, TextSettings, TokensCodec
 from lakewright.policy.evaluation import evaluate
@@ -28,6 +29,7 @@ from lakewright.policy.training import (
     HostSettings,
     LoraSettings,
     WarmupSettings,
+    answer_groups,
     prepare_training,
     train_grpo,
     train_on_answers,
@@ -240,9 +242,39 @@ def test_the_longest_sequences_of_text_are_those_of_the_whole_space():
     lengths = estimate_of(sums("text.max_tokens=7")).lengths
     longest = "1111+1111+1111+1111="  # four terms of four digits, where the first design has fewer
     assert (lengths.prompt, lengths.answer) == (len(longest) + len(["<begin>"]), 7)
-    assert lengths.example == lengths.prompt + 7, "nobody is taught the engineer's part, as it is not asked"
+    assert lengths.example == lengths.prompt + len("44444") + 1, (
+        "nobody is taught the engineer's part, as it is not asked"
+    )
     taught = estimate_of(sums("teacher=self")).lengths
     assert taught.example > taught.prompt + taught.answer, "evidence is longer than sums"
+
+
+def longest_sums(count: int) -> tuple[RunSettings, Trainee, list[Problem]]:
+    """Settings of small steps on sums, and problems with the longest prompts."""
+    settings = sums("text.max_tokens=16")
+    trainee = make_trainee(settings)
+    return (
+        settings,
+        trainee,
+        trainee.environment.draw_cell(trainee.environment.space.cell(4, terms=4, carry=True), count, 0),
+    )
+
+
+def test_the_peak_of_a_warm_up_in_bytes_is_as_estimated():
+    settings, trainee, problems = longest_sums(64)
+    warmup = msgspec.structs.replace(settings.warmup, steps=2)
+    with peak_of_tensors() as peak:
+        model, words = trainee.build_model()
+        warm_up(model, trainee.make_play(model, words), problems, [], warmup, 0)
+    assert_near(phases_of(settings)["warm-up"], peak.bytes, "warm-up in bytes")
+
+
+def test_the_peak_of_a_validation_in_bytes_is_as_estimated():
+    settings, trainee, problems = longest_sums(512)
+    with peak_of_tensors() as peak:
+        model, words = trainee.build_model()
+        answer_groups(model, trainee.make_play(model, words), problems)
+    assert_near(phases_of(settings)["validation"], peak.bytes, "validation in bytes")
 
 
 @pytest.mark.usefixtures("small_tiles")
