@@ -53,7 +53,7 @@ def prepare_training(model: str = "") -> None:
 
 @contextmanager
 def importing() -> Iterator[None]:
-    """Looks for no garbage within the block: imports leave none, and the search takes a seventh of their time."""
+    """Looks for no garbage within the block: imports leave little, and the search takes a seventh of their time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
