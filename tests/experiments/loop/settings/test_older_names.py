@@ -1,6 +1,7 @@
 """Settings under the names they had before are read as before: words, presets, specs of studies and recorded runs.
 
-`older_names.json` has digests of what the version before (commit eae564ae) understood, and what it recorded.
+`older_names.json` has digests of what the version before (commit eae564ae) understood of boards and guard, and what it
+recorded.
 """
 
 import hashlib
@@ -18,13 +19,15 @@ from lakewright.experiments.studies.study import complete_plan, plan_of
 from tests.support.processes.commands import HOUSE
 
 OLDER = json.loads(Path(__file__).with_name("older_names.json").read_text())
+TODAY = ("design", "warmup_design", "agents", "warmup_agents", "guard")
 SLOW = ("arena.toml", "frontier-early.toml", "random-start.toml", "frontier-first/spec.toml")  # they draw first designs
 SPECS = [pytest.param(name, marks=pytest.mark.deep if name.endswith(SLOW) else ()) for name in OLDER["specs"]]
 
 
 def effect_of(settings: RunSettings) -> dict[str, Any]:
-    """The settings, with all limits of the guard, those of the environment too."""
+    """The settings that had other names, with all limits of the guard, those of the environment too."""
     raw = msgspec.to_builtins(settings, str_keys=True)
+    raw = {name: raw[name] for name in (*TODAY, "environment", "teams", "seed")}
     if not settings.lake:
         raw |= {"agents": 2, "warmup_agents": 2}
     for name, usual in USUAL_LIMITS[settings.lake].items():
@@ -55,8 +58,7 @@ def test_a_spec_plans_the_runs_that_it_planned(name, monkeypatch):
 def test_a_recorded_run_is_the_run_of_the_same_command_today(preset, tmp_path):
     settings = load_settings(preset, ["environment=sums.py:Sums"] if preset == "text" else [])
     raw = msgspec.to_builtins(settings, str_keys=True)
-    today = ("design", "warmup_design", "agents", "warmup_agents", "guard")
-    older = {name: value for name, value in raw.items() if name not in today} | OLDER["recorded"][preset]
+    older = {name: value for name, value in raw.items() if name not in TODAY} | OLDER["recorded"][preset]
     (tmp_path / CLAIM.file).write_text(json.dumps({"format": 2, "settings": older}))
     assert CLAIM.read_work(tmp_path).settings == settings
     plan = {"spec": {}, "start": older, "runs": [{"arm": "a", "seed": 0, "settings": older}]}
