@@ -51,6 +51,11 @@ def test_what_the_judge_prints_is_no_verdict_and_what_it_raises_is_one_line():
     assert "\n" not in str(caught.value)
 
 
+def test_a_copy_that_a_judge_makes_of_its_process_gives_no_verdict_to_the_next_answer():
+    for answer in ("fork", PROBLEM.answer, "fork", "0"):
+        assert judge(answer).valid == (answer == PROBLEM.answer), answer
+
+
 @pytest.mark.parametrize("answer", ["\ud800", "\0", "a\r\nb", "9" * 10**5, "[" * 10**5, "\u2028"])
 def test_any_text_comes_through(answer):
     assert judge(answer) == Verdict(False, 0.0, "wrong")

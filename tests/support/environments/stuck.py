@@ -40,6 +40,8 @@ class Stuck(Environment):
                 os.kill(os.getpid(), 9)
             case "raise":
                 raise ValueError("no\nanswer")
+            case "fork":
+                os.fork()
             case "print":
                 os.system("echo printed")
         try:
