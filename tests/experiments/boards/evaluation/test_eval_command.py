@@ -139,7 +139,7 @@ BAD = {
         ["url is 'localhost'", "write it as http://host:port/v1"],
     ),
     "samples of one mind": (("--solver", "greedy", "--samples", 3), "rows.jsonl", ["--samples is 3", "never varies"]),
-    "no answer wanted": (("--solver", "random", "--no-greedy"), "rows.jsonl", ["neither a greedy", "--samples"]),
+    "no answer wanted": (("--solver", "random", "--no-greedy"), "rows.jsonl", ["neither greedy", "--samples"]),
     "a device that is not there": (
         ("--model", "MODEL", "--device", "cuda"),
         "rows.jsonl",
