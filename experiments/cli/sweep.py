@@ -34,6 +34,7 @@ def run(
     out: Annotated[Path, Parameter(metavar="DIR")],
     where: Annotated[ExecutorOptions, Parameter(name="*")] = ExecutorOptions(),  # noqa: B008
     shard: Annotated[str, Parameter(metavar="i/n")] = "0/1",
+    gpus_per_shard: Annotated[float | None, Parameter(metavar="N")] = None,
     copy_to: Annotated[str, Parameter(metavar="ADDRESS", show_default=False)] = "",
     json: Json = False,
 ) -> None:
@@ -62,7 +63,7 @@ def run(
     count, cells, made = sum(one.count for one in mine), len(left), 0
     with (
         chosen.open(
-            Task("shard", memory=count_memory(grid), spreads=True), out if share == WHOLE else None
+            Task("shard", gpus=gpus_per_shard, memory=count_memory(grid), spreads=True), out if share == WHOLE else None
         ) as executor,
         progress("sweep", count, "boards") as bar,
     ):

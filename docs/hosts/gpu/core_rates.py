@@ -38,7 +38,7 @@ from lakewright.core_jax.support import on_all_cores, seconds_by_phase
 from lakewright.core_jax.types import Board, Failure
 from lakewright.experiments.boards.sweep import SweepSpec
 from lakewright.experiments.boards.sweep.shards import make_shard
-from lakewright.experiments.jobs.executors.this_machine import AT_ONCE
+from lakewright.experiments.jobs.executors.choice import AT_ONCE
 
 PAIRS = ((8, 1 << 20), (5, 1 << 20), (10, 1 << 18), (12, 1 << 18))  # sizes of boards for two agents, boards in a block
 TEAMS = ((5, 1 << 15), (8, 1 << 14), (10, 1 << 14), (12, 1 << 13))

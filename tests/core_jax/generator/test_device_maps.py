@@ -94,6 +94,21 @@ def test_a_device_that_disappears_or_has_no_room_at_all_is_one_line(on_device, m
         generate(CONFIG, SEED, COUNT)
 
 
+def test_flags_of_64_bits_change_no_board(on_device):
+    plain = generate(CONFIG, SEED, COUNT)[SIZE]
+    with jax.enable_x64(True):
+        assert_same(generate(CONFIG, SEED, COUNT)[SIZE], plain)
+
+
+@pytest.mark.parametrize("memory", [1 << 20, 1 << 26, 1 << 34])
+def test_groups_of_a_block_fit_into_the_memory_of_a_thread(memory):
+    found = device_maps.choose_draw_sizes(8, 10**6, memory)
+    assert (found.block, found.block % found.flood) == (1 << 18, 0)
+    layers = 3 * device_maps.flood_depth(8) // 2 + 2 + sizes.STATES
+    assert found.flood == sizes.SMALLEST or found.flood * layers * 4 * 2 * 64 <= memory
+    assert device_maps.choose_draw_sizes(8, 10**5, memory).block == 1 << 16
+
+
 def test_a_board_that_no_attempt_makes_is_named(on_device, monkeypatch):
     monkeypatch.setattr(generator, "MAX_ATTEMPTS", 1)
     with pytest.raises(TooRareError, match=r"^board \d+: none of 1 random maps has one of the 5x5 boards for 2 agents"):

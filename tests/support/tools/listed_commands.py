@@ -91,6 +91,7 @@ ELSEWHERE: dict[str, list[str]] = {
     "tests/experiments/jobs/executors/test_cluster.py::"
     "test_a_study_ends_as_on_one_machine_though_nodes_and_its_driver_are_killed": [
         "lakewright study arena --out /shared/studies/arena --executor ray",
+        "lakewright sweep --preset billion --out /shared/billion --executor ray --gpus-per-shard 1",
         "lakewright study /shared/study.toml --out /shared/studies/a --executor ray",
     ],
     "tests/experiments/loop/host/test_doctor.py::"

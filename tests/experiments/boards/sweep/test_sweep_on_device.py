@@ -7,8 +7,10 @@ from lakewright.core_jax.errors import InputError
 from lakewright.experiments.boards.sweep import shards
 from lakewright.experiments.boards.sweep.runner import sweep
 from lakewright.experiments.boards.sweep.spec import SweepSpec, choose_spec
+from lakewright.experiments.cli import sweep as commands
+from lakewright.experiments.cli.conventions.options import ExecutorOptions
 from lakewright.experiments.jobs.executors import Local
-from lakewright.experiments.jobs.executors.choice import Threads
+from lakewright.experiments.jobs.executors.choice import ExecutorChoice, Threads
 from tests.support.refusals import refused
 
 
@@ -23,6 +25,21 @@ def test_the_tables_are_the_same(monkeypatch, tmp_path):
     assert found.keys() == expected.keys()
     for name in found:
         assert found[name].equals(expected[name]), name
+
+
+def test_gpus_are_a_resource_of_each_shard(monkeypatch, tmp_path):
+    asked = []
+
+    def open_executor(choice, task, folder):
+        asked.append(task.gpus)
+        raise InputError("no cluster")
+
+    monkeypatch.setattr(ExecutorChoice, "open", open_executor)
+    (tmp_path / "a.toml").write_text("sizes = [4]\nagents = [2]\nhole_ratios = [0.0]\nboards = 8\nshard = 8\n")
+    for given in ({}, {"gpus_per_shard": 1.0}):
+        with pytest.raises(InputError, match="no cluster"):
+            commands.run(tmp_path / "a.toml", out=tmp_path / "made", where=ExecutorOptions(executor="ray"), **given)
+    assert asked == [None, 1.0]
 
 
 def test_a_preset_is_tried_with_fewer_boards(tmp_path):
