@@ -39,6 +39,8 @@ WRITTEN_TABLES = {  # of docs/results.md and of the studies in docs/lab, by firs
     "| learning rate | rises in, steps | groups of a step | answers to each | k tokens | greedy | sampled |": (
         "pilots of a regime, whose results were not saved"
     ),
+    "| seed | warm-up | `fixed` | `gain-default` | greedy, `fixed` | greedy, `gain-default` | along, `fixed` | "
+    "along, `gain-default` |": "a study that time ended after a few seeds",
     "| runs of | least possible | abilities | regression | one prediction for all | abilities better |": (
         "means of docs/data/forecast_losses.json, which docs/site/forecast_losses.py writes"
     ),
