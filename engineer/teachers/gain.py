@@ -24,6 +24,7 @@ POINTS = 9
 MOST_CELLS = 128  # of a stratum; with more, one level at a time is varied
 PARTS = 16  # of a round: after each part of the training, the best cell is chosen again
 TRACE = 0.05  # the least share of the problems of a stratum that have a trait, and that lack it
+MIXING = 3.0  # the share of a trait goes with this power of the gain: both kinds are trained if both gain about as much
 USUAL = 2.0  # what a round trains, in units of signal by stratum, before a round was seen
 
 
@@ -32,8 +33,9 @@ class GainTeacher(Stateful):
     """Plans the next round on learners drawn from the posterior, each trained part by part on its best cell.
 
     The share of a stratum is the mean share that its cells have in these plans. So a stratum gets problems as long as
-    it may be the best, and fewer as more of them add less. Its levels have the largest expected gain, and
-    its traits as often as that cell has them. (Thompson 1933, for a round of many problems.)
+    it may be the best, and fewer as more of them add less. (Thompson 1933, for a round of many problems.) Its levels
+    have the largest expected gain. Problems with a trait and without it are shared by the cube of what they gain at
+    these levels: what is learned on one kind alone may be lost on the other.
 
     The gain is per token if the trainer tells the lengths of answers, else per problem. With `length` it is divided by
     size^length, so 1 is per token if answers grow with the size of a stratum, as boards do: its number, or its rank.
@@ -88,14 +90,25 @@ def _make_rows(
     for stratum, mine in places.items():
         best = cells[max(mine, key=lambda place: (gains[place], -place))]
         row: Row = {space.share.name: float(chosen[mine].sum())}
+        mean = {cells[place]: float(gains[place]) for place in mine}
         for number, knob in enumerate(space.knobs):
-            low, high = (TRACE, 1 - TRACE) if knob.trait else space.limits(stratum, knob)
+            if knob.trait:
+                row[knob.name] = _share_trait(number, best, mean)
+                continue
+            low, high = space.limits(stratum, knob)
             single = not knob.top or len(list_windowed(row, space.knobs)) == MOST_WINDOWS
-            mean = {cells[place]: float(gains[place]) for place in mine}
             ends = _find_window(number, best, mean, 1 if single else near)
             row |= make_window(knob, *(min(high, max(low, float(end))) for end in ends))
         rows[stratum] = row
     return rows
+
+
+def _share_trait(number: int, best: Cell, gains: dict[Cell, float]) -> float:
+    """The share of problems with a trait. number, gains: as for `_find_window`."""
+    worth = {cell.values[number]: gain**MIXING for cell, gain in gains.items() if _is_beside(cell, best, number)}
+    total = sum(worth.values())
+    share = worth.get(True, 0.0) / total if total else float(best.values[number])
+    return min(1 - TRACE, max(TRACE, share))
 
 
 def _find_window(number: int, best: Cell, gains: dict[Cell, float], near: float) -> tuple[Value, Value]:

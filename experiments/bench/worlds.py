@@ -40,7 +40,8 @@ class Truth(NamedTuple):
     goes beyond, and fade, the ability lost in a round.
 
     transfer: float [S, S], what training on a stratum (row) adds to the others. own: the ability for twists alone,
-    float [S], or None if missing. broken: the strata whose grader finds no answer.
+    float [S], or None if missing. apart: the share of what is learned without twists that does not help with them.
+    broken: the strata whose grader finds no answer.
     """
 
     ability: np.ndarray
@@ -51,6 +52,7 @@ class Truth(NamedTuple):
     fade: np.ndarray
     transfer: np.ndarray
     own: np.ndarray | None = None
+    apart: float = 0.0
     spread: float = 0.5
     twist: float = 0.0
     step: float = 1.0
@@ -113,6 +115,12 @@ KINDS: dict[str, tuple[str, Callable[[np.random.Generator], Truth]]] = {
     "twists": (
         "a trait that makes problems harder",
         lambda rng: _make_truth(rng, ability=rng.uniform(2.0, 5.0, 6), twist=rng.uniform(1.5, 3.0)),
+    ),
+    "apart": (
+        "what is learned without a trait does not help with it",
+        lambda rng: _make_truth(
+            rng, ability=rng.uniform(2.0, 5.0, 6), own=np.zeros(6), apart=1.0, twist=rng.uniform(1.0, 2.0)
+        ),
     ),
     "noisy": ("problems of a cell differ", lambda rng: _make_truth(rng, spread=1.2)),
     "guided": ("a right answer in each group", lambda rng: _make_truth(rng, signal="guided")),
@@ -211,6 +219,8 @@ class World(Environment):
             if own is not None and twist:  # what is learned of twists is mostly their own
                 own[stratum] += 2 * gain
                 gain *= 0.3
+            elif own is not None:
+                own[stratum] -= truth.apart * gain
             ability = ability + gain * truth.transfer[stratum]
         self.truth = truth._replace(ability=ability, own=own)
 
@@ -228,7 +238,8 @@ class World(Environment):
         expected = np.einsum("k,kcu->c", signal, np.stack(ways)) / len(NODES)
         reached = (truth.transfer @ worth)[of]
         if truth.own is not None:
-            reached = np.where(self._twist == 1, 0.3 * reached + 2 * twisted[of], reached)
+            other = reached - truth.apart * twisted[of]
+            reached = np.where(self._twist == 1, 0.3 * reached + 2 * twisted[of], other)
         return truth.rate[of] * expected * reached
 
     def draw_start(self) -> Design:
