@@ -122,12 +122,13 @@ def _valid(learners, cells):
     return learners.predict(cells).mean(axis=1)
 
 
-def test_candidates_are_all_levels_with_and_without_traits_or_one_knob_at_a_time():
+def test_candidates_are_all_levels_and_traits_or_one_level_and_one_trait_at_a_time():
     assert [cell.values for cell in list_candidates("add", DESIGN, SPACE)] == [(level,) for level in range(1, 9)]
     knobs = [Knob(name=f"k{place}", low=0, high=1) for place in range(4)]
     wide = DesignSpace(("a",), (*knobs, Knob(name="t", trait=True)))
     found = list_candidates("a", wide.uniform(), wide)
-    assert len(found) == len(set(found)) <= 1 + 4 * 9 + 1
+    assert len(found) == len(set(found)) <= (1 + 4 * 9) * 2
+    assert len({cell.values[:-1] for cell in found if cell.values[-1]}) == len(found) / 2
 
 
 def test_the_worth_of_a_problem_is_its_signal_by_what_the_signal_moves():
