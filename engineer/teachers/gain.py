@@ -1,7 +1,6 @@
 """The teacher that looks for the largest expected gain on the held-out problems."""
 
 import itertools
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -25,7 +24,6 @@ POINTS = 9
 MOST_CELLS = 128  # of a stratum; with more, one level at a time is varied
 PARTS = 16  # of a round: after each part of the training, the best cell is chosen again
 TRACE = 0.05  # the least share of the problems of a stratum that have a trait, and that lack it
-MIXING = 3.0  # the share of a trait goes with this power of the gain: both kinds are trained if both gain about as much
 USUAL = 2.0  # what a round trains, in units of signal by stratum, before a round was seen
 
 
@@ -34,9 +32,8 @@ class GainTeacher(Stateful):
     """Plans the next round on learners drawn from the posterior, each trained part by part on its best cell.
 
     The share of a stratum is the mean share that its cells have in these plans. So a stratum gets problems as long as
-    it may be the best, and fewer as more of them add less. (Thompson 1933, for a round of many problems.) Its levels
-    gain most, and problems with a trait and without it are shared by the cube of what they gain at these levels,
-    because what is learned on one kind alone may be lost on the other.
+    it may be the best, and fewer as more of them add less. Its levels have the largest expected gain, and
+    its traits as often as that cell has them. (Thompson 1933, for a round of many problems.)
 
     The gain is per token if the trainer tells the lengths of answers, else per problem. With `length` it is divided by
     size^length, so 1 is per token if answers grow with the size of a stratum, as boards do: its number, or its rank.
@@ -89,73 +86,39 @@ def _make_rows(
         places.setdefault(cell.stratum, []).append(place)
     rows: dict[Stratum, Row] = {}
     for stratum, mine in places.items():
-        kinds: dict[Levels, Kinds] = {}
-        for place in mine:
-            levels, traits = _split_values(cells[place].values, space)
-            kinds.setdefault(levels, {})[traits] = float(gains[place])
-        worth = {levels: _combine(found.values()) for levels, found in kinds.items()}
-        best = max(worth, key=lambda levels: worth[levels])
+        best = cells[max(mine, key=lambda place: (gains[place], -place))]
         row: Row = {space.share.name: float(chosen[mine].sum())}
-        for number, place in enumerate(space.traits):
-            row[space.knobs[place].name] = _share_trait(number, kinds[best])
-        for number, knob in enumerate(knob for knob in space.knobs if not knob.trait):
-            low, high = space.limits(stratum, knob)
+        for number, knob in enumerate(space.knobs):
+            low, high = (TRACE, 1 - TRACE) if knob.trait else space.limits(stratum, knob)
             single = not knob.top or len(list_windowed(row, space.knobs)) == MOST_WINDOWS
-            ends = _find_window(number, best, worth, 1 if single else near)
+            mean = {cells[place]: float(gains[place]) for place in mine}
+            ends = _find_window(number, best, mean, 1 if single else near)
             row |= make_window(knob, *(min(high, max(low, float(end))) for end in ends))
         rows[stratum] = row
     return rows
 
 
-Levels = tuple[Value, ...]
-"""The values of a cell that are of levels."""
-Kinds = dict[tuple[bool, ...], float]
-"""What a problem gains, by the traits it has."""
-
-
-def _split_values(values: tuple[Value, ...], space: DesignSpace) -> tuple[Levels, tuple[bool, ...]]:
-    """The levels and the traits of a cell."""
-    levels = tuple(value for place, value in enumerate(values) if place not in space.traits)
-    return levels, tuple(bool(values[place]) for place in space.traits)
-
-
-def _combine(gains: Iterable[float]) -> float:
-    """What a problem gains if its kinds are shared by their gains to the power of MIXING.
-
-    The less more of a kind adds, the more there is of it: sum_k g_k q_k^(1 - 1/MIXING) is largest for shares q_k in
-    proportion to g_k^MIXING, and then is this. (A sum of isoelastic utilities: Atkinson 1970.)
-    """
-    return float(sum(gain**MIXING for gain in gains) ** (1 / MIXING))
-
-
-def _share_trait(number: int, kinds: Kinds) -> float:
-    """The share of problems with a trait."""
-    total = sum(gain**MIXING for gain in kinds.values())
-    having = sum(gain**MIXING for traits, gain in kinds.items() if traits[number])
-    return min(1 - TRACE, max(TRACE, having / total if total else 0.5))
-
-
-def _find_window(number: int, best: Levels, worth: dict[Levels, float], near: float) -> tuple[Value, Value]:
-    """The ends of the values about the best one of a level that gain at least `near` as much.
+def _find_window(number: int, best: Cell, gains: dict[Cell, float], near: float) -> tuple[Value, Value]:
+    """The ends of the values about the best cell's of a knob that gain at least `near` as much.
 
     Args:
-        number: which level.
-        best: the best levels.
-        worth: what levels gain.
-        near: 1 for the best value alone.
+        number: which knob.
+        best: the cell.
+        gains: of the cells of its stratum.
+        near: 1 for the value of the best cell alone.
     """
-    middle = best[number]
+    middle = best.values[number]
     if near >= 1:
         return middle, middle
-    line = {levels[number]: gain for levels, gain in worth.items() if _is_beside(levels, best, number)}
+    line = {cell.values[number]: gain for cell, gain in gains.items() if _is_beside(cell, best, number)}
     ways = sorted((value for value in line if value < middle), reverse=True), sorted(v for v in line if v > middle)
     low, high = ([*itertools.takewhile(lambda value: line[value] >= near * line[middle], way)] for way in ways)
     return low[-1] if low else middle, high[-1] if high else middle
 
 
-def _is_beside(levels: Levels, best: Levels, number: int) -> bool:
-    """Return True if levels differ at most in one."""
-    return levels[:number] == best[:number] and levels[number + 1 :] == best[number + 1 :]
+def _is_beside(cell: Cell, best: Cell, number: int) -> bool:
+    """Return True if the cells of a stratum differ at most in one knob."""
+    return cell.values[:number] == best.values[:number] and cell.values[number + 1 :] == best.values[number + 1 :]
 
 
 def list_candidates(stratum: Stratum, design: Design, space: DesignSpace) -> list[Cell]:
@@ -165,18 +128,10 @@ def list_candidates(stratum: Stratum, design: Design, space: DesignSpace) -> lis
     ways = [_list_values(stratum, knob, value, space) for knob, value in zip(space.knobs, usual, strict=True)]
     if np.prod([len(way) for way in ways]) <= MOST_CELLS:
         return [Cell(stratum, values) for values in itertools.product(*ways)]
-    # One level and one trait at a time, so that all levels are compared by the same kinds of problems.
-    rows = [usual]
-    for traits in (False, True):
-        varied = [place for place, knob in enumerate(space.knobs) if knob.trait == traits]
-        rows += [
-            (*row[:place], value, *row[place + 1 :])
-            for row in list(rows)
-            for place in varied
-            for value in ways[place]
-            if value != row[place]
-        ]
-    return [Cell(stratum, row) for row in rows]
+    found = [Cell(stratum, usual)]
+    for place, way in enumerate(ways):
+        found += [Cell(stratum, (*usual[:place], value, *usual[place + 1 :])) for value in way if value != usual[place]]
+    return found
 
 
 def _list_values(stratum: Stratum, knob: Knob, now: float, space: DesignSpace) -> list[Value]:

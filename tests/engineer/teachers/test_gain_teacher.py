@@ -77,21 +77,6 @@ def test_tasks_get_more_the_more_of_the_held_out_problems_they_are():
     assert max(alike) - min(alike) < 0.25
 
 
-@pytest.mark.parametrize(("gap", "least", "most"), [(0.6, 0.25, 0.75), (6.0, 0.04, 0.1)])
-def test_both_kinds_of_a_trait_are_trained_if_both_gain_about_as_much(gap, least, most):
-    space = DesignSpace(("add",), (Knob(name="level", low=1, high=2, whole=True), Knob(name="carry", trait=True)))
-    cells = [Cell("add", (level, carry)) for level in (1, 2) for carry in (False, True)]
-    chance = {cell: 1 / (1 + np.exp(gap * (cell.values[1] - 0.5) + 0.1 * cell.values[0])) for cell in cells}
-    seen = [Observation(cell, 200, 200 * float(chance[cell]), None, 0, 200) for cell in cells]
-    held_out = [HeldOutCell(cell, 1 / 4) for cell in cells]
-    design = space.uniform()
-    known = make_forecast(design, [], held_out, DifficultySettings(), space, tested=seen)
-    evidence = Evidence(design=design, outcomes={}, round=1, rounds=4, forecast=known)
-    edits = GainTeacher().propose(evidence, design, space, make_key(1)).delta.edits
-    share = design.strata["add"]["carry"] + edits["add"].changes.get("carry", 0.0)
-    assert least <= share <= most
-
-
 def test_an_equal_key_makes_an_equal_plan():
     known = answer({"add": 2.0, "sort": 4.0, "spell": 7.0})
     assert propose(known) == propose(known)
@@ -122,13 +107,12 @@ def _valid(learners, cells):
     return learners.predict(cells).mean(axis=1)
 
 
-def test_candidates_are_all_levels_and_traits_or_one_level_and_one_trait_at_a_time():
+def test_candidates_are_all_levels_with_and_without_traits_or_one_knob_at_a_time():
     assert [cell.values for cell in list_candidates("add", DESIGN, SPACE)] == [(level,) for level in range(1, 9)]
     knobs = [Knob(name=f"k{place}", low=0, high=1) for place in range(4)]
     wide = DesignSpace(("a",), (*knobs, Knob(name="t", trait=True)))
     found = list_candidates("a", wide.uniform(), wide)
-    assert len(found) == len(set(found)) <= (1 + 4 * 9) * 2
-    assert len({cell.values[:-1] for cell in found if cell.values[-1]}) == len(found) / 2
+    assert len(found) == len(set(found)) <= 1 + 4 * 9 + 1
 
 
 def test_the_worth_of_a_problem_is_its_signal_by_what_the_signal_moves():
