@@ -40,7 +40,7 @@ class Truth(NamedTuple):
     goes beyond, and fade, the ability lost in a round.
 
     transfer: float [S, S], what training on a stratum (row) adds to the others. own: the ability for twists alone,
-    float [S], or None if missing. apart: the share of what is learned without twists that does not help with them.
+    float [S], or None if missing. apart: the share of learning without twists that does not help with them.
     broken: the strata whose grader finds no answer.
     """
 
