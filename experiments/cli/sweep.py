@@ -46,6 +46,7 @@ def run(
         boards: Make only this many boards of each cell, to try a sweep.
         out: The folder of the sweep.
         shard: i/n: make only every n-th shard, from the i-th on, as one job of an array.
+        gpus_per_shard: The GPUs that a shard takes with --executor ray, which hides all others from it.
         copy_to: Also copy each finished shard to an address of fsspec, such as s3://bucket/sweeps/a.
     """
     from lakewright.core_jax.support import cores

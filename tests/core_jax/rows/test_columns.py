@@ -24,7 +24,7 @@ def test_columns_are_what_arrow_makes_of_the_rows(written):
 
 
 def test_unknown_moves_are_refused():
-    with pytest.raises(ValueError, match="none of U D L R W"):
+    with pytest.raises(ValueError, match="use only U D L R W"):
         moves_of([["UX"]], 4)
 
 

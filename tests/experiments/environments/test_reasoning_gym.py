@@ -263,7 +263,7 @@ def test_bad_arguments_are_refused_in_a_line(arguments, told):
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "reasoning_gym", None)
-    with pytest.raises(InputError, match="pip install reasoning-gym"):
+    with pytest.raises(InputError, match=r"pip install 'lakewright\[reasoning-gym\]'"):
         ReasoningGym("sums")
 
 

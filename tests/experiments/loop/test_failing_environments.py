@@ -118,7 +118,7 @@ NOT_FIT = {
         ("warmup.steps: the environment gives no reference",),
     ),
     "prompts that are too long": (('+ "=",', '+ "=" * 999,'), ("the prompt ", "tokens", "raise model.positions")),
-    "a codec of boards": (("", ""), ("codec is tokens, but the model has bytes; set codec=bytes",)),
+    "a codec of boards": (("", ""), ("codec is tokens", "only the lake", "set codec=bytes")),
 }
 
 

@@ -66,7 +66,7 @@ ELSEWHERE: dict[str, list[str]] = {
     ],
     "tests/experiments/cli/test_run.py::test_a_run_is_what_the_command_line_says": [
         "lakewright run --preset cpu --out runs/first stages=2 warmup.steps=50 warmup.boards=1000 grpo.steps=2 "
-        "validation.boards=2 trial.boards=40 trial.share=0",
+        "validation.boards=2 trial.boards=40",
     ],
     "tests/experiments/cli/test_run.py::test_the_report_can_be_printed_and_written_again": [
         "lakewright report runs/first",
@@ -179,12 +179,16 @@ ELSEWHERE: dict[str, list[str]] = {
     "tests/experiments/environments/test_environments.py::test_addition_passes_its_check": [
         "lakewright check docs/examples/addition.py:Addition --json",
     ],
+    "tests/experiments/loop/test_closed_loop.py::test_who_follows_a_parameter_through_a_stage_comes_back_to_a_file_at_most_fifteen_times": [
+        "python -m tests.support.tools.parameter_walk settings reward held_out trial guard rollback",
+    ],
     "tests/experiments/trainers/test_real_trainers.py::test_the_traces_of_vf_eval": [
         "vf-eval verifiers-engineer --env.taskset.folder runs/e -n 20 -r 4 -o runs --run.dir evaluated",
     ],
     "tests/experiments/trainers/test_trainers_tutorial.py::test_every_command_of_the_tutorial_runs": [
         "lakewright check docs/examples/largest.py:Largest",
-        "lakewright engineer begin runs/largest --environment docs/examples/largest.py:Largest --teacher rules",
+        "lakewright engineer begin runs/largest --environment docs/examples/largest.py:Largest --teacher rules "
+        "trial.share=0",
         "python docs/examples/trl_tutorial.py runs/largest",
         "lakewright engineer status runs/largest",
         "lakewright engineer log runs/largest",
