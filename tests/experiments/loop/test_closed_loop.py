@@ -177,7 +177,7 @@ def test_a_fresh_run_of_the_same_seed_draws_the_same_boards_and_another_seed_oth
 
 @pytest.mark.deep
 @pytest.mark.parametrize("parameter", ["settings", "reward", "held_out"])
-def test_who_follows_a_parameter_through_a_stage_comes_back_to_a_file_at_most_fifteen_times(parameter, tmp_path):
+def test_a_parameter_comes_back_to_a_file_at_most_fifteen_times(parameter, tmp_path):
     walk = follow(parameter, RunFolder(tmp_path / "run"))
     assert walk.stays[0].endswith("closed_loop.py")
     assert any(file.endswith("run_engineer.py") for file in walk.files)

@@ -179,7 +179,7 @@ ELSEWHERE: dict[str, list[str]] = {
     "tests/experiments/environments/test_environments.py::test_addition_passes_its_check": [
         "lakewright check docs/examples/addition.py:Addition --json",
     ],
-    "tests/experiments/loop/test_closed_loop.py::test_who_follows_a_parameter_through_a_stage_comes_back_to_a_file_at_most_fifteen_times": [
+    "tests/experiments/loop/test_closed_loop.py::test_a_parameter_comes_back_to_a_file_at_most_fifteen_times": [
         "python -m tests.support.tools.parameter_walk settings reward held_out trial guard rollback",
     ],
     "tests/experiments/trainers/test_real_trainers.py::test_the_traces_of_vf_eval": [
