@@ -197,7 +197,7 @@ def check_settings(settings: RunSettings, environment: Environment, start: Desig
         read = operator.attrgetter(name)
         if (value := read(settings)) != read(usual):
             raise InputError(f"{name} is {value!r:.60}, which only the lake has; {remedy}")
-    if settings.codec == "tokens" and not settings.lake:
+    if settings.codec == "tokens" and not settings.lake and settings.model.architecture != "board":
         raise InputError("codec is tokens, which only the lake has; set codec=bytes, or text for a pretrained model")
     for name in OTHER_CODECS[settings.codec]:
         if (value := getattr(settings.text, name)) != getattr(usual.text, name):

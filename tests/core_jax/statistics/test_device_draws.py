@@ -9,9 +9,10 @@ from lakewright.core_jax.generator import draw_free
 from lakewright.core_jax.solver import solve
 from lakewright.core_jax.solver.accelerator.sizes import Sizes
 from lakewright.core_jax.statistics import COLUMNS, device_draws, features, measure_draws, table
+from tests.support.deep import keep_quick
 
 
-@pytest.mark.parametrize("size", [5, pytest.param(8, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("size", keep_quick([3, 5, 8], [3]))
 def test_columns_are_those_of_boards_that_are_drawn_solved_and_measured(size):
     holes, seed, first, count = size + 1, 3, 17, 100
     boards = draw_free(size, 2, holes, seed, first, count)

@@ -6,6 +6,7 @@ recorded.
 
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +21,8 @@ from tests.support.processes.commands import HOUSE
 
 OLDER = json.loads(Path(__file__).with_name("older_names.json").read_text())
 TODAY = ("design", "warmup_design", "agents", "warmup_agents", "guard")
-SLOW = ("arena.toml", "frontier-early.toml", "random-start.toml", "frontier-first/spec.toml")  # they draw first designs
-SPECS = [pytest.param(name, marks=pytest.mark.deep if name.endswith(SLOW) else ()) for name in OLDER["specs"]]
+SLOW = re.compile("arena|frontier|random-start|studies/trial|unseen")  # they draw first designs of boards
+SPECS = [pytest.param(name, marks=pytest.mark.deep if SLOW.search(name) else ()) for name in OLDER["specs"]]
 
 
 def effect_of(settings: RunSettings) -> dict[str, Any]:
