@@ -40,6 +40,7 @@ from lakewright.experiments.loop.records.stage_rollouts import read_problems, wr
 from lakewright.experiments.loop.settings.lake_settings import LAKE_ONLY
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.policy.codecs import TextSettings
+from lakewright.policy.model_settings import resolve_shape
 from lakewright.policy.models import compute_in_bfloat16, load_checkpoint, load_model
 from lakewright.policy.play import Play, Tasks, TaskStream
 from lakewright.policy.training import Answered, roll_out
@@ -197,7 +198,7 @@ def check_settings(settings: RunSettings, environment: Environment, start: Desig
         read = operator.attrgetter(name)
         if (value := read(settings)) != read(usual):
             raise InputError(f"{name} is {value!r:.60}, which only the lake has; {remedy}")
-    if settings.codec == "tokens" and not settings.lake and settings.model.architecture != "board":
+    if settings.codec == "tokens" and not settings.lake and resolve_shape(settings.model).architecture != "board":
         raise InputError("codec is tokens, which only the lake has; set codec=bytes, or text for a pretrained model")
     for name in OTHER_CODECS[settings.codec]:
         if (value := getattr(settings.text, name)) != getattr(usual.text, name):
