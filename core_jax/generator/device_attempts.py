@@ -1,7 +1,7 @@
 """Attempts at boards for two agents, as programs for accelerators: maps are drawn, flooded, picked from, and labelled.
 
-An attempt is one flood of a map from its goals. It finds all starts, in which of them a wait is forced, the cost of the
-one that is picked, and, because its layers are saved, the plan: nothing is flooded twice but for makespans. It draws
+An attempt floods a map once from its goals. The flood gives all starts, says which of them force a wait, and costs the
+start that is picked. Its layers are saved, so the plan needs no second flood; only makespans do. An attempt draws
 what `attempts` draws for the same board and number: the same random numbers choose among the same states in the same
 order.
 """
@@ -28,7 +28,7 @@ from lakewright.core_jax.solver.accelerator.shortest_paths import IDLE
 from lakewright.core_jax.support.programs import program
 from lakewright.core_jax.types import Board
 
-NEVER = 1 << 30  # a number above those of all attempts
+NEVER = 1 << 30  # larger than the number of any attempt
 
 
 @flax.struct.dataclass
@@ -292,9 +292,9 @@ def _choose(fields: list[jax.Array], place: jax.Array) -> jax.Array:
 
 
 def _find_bit(word: jax.Array, left: jax.Array) -> jax.Array:
-    """The place of bit number `left` among those set: uint32, int32 [G] to int32 [G].
+    """The place of the set bit that `left` other set bits precede: uint32, int32 [G] to int32 [G].
 
-    Halves the word: if its lower half has no more bits than are passed over, the bit is in the upper one.
+    Halves the word at each step: if its lower half has at most `left` set bits, the bit is in the upper half.
     """
     place = jnp.zeros_like(left)
     for half in (16, 8, 4, 2, 1):

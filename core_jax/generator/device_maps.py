@@ -20,7 +20,6 @@ from lakewright.core_jax.generator.device_attempts import (
     lengthen_plans,
 )
 from lakewright.core_jax.solver.accelerator.device_solver import DeviceLabels, copy_back
-from lakewright.core_jax.solver.accelerator.full_device import make_with_room
 from lakewright.core_jax.solver.accelerator.packing import (
     PackedBoards,
     PackedLabels,
@@ -36,6 +35,7 @@ from lakewright.core_jax.solver.accelerator.sizes import (
     Sizes,
     choose_group,
     first_depth,
+    make_with_room,
     memory_per_thread,
 )
 from lakewright.core_jax.support.parallel import on_all_cores
@@ -166,7 +166,7 @@ class _Flooding:
         self.progress = begin_boards(size, depth, self._depth, sizes.flood, stream, spare)
 
     def _go_deeper(self) -> None:
-        """Floods go deeper from here on; as they save more layers, fewer boards are flooded at once."""
+        """Makes later floods deeper. They save more layers, so fewer boards are flooded at once."""
         self._depth, self._group = DEEPER * self._depth, max(self._group // DEEPER, SMALLEST)
         self.progress = lengthen_plans(self._depth, self.progress)
 

@@ -13,10 +13,9 @@ import numpy as np
 from lakewright.core_jax.generator.uniform_boards import draw_there, make_stream
 from lakewright.core_jax.solver.accelerator.cell_sets import CellSet
 from lakewright.core_jax.solver.accelerator.device_solver import DeviceLabels, label_cells
-from lakewright.core_jax.solver.accelerator.full_device import make_with_room
 from lakewright.core_jax.solver.accelerator.packing import unload_boards
 from lakewright.core_jax.solver.accelerator.shortest_paths import IDLE
-from lakewright.core_jax.solver.accelerator.sizes import Sizes, choose_sizes, memory_per_thread
+from lakewright.core_jax.solver.accelerator.sizes import Sizes, choose_sizes, make_with_room, memory_per_thread
 from lakewright.core_jax.statistics.board_features import (
     COLUMNS,
     LABELS,

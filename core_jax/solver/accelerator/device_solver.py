@@ -21,7 +21,6 @@ from jax import lax
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.lake.label_batches import round_horizon
 from lakewright.core_jax.solver.accelerator.cell_sets import CellSet
-from lakewright.core_jax.solver.accelerator.full_device import make_with_room
 from lakewright.core_jax.solver.accelerator.makespan_floods import UNKNOWN, flood_for_makespans
 from lakewright.core_jax.solver.accelerator.packing import (
     HEAD,
@@ -34,7 +33,14 @@ from lakewright.core_jax.solver.accelerator.packing import (
 )
 from lakewright.core_jax.solver.accelerator.plan_walks import flood_for_costs
 from lakewright.core_jax.solver.accelerator.shortest_paths import IDLE, find_disjoint_paths, measure_paths
-from lakewright.core_jax.solver.accelerator.sizes import SPARE, Sizes, choose_sizes, first_depth, memory_per_thread
+from lakewright.core_jax.solver.accelerator.sizes import (
+    SPARE,
+    Sizes,
+    choose_sizes,
+    first_depth,
+    make_with_room,
+    memory_per_thread,
+)
 from lakewright.core_jax.support.jax_settings import stated_settings
 from lakewright.core_jax.support.parallel import on_all_cores
 from lakewright.core_jax.support.profiling import in_phase

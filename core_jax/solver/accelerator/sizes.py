@@ -1,6 +1,11 @@
-"""Sizes of the batches of an accelerator: few, so that few programs are compiled, and within its memory."""
+"""Sizes of the batches of an accelerator: few, so that few programs are compiled, and within its memory.
+
+A device may be full all the same, or disappear: `make_with_room` makes smaller blocks, or says so in one line.
+"""
 
 import dataclasses
+from collections.abc import Callable
+from typing import TypeVar
 
 import jax
 
@@ -8,6 +13,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.solver.accelerator.cell_sets import word_count
 from lakewright.core_jax.support.parallel import workers
 
+R = TypeVar("R")
 BLOCKS = (1 << 20, 1 << 18, 1 << 14, 1 << 10, 1 << 6)  # boards that are prepared and certified at once
 BUSY = 6  # largest blocks of a batch at least: while one is computed, others are copied
 SHARE = 0.5  # of an accelerator's memory that solving takes, all threads together
@@ -87,3 +93,30 @@ def memory_per_thread() -> int:
     stated = devices[0].memory_stats() or {}
     memory = int(SHARE * stated["bytes_limit"]) if "bytes_limit" in stated else HOST_MEMORY
     return memory * len(devices) // workers() if "bytes_limit" in stated else memory // workers()
+
+
+def make_with_room(make: Callable[[Sizes, int], R], sizes: Sizes, begin: int, end: int) -> list[R]:
+    """`make` of a block of rows on the default device, or of several smaller blocks if the device's memory is full.
+
+    Blocks are made again from their inputs, so nothing of a block that failed is in a result.
+
+    Args:
+        make: gets sizes and a first row, makes the `sizes.block` rows from there on, and waits until it has them.
+        sizes: those to try first.
+        begin: the first row.
+        end: the number of all rows; a block may reach beyond, and then smaller ones are made only where rows are.
+
+    Raises InputError if the device has no room for the smallest block, or cannot go on.
+    """
+    try:
+        return [make(sizes, begin)]
+    except jax.errors.JaxRuntimeError as error:
+        said = str(error).partition("\n")[0]
+        if "RESOURCE_EXHAUSTED" not in said or sizes.block <= BLOCKS[-1]:
+            raise InputError(
+                f"the device stopped at a block of {sizes.block} boards ({said:.200}); free its memory, or set "
+                "JAX_PLATFORMS=cpu"
+            ) from error
+    smaller = cut_sizes(sizes)
+    firsts = range(begin, min(begin + sizes.block, end), smaller.block)
+    return [part for first in firsts for part in make_with_room(make, smaller, first, end)]
