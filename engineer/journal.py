@@ -28,7 +28,7 @@ def derive_keys(seed: int, round: int) -> Keys:
     return Keys(fold_key(key, round), int(numpy_rng(fold_key(key, UNSEEN + round)).integers(2**31)))
 
 
-class Asked(NamedTuple):
+class TeacherAnswer(NamedTuple):
     """The proposals of a teacher with the guard's verdicts, of which the last counts, and its state afterwards."""
 
     attempts: list[Attempt]

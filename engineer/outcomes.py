@@ -19,7 +19,7 @@ class InCell(Protocol):
         """The cell that it was drawn from."""
 
 
-class Judged(Protocol):
+class VerdictLike(Protocol):
     """A verdict."""
 
     @property
@@ -46,7 +46,7 @@ class Outcomes(dict[Stratum, Tally]):
     answers: Counter[tuple[Cell, bool]] | None = None
 
     @classmethod
-    def of(cls, space: DesignSpace, problems: Iterable[InCell], verdicts: Iterable[Judged]) -> "Outcomes":
+    def of(cls, space: DesignSpace, problems: Iterable[InCell], verdicts: Iterable[VerdictLike]) -> "Outcomes":
         """The outcomes of problems with these verdicts on their answers."""
         pairs = list(zip(problems, verdicts, strict=True))
         outcomes = cls(tally_by_stratum(((problem.cell, _count_verdict(one, space)) for problem, one in pairs), space))
@@ -73,7 +73,7 @@ def _tally_stratum(parts: Sequence[tuple[Cell, Tally]], space: DesignSpace) -> T
     return msgspec.structs.replace(whole, traits=traits)
 
 
-def _count_verdict(verdict: Judged, space: DesignSpace) -> Tally:
+def _count_verdict(verdict: VerdictLike, space: DesignSpace) -> Tally:
     failures = {name: int(not verdict.valid and verdict.failure == name) for name in space.failures}
     grades = {name: int(verdict.valid and name in verdict.grades) for name in space.grades}
     return Tally(1, int(verdict.valid), failures, grades)

@@ -23,7 +23,7 @@ from lakewright.engineer.difficulty.model import Observation
 from lakewright.engineer.environment import Environment, Group, Problem, check_environment_type
 from lakewright.engineer.evidence.evidence import Evidence, Round
 from lakewright.engineer.guard import GuardVerdict, check_draws, check_floor, check_limits, project_delta
-from lakewright.engineer.journal import Asked, Journal, Keys, derive_keys
+from lakewright.engineer.journal import Journal, Keys, TeacherAnswer, derive_keys
 from lakewright.engineer.outcomes import Outcomes, tally_by_stratum
 from lakewright.engineer.proposal import Teacher
 from lakewright.engineer.random_generators import Key, check_key
@@ -350,7 +350,7 @@ class Engineer:
             if standing and standing != self.design:
                 return self._keep_next(journal, lambda: Next(standing, "rollback", fallen)), [], None
         attempts, known = journal.keep(
-            "proposal", lambda: Asked(self.propose(evidence, forecast, keys.teacher), self.teacher.state_dict())
+            "proposal", lambda: TeacherAnswer(self.propose(evidence, forecast, keys.teacher), self.teacher.state_dict())
         )
         if known != self.teacher.state_dict():
             self.teacher.load_state_dict(known)

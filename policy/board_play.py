@@ -18,7 +18,7 @@ from lakewright.policy.codecs.codec import Codec, TextCodec
 from lakewright.policy.inference.sampling import sample
 from lakewright.policy.play import Judged, Tasks
 from lakewright.policy.tasks import BoardTask, augment_task
-from lakewright.policy.training.board_stream import BoardStream
+from lakewright.policy.training.board_stream import BoardTaskStream
 from lakewright.policy.training.reward import compute_rewards, judge_answers
 from lakewright.policy.training.settings import RewardSettings
 
@@ -78,9 +78,9 @@ class BoardPlay:
 
     def longest_answer(self, tasks: Tasks[BoardTask]) -> int:
         """As `Play`: the longest answer of the largest team."""
-        if isinstance(tasks, BoardStream):
+        if isinstance(tasks, BoardTaskStream):
             return self.codec.answer_length(self.horizon, tasks.agents)
-        assert isinstance(tasks, Sequence), "boards come in a list or from a BoardStream"
+        assert isinstance(tasks, Sequence), "boards come in a list or from a BoardTaskStream"
         return max(self.codec.answer_length(self.horizon, len(task.board.starts)) for task in tasks)
 
     def judge_plans(self, tasks: Sequence[BoardTask], answers: Sequence[list[int]]) -> tuple[BoardVerdict, np.ndarray]:

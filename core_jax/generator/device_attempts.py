@@ -51,7 +51,7 @@ class Stream:
 
 
 @flax.struct.dataclass
-class Attempt:
+class AttemptBatch:
     """G attempts. free: V words [G]. cells: int32 [4, G], starts, then goals. cost: int32 [G]. moves: uint8 [T, G].
 
     met: bool [G], which have their stratum. known: bool [G], whether the flood came to its end; if not, the attempt
@@ -67,11 +67,11 @@ class Attempt:
 
 
 @flax.struct.dataclass
-class Progress:
+class BoardProgress:
     """B boards on their way.
 
-    free, cells, cost, moves: as in `Attempt`, of those that are drawn. number: int32 [B], of the attempt that drew the
-    board, else of the first that is not decided. is_open: bool [B], not yet drawn. is_deep: bool [B], whose attempt
+    free, cells, cost, moves: as in `AttemptBatch`, of those that are drawn. number: int32 [B], of the attempt that drew
+    the board, else of the first that is not decided. is_open: bool [B], not yet drawn. is_deep: bool [B], whose attempt
     needs a deeper flood; no other is made at these boards until it is decided, so that the lowest attempt wins.
     """
 
@@ -85,7 +85,7 @@ class Progress:
 
 
 @program(static_argnums=(0, 1, 2, 3))
-def begin_boards(size: int, depth: int, steps: int, group: int, stream: Stream, spare: jax.Array) -> Progress:
+def begin_boards(size: int, depth: int, steps: int, group: int, stream: Stream, spare: jax.Array) -> BoardProgress:
     """Makes the first attempts at B boards, B a multiple of `group`, in groups one after another.
 
     Args: size n; depth, of the floods; steps, of the plans in the result, at least `depth`; group, boards flooded at
@@ -106,13 +106,13 @@ def begin_boards(size: int, depth: int, steps: int, group: int, stream: Stream, 
     moves = jnp.pad(made.moves, ((0, steps - depth), (0, 0)), constant_values=IDLE)
     number = stream.number + (made.known & ~made.met).astype(jnp.int32)
     is_open = ~(made.known & made.met)
-    return Progress(made.free, made.cells, made.cost, moves, number, is_open, jnp.zeros_like(is_open))
+    return BoardProgress(made.free, made.cells, made.cost, moves, number, is_open, jnp.zeros_like(is_open))
 
 
 @program(static_argnums=(0, 1, 2))
 def continue_boards(
-    size: int, depth: int, group: int, stream: Stream, progress: Progress, rounds: jax.Array
-) -> Progress:
+    size: int, depth: int, group: int, stream: Stream, progress: BoardProgress, rounds: jax.Array
+) -> BoardProgress:
     """Makes further attempts at open boards, in at most `rounds` groups, until no board is open that can go on.
 
     A group is always full: if fewer boards are open, it makes several attempts at each, and the lowest that has the
@@ -140,7 +140,7 @@ def continue_boards(
     return lax.while_loop(goes_on, attempt_group, (jnp.int32(0), progress))[1]
 
 
-def _take_lowest(progress: Progress, rows: jax.Array, number: jax.Array, made: Attempt) -> Progress:
+def _take_lowest(progress: BoardProgress, rows: jax.Array, number: jax.Array, made: AttemptBatch) -> BoardProgress:
     """The progress of boards with a group of attempts at some of them.
 
     Invariant: all attempts at a board below its `number` are known to lack the stratum. So the lowest that has it wins
@@ -165,7 +165,7 @@ def _take_lowest(progress: Progress, rows: jax.Array, number: jax.Array, made: A
     moves = jnp.pad(made.moves, ((0, len(progress.moves) - steps), (0, 0)), constant_values=IDLE)
     tried = jnp.zeros(boards, jnp.int32).at[rows].add(1)
     drawn = met < unknown
-    return Progress(
+    return BoardProgress(
         tuple(put(word, found) for word, found in zip(progress.free, made.free, strict=True)),
         put(progress.cells, made.cells),
         put(progress.cost, made.cost),
@@ -177,7 +177,7 @@ def _take_lowest(progress: Progress, rows: jax.Array, number: jax.Array, made: A
 
 
 @program
-def count_open(progress: Progress) -> jax.Array:
+def count_open(progress: BoardProgress) -> jax.Array:
     """int32 [3]: the open boards that can go on, those that need a deeper flood, the highest number of an open one."""
     can_go = progress.is_open & ~progress.is_deep
     return jnp.stack(
@@ -190,7 +190,7 @@ def count_open(progress: Progress) -> jax.Array:
 
 
 @program(static_argnums=0)
-def lengthen_plans(steps: int, progress: Progress) -> Progress:
+def lengthen_plans(steps: int, progress: BoardProgress) -> BoardProgress:
     """The same with room for plans of `steps`."""
     more = ((0, steps - len(progress.moves)), (0, 0))
     return progress.replace(moves=jnp.pad(progress.moves, more, constant_values=IDLE))  # type: ignore[attr-defined]
@@ -224,7 +224,7 @@ def find_makespans(
     return lax.while_loop(lambda makespan: jnp.any(makespan == UNKNOWN), flood_tail, makespan)
 
 
-def make_attempts(size: int, depth: int, stream: Stream, spare: jax.Array) -> Attempt:
+def make_attempts(size: int, depth: int, stream: Stream, spare: jax.Array) -> AttemptBatch:
     """Makes G attempts. Args: size n; depth, of the floods, a multiple of 4; stream, of the boards; spare, as above.
 
     A board's label `wait_required` is its stratum: the start is picked among the states that force a wait, or do not.
@@ -240,7 +240,7 @@ def make_attempts(size: int, depth: int, stream: Stream, spare: jax.Array) -> At
     starts, met = pick_states(size, lax.optimization_barrier(states), tickets)
     cost = jnp.where(met & known, find_costs(layers, starts), jnp.int32(0))
     moves = walk_down_costs(size, layers, starts, cost)
-    return Attempt(free, jnp.concatenate([starts, goals]), cost, moves, met, known)
+    return AttemptBatch(free, jnp.concatenate([starts, goals]), cost, moves, met, known)
 
 
 def _draw_maps(size: int, stream: Stream) -> tuple[CellSet, jax.Array, jax.Array]:

@@ -5,4 +5,4 @@ from .solver import flood_boards as flood_boards
 from .solver import solve as solve
 from .solver import solve_by_flood as solve_by_flood
 from .solver import solve_with_stages as solve_with_stages
-from .teams.team_solver import Stage as Stage
+from .teams.team_solver import SolverStage as SolverStage

@@ -18,7 +18,7 @@ from lakewright.core_jax.solver.accelerator.device_solver import solve_on_device
 from lakewright.core_jax.solver.memory import check_memory
 from lakewright.core_jax.solver.single_agent.certificate import Certified, certify_boards
 from lakewright.core_jax.solver.single_agent.distances import NO_PATH, measure_distances
-from lakewright.core_jax.solver.teams.team_solver import BUDGET, Solved, Stage
+from lakewright.core_jax.solver.teams.team_solver import BUDGET, SolvedBoards, SolverStage
 from lakewright.core_jax.solver.two_agents.joint_floods import CostTable, flood_costs, flood_makespans
 from lakewright.core_jax.solver.two_agents.plan_extraction import (
     extract_cheapest_plans,
@@ -62,7 +62,7 @@ def solve(
 @stated_settings()
 def solve_with_stages(
     boards: Board, makespan_plans: bool = False, budget: int = BUDGET, wanted: np.ndarray | None = None
-) -> Solved:
+) -> SolvedBoards:
     """`solve`, and what decided each board.
 
     Args: boards, makespan_plans, budget, wanted as for `solve`.
@@ -72,13 +72,15 @@ def solve_with_stages(
     if agents == 2 and not makespan_plans and on_gpu():
         labels = solve_on_device(boards)
         proven = np.asarray(labels.certificate) == Certificate.BOUND
-        return Solved(labels, np.where(proven, Stage.CERTIFICATE, Stage.FLOOD), np.zeros(len(proven), int))
+        return SolvedBoards(
+            labels, np.where(proven, SolverStage.CERTIFICATE, SolverStage.FLOOD), np.zeros(len(proven), int)
+        )
     # Teams are searched for on the host, by all of its cores; and blocks of this layout are of a size for their caches.
     with on_host():
         return _solve_by_stages(boards, makespan_plans, budget, wanted)
 
 
-def _solve_by_stages(boards: Board, makespan_plans: bool, budget: int, wanted: np.ndarray | None) -> Solved:
+def _solve_by_stages(boards: Board, makespan_plans: bool, budget: int, wanted: np.ndarray | None) -> SolvedBoards:
     """As `solve_with_stages`, by the layout for CPUs, or a search.
 
     Args: boards, makespan_plans, budget, wanted as for `solve`.
@@ -89,7 +91,9 @@ def _solve_by_stages(boards: Board, makespan_plans: bool, budget: int, wanted: n
     if makespan_plans:  # shortest paths are optimal for both objectives
         labels = dataclasses.replace(labels, makespan_moves=labels.moves)
     proven = np.concatenate([part.proven for part in certified])
-    found = Solved(labels, np.where(proven, Stage.CERTIFICATE, Stage.NOTHING), np.zeros(len(proven), int))
+    found = SolvedBoards(
+        labels, np.where(proven, SolverStage.CERTIFICATE, SolverStage.NOTHING), np.zeros(len(proven), int)
+    )
     open_rows = np.flatnonzero(~proven)
     if not len(open_rows):
         return found
@@ -97,7 +101,7 @@ def _solve_by_stages(boards: Board, makespan_plans: bool, budget: int, wanted: n
     open_rows = open_rows[np.argsort(labels.sum_of_costs[open_rows], kind="stable")]
     left = take_rows(boards, open_rows)
     if agents == 2:
-        rest = Solved(solve_by_flood(left, makespan_plans), np.array(Stage.FLOOD), np.array(0))
+        rest = SolvedBoards(solve_by_flood(left, makespan_plans), np.array(SolverStage.FLOOD), np.array(0))
     else:
         from lakewright.core_jax.solver.teams.team_solver import solve_teams  # as in `prepare_solver`
 

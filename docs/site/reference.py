@@ -28,7 +28,7 @@ from lakewright.experiments.loop.records.stage_records import (
     Done,
     EngineerTraining,
     Rollback,
-    Sampled,
+    SampledRecord,
     Validation,
 )
 from lakewright.experiments.loop.settings.setting_list import format_default, list_settings
@@ -39,7 +39,7 @@ PRESET = "cpu"  # whose values are the defaults of the settings
 FILES: dict[str, type[msgspec.Struct]] = {  # what is read from each file
     "boards.jsonl, boards.parquet: a row": Row,
     "RUN/stage_NN/env.json": Design,
-    "RUN/stage_NN/sampled.json": Sampled,
+    "RUN/stage_NN/sampled.json": SampledRecord,
     "RUN/stage_NN/validation.json": Validation,
     "RUN/stage_NN/rollback.json": Rollback,
     "RUN/stage_NN/difficulty.json": Forecast,

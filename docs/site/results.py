@@ -54,7 +54,7 @@ from result_tables import (
 
 from lakewright.core_jax.support import read_config, write_atomically
 from lakewright.engineer.difficulty import Calibration, pool_calibrations
-from lakewright.experiments.bench.world_scores import Score, draw_scores
+from lakewright.experiments.bench.world_scores import WorldScore, draw_scores
 from lakewright.experiments.bench.world_scores import format_table as format_scores
 from lakewright.experiments.boards.evaluation.scores import Summary
 from lakewright.experiments.studies.engineer_samples import EngineerAnswers, format_counts
@@ -226,7 +226,7 @@ def made() -> dict[Path, str]:
         results = msgspec.json.decode(path.read_bytes(), type=list[Result])
         tables[f"reading-{path.parent.name}"] = format_results(results)
         pictures[DOCS / "images" / f"reading-{path.parent.name}.svg"] = draw_results(results)
-    worlds = msgspec.json.decode((DOCS / "data" / "worlds.json").read_bytes(), type=list[Score])
+    worlds = msgspec.json.decode((DOCS / "data" / "worlds.json").read_bytes(), type=list[WorldScore])
     tables["worlds"] = format_scores(worlds)
     pictures[DOCS / "images" / "worlds.svg"] = draw_scores(worlds, ("gain", "difficulty", "coaching"))
     tables |= _further_tables(found)

@@ -11,7 +11,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Environment, check_environment_type
 from lakewright.engineer.testing.isolation import ROOM, CallError, Calls, watch_process
-from lakewright.engineer.testing.parts import Findings, Part, Share, try_here, try_part, try_parts
+from lakewright.engineer.testing.parts import CheckPart, Findings, Share, try_here, try_part, try_parts
 from lakewright.engineer.testing.report import RETURNS, Fault, Report, report_text
 
 SECONDS, LIMIT = 20.0, 30.0
@@ -76,7 +76,7 @@ def _try_shared(
     environment: Environment, maker: Sequence[str], seconds: float, limit: float, share: Share
 ) -> Iterator[Report]:
     """The reports of `try_parts`, its start first tried in a process that can be ended."""
-    start = try_part(Part(maker, seconds, limit))
+    start = try_part(CheckPart(maker, seconds, limit))
     if start.fault:
         yield Report(environment="", faults=[start.fault])
     else:
@@ -89,7 +89,7 @@ def _try_in_one_process(
     """The reports of `try_parts`, all of it in one other process; an early end of that is one more fault."""
 
     def try_all(calls: Calls, send: Callable[[bytes], None]) -> None:
-        def share_here(function: object, parts: Iterable[Part]) -> Iterator[Findings]:
+        def share_here(function: object, parts: Iterable[CheckPart]) -> Iterator[Findings]:
             begun = time.monotonic()
             return (try_here(environment, calls, part, begun) for part in parts)
 

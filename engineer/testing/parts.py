@@ -24,7 +24,7 @@ PATIENCE = 6.0  # times the seconds that every bound and bin may take before the
 Drawn: TypeAlias = list[tuple[int, Problem, float]]  # the place of its cell, the problem, and the seconds it took
 
 
-class Part(msgspec.Struct, frozen=True):
+class CheckPart(msgspec.Struct, frozen=True):
     """A part of a check.
 
     maker: the words from which a process makes the environment, see `redraw`. seconds: it may take. limit: seconds
@@ -53,7 +53,7 @@ class Findings(msgspec.Struct, frozen=True):
     late: bool = False
 
 
-Share: TypeAlias = Callable[[Callable[[Part], Findings], Sequence[Part]], Iterable[Findings]]
+Share: TypeAlias = Callable[[Callable[[CheckPart], Findings], Sequence[CheckPart]], Iterable[Findings]]
 """Calls a function with each part, in whichever process; the findings, in the order of the parts."""
 
 
@@ -68,7 +68,7 @@ def make_properties(environment: Environment, calls: Calls, report: Report, make
     return kind(environment, calls, report, maker)
 
 
-def try_part(part: Part) -> Findings:
+def try_part(part: CheckPart) -> Findings:
     """The findings of a part, in a process of its own."""
     maker, *words = part.maker
     environment: Environment = load_class(maker, {}, "environment", ())(*words)
@@ -84,7 +84,7 @@ def try_part(part: Part) -> Findings:
     return found
 
 
-def try_here(environment: Environment, calls: Calls, part: Part, begun: float) -> Findings:
+def try_here(environment: Environment, calls: Calls, part: CheckPart, begun: float) -> Findings:
     """The findings of a part, in this process.
 
     Args:
@@ -134,7 +134,7 @@ def try_parts(
     starts = range(0, len(properties.listed), SLICE)
     fault = None
     for found in share(
-        try_part, [Part(maker, PATIENCE * seconds, calls.limit, first, first + SLICE) for first in starts]
+        try_part, [CheckPart(maker, PATIENCE * seconds, calls.limit, first, first + SLICE) for first in starts]
     ):
         properties.add_problems(msgspec.json.decode(found.problems, type=Drawn))
         for stratum, names in found.report.undrawable.items():
@@ -151,7 +151,7 @@ def try_parts(
     yield report
     problems = msgspec.json.encode(properties.list_problems())
     parts = [
-        Part(maker, share_of_time * seconds, calls.limit, property=place, problems=problems)
+        CheckPart(maker, share_of_time * seconds, calls.limit, property=place, problems=problems)
         for place, (_, share_of_time) in enumerate(properties.in_order())
     ]
     for found in share(try_part, parts):

@@ -20,7 +20,7 @@ from lakewright.engineer.testing.isolation import CallError, Calls
 from lakewright.engineer.testing.redraw import (
     EQUAL,
     JUDGED,
-    Request,
+    RedrawRequest,
     compare_redrawn,
     draw_sets,
     list_answers,
@@ -355,7 +355,7 @@ class Properties:
             sets = draw_sets(self.trials, self.start, count)
         mine = [*(self.problems[case] for case in cases), *sets]
         verdicts = self._judge_some(mine)
-        request = Request(cases, self.start if sets else None, count, len(verdicts))
+        request = RedrawRequest(cases, self.start if sets else None, count, len(verdicts))
         found = redraw_elsewhere(self.maker, request, self.trials.calls)
         if isinstance(found, str):
             return Fault(EQUAL, f"another process failed: {found}", " ".join(self.maker))

@@ -1,8 +1,8 @@
 """A program that draws and judges again in its own process, with another hash seed, for `check_environment`.
 
 `python -m lakewright.engineer.testing.redraw MAKER [ARGUMENT]`: `MAKER` is a class or function, `FILE.py:Class` or
-`module:function`, that gives the environment. Standard input has a `Request` in JSON, standard output gets a `Redrawn`,
-which also says what of the process the environment changed.
+`module:function`, that gives the environment. Standard input has a `RedrawRequest` in JSON, standard output gets a
+`Redrawn`, which also says what of the process the environment changed.
 """
 
 import ctypes
@@ -46,7 +46,7 @@ DRAWN = (
 )
 
 
-class Request(msgspec.Struct, frozen=True):
+class RedrawRequest(msgspec.Struct, frozen=True):
     """A request to another process to draw and judge again.
 
     cases: the cell, seed and index of problems that are drawn alone. design, count: for `draw_sets`, which follow; by
@@ -81,7 +81,7 @@ def list_answers(problem: Problem) -> list[str]:
     return [problem.answer, "", f"{problem.answer} or not"]
 
 
-def redraw_elsewhere(maker: Sequence[str], request: Request, calls: Calls) -> Redrawn | str:
+def redraw_elsewhere(maker: Sequence[str], request: RedrawRequest, calls: Calls) -> Redrawn | str:
     """Do a request in another process; if it fails, return the reason as text.
 
     Args:
@@ -170,7 +170,7 @@ def main(arguments: Sequence[str]) -> None:
     before = read_state()
     environment = load_class(maker, {}, "environment", ())(*rest)
     changed = _list_changes(before, imported := read_state(), "when it was imported or made", DRAWN)
-    request = msgspec.json.decode(sys.stdin.buffer.read(), type=Request)
+    request = msgspec.json.decode(sys.stdin.buffer.read(), type=RedrawRequest)
     problems = [environment.draw_one(*case) for case in request.cases]
     problems += draw_sets(environment, request.design, request.count) if request.design else []
     changed += _list_changes(imported, drawn := read_state(), "when it drew")

@@ -21,7 +21,7 @@ import numpy as np
 from lakewright.core_jax.config import EnvConfig, holes_of
 from lakewright.core_jax.generator import draw_free, generate
 from lakewright.core_jax.lake import EnvParams, reset, step, verify
-from lakewright.core_jax.solver import Stage, solve, solve_by_flood, solve_with_stages
+from lakewright.core_jax.solver import SolverStage, solve, solve_by_flood, solve_with_stages
 from lakewright.core_jax.support import cores, seconds_by_phase
 from lakewright.core_jax.types import CERTIFICATE_NAMES, Board, Labels, Status
 from lakewright.experiments.bench import measurement
@@ -81,7 +81,7 @@ def _measure_solver(size: int, agents: int) -> tuple[BenchCase, Measurement]:
     measured, solved = time_call("solve", size, agents, BOARDS[agents], lambda seed: solve_with_stages(on_device))
     labels = solved.labels
     kinds = np.bincount(np.asarray(labels.certificate), minlength=len(CERTIFICATE_NAMES))
-    stages = {stage.name.lower().replace("_", " "): int((solved.stage == stage).sum()) for stage in Stage}
+    stages = {stage.name.lower().replace("_", " "): int((solved.stage == stage).sum()) for stage in SolverStage}
     return BenchCase(size, agents, boards, labels), msgspec.structs.replace(
         measured,
         undecided=float(np.mean(np.asarray(labels.status) == Status.UNDECIDED)),

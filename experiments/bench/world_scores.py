@@ -20,13 +20,13 @@ from lakewright.engineer.teachers import TEACHERS
 from lakewright.experiments.bench.measurement import format_markdown
 from lakewright.experiments.bench.worlds import ANSWERS, KINDS, World
 from lakewright.experiments.viewer.charts.frame import COLOURS
-from lakewright.experiments.viewer.charts.rows import Mark, Row, row_chart
+from lakewright.experiments.viewer.charts.rows import ChartRow, Mark, row_chart
 
 ROUNDS, PROBLEMS, SEEDS = 12, 64, 5
 USUAL = ("gain", "difficulty", "coaching", "thompson", "proportional", "rlve", "learning_progress")
 
 
-class Score(msgspec.Struct, frozen=True):
+class WorldScore(msgspec.Struct, frozen=True):
     """A teacher in a kind of world: (figure - no redesign) / (oracle - no redesign), at the end and along the way.
 
     error: the standard error of `end` over the seeds. figures: P(valid) at the end of no redesign, of the teacher and
@@ -51,7 +51,7 @@ def check_names(kinds: Sequence[str], teachers: Sequence[str]) -> None:
 
 def score_teachers(
     kinds: Sequence[str], teachers: Sequence[str], seeds: int, report: Callable[[int], object] = lambda _: None
-) -> list[Score]:
+) -> list[WorldScore]:
     """The scores of teachers in kinds of worlds.
 
     Args:
@@ -69,12 +69,12 @@ def score_teachers(
     return found
 
 
-def _score(kind: str, teacher: str, fixed: np.ndarray, curves: np.ndarray, oracle: np.ndarray) -> Score:
+def _score(kind: str, teacher: str, fixed: np.ndarray, curves: np.ndarray, oracle: np.ndarray) -> WorldScore:
     room, gain = oracle - fixed, curves - fixed
     ends = gain[:, -1] / room[:, -1].mean()
     error = float(ends.std(ddof=1)) / len(ends) ** 0.5 if len(ends) > 1 else 0.0
     figures = (float(fixed[:, -1].mean()), float(curves[:, -1].mean()), float(oracle[:, -1].mean()))
-    return Score(kind, teacher, float(ends.mean()), float(gain.mean() / room.mean()), error, figures)
+    return WorldScore(kind, teacher, float(ends.mean()), float(gain.mean() / room.mean()), error, figures)
 
 
 def run_world(world: World, teacher: str, report: Callable[[int], object] = lambda _: None) -> list[float]:
@@ -116,7 +116,7 @@ def _follow_teacher(world: World, teacher: str) -> list[float]:
     return curve
 
 
-def format_table(scores: Sequence[Score]) -> str:
+def format_table(scores: Sequence[WorldScore]) -> str:
     """A row for each kind, a column for each teacher, with the mean and the least of each at the bottom."""
     teachers = list(dict.fromkeys(score.teacher for score in scores))
     kinds = list(dict.fromkeys(score.kind for score in scores))
@@ -130,7 +130,7 @@ def format_table(scores: Sequence[Score]) -> str:
     return "\n".join(format_markdown(["world", *teachers], rows))
 
 
-def draw_scores(scores: Sequence[Score], teachers: Sequence[str]) -> str:
+def draw_scores(scores: Sequence[WorldScore], teachers: Sequence[str]) -> str:
     """A row for each kind with a mark for each of some teachers, as SVG."""
     marks = {
         name: Mark(0.0, ("disc", "square", "triangle", "diamond")[place % 4], COLOURS[place % len(COLOURS)])
@@ -147,7 +147,7 @@ def draw_scores(scores: Sequence[Score], teachers: Sequence[str]) -> str:
             )
             for name in teachers
         ]
-        rows.append(Row(f"{kind}: {KINDS[kind][0]}", placed))
+        rows.append(ChartRow(f"{kind}: {KINDS[kind][0]}", placed))
     return row_chart(
         "Scores in worlds of known truth, at the end",
         rows,

@@ -9,7 +9,7 @@ from cyclopts import App, Parameter
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
 from lakewright.experiments.boards.benchmark.tiers import TIERS
-from lakewright.experiments.cli.conventions.answerers import Answering, EndpointOptions, ModelOptions, answerer_of
+from lakewright.experiments.cli.conventions.answerers import AnswererChoice, EndpointOptions, ModelOptions, answerer_of
 from lakewright.experiments.cli.conventions.options import ExecutorOptions, Flag, Json
 from lakewright.experiments.cli.conventions.output import print_error, print_found, print_summary
 from lakewright.experiments.jobs.executors.choice import HERE
@@ -73,7 +73,7 @@ def evaluate(
     /,
     *,
     out: Annotated[Path, Parameter(metavar="DIR")],
-    who: Annotated[Answering, Parameter(name="*")] = Answering(),  # noqa: B008
+    who: Annotated[AnswererChoice, Parameter(name="*")] = AnswererChoice(),  # noqa: B008
     samples: Annotated[int, Parameter(metavar="K")] = 0,
     temperature: float = 1.0,
     no_greedy: Flag = False,

@@ -33,7 +33,7 @@ TRAITS = {"wait_ratio": "forced_wait"}
 COLUMNS = {"data_ratio": "data", "hole_ratio": "hole", "wait_ratio": "wait"}
 
 
-class Point(NamedTuple):
+class TrackedPoint(NamedTuple):
     """Figures by name, and pictures uint8 [height, width, 3] by name, at a step of the whole run."""
 
     step: int
@@ -41,18 +41,20 @@ class Point(NamedTuple):
     pictures: dict[str, np.ndarray]
 
 
-def points_of(folder: RunFolder, chapter: int) -> Iterator[Point]:
+def points_of(folder: RunFolder, chapter: int) -> Iterator[TrackedPoint]:
     """The points of a finished chapter: 0 is the warm-up, 1 the first stage; steps go on from the chapters before."""
     stages = [folder.warmup, *(folder.stage(number) for number in range(chapter))]
     *earlier, stage = stages
     begun, lines = sum(len(_read_lines(before)) for before in earlier), _read_lines(stage)
     for number, line in enumerate(lines, 1):
-        yield Point(begun + number, {f"{'train' if chapter else 'warmup'}/{name}": line[name] for name in line}, {})
+        yield TrackedPoint(
+            begun + number, {f"{'train' if chapter else 'warmup'}/{name}": line[name] for name in line}, {}
+        )
     lake = folder.settings().lake
     figures = dict(_list_validation(read_record(stage.validation, Validation), lake=lake))
     if chapter:
         figures |= _read_redesign(stage, lake=lake)
-    yield Point(begun + len(lines), figures, _render_boards(stage) if chapter and lake else {})
+    yield TrackedPoint(begun + len(lines), figures, _render_boards(stage) if chapter and lake else {})
 
 
 def _read_lines(stage: Stage) -> list[dict[str, float]]:
@@ -124,7 +126,7 @@ PROJECT = "lakewright"
 class Tracker(Protocol):
     """Takes points of rising steps."""
 
-    def log(self, point: Point) -> None:
+    def log(self, point: TrackedPoint) -> None:
         """Takes a point."""
         ...
 
@@ -141,7 +143,7 @@ class TensorBoard:
 
         self._writer = SummaryWriter(folder.folder / "tensorboard" / "loop")
 
-    def log(self, point: Point) -> None:
+    def log(self, point: TrackedPoint) -> None:
         """As `Tracker`."""
         for name, value in point.figures.items():
             self._writer.add_scalar(name, value, point.step)
@@ -160,7 +162,7 @@ class WandbLike:
         self._module = module
         module.init(project=PROJECT, resume="allow", **given)
 
-    def log(self, point: Point) -> None:
+    def log(self, point: TrackedPoint) -> None:
         """As `Tracker`."""
         pictures = {name: self._module.Image(picture) for name, picture in point.pictures.items()}
         self._module.log({**point.figures, **pictures}, step=point.step)

@@ -34,7 +34,7 @@ TOGETHER = 25  # answers sampled at once
 SHOWN = 5
 
 
-class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SamplesQuestion(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """sampling.json: the question, so that a folder of answers belongs to one question."""
 
     format: int
@@ -52,7 +52,12 @@ class SavedAnswers(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 CLAIM = Claim(
-    "sample of engineers' answers", "sampling.json", Sampling, 1, "lakewright engineer sample", complete=complete_run
+    "sample of engineers' answers",
+    "sampling.json",
+    SamplesQuestion,
+    1,
+    "lakewright engineer sample",
+    complete=complete_run,
 )
 
 
@@ -107,7 +112,7 @@ def sample_engineers(
     engineer, known = make_engineer(settings, environment, stage.design()), stage.read_forecast()
     found: list[EngineerAnswers] = []
     proposed: list[list[Design]] = []
-    work = Sampling(CLAIM.format, str(folder.folder), settings, number, list(places), answers)
+    work = SamplesQuestion(CLAIM.format, str(folder.folder), settings, number, list(places), answers)
     with CLAIM.hold_folder(out, work) if out is not None else nullcontext():
         for place, masked in itertools.product(places, (False, True)):
             saved = out / f"answers-{len(found)}.json" if out is not None else None

@@ -96,7 +96,7 @@ class Rank(msgspec.Struct, frozen=True):
     high: float
 
 
-class Prediction(msgspec.Struct, frozen=True):
+class TrialPrediction(msgspec.Struct, frozen=True):
     """Per config the trial's score and share of informative groups, and the gain in points after training on it."""
 
     scores: list[float]
@@ -106,7 +106,7 @@ class Prediction(msgspec.Struct, frozen=True):
     by_informative: Rank | None
 
 
-def prediction_of(trial: Trial, plan: Plan, gains: Mapping[str, float]) -> Prediction | None:
+def prediction_of(trial: Trial, plan: Plan, gains: Mapping[str, float]) -> TrialPrediction | None:
     """Rank correlations of the trial with the gains of the configs, in points by name; None for fewer than three."""
     tried = {planned.arm: candidate for planned, candidate in zip(plan.runs, trial.candidates, strict=True)}
     if len(gains) < 3:
@@ -114,7 +114,9 @@ def prediction_of(trial: Trial, plan: Plan, gains: Mapping[str, float]) -> Predi
     scores = [tried[arm].score for arm in gains]
     informative = [tried[arm].signal.informative for arm in gains]
     found = list(gains.values())
-    return Prediction(scores, informative, found, correlate_ranks(scores, found), correlate_ranks(informative, found))
+    return TrialPrediction(
+        scores, informative, found, correlate_ranks(scores, found), correlate_ranks(informative, found)
+    )
 
 
 def correlate_ranks(one: Sequence[float], other: Sequence[float]) -> Rank | None:

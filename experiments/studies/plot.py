@@ -4,12 +4,12 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 
-from lakewright.experiments.studies.inference import Prediction, Rank
+from lakewright.experiments.studies.inference import Rank, TrialPrediction
 from lakewright.experiments.studies.results import ArmResult, Results
 from lakewright.experiments.studies.run_results import RunResult
 from lakewright.experiments.viewer.charts.frame import COLOURS, join_pictures
 from lakewright.experiments.viewer.charts.lines import Point, Series, line_chart
-from lakewright.experiments.viewer.charts.rows import Mark, Row, row_chart
+from lakewright.experiments.viewer.charts.rows import ChartRow, Mark, row_chart
 
 MOST_CURVES = 8  # with all arms; of more, one cannot be told from another
 MOST_RANGES = 4
@@ -76,7 +76,7 @@ def _make_rows(
     results: Results,
     of_run: Callable[[RunResult], float | None],
     of_arm: Callable[[ArmResult], Mark | None],
-) -> list[Row]:
+) -> list[ChartRow]:
     """A row for each arm, with a ring for each seed and a mark for all; the baseline has a colour of its own."""
     rows = []
     for arm in arms:
@@ -84,7 +84,7 @@ def _make_rows(
         runs = [(run.seed, of_run(run)) for run in results.runs if run.arm == arm.arm]
         seeds = [Mark(x, "ring", colour, words=f"seed {seed}: {x:.4g}") for seed, x in runs if x is not None and x == x]
         mean = of_arm(arm)
-        rows.append(Row(arm.arm, seeds + ([mean._replace(colour=colour)] if mean else [])))
+        rows.append(ChartRow(arm.arm, seeds + ([mean._replace(colour=colour)] if mean else [])))
     return rows
 
 
@@ -101,7 +101,7 @@ def _mark_mean(arm: ArmResult) -> Mark:
     return Mark(arm.valid, "mean", interval=None if half is None else (arm.valid - half, arm.valid + half))
 
 
-def _draw_prediction(found: Prediction, answers: str) -> str:
+def _draw_prediction(found: TrialPrediction, answers: str) -> str:
     share = [100 * value for value in found.informative]
     return join_pictures(
         [

@@ -20,7 +20,7 @@ from lakewright.experiments.studies.halving import Stopped, find_stopped
 from lakewright.experiments.studies.inference import (
     MeanEstimate,
     PairedTest,
-    Prediction,
+    TrialPrediction,
     interquartile_mean,
     prediction_of,
     run_paired_tests,
@@ -127,7 +127,7 @@ class Results(msgspec.Struct, frozen=True):
     arms: list[ArmResult]
     runs: list[RunResult]
     missing: list[str]
-    prediction: Prediction | None
+    prediction: TrialPrediction | None
     tests: list[PairedTest] = []
     along: list[PairedTest] = []
     likely: list[PairedTest] = []

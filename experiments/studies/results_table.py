@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from tabulate import tabulate
 
-from lakewright.experiments.studies.inference import PairedTest, Prediction, Rank
+from lakewright.experiments.studies.inference import PairedTest, Rank, TrialPrediction
 from lakewright.experiments.studies.learning_curves import Reached
 from lakewright.experiments.studies.results import ArmResult, Results
 from lakewright.experiments.studies.run_results import Rates, RunResult
@@ -168,7 +168,7 @@ def _format_reached(found: Reached | None) -> str:
     return f"{found.tokens / 1000:.1f} x{found.share:.2f}{some}"
 
 
-def _prediction_lines(found: Prediction, results: Results) -> Iterator[str]:
+def _prediction_lines(found: TrialPrediction, results: Results) -> Iterator[str]:
     answers, designs = results.words.answers, results.words.designs
     over = f"over {len(results.runs)} {designs}"
     yield f"The trial before, and the gain in valid {answers} after training, {over} (Spearman's rho):"

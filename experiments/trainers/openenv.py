@@ -16,7 +16,7 @@ from lakewright.engineer.environment import Problem, Verdict
 from lakewright.experiments.trainers.episodes import EpisodeBook, make_seed
 
 
-class Result(Protocol):
+class StepResult(Protocol):
     """The answer of OpenEnv's clients, its `StepResult`."""
 
     observation: Any
@@ -27,20 +27,20 @@ class Result(Protocol):
 class Client(Protocol):
     """The part of OpenEnv's synchronous clients that is used."""
 
-    def reset(self, **arguments: Any) -> Result:
+    def reset(self, **arguments: Any) -> StepResult:
         """Begins an episode."""
 
-    def step(self, action: Any) -> Result:
+    def step(self, action: Any) -> StepResult:
         """Takes a step."""
 
 
 class AsyncClient(Protocol):
     """The part of OpenEnv's asynchronous clients that is used."""
 
-    async def reset(self, **arguments: Any) -> Result:
+    async def reset(self, **arguments: Any) -> StepResult:
         """Begins an episode."""
 
-    async def step(self, action: Any) -> Result:
+    async def step(self, action: Any) -> StepResult:
         """Takes a step."""
 
 
@@ -54,7 +54,7 @@ class EpisodeClient(Generic[C]):
         self,
         client: C,
         path: str | Path,
-        report: Callable[[float, Result], str | Verdict] = lambda total, result: f"{total:g}",
+        report: Callable[[float, StepResult], str | Verdict] = lambda total, result: f"{total:g}",
         arguments: Callable[[Problem], dict[str, Any]] | None = None,
         **options: Any,
     ) -> None:
@@ -84,7 +84,7 @@ class EpisodeClient(Generic[C]):
         self._running = False
         return self._arguments(self.book.find_problem())
 
-    def _begin_episode(self, result: Result) -> Result:
+    def _begin_episode(self, result: StepResult) -> StepResult:
         self._total, self._steps, self._running = 0.0, 0, True
         return result
 
@@ -92,7 +92,7 @@ class EpisodeClient(Generic[C]):
         if not self._running:
             raise InputError("step: no episode has begun; call reset first")
 
-    def _add_step(self, result: Result) -> Result:
+    def _add_step(self, result: StepResult) -> StepResult:
         """Counts a step; the end of the episode is recorded."""
         self._total, self._steps = self._total + float(result.reward or 0.0), self._steps + 1
         if result.done:
@@ -104,11 +104,11 @@ class EpisodeClient(Generic[C]):
 class EngineerClient(EpisodeClient[Client]):
     """A synchronous client of OpenEnv, on the problems of a folder."""
 
-    def reset(self) -> Result:
+    def reset(self) -> StepResult:
         """Begins the present episode on the server."""
         return self._begin_episode(self.client.reset(**self._name_reset()))
 
-    def step(self, action: Any) -> Result:
+    def step(self, action: Any) -> StepResult:
         """A step; the end of the episode is recorded. Raises InputError if no episode has begun."""
         self._check_running()
         return self._add_step(self.client.step(action))
@@ -117,11 +117,11 @@ class EngineerClient(EpisodeClient[Client]):
 class AsyncEngineerClient(EpisodeClient[AsyncClient]):
     """An asynchronous client of OpenEnv, on the problems of a folder; many may run in one event loop."""
 
-    async def reset(self) -> Result:
+    async def reset(self) -> StepResult:
         """Begins the present episode on the server."""
         return self._begin_episode(await self.client.reset(**self._name_reset()))
 
-    async def step(self, action: Any) -> Result:
+    async def step(self, action: Any) -> StepResult:
         """A step; the end of the episode is recorded. Raises InputError if no episode has begun."""
         self._check_running()
         return self._add_step(await self.client.step(action))

@@ -59,7 +59,7 @@ class Answer(msgspec.Struct, frozen=True):
         return Problem("", cell=self.cell, version=self.line.version, key=self.line.key)
 
 
-class Fault(msgspec.Struct, frozen=True):
+class LeftOutLine(msgspec.Struct, frozen=True):
     """A line that is left out, and why: a reason, and what was there."""
 
     number: int
@@ -93,7 +93,7 @@ class OutcomeReader:
         self.repeats = Repeats(index)
         self._checker = LineChecker(space, design, newest)
 
-    def read_answers(self, offset: int = 0) -> Iterator[Answer | Fault | Repeated]:
+    def read_answers(self, offset: int = 0) -> Iterator[Answer | LeftOutLine | Repeated]:
         """The result of each line after the index; lines that end after `offset` are fresh.
 
         Lines that are appended from now on, and a last line without an end, are left for the next time.
@@ -104,7 +104,7 @@ class OutcomeReader:
                 try:
                     line, cell = self._checker.check_line(part)
                 except RefusedError as error:
-                    yield Fault(self.lines, error.reason, error.detail, fresh)
+                    yield LeftOutLine(self.lines, error.reason, error.detail, fresh)
                     continue
                 if self.repeats.add_line(line):
                     group = digest_name(msgspec.json.encode((line.group, line.version, line.key, cell)))
@@ -143,19 +143,19 @@ class Read:
         self._reader = reader
         self.strata = StratumBook(reader.index.counts, reader.index.open_groups)
         self._held_out = reader.index.held_out
-        self._first: dict[str, Fault] = {}
+        self._first: dict[str, LeftOutLine] = {}
         self._repeated: Repeated | None = None
         self.answers = self.tokens = self.groups = self.repeated = 0
         self.left_out: Counter[str] = Counter()
         self.tested = TestedAnswers(reader.space, held_out)
 
-    def add(self, one: Answer | Fault | Repeated) -> None:
+    def add(self, one: Answer | LeftOutLine | Repeated) -> None:
         """Counts a line."""
         if isinstance(one, Answer):
             self._add_answer(one)
         elif not one.fresh:
             pass
-        elif isinstance(one, Fault):
+        elif isinstance(one, LeftOutLine):
             self.left_out[one.reason] += 1
             self._first.setdefault(one.reason, one)
         else:

@@ -10,14 +10,14 @@ from lakewright.engineer.signal import StratumSignal
 from lakewright.experiments.trainers.versions import Author, Counts
 
 
-class Spent(msgspec.Struct, frozen=True):
+class DecisionTokens(msgspec.Struct, frozen=True):
     """Tokens that were generated to decide: answers of a model that is the engineer, and rollouts of trials."""
 
     engineer: int = 0
     trials: int = 0
 
 
-class Trials(msgspec.Struct, frozen=True):
+class TrialCounts(msgspec.Struct, frozen=True):
     """Trials of proposals. left_out: how many did not fit into `trial.share`; reason: why the last did not."""
 
     held: int = 0
@@ -40,7 +40,7 @@ class NextReport(msgspec.Struct, frozen=True):
     counts: Counts = Counts()
     complaint: str = ""
     rolled_back: bool = False
-    spent: Spent = Spent()
+    spent: DecisionTokens = DecisionTokens()
 
 
 class FolderStatus(msgspec.Struct, frozen=True):
@@ -63,20 +63,20 @@ class FolderStatus(msgspec.Struct, frozen=True):
     pending: int
     complaint: str
     edited: bool
-    spent: Spent
+    spent: DecisionTokens
     sampler: str = "fresh"
     places: int = 0
     sampling: Sampling = Sampling()
-    trials: Trials = Trials()
+    trials: TrialCounts = TrialCounts()
 
 
-def count_spent(decisions: Sequence[Mapping[str, Any]]) -> Spent:
+def count_spent(decisions: Sequence[Mapping[str, Any]]) -> DecisionTokens:
     """The tokens of some decisions, as versions note them."""
     asked = sum(attempt["proposal"]["tokens"] for note in decisions for attempt in note["attempts"])
-    return Spent(asked, sum(note["trial"]["tokens"] for note in decisions if note["trial"]))
+    return DecisionTokens(asked, sum(note["trial"]["tokens"] for note in decisions if note["trial"]))
 
 
-def count_trials(decisions: Sequence[Mapping[str, Any]]) -> Trials:
+def count_trials(decisions: Sequence[Mapping[str, Any]]) -> TrialCounts:
     """The trials of some decisions, as versions note them."""
     reasons = [reason for note in decisions if (reason := note["next"].get("untried"))]
-    return Trials(sum(bool(note["trial"]) for note in decisions), len(reasons), reasons[-1] if reasons else "")
+    return TrialCounts(sum(bool(note["trial"]) for note in decisions), len(reasons), reasons[-1] if reasons else "")

@@ -19,7 +19,7 @@ from lakewright.engineer.trial import RollOut
 from lakewright.experiments.jobs.resumable.spending import Spending
 from lakewright.experiments.trainers.pins import Pin, PinFile, describe_choice
 from lakewright.experiments.trainers.versions import FolderSettings, VersionFiles
-from lakewright.policy.inference import BudgetSpentError, Endpoint, EndpointSettings, Question, price_tokens
+from lakewright.policy.inference import BudgetSpentError, ChatRequest, Endpoint, EndpointSettings, price_tokens
 
 RECENT = 4096  # problems that are not drawn again when asked for again
 TRIES = 100  # of pinning, which fails only while others leave torn lines
@@ -178,7 +178,7 @@ def make_served_rollouts(
     def roll_out(problems: Sequence[Problem], samples: int, turn: int) -> tuple[list[Group], int]:
         endpoint = Endpoint(settings, price_tokens(settings, *spending.count_tokens()), spending.add)
         questions = [
-            Question([{"role": "user", "content": problem.prompt}], temperature, seed=SEEDS * turn + place)
+            ChatRequest([{"role": "user", "content": problem.prompt}], temperature, seed=SEEDS * turn + place)
             for place, problem in enumerate(problem for problem in problems for _ in range(samples))
         ]
         texts, tokens = [[""] * samples for _ in problems], 0

@@ -22,7 +22,7 @@ Completion = str | list[dict[str, Any]]
 TURNS = 1000  # of a trial, at most: those of another step have other seeds
 
 
-class Request(NamedTuple):
+class GenerationRequest(NamedTuple):
     """Generation in all processes: answers to each prompt, with chance from a seed, up to a number of tokens.
 
     tokens: None is as many as the trainer allows. problems: the prompts' own if episodes on them are played.
@@ -70,7 +70,9 @@ class TrainedPolicy:
         """Groups of answers to problems, and their tokens: a `RollOut`, called in the first process."""
         prompts = [write_prompt(problem.prompt, chat=self.chat) for problem in problems]
         played = list(problems) if self.rollouts else []
-        answers = self._generate_everywhere(Request(prompts, samples, TURNS * self.step + turn, problems=played))
+        answers = self._generate_everywhere(
+            GenerationRequest(prompts, samples, TURNS * self.step + turn, problems=played)
+        )
         tokens = sum(answer.tokens for part in answers for answer in part)
         if self.rollouts:
             verdicts = [[answer.verdict for answer in part if answer.verdict] for part in answers]
@@ -80,7 +82,7 @@ class TrainedPolicy:
     def ask(self, messages: list[Message], schema: dict[str, Any], seed: int) -> Reply:
         """The policy's answer as the engineer: an `Ask`, called in the first process. The schema is in the messages."""
         prompt: Prompt = messages if self.chat else f"{prompt_text(messages)}\n\n[assistant]\n"
-        ((answer,),) = self._generate_everywhere(Request([prompt], 1, seed, self.answer_tokens))
+        ((answer,),) = self._generate_everywhere(GenerationRequest([prompt], 1, seed, self.answer_tokens))
         return Reply(answer.text, answer.tokens)
 
     def serve_requests(self) -> None:
@@ -92,14 +94,14 @@ class TrainedPolicy:
         """Lets the other processes go on; called in the first process, once it has decided."""
         _send_request(None)
 
-    def _generate_everywhere(self, request: Request) -> list[list[PolicyAnswer]]:
+    def _generate_everywhere(self, request: GenerationRequest) -> list[list[PolicyAnswer]]:
         """For each prompt its answers."""
         _send_request(request)
         found = self._generate_share(request)
         many = len(found) // len(request.prompts)
         return [found[place * many :][: request.answers] for place in range(len(request.prompts))]
 
-    def _generate_share(self, request: Request) -> list[PolicyAnswer]:
+    def _generate_share(self, request: GenerationRequest) -> list[PolicyAnswer]:
         """Generates this process's part of a request; the answers of all processes, for each prompt equally many."""
         trainer = self.trainer
         many = self._count_repeats(request.answers)
@@ -114,7 +116,7 @@ class TrainedPolicy:
                 answers += self._generate_batch(request, mine[begin : begin + batch])
         return _gather_answers(answers)[: many * len(request.prompts)]
 
-    def _generate_batch(self, request: Request, places: Sequence[int]) -> list[PolicyAnswer]:
+    def _generate_batch(self, request: GenerationRequest, places: Sequence[int]) -> list[PolicyAnswer]:
         """The answers to the prompts of some places of a request."""
         prompts = [request.prompts[place] for place in places]
         if not self.rollouts:
@@ -165,7 +167,7 @@ def read_completion(completion: Completion, ids: Sequence[int] = (), processor: 
     return text
 
 
-def _send_request(request: Request | None) -> Request | None:
+def _send_request(request: GenerationRequest | None) -> GenerationRequest | None:
     """Sends a request from the first process to all others; what it is."""
     sent = [request]
     if torch.distributed.is_initialized():

@@ -31,8 +31,8 @@ def write_site(paths: Sequence[Path], out: Path) -> int:
     write_atomically(out / MARK, b"")
     for name, data in static_files().items():
         write_atomically(out / "static" / name, data)
-    done: set[Place] = set()
-    waiting = [Place("", 0)]
+    done: set[PageAddress] = set()
+    waiting = [PageAddress("", 0)]
     while waiting:
         place = waiting.pop()
         if place not in done:
@@ -43,7 +43,7 @@ def write_site(paths: Sequence[Path], out: Path) -> int:
     return len(done)
 
 
-class Place(NamedTuple):
+class PageAddress(NamedTuple):
     """An address of the viewer, and of a list of boards which page of it."""
 
     address: str
@@ -63,9 +63,9 @@ class Place(NamedTuple):
 class _Links:
     """Links from one page to others of the site; those that need the server lead nowhere."""
 
-    def __init__(self, here: Place) -> None:
+    def __init__(self, here: PageAddress) -> None:
         self._here = here.folder
-        self.followed: list[Place] = []
+        self.followed: list[PageAddress] = []
 
     def __call__(self, address: str, **query: Any) -> str | None:
         page = query.pop("page", 0)
@@ -73,14 +73,14 @@ class _Links:
             return None
         if address.startswith("static/"):
             return self._write_relative(address)
-        self.followed.append(Place(address, page))
+        self.followed.append(PageAddress(address, page))
         return self._write_relative(self.followed[-1].file)
 
     def _write_relative(self, file: str) -> str:
         return quote(os.path.relpath(f"/{file}", f"/{self._here}"))
 
 
-def _write_page(catalogue: Catalogue, place: Place, links: _Links) -> str:
+def _write_page(catalogue: Catalogue, place: PageAddress, links: _Links) -> str:
     """A page, or one that says why it cannot be shown."""
     try:
         query = {"page": [str(place.page)]} if place.page else {}

@@ -1,7 +1,7 @@
 from .chat_reply import EndpointAnswer as EndpointAnswer
 from .chat_request import KEYS as KEYS
+from .chat_request import ChatRequest as ChatRequest
 from .chat_request import EndpointSettings as EndpointSettings
-from .chat_request import Question as Question
 from .decoders import cache_rows as cache_rows
 from .decoders import common_prefix as common_prefix
 from .device_limits import ANSWERS_ON_CPU as ANSWERS_ON_CPU

@@ -67,7 +67,7 @@ class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 @dataclasses.dataclass(frozen=True)
-class Question:
+class ChatRequest:
     """One request.
 
     Args:
@@ -106,7 +106,7 @@ class Question:
         return sum(len(text.encode("utf-8", "replace")) + TEMPLATE for text in texts), settings.max_tokens
 
 
-async def ask_once(question: Question, settings: EndpointSettings, key: str, tls: ssl.SSLContext) -> EndpointAnswer:
+async def ask_once(question: ChatRequest, settings: EndpointSettings, key: str, tls: ssl.SSLContext) -> EndpointAnswer:
     """Return the answer to one request on a connection of its own.
 
     Args:

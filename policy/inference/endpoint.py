@@ -23,9 +23,9 @@ from lakewright.policy.inference.chat_reply import EndpointAnswer, FailedTryErro
 from lakewright.policy.inference.chat_request import (
     CERTIFICATES,
     KEYS,
+    ChatRequest,
     EndpointSettings,
     Message,
-    Question,
     ask_once,
     find_proxy,
 )
@@ -77,14 +77,14 @@ class Endpoint:
         return self._cap.spent
 
     def ask(self, messages: Sequence[Message], **options: Any) -> EndpointAnswer:
-        """Return the answer to `messages`; options as the other fields of `Question`.
+        """Return the answer to `messages`; options as the other fields of `ChatRequest`.
 
         Raises EndpointError if there isn't any, BudgetSpentError if the cost cap leaves no room for it.
         """
-        ((_, answer),) = self.ask_all([Question(messages, **options)])
+        ((_, answer),) = self.ask_all([ChatRequest(messages, **options)])
         return answer
 
-    def ask_all(self, questions: Iterable[Question]) -> Iterator[tuple[int, EndpointAnswer]]:
+    def ask_all(self, questions: Iterable[ChatRequest]) -> Iterator[tuple[int, EndpointAnswer]]:
         """Ask many questions at a time; yield the index of each and its answer, as answers come.
 
         After an error no further question is asked; it is raised once the pending answers have been yielded.
@@ -120,10 +120,10 @@ class Endpoint:
         if stop:
             raise stop
 
-    def _reserve_budget(self, question: Question) -> Charge | None:
+    def _reserve_budget(self, question: ChatRequest) -> Charge | None:
         return self._cap.reserve_tokens(*question.most_tokens(self.settings))
 
-    async def _answer_question(self, question: Question, charge: Charge) -> EndpointAnswer:
+    async def _answer_question(self, question: ChatRequest, charge: Charge) -> EndpointAnswer:
         """Return one answer, after some tries, the first of which is `charge`."""
         for tried in range(self.settings.retries + 1):
             try:

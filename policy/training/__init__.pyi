@@ -1,6 +1,6 @@
 from .answer_gradient import AnswerGroup as AnswerGroup
 from .answer_gradient import train_on_answers as train_on_answers
-from .board_stream import BoardStream as BoardStream
+from .board_stream import BoardTaskStream as BoardTaskStream
 from .board_stream import tasks_of as tasks_of
 from .board_stream import with_hole_ratios as with_hole_ratios
 from .grpo import train_grpo as train_grpo

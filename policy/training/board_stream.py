@@ -37,7 +37,7 @@ def with_hole_ratios(config: EnvConfig, hole_ratios: Sequence[float]) -> tuple[E
     return tuple(all_at(ratio) for ratio in hole_ratios) or (config,)
 
 
-class BoardStream(TaskStream[BoardTask]):
+class BoardTaskStream(TaskStream[BoardTask]):
     """An endless stream of tasks: chunks of each of `configs` alternate, and no index is repeated.
 
     Configs, teams, seed and the place in the stream determine a board, so that a stream opened again at `first`
@@ -96,7 +96,7 @@ class BoardStream(TaskStream[BoardTask]):
         self._process.join()
         self._chunks.close()
 
-    def __enter__(self) -> "BoardStream":
+    def __enter__(self) -> "BoardTaskStream":
         return self
 
     def __exit__(self, *_: object) -> None:

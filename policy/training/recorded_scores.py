@@ -61,7 +61,7 @@ class RecordedScores:
             found = _Replay.apply(self._anchor, recording, batch)
         return found[0][:, :answer], found[1][:, :answer]
 
-    def compute(self, batch: "Batch") -> Pair:
+    def compute(self, batch: "PackedBatch") -> Pair:
         """Return log-probabilities and entropies of all answers [B, T], one operation after another."""
         # Without a cache of autocast, which would keep rounded weights beyond a recording.
         kind, on = batch.prompts.device.type, self._precision is not None
@@ -116,7 +116,7 @@ class RecordedScores:
 
 
 @dataclasses.dataclass(frozen=True)
-class Batch:
+class PackedBatch:
     """The rows of a batch with each prompt once: sizes that differ little are made equal.
 
     Args:
@@ -142,20 +142,20 @@ class Batch:
         return (*self.prompts.shape, *self.answers.shape)
 
 
-def _split_prompts(ids: torch.Tensor, mask: torch.Tensor, answer: int) -> Batch:
+def _split_prompts(ids: torch.Tensor, mask: torch.Tensor, answer: int) -> PackedBatch:
     """Return the batch of rows. Args: as for `answer_log_probs`."""
     before, after = -(ids.shape[1] - answer) % STEP, -answer % STEP
     ids, mask = (torch.nn.functional.pad(rows, (before, after)) for rows in (ids, mask))
     prompts, which = torch.unique(torch.stack([ids, mask], -1)[:, : -answer - after], dim=0, return_inverse=True)
     prompts = torch.nn.functional.pad(prompts, (0, 0, 0, 0, 0, -len(prompts) % STEP))
-    return Batch(prompts[..., 0], prompts[..., 1], which, ids[:, -answer - after :], mask[:, -answer - after :])
+    return PackedBatch(prompts[..., 0], prompts[..., 1], which, ids[:, -answer - after :], mask[:, -answer - after :])
 
 
 class _Recording:
     """Both passes of a shape. Args: as for `RecordedScores.compute`; beside: shares its memory."""
 
-    def __init__(self, owner: RecordedScores, batch: Batch, beside: "_Recording | None") -> None:
-        self._owner, self._batch = owner, Batch(*(part.clone() for part in batch.tensors))
+    def __init__(self, owner: RecordedScores, batch: PackedBatch, beside: "_Recording | None") -> None:
+        self._owner, self._batch = owner, PackedBatch(*(part.clone() for part in batch.tensors))
         self._found: list[Pair] = []
         device = batch.answers.device
         self._gradient = torch.zeros(batch.answers.shape, device=device)
@@ -175,7 +175,7 @@ class _Recording:
         torch.autograd.backward(log_probs, self._gradient)
         return self._gradient
 
-    def read(self, batch: Batch) -> Pair:
+    def read(self, batch: PackedBatch) -> Pair:
         """Return the scores of a batch."""
         for mine, part in zip(self._batch.tensors, batch.tensors, strict=True):
             mine.copy_(part)
@@ -193,7 +193,7 @@ class _Replay(torch.autograd.Function):
     """The two passes as one function, which gives no gradient to its own arguments."""
 
     @staticmethod
-    def forward(ctx: Any, anchor: torch.Tensor, recording: _Recording, batch: Batch) -> Pair:
+    def forward(ctx: Any, anchor: torch.Tensor, recording: _Recording, batch: PackedBatch) -> Pair:
         ctx.recording = recording
         log_probs, entropies = recording.read(batch)
         ctx.mark_non_differentiable(entropies)

@@ -28,7 +28,7 @@ BUDGET = 1 << 18  # conflicts of the satisfiability solver, after which a board 
 AT_ONCE = 64  # boards that a core takes at a time
 
 
-class Stage(enum.IntEnum):
+class SolverStage(enum.IntEnum):
     """The stage that decided a board, the last of several. NOTHING: it is undecided."""
 
     NOTHING = 0
@@ -40,8 +40,8 @@ class Stage(enum.IntEnum):
 
 
 @dataclasses.dataclass(frozen=True)
-class Solved:
-    """Labels of B boards and their cost: stage int [B], a `Stage`; conflicts int [B], of the formulas."""
+class SolvedBoards:
+    """Labels of B boards and their cost: stage int [B], a `SolverStage`; conflicts int [B], of the formulas."""
 
     labels: Labels
     stage: np.ndarray
@@ -59,7 +59,7 @@ def start_compiling() -> Future[None]:
 
 def solve_teams(
     boards: Board, makespan_plans: bool = False, budget: int = BUDGET, wanted: np.ndarray | None = None
-) -> Solved:
+) -> SolvedBoards:
     """Labels B boards of three or more agents, numpy arrays throughout.
 
     Args:
@@ -74,7 +74,7 @@ def solve_teams(
     parts = -(-count // AT_ONCE)
     rows = [np.arange(part, count, parts) for part in range(parts)]  # boards come sorted: each part gets hard ones
 
-    def of_part(part: np.ndarray) -> Solved:
+    def of_part(part: np.ndarray) -> SolvedBoards:
         return _solve_part(take_rows(boards, part), makespan_plans, budget, None if wanted is None else wanted[part])
 
     # Parts in turn and not in runs, so that no core gets all the hard boards; the order is restored afterwards.
@@ -84,17 +84,17 @@ def solve_teams(
     stage, conflicts = (
         np.concatenate([getattr(part, name) for part in found])[order] for name in ("stage", "conflicts")
     )
-    return Solved(labels, stage, conflicts)
+    return SolvedBoards(labels, stage, conflicts)
 
 
-def _solve_part(boards: Board, makespan_plans: bool, budget: int, wanted: np.ndarray | None) -> Solved:
+def _solve_part(boards: Board, makespan_plans: bool, budget: int, wanted: np.ndarray | None) -> SolvedBoards:
     """`solve_teams` in this thread; some formulas are written while other threads search.
 
     Args: boards, makespan_plans, budget, wanted as there.
     """
     searched = search_batch(boards, wanted)
     found = _read_search(searched, makespan_plans, wanted)
-    left = np.flatnonzero(found.stage == Stage.NOTHING)
+    left = np.flatnonzero(found.stage == SolverStage.NOTHING)
     if not len(left):
         return found
     hard = [_solve_hard_board(boards, searched, row, budget) for row in left.tolist()]
@@ -104,7 +104,7 @@ def _solve_part(boards: Board, makespan_plans: bool, budget: int, wanted: np.nda
     return dataclasses.replace(found, labels=with_rows(found.labels, left, labels))
 
 
-def _read_search(searched: Searched, makespan_plans: bool, wanted: np.ndarray | None) -> Solved:
+def _read_search(searched: Searched, makespan_plans: bool, wanted: np.ndarray | None) -> SolvedBoards:
     """The boards that the search decided; the others are undecided."""
     answers = searched.answers
     solvable = answers["solvable"] & answers["cost_known"] & answers["wait_known"]
@@ -126,8 +126,8 @@ def _read_search(searched: Searched, makespan_plans: bool, wanted: np.ndarray | 
         "moves": _blank_others(planned, searched.moves),
         "makespan_moves": _blank_others(planned, searched.fastest) if makespan_plans else None,
     }
-    stage = np.where(decided, Stage.SEARCH, Stage.NOTHING)
-    return Solved(Labels(**labels), stage, np.zeros(len(stage), int))
+    stage = np.where(decided, SolverStage.SEARCH, SolverStage.NOTHING)
+    return SolvedBoards(Labels(**labels), stage, np.zeros(len(stage), int))
 
 
 def _blank_others(rows: np.ndarray, moves: np.ndarray) -> np.ndarray:
@@ -174,7 +174,7 @@ def _label_hard_board(decided: Decided, makespan_plans: bool) -> Labels:
     return Labels(**labels)
 
 
-def _name_stage(decided: Decided) -> Stage:
+def _name_stage(decided: Decided) -> SolverStage:
     if decided.solvable is None:
-        return Stage.NOTHING
-    return Stage.JOINT_STATES if decided.flooded else Stage.FORMULAS
+        return SolverStage.NOTHING
+    return SolverStage.JOINT_STATES if decided.flooded else SolverStage.FORMULAS

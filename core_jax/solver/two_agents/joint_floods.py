@@ -50,7 +50,7 @@ class CostTable:
 
 
 @flax.struct.dataclass
-class CostLayers(Layers):
+class JointCostLayers(Layers):
     """Layers of the flood of sums of costs; with the even layer c these are, in the terms of `flood_costs`:
 
     no_wait_front: U_c and U_{c+1}. unforced: uint32 [W, N * row], all U so far. parked: uint32 [3, W, N, row], P_{c+1},
@@ -133,7 +133,7 @@ class _CostFlood:
     home_b: jax.Array
     solo_free: jax.Array
 
-    def begin(self, home: jax.Array) -> CostLayers:
+    def begin(self, home: jax.Array) -> JointCostLayers:
         """The layers R_0 and U_0, U_1; home: uint32 [W, 2, N], the goals."""
         words = home.shape[0]
         none = self.layout.make_empty(words)
@@ -145,7 +145,7 @@ class _CostFlood:
         parked = self.join_parked(later[0], none).reshape(words, -1)  # P_1
         no_wait_front = replace_states(self.layout, none, parked & self.legal)
         first, second, third = (self.join_parked(later[i], even_layer) for i in range(3))
-        return CostLayers(
+        return JointCostLayers(
             odd_layer=none,
             even_layer=even_layer,
             no_wait_front=no_wait_front,
@@ -154,7 +154,7 @@ class _CostFlood:
             solo=(later[2], later[3]),
         )
 
-    def flood_two_layers(self, flood: CostLayers) -> CostLayers:
+    def flood_two_layers(self, flood: JointCostLayers) -> JointCostLayers:
         """From R_{c-1} and R_c, c even, with U_c and U_{c+1}, to R_{c+1} and R_{c+2} with U_{c+2} and U_{c+3}."""
         layout, legal = self.layout, self.legal
         first, second, third = (states.reshape(legal.shape) for states in flood.parked)
@@ -169,7 +169,7 @@ class _CostFlood:
         before, no_wait_front = find_predecessors(layout, flood.no_wait_front, legal, waits=False)
         no_wait_front = replace_states(layout, no_wait_front, (before | third) & legal & ~cheaper)
         solo = self.grow_solo(flood.solo[1])
-        return CostLayers(
+        return JointCostLayers(
             odd_layer=odd_layer,
             even_layer=even_layer,
             no_wait_front=no_wait_front,

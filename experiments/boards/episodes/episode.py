@@ -17,7 +17,7 @@ from lakewright.experiments.boards.episodes.pools import BoardPool
 Cell = tuple[int, int]
 
 
-class Episode:
+class BoardEpisode:
     """The state of play. render_mode: `ansi`, `rgb_array`, or None."""
 
     def __init__(self, pool: BoardPool, render_mode: str | None) -> None:

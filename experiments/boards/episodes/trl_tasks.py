@@ -15,7 +15,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
 from lakewright.core_jax.support import read_last_words
 from lakewright.core_jax.terms import DOWN, FAILURE_NAMES, LEFT, RIGHT, UP, WAIT
-from lakewright.experiments.boards.episodes.episode import Episode
+from lakewright.experiments.boards.episodes.episode import BoardEpisode
 from lakewright.experiments.boards.episodes.pools import BoardPool, board_pool, pool_rows
 from lakewright.policy.codecs import encode_prompt
 from lakewright.policy.tasks import task_of
@@ -28,7 +28,7 @@ class PlayedLake:
     """One episode after another. TRL takes the public methods, except `reset` and `get_reward`, for a model's tools."""
 
     def __init__(self, pool: BoardPool) -> None:
-        self._episode, self._agents = Episode(pool, "ansi"), pool.agents
+        self._episode, self._agents = BoardEpisode(pool, "ansi"), pool.agents
         self._reward, self._over = 0.0, True
 
     def reset(self, board: int, **_: Any) -> str:

@@ -27,7 +27,7 @@ from lakewright.core_jax.support import Natural
 from lakewright.core_jax.types import DELTAS, MOVES, WAIT
 from lakewright.experiments.jobs.executors.executor import SERIAL, Executor, Serial, in_order
 from lakewright.experiments.jobs.resumable.spending import Spending
-from lakewright.policy.inference import Endpoint, EndpointSettings, Question, price_tokens
+from lakewright.policy.inference import ChatRequest, Endpoint, EndpointSettings, price_tokens
 
 if TYPE_CHECKING:
     from lakewright.policy.codecs import TextSettings
@@ -124,7 +124,7 @@ class EndpointAnswerer:
 
     def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
         """As they come. Raises EndpointError or BudgetSpentError once all that were asked for have come."""
-        questions = (Question([{"role": "user", "content": one.prompt}], one.temperature) for one in asked)
+        questions = (ChatRequest([{"role": "user", "content": one.prompt}], one.temperature) for one in asked)
         with self._spending:
             for place, said in self._endpoint.ask_all(questions):
                 row, sample = asked[place].row, asked[place].sample

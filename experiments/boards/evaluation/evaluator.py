@@ -53,7 +53,7 @@ from lakewright.experiments.boards.evaluation.scores import (
     score_best_samples,
 )
 from lakewright.experiments.jobs.resumable.claims import Claim
-from lakewright.experiments.jobs.resumable.journal import Journal
+from lakewright.experiments.jobs.resumable.journal import LineJournal
 from lakewright.experiments.jobs.resumable.parts import job_of, parts_of, work_in_parts
 from lakewright.policy.codecs import PROMPT, Refusal, Refused, encode_compact_prompt, encode_prompt
 from lakewright.policy.inference import BudgetSpentError
@@ -121,7 +121,7 @@ def evaluate(
         who = answerer(out)
         job = _describe_job(found, who, settings)
         check_digest(out / ANSWERS)  # answers that were lost would be asked for again, and paid for
-        journal = stack.enter_context(Journal(out / ANSWERS, AnswerRow, content_hash(job)))
+        journal = stack.enter_context(LineJournal(out / ANSWERS, AnswerRow, content_hash(job)))
         CLAIM.take_folder(out, job, replace=journal.empty)
         kept = list(journal)
         stack.enter_context(unlisted(out / ANSWERS))

@@ -10,7 +10,7 @@ from pettingzoo import ParallelEnv
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.lake import Observation
 from lakewright.core_jax.terms import WAIT
-from lakewright.experiments.boards.episodes.episode import Episode, read_options
+from lakewright.experiments.boards.episodes.episode import BoardEpisode, read_options
 from lakewright.experiments.boards.episodes.pictures import MODES
 from lakewright.experiments.boards.episodes.pools import board_pool
 from lakewright.experiments.boards.gym.team_env import Arrays, as_info
@@ -36,7 +36,7 @@ class LakeParallelEnv(ParallelEnv[str, Arrays, int]):
     def __init__(self, render_mode: str | None = None, **options: Any) -> None:
         pool = board_pool(**options)
         self._boards = pool.boards
-        self._episode = Episode(pool, render_mode)
+        self._episode = BoardEpisode(pool, render_mode)
         self._random, _ = seeding.np_random()
         self.render_mode = render_mode
         self.possible_agents = [f"agent_{number}" for number in range(pool.agents)]

@@ -7,7 +7,7 @@ import numpy as np
 from gymnasium import spaces
 
 from lakewright.core_jax.lake import Observation
-from lakewright.experiments.boards.episodes.episode import Episode, read_options
+from lakewright.experiments.boards.episodes.episode import BoardEpisode, read_options
 from lakewright.experiments.boards.episodes.pictures import MODES
 from lakewright.experiments.boards.episodes.pools import BoardPool, board_pool
 
@@ -58,7 +58,7 @@ class TeamEnv(gymnasium.Env[Arrays, np.ndarray]):
     def __init__(self, render_mode: str | None = None, **options: Any) -> None:
         pool = board_pool(**options)
         self._boards = pool.boards
-        self._episode = Episode(pool, render_mode)
+        self._episode = BoardEpisode(pool, render_mode)
         self.render_mode = render_mode
         self.action_space = spaces.MultiDiscrete([5] * pool.agents)
         self.observation_space: spaces.Space[Arrays] = team_space(pool)

@@ -28,7 +28,7 @@ WHO = Group(show=False, validator=_exactly_one)
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Answering:
+class AnswererChoice:
     """The choice of the answerer, its time limit and its seed."""
 
     model: Annotated[str | None, Parameter(group=WHO, metavar="PATH")] = None
@@ -78,7 +78,7 @@ class EndpointOptions:
 
 
 def answerer_of(
-    who: Answering, model: ModelOptions, endpoint: EndpointOptions, prompt: str, executor: "Executor"
+    who: AnswererChoice, model: ModelOptions, endpoint: EndpointOptions, prompt: str, executor: "Executor"
 ) -> Callable[[Path], "Answerer"]:
     """A function that makes the answerer for the folder of an evaluation.
 
@@ -98,13 +98,13 @@ def answerer_of(
     return _make_model(who, model, prompt, executor) if who.model else _make_endpoint(who, endpoint)
 
 
-def _refuse_unused(who: Answering, model: ModelOptions, endpoint: EndpointOptions) -> None:
+def _refuse_unused(who: AnswererChoice, model: ModelOptions, endpoint: EndpointOptions) -> None:
     """Raises InputError on an option of another answerer than the one that was chosen."""
     chosen = "--solver" if who.solver else "--model" if who.model else "--endpoint"
     changed = [("--model", name, value) for name, value in _list_changes(model)]
     changed += [("--endpoint", name, value) for name, value in _list_changes(endpoint)]
-    changed += [("--model or --endpoint", "max_tokens", who.max_tokens)] * (who.max_tokens != Answering.max_tokens)
-    changed += [("--model or --solver", "seed", who.seed)] * (who.seed != Answering.seed)
+    changed += [("--model or --endpoint", "max_tokens", who.max_tokens)] * (who.max_tokens != AnswererChoice.max_tokens)
+    changed += [("--model or --solver", "seed", who.seed)] * (who.seed != AnswererChoice.seed)
     for owner, name, value in changed:
         if chosen not in owner.split(" or "):
             option = f"--{name.replace('_', '-')}"
@@ -125,7 +125,7 @@ def _make_solver(solver: str, seed: int, executor: "Executor") -> Callable[[Path
 
 
 def _make_model(
-    who: Answering, options: ModelOptions, prompt: str, executor: "Executor"
+    who: AnswererChoice, options: ModelOptions, prompt: str, executor: "Executor"
 ) -> Callable[[Path], "Answerer"]:
     place = who.model or ""
     prepare_training(place)
@@ -140,7 +140,7 @@ def _make_model(
     return lambda out: ModelAnswerer(place, settings, options.device, options.batch, who.seed, executor)
 
 
-def _make_endpoint(who: Answering, options: EndpointOptions) -> Callable[[Path], "Answerer"]:
+def _make_endpoint(who: AnswererChoice, options: EndpointOptions) -> Callable[[Path], "Answerer"]:
     from lakewright.experiments.boards.evaluation.answerers import EndpointAnswerer
     from lakewright.policy.inference import EndpointSettings
 

@@ -43,7 +43,7 @@ A = TypeVar("A")
 R = TypeVar("R")
 
 
-class Given(NamedTuple):
+class SubmittedTask(NamedTuple):
     """A task that was submitted. deaths: how many of its workers died. group: its placement group, if it has one."""
 
     function: Callable[[Any], Any]
@@ -82,7 +82,7 @@ class Ray:
         needs = {"num_cpus": first["CPU"], "num_gpus": first["GPU"], "memory": first["memory"] or None}
         self._call = self._ray.remote(max_retries=0, **needs)(_call_prepared)
         self._prepare = task.prepare
-        self._running: dict[Any, Given] = {}
+        self._running: dict[Any, SubmittedTask] = {}
         self._ended: queue.SimpleQueue[tuple[Any, Future[Any]] | str] = queue.SimpleQueue()
         self._closing, self._over = False, threading.Event()
         for work in (self._pass_on, self._watch):
@@ -97,7 +97,7 @@ class Ray:
     def submit(self, function: Callable[[A], R], item: A, /) -> Future[R]:
         """As `Executor.submit`."""
         future: Future[R] = Future()
-        self._begin(Given(function, item, future, 0))
+        self._begin(SubmittedTask(function, item, future, 0))
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
@@ -116,7 +116,7 @@ class Ray:
             self._ended.put(OVER)
             self._stack.close()
 
-    def _begin(self, given: Given) -> None:
+    def _begin(self, given: SubmittedTask) -> None:
         call = self._call
         if len(self._bundles) > 1:
             bundles = [{name: need for name, need in one.items() if need} for one in self._bundles]
@@ -139,7 +139,7 @@ class Ray:
                     ).start()
                 self._settle(given, ended[1])
 
-    def _settle(self, given: Given, done: Future[Any]) -> None:
+    def _settle(self, given: SubmittedTask, done: Future[Any]) -> None:
         """Gives a task its result, or begins it again if it is not at fault."""
         errors, error = self._ray.exceptions, done.exception()
         if error is None:

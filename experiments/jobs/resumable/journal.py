@@ -24,7 +24,7 @@ SEALED = re.compile(rb'(\{.*),"sha256":"([0-9a-f]{16})"\}\n?')
 REMEDY = "remove this line and all after it; they are then made again"
 
 
-class Journal(Generic[T]):
+class LineJournal(Generic[T]):
     """The lines of `path`, each of type `kind`. Opening it removes a line that a kill left unfinished.
 
     of: what the lines belong to, so that another journal's lines are noticed. empty: whether there was no line.
@@ -54,7 +54,7 @@ class Journal(Generic[T]):
         begins = b'{"%s":' % self._kind.__struct_encode_fields__[0].encode()
         return rest[: len(begins)] == begins[: len(rest)]
 
-    def __enter__(self) -> "Journal[T]":
+    def __enter__(self) -> "LineJournal[T]":
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 from lakewright.core_jax.support import check_digest, unlisted
 from lakewright.engineer.evidence import token_estimate
 from lakewright.engineer.teachers import Ask, Message, Reply, UnansweredError
-from lakewright.experiments.jobs.resumable.journal import Journal
+from lakewright.experiments.jobs.resumable.journal import LineJournal
 from lakewright.policy.inference import (
     BudgetSpentError,
     Charge,
@@ -30,7 +30,7 @@ class Spending:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._journal: Journal[Charge] | None = None
+        self._journal: LineJournal[Charge] | None = None
         self._opened = contextlib.ExitStack()
 
     def __enter__(self) -> "Spending":
@@ -45,14 +45,14 @@ class Spending:
         if not self._path.exists():
             return 0, 0
         check_digest(self._path)
-        with Journal(self._path, Charge) as journal:
+        with LineJournal(self._path, Charge) as journal:
             return sum_charges(journal)
 
     def add(self, charge: Charge) -> None:
         """Saves a charge, whole or not at all; once this returns it survives a kill."""
         if self._journal is None:
             self._opened.enter_context(unlisted(self._path))
-            self._journal = self._opened.enter_context(Journal(self._path, Charge))
+            self._journal = self._opened.enter_context(LineJournal(self._path, Charge))
         self._journal.add(charge)
 
 

@@ -23,13 +23,13 @@ from lakewright.engineer.steps import Next
 from lakewright.engineer.tally import Case, Drawn, Tally
 from lakewright.engineer.trial import CellTrial, Trial, Tried
 from lakewright.experiments.environments.lake import WAIT, outcomes_of, problem_of, read_row, tally_of
-from lakewright.experiments.loop.records.stage_records import DecisionRecord, Example, Sampled, Validation
+from lakewright.experiments.loop.records.stage_records import DecisionRecord, Example, SampledRecord, Validation
 
 COLUMNS = ("data_ratio", "hole_ratio", "wait_ratio")
 Tree = Any
 
 
-class Form(NamedTuple):
+class LakeForm(NamedTuple):
     """The lake's form of a type of record.
 
     names: the lake's names of fields, by the general name. shown: fields of which at least one is there only in the
@@ -93,7 +93,7 @@ def _convert(tree: Tree, kind: Any, *, writing: bool) -> Tree:
 
 
 def _convert_record(tree: Tree, kind: type[msgspec.Struct], *, writing: bool) -> Tree:
-    form, fields = FORMS.get(kind, Form()), _fields_of(kind)
+    form, fields = FORMS.get(kind, LakeForm()), _fields_of(kind)
     tree = tree if writing else form.from_lake(tree)
     if not form.leaf:
         tree = {name: _convert(part, fields.get(name), writing=writing) for name, part in tree.items()}
@@ -261,38 +261,38 @@ def _pick(tree: Tree, *names: str) -> Tree:
     return {name: tree[name] for name in names}
 
 
-CELL = Form(shown=("cell",), write=_write_cell, read=_read_cell, leaf=True)
-CONFIG = Form({"design": "config"})
-FORMS: dict[type[msgspec.Struct], Form] = {
-    Case: Form({"stratum": "size", "place": "step"}, write=_write_case, read=_read_case, leaf=True),
+CELL = LakeForm(shown=("cell",), write=_write_cell, read=_read_cell, leaf=True)
+CONFIG = LakeForm({"design": "config"})
+FORMS: dict[type[msgspec.Struct], LakeForm] = {
+    Case: LakeForm({"stratum": "size", "place": "step"}, write=_write_case, read=_read_case, leaf=True),
     CellForecast: CELL,
-    CellGroups: Form(shown=("size",), write=_write_groups, read=_read_groups, leaf=True),
-    CellTrial: Form({"answers": "plans"}, write=_write_cell_trial, read=_read_cell_trial, leaf=True),
-    DecisionRecord: Form(
+    CellGroups: LakeForm(shown=("size",), write=_write_groups, read=_read_groups, leaf=True),
+    CellTrial: LakeForm({"answers": "plans"}, write=_write_cell_trial, read=_read_cell_trial, leaf=True),
+    DecisionRecord: LakeForm(
         shown=("teacher_state",),
         write=_convert_state("teacher_state", _write_state),
         read=_convert_state("teacher_state", _read_state),
     ),
-    Design: Form({"strata": "sizes"}, write=_write_design, read=_read_design, leaf=True),
-    Drawn: Form({"problems": "boards"}, write=_write_drawn, read=_read_drawn, leaf=True),
-    Edit: Form(shown=COLUMNS, write=_write_edit, read=_read_edit, leaf=True),
-    Evidence: Form(
+    Design: LakeForm({"strata": "sizes"}, write=_write_design, read=_read_design, leaf=True),
+    Drawn: LakeForm({"problems": "boards"}, write=_write_drawn, read=_read_drawn, leaf=True),
+    Edit: LakeForm(shown=COLUMNS, write=_write_edit, read=_read_edit, leaf=True),
+    Evidence: LakeForm(
         {"design": "config", "given": "teams", "problems": "boards", "by_trait": "forced"},
         write=_write_evidence,
         read=_read_evidence,
     ),
-    Example: Form({"place": "step"}, shown=("row",), write=_write_example, read=_read_example, leaf=True),
+    Example: LakeForm({"place": "step"}, shown=("row",), write=_write_example, read=_read_example, leaf=True),
     GuardVerdict: CONFIG,
     HeldOutCell: CELL,
     Next: CONFIG,
     Round: CONFIG,
-    Sampled: Form(
+    SampledRecord: LakeForm(
         {"statistics": "sizes"},
         write=_convert_state("state", _write_state),
         read=_convert_state("state", _read_state),
     ),
-    Tally: Form(shown=("boards",), write=_write_tally, read=_read_tally, leaf=True),
-    Trial: Form({"cells": "strata"}),
-    Tried: Form({"design": "config", "strata": "sizes"}),
-    Validation: Form({"outcomes": "sizes", "by_trait": "forced"}, write=_write_validation, read=_read_forced),
+    Tally: LakeForm(shown=("boards",), write=_write_tally, read=_read_tally, leaf=True),
+    Trial: LakeForm({"cells": "strata"}),
+    Tried: LakeForm({"design": "config", "strata": "sizes"}),
+    Validation: LakeForm({"outcomes": "sizes", "by_trait": "forced"}, write=_write_validation, read=_read_forced),
 }

@@ -89,7 +89,7 @@ class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
         return [digit == "1" for digit in self.valid]
 
 
-class Sampled(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class SampledRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """sampled.json: statistics of a stage's problems, the sampler that chose them, and its state afterwards.
 
     figures: how many problems were newly drawn (`fresh`), rolled out on (`scored`) and used again (`replayed`), and the

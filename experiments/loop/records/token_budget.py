@@ -9,7 +9,7 @@ from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import (
     DecisionRecord,
     EngineerTraining,
-    Sampled,
+    SampledRecord,
     find_record,
     read_record,
 )
@@ -44,7 +44,7 @@ def count_stage_tokens(stage: Stage) -> Spent:
     trained = find_record(stage.engineer, EngineerTraining)
     return Spent(
         training=round(sum(step.get("sampled/tokens", 0) for step in steps)),  # a log has floats only
-        sampling=round(read_record(stage.sampled, Sampled).figures["tokens"]) if drawn else 0,
+        sampling=round(read_record(stage.sampled, SampledRecord).figures["tokens"]) if drawn else 0,
         trials=trial.tokens if trial else 0,
         engineer=sum(proposal.tokens for proposal in proposals) + (trained.tokens if trained else 0),
     )

@@ -17,7 +17,7 @@ from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.environment import Environment, Group, Problem
-from lakewright.engineer.journal import Asked, Journal, Keys, Reconsidered, Step
+from lakewright.engineer.journal import Journal, Keys, Reconsidered, Step, TeacherAnswer
 from lakewright.engineer.outcomes import Outcomes
 from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.random_generators import make_key
@@ -35,7 +35,7 @@ from lakewright.experiments.loop.records.stage_records import (
     EngineerTraining,
     Example,
     Rollback,
-    Sampled,
+    SampledRecord,
     Validation,
     find_record,
     read_record,
@@ -179,8 +179,10 @@ class StageJournal(Journal):
         if step == "proposal":
             decision = find_record(stage.proposal, DecisionRecord)
             if decision is None:
-                return Asked([], self.engineer.teacher.state_dict())
-            return Asked([*decision.refused, Attempt(decision.proposal, decision.verdict)], decision.teacher_state)
+                return TeacherAnswer([], self.engineer.teacher.state_dict())
+            return TeacherAnswer(
+                [*decision.refused, Attempt(decision.proposal, decision.verdict)], decision.teacher_state
+            )
         if step == "forecast":
             return self._read_forecast()
         read = {"evidence": stage.read_evidence, "next": stage.read_next}
@@ -202,7 +204,7 @@ class StageJournal(Journal):
     def _describe_step(self, made: Any) -> msgspec.Struct:
         """The record of the result."""
         settings = self.trainee.settings
-        if isinstance(made, Asked):
+        if isinstance(made, TeacherAnswer):
             *refused, last = made.attempts
             return DecisionRecord(settings.teacher, last.proposal, last.verdict, made.state, refused)
         if isinstance(made, Comparison):
@@ -271,7 +273,7 @@ def gather_evidence(trainee: Trainee, stage: Stage) -> dict[str, Any]:
     return {
         "given": {"agents": settings.teams} if settings.teams else {},
         "training": {**_list_hyperparameters(settings), **(_average_figures(stage) if trained else {})},
-        "statistics": read_record(stage.sampled, Sampled).statistics if trained else {},
+        "statistics": read_record(stage.sampled, SampledRecord).statistics if trained else {},
         "cases": [_make_case(one, environment) for one in validation.examples if one.failure != "none"]
         if validation.cases is None
         else validation.cases,

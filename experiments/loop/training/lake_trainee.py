@@ -37,7 +37,7 @@ from lakewright.policy.models import build_model
 from lakewright.policy.play import Play, Tasks, TaskStream
 from lakewright.policy.tasks import BoardTask, board_of, task_of
 from lakewright.policy.tasks import row_of as row_of_task
-from lakewright.policy.training import Answered, BoardStream, rank_and_processes, tasks_of, with_hole_ratios
+from lakewright.policy.training import Answered, BoardTaskStream, rank_and_processes, tasks_of, with_hole_ratios
 
 EXAMPLES = 6  # boards saved as examples, of each kind: valid plans on boards that force a wait, and failures
 VALID, UNREAD = FAILURE_NAMES[Failure.NONE], FAILURE_NAMES[Failure.PARSE_ERROR]
@@ -140,17 +140,17 @@ class LakeTrainee(Trainee[BoardTask]):
         config = warmup_boards(settings)
         if settings.warmup.fresh:
             configs = with_hole_ratios(config, settings.warmup.hole_ratios)
-            return BoardStream(configs, seed, first, teams=settings.teams, excluded=_list_excluded(settings))
+            return BoardTaskStream(configs, seed, first, teams=settings.teams, excluded=_list_excluded(settings))
         with progress("warm-up boards", boards, "boards") as bar:
             made = generate_in_turn(with_teams(config, settings.teams), seed, boards, bar.update)
         return nullcontext(tasks_of(*made))
 
-    def stream_problems(self, stage: Stage, number: int) -> BoardStream:
+    def stream_problems(self, stage: Stage, number: int) -> BoardTaskStream:
         """As `Trainee.stream_problems`."""
         settings, (rank, _) = self.settings, rank_and_processes()
         seed = derive_seed(settings.seed, f"stage {number} boards" + f" of process {rank}" * (rank > 0))
         config, excluded = config_of(stage.design()), _list_excluded(settings)
-        return BoardStream((config,), seed, recorded=True, teams=settings.teams, excluded=excluded)
+        return BoardTaskStream((config,), seed, recorded=True, teams=settings.teams, excluded=excluded)
 
     def list_taken(self, tasks: TaskStream[BoardTask]) -> list[Problem]:
         """As `Trainee.list_taken`."""

@@ -23,7 +23,7 @@ from lakewright.engineer.samplers import Rollout, Sampler, Supply, make_sampler
 from lakewright.experiments.jobs.resumable.journal import line_log, lines_so_far
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import Stage
-from lakewright.experiments.loop.records.stage_records import Resumed, Sampled, read_record
+from lakewright.experiments.loop.records.stage_records import Resumed, SampledRecord, read_record
 from lakewright.experiments.loop.records.stage_rollouts import read_problems, read_rollouts, write_problems
 from lakewright.experiments.loop.settings.launch import launch_stage
 from lakewright.experiments.loop.training.trainee import FreeCores, Trainee, free_memory, load_policy
@@ -208,7 +208,7 @@ def make_problems(trainee: Trainee, stage: Stage, policy: Stage, before: Stage, 
     figures = {"fresh": drawn.fresh, "scored": drawn.scored, "replayed": drawn.replayed, "tokens": source.tokens}
     if drawn.barren:
         figures["barren"] = len(drawn.barren)
-    record = Sampled(statistics, settings.sampler.name, figures, sampler.state_dict())
+    record = SampledRecord(statistics, settings.sampler.name, figures, sampler.state_dict())
     trainee.write_record(stage.sampled, record)
     write_problems(trainee.problems_file(stage), drawn.problems)
 
@@ -217,7 +217,7 @@ def _load_sampler(trainee: Trainee, before: Stage, number: int) -> Sampler:
     """The sampler, with its state from the stages so far."""
     sampler = make_sampler(trainee.settings.sampler.name, trainee.settings.sampler.options)
     if number:
-        sampler.load_state_dict(read_record(before.sampled, Sampled).state)
+        sampler.load_state_dict(read_record(before.sampled, SampledRecord).state)
         sampler.learn(read_rollouts(before), number - 1, trainee.environment)
     return sampler
 

@@ -35,7 +35,7 @@ from lakewright.engineer.samplers import make_sampler
 from lakewright.engineer.tally import Drawn
 from lakewright.engineer.teachers import check_teacher
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Excluded, Sampled, write_record
+from lakewright.experiments.loop.records.stage_records import Excluded, SampledRecord, write_record
 from lakewright.experiments.loop.records.stage_rollouts import read_problems, write_problems
 from lakewright.experiments.loop.settings.lake_settings import LAKE_ONLY
 from lakewright.experiments.loop.settings.run_settings import RunSettings
@@ -146,7 +146,7 @@ class Trainee(abc.ABC, Generic[T]):
         """Saves the problems that were drawn while a stage was trained, and their statistics."""
         problems = self.list_taken(tasks)
         figures = {"fresh": len(problems), "scored": 0, "replayed": 0, "tokens": 0}
-        record = Sampled(self.count_problems(problems, []), self.settings.sampler.name, figures, {})
+        record = SampledRecord(self.count_problems(problems, []), self.settings.sampler.name, figures, {})
         self.write_record(stage.sampled, record)
         write_problems(self.problems_file(stage), problems)
         if self.settings.exclude:  # of the lake alone

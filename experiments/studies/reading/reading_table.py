@@ -6,7 +6,7 @@ import msgspec
 
 from lakewright.engineer.reading import Interval, Score
 from lakewright.experiments.viewer.charts.frame import COLOURS, join_pictures
-from lakewright.experiments.viewer.charts.rows import Mark, Row, row_chart
+from lakewright.experiments.viewer.charts.rows import ChartRow, Mark, row_chart
 
 
 class Result(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -82,7 +82,7 @@ def _shorten(model: str) -> str:
 def draw_results(results: Sequence[Result]) -> str:
     """The shares that follow the evidence, with their intervals, beside chance, as SVG on white."""
     rows = [
-        Row(
+        ChartRow(
             f"{_shorten(result.model)[:26]} {result.form}".strip(),
             [
                 mark._replace(x=100 * share.mean, interval=(100 * share.low, 100 * share.high), words=name)

@@ -25,7 +25,7 @@ from lakewright.engineer.reading import (
     score_reader,
 )
 from lakewright.experiments.jobs.resumable.claims import Claim
-from lakewright.experiments.jobs.resumable.journal import Journal
+from lakewright.experiments.jobs.resumable.journal import LineJournal
 from lakewright.experiments.studies.reading.reading_table import RULE, Result, draw_results, format_results
 
 SOLVED = 32  # pairs from which examples are taken
@@ -49,7 +49,7 @@ class ReadingWork(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     digest: str = ""
 
 
-class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class AnswerLine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A line of answers.jsonl: an answer to the true (0) or exchanged (1) evidence of a pair."""
 
     model: str
@@ -88,7 +88,7 @@ def run_reading_test(
     pairs = draw_pairs(environment, work.pairs, work.seed, work.strata)
     work = msgspec.structs.replace(work, digest=hash_pairs(pairs))
     of = msgspec.json.encode(work).decode()
-    with CLAIM.hold_folder(folder, work), Journal(folder / ANSWERS, Line, of) as journal:
+    with CLAIM.hold_folder(folder, work), LineJournal(folder / ANSWERS, AnswerLine, of) as journal:
         found = {(line.model, line.form, line.pair, line.side): line.answer for line in journal}
         for model in models:
             missing = [
@@ -106,7 +106,7 @@ def run_reading_test(
                 pair = pairs[place]
                 known = [question for kind, question in solved if kind == pair.kind]
                 answer = ask_in_form(form, reader, pair.evidence[side], environment.space, known, work.columns)
-                journal.add(Line(model, form.name, place, side, answer))
+                journal.add(AnswerLine(model, form.name, place, side, answer))
                 found[model, form.name, place, side] = answer
                 on_progress(1)
         results = _score_answers(pairs, found, environment)

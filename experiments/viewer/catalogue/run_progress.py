@@ -39,7 +39,7 @@ class Work(msgspec.Struct, frozen=True):
     seconds: float = 0.0
 
 
-class Pace(msgspec.Struct, frozen=True):
+class TrainingPace(msgspec.Struct, frozen=True):
     """A training in progress: all its work, and the part that earlier processes did."""
 
     limits: Limits
@@ -93,7 +93,7 @@ class Pace(msgspec.Struct, frozen=True):
         return f"training, step {done.steps} of {limits.steps}"
 
 
-def pace_of(log: Path, limits: Limits, resumed: Resumed = Resumed(0, 0.0)) -> Pace:  # noqa: B008 - it is frozen
+def pace_of(log: Path, limits: Limits, resumed: Resumed = Resumed(0, 0.0)) -> TrainingPace:  # noqa: B008 - it is frozen
     """The pace of a training by the log that it is writing. Its folder last changed when the log was begun.
 
     resumed: how far it was when its process began; the log holds those steps too.
@@ -102,10 +102,10 @@ def pace_of(log: Path, limits: Limits, resumed: Resumed = Resumed(0, 0.0)) -> Pa
         lines, written = log.read_bytes().split(b"\n")[:-1], log.stat().st_mtime
         seconds = max(0.0, written - os.stat(log.parent).st_mtime)
     except OSError:  # not begun, or just finished
-        return Pace(limits)
+        return TrainingPace(limits)
     tokens = [_count_tokens(line) for line in lines]
     before = Work(resumed.steps, sum(tokens[: resumed.steps]), resumed.seconds)
-    return Pace(limits, Work(len(lines), sum(tokens), resumed.seconds + seconds), before)
+    return TrainingPace(limits, Work(len(lines), sum(tokens), resumed.seconds + seconds), before)
 
 
 def _count_tokens(line: bytes) -> float:
@@ -123,10 +123,10 @@ class StageProgress(msgspec.Struct, frozen=True):
     number: int
     state: str
     doing: str
-    pace: Pace | None = None
+    pace: TrainingPace | None = None
 
 
-class Progress(msgspec.Struct, frozen=True):
+class RunProgress(msgspec.Struct, frozen=True):
     """A run. state: finished, running or stopped. written: when something last was, in seconds since 1970.
 
     seconds_left: until the last stage is finished, estimated from the finished ones and the pace of this one.
@@ -143,7 +143,7 @@ class Progress(msgspec.Struct, frozen=True):
         return next((stage for stage in self.stages if stage.state == "current"), None)
 
 
-def progress_of(folder: RunFolder, settings: RunSettings) -> Progress:
+def progress_of(folder: RunFolder, settings: RunSettings) -> RunProgress:
     """The progress of a run. Cheap: it reads only names, times, and the logs of a run in progress."""
     parts = [("warm-up", -1, folder.warmup), *((f"stage {n}", n, folder.stage(n)) for n in range(settings.stages))]
     first = next((place for place, (_, _, stage) in enumerate(parts) if not stage.done.exists()), len(parts))
@@ -156,7 +156,7 @@ def progress_of(folder: RunFolder, settings: RunSettings) -> Progress:
     written = find_newest(folder.folder)
     running = over or is_locked(folder.folder) or read_clock(folder.folder) - written < ALIVE
     state = "finished" if over else "running" if running else "stopped"
-    return Progress(state, written, stages, _estimate_left(folder, stages))
+    return RunProgress(state, written, stages, _estimate_left(folder, stages))
 
 
 def find_newest(folder: Path) -> float:

@@ -5,7 +5,7 @@ from pathlib import Path
 from lakewright.core_jax.results import mean_of_rates
 from lakewright.experiments.boards.evaluation.scores import PUBLISHED, SIZES, Summary, TeamScore
 from lakewright.experiments.viewer.charts.frame import INK, join_pictures, save_picture
-from lakewright.experiments.viewer.charts.rows import Bar, Mark, Row, row_chart
+from lakewright.experiments.viewer.charts.rows import Bar, ChartRow, Mark, row_chart
 
 OURS, THEIRS = "#e8a15a", "#c9d1d9"
 OPTIMAL = {"sum_of_costs": "diamond", "makespan": "triangle"}
@@ -45,7 +45,7 @@ def _draw_team(team: TeamScore, summary: Summary, explained: bool) -> str:
     )
 
 
-def _draw_ours(team: TeamScore, summary: Summary, judged: Mark | None) -> Row:
+def _draw_ours(team: TeamScore, summary: Summary, judged: Mark | None) -> ChartRow:
     outcomes = [cell.score.outcomes for cell in summary.cells if cell.agents == team.agents]
     mean, ends = mean_of_rates([(found.valid, found.boards) for found in outcomes if found.boards] or [(0, 0)])
     valid, low, high = 100 * mean, *(100 * end for end in ends)
@@ -53,7 +53,7 @@ def _draw_ours(team: TeamScore, summary: Summary, judged: Mark | None) -> Row:
     for cost, shape in OPTIMAL.items():
         marks.append(Mark(100 * team.means[f"optimal_{cost}"], shape, INK))
     bar = Bar(valid, OURS, f"{valid:.1f}", max(high, *(mark.x for mark in marks)))
-    return Row(_shorten_name(summary.who), [*marks, *([judged] if judged else [])], bar)
+    return ChartRow(_shorten_name(summary.who), [*marks, *([judged] if judged else [])], bar)
 
 
 def _find_judged(team: TeamScore, summary: Summary) -> Mark | None:
@@ -65,8 +65,8 @@ def _find_judged(team: TeamScore, summary: Summary) -> Mark | None:
     return Mark(100 * chosen.means["valid"], "line", OURS, words=words)
 
 
-def _draw_published(name: str, valid: float, optimal: float) -> Row:
-    return Row(name, [Mark(optimal, "disc", INK)], Bar(valid, THEIRS, f"{valid:.2f}", optimal))
+def _draw_published(name: str, valid: float, optimal: float) -> ChartRow:
+    return ChartRow(name, [Mark(optimal, "disc", INK)], Bar(valid, THEIRS, f"{valid:.2f}", optimal))
 
 
 def _shorten_name(who: str) -> str:

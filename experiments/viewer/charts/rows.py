@@ -43,7 +43,7 @@ class Bar(NamedTuple):
     text_x: float = 0.0
 
 
-class Row(NamedTuple):
+class ChartRow(NamedTuple):
     """A name with its marks; `bar` lies below them."""
 
     name: str
@@ -53,7 +53,7 @@ class Row(NamedTuple):
 
 def row_chart(
     title: str,
-    rows: Sequence[Row],
+    rows: Sequence[ChartRow],
     *,
     x_label: str = "",
     x_range: tuple[float, float] | None = None,
@@ -96,7 +96,7 @@ def row_chart(
     return wrap_picture(title, "".join(parts), height, width)
 
 
-def _choose_range(rows: Sequence[Row], lines: Sequence[float]) -> tuple[float, float]:
+def _choose_range(rows: Sequence[ChartRow], lines: Sequence[float]) -> tuple[float, float]:
     """The range of the marks, their intervals and the lines, with room at both ends."""
     xs = [x for row in rows for mark in row.marks for x in (mark.x, *(mark.interval or ()))] + list(lines)
     low, high = widen_range(min(xs, default=0), max(xs, default=1))
@@ -114,7 +114,7 @@ def _draw_line(x: float, bottom: float, word: str) -> str:
     return f'{line} stroke-dasharray="2 3"/>{draw_text(x, TOP - 10, word, "middle")}'
 
 
-def _draw_row(row: Row, y: float, across: Scale) -> str:
+def _draw_row(row: ChartRow, y: float, across: Scale) -> str:
     parts = []
     if row.bar:
         width = max(across(row.bar.x) - across(0), 0.5)

@@ -24,7 +24,7 @@ MOST_RUNS = 64
 SEED = re.compile(r"-s\d+$")
 
 
-class Asked(msgspec.Struct, frozen=True):
+class CompareChoice(msgspec.Struct, frozen=True):
     """The choice of runs to compare. arms: whether runs that differ in their seed alone are one curve."""
 
     measure: str = "valid"
@@ -33,7 +33,7 @@ class Asked(msgspec.Struct, frozen=True):
 
 def compare_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
     """The runs that the address names, overlaid. Raises InputError if one is not there or not readable."""
-    asked = asked_for(Asked, query)
+    asked = asked_for(CompareChoice, query)
     names = list(dict.fromkeys(query.get("run", [])))
     if len(names) > MOST_RUNS:
         raise InputError(f"address: {len(names)} runs; compare at most {MOST_RUNS}")

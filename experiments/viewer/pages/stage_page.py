@@ -20,7 +20,7 @@ from lakewright.experiments.loop.records.stage_records import (
     EngineerTraining,
     Example,
     Rollback,
-    Sampled,
+    SampledRecord,
     Validation,
     read_record,
 )
@@ -270,7 +270,7 @@ def _show_sampled(stage: Stage, about: RunSpace) -> Table | None:
     """Statistics of the problems that were drawn: means by stratum."""
     if not stage.sampled.exists():
         return None
-    statistics, words = read_record(stage.sampled, Sampled).statistics, about.space.words
+    statistics, words = read_record(stage.sampled, SampledRecord).statistics, about.space.words
     knobs = [knob.name for knob in about.space.knobs]
     measures = list(dict.fromkeys(name for found in statistics.values() for name in found.measures))
     known = any(found.acceptance is not None for found in statistics.values())

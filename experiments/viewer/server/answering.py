@@ -205,7 +205,7 @@ def _describe_solved(row: Row) -> str:
 
 
 @dataclasses.dataclass(frozen=True)
-class Asked:
+class LoadedPolicy:
     """A policy that was read: its codec, and the steps of the longest plan that it may answer with."""
 
     model: Any
@@ -213,7 +213,7 @@ class Asked:
     horizon: int
 
 
-def load_of_run(settings: RunSettings, checkpoint: Path) -> Asked:
+def load_of_run(settings: RunSettings, checkpoint: Path) -> LoadedPolicy:
     """A checkpoint of a run with these settings, on the CPU. Raises InputError if it cannot be read."""
     from lakewright.experiments.jobs.runtime.library_setup import prepare_training
     from lakewright.experiments.loop.training.trainee import load_policy
@@ -221,10 +221,10 @@ def load_of_run(settings: RunSettings, checkpoint: Path) -> Asked:
 
     prepare_training()
     model, tokenizer = load_policy(settings, checkpoint, "cpu")
-    return Asked(model, codec_for(settings.codec, tokenizer, settings.text), settings.horizon)
+    return LoadedPolicy(model, codec_for(settings.codec, tokenizer, settings.text), settings.horizon)
 
 
-def load_pretrained() -> Asked:
+def load_pretrained() -> LoadedPolicy:
     """The policy that comes with the package, on the CPU."""
     from lakewright.experiments.jobs.runtime.library_setup import prepare_training
     from lakewright.policy.codecs import TokensCodec
@@ -232,10 +232,10 @@ def load_pretrained() -> Asked:
 
     prepare_training()
     model, tokenizer = load_checkpoint(PRETRAINED, device="cpu")
-    return Asked(model, TokensCodec(tokenizer), HORIZON)
+    return LoadedPolicy(model, TokensCodec(tokenizer), HORIZON)
 
 
-def greedy_plan(asked: Asked, row: Row) -> list[str] | None:
+def greedy_plan(asked: LoadedPolicy, row: Row) -> list[str] | None:
     """The moves that a policy answers with; None if its answer names no plan."""
     from lakewright.policy.board_play import BoardPlay
     from lakewright.policy.evaluation import evaluate

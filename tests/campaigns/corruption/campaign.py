@@ -26,7 +26,7 @@ import numpy as np
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments import preset_files
 from lakewright.experiments.bench.measurement import format_markdown
-from lakewright.experiments.jobs.resumable.journal import Journal
+from lakewright.experiments.jobs.resumable.journal import LineJournal
 from tests.campaigns.corruption.commands import COMMANDS, Command, target_in, without_clock
 from tests.campaigns.corruption.damages import TENSORS, damage_file, list_kinds
 from tests.campaigns.corruption.fixtures import Main, enter_folder, make_fixtures, tiny_tier
@@ -114,7 +114,7 @@ def corrupt_files(
         trials = Trials(main, make_fixtures(place.absolute(), main, needed), commands, seed)
         if only is not None:
             return sum_up([trials.run(only)])
-        kept = stack.enter_context(Journal(journal, Case)) if journal else None
+        kept = stack.enter_context(LineJournal(journal, Case)) if journal else None
         found = _read_cases(kept, journal, seed, commands) if kept and journal else []
         on_progress(len(found))
         for number in range(len(found), count):
@@ -125,7 +125,7 @@ def corrupt_files(
     return sum_up(found)
 
 
-def _read_cases(kept: Journal[Case], path: Path, seed: int, commands: Sequence[Command]) -> list[Case]:
+def _read_cases(kept: LineJournal[Case], path: Path, seed: int, commands: Sequence[Command]) -> list[Case]:
     found, names = list(kept), {command.name for command in commands}
     if others := {case.command for case in found} - names:
         raise InputError(f"{path}: holds cases of {min(others)!r}; repeat the same --commands, or choose another file")

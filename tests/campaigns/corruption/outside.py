@@ -15,8 +15,8 @@ import torch
 
 from lakewright.experiments.loop import trackers
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.loop.trackers import Point
-from lakewright.policy.inference import EndpointAnswer, EndpointSettings, Question
+from lakewright.experiments.loop.trackers import TrackedPoint
+from lakewright.policy.inference import ChatRequest, EndpointAnswer, EndpointSettings
 
 URL = "http://127.0.0.1:9/v1"  # where nothing listens
 TRACKER = "tensorboard"  # the name under which the tracker here is found
@@ -35,7 +35,7 @@ class Lines:
     def __init__(self, folder: RunFolder) -> None:
         self._file = open(folder.folder / POINTS, "a")  # noqa: SIM115
 
-    def log(self, point: Point) -> None:
+    def log(self, point: TrackedPoint) -> None:
         """As `Tracker`."""
         pictures = {name: int(picture.sum()) for name, picture in point.pictures.items()}
         self._file.write(json.dumps([point.step, point.figures, pictures]) + "\n")
@@ -45,7 +45,7 @@ class Lines:
         self._file.close()
 
 
-async def answer_question(question: Question, settings: EndpointSettings, *_: Any) -> EndpointAnswer:
+async def answer_question(question: ChatRequest, settings: EndpointSettings, *_: Any) -> EndpointAnswer:
     """The reply of the server: a change if it is asked for JSON, else a plan; 100 tokens in, 50 out."""
     return EndpointAnswer(CHANGE if question.schema else PLAN, 100, 50, "stop")
 

@@ -25,13 +25,13 @@ import numpy as np
 from lakewright.core_jax.config import holds, holes_of
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.lake import verify
-from lakewright.core_jax.solver import Stage, solve, solve_with_stages
+from lakewright.core_jax.solver import SolverStage, solve, solve_with_stages
 from lakewright.core_jax.types import Board, BoardVerdict, Failure, Status
 from lakewright.experiments.bench.measurement import format_markdown
 from lakewright.experiments.bench.peers import UNSOLVABLE, PlainBoard, w9_cbs, w9_joint_astar
 from lakewright.experiments.jobs.executors.choice import HERE, ExecutorChoice
 from lakewright.experiments.jobs.executors.executor import Task, in_order
-from lakewright.experiments.jobs.resumable.journal import Journal
+from lakewright.experiments.jobs.resumable.journal import LineJournal
 from tests.campaigns.labels.independent_replay import Replay, replay_plans
 from tests.campaigns.labels.related_boards import find_contradictions
 
@@ -158,7 +158,7 @@ def _journal_batches(
     if path is None:
         yield [], lambda tried: None
         return
-    with Journal(path, Tried) as journal:
+    with LineJournal(path, Tried) as journal:
         found = list(journal)
         for place, tried in enumerate(found):
             if (tried.seed, tried.batch) != (seed, place):
@@ -238,7 +238,7 @@ def _try_batch(seed: int, only: int | None, sizes: Sequence[int], batch: tuple[i
         uncompared=int((missing & ~undecided).sum()),
         wrong=int(wrong.sum()),
         seconds=[_time_row(boards, row) for row in range(min(TIMED, len(theirs)))],
-        decided={stage.name.lower(): int((found.stage == stage).sum()) for stage in Stage},
+        decided={stage.name.lower(): int((found.stage == stage).sum()) for stage in SolverStage},
         examples=[str(plain) for plain, bad in zip(_plain_boards(boards), wrong, strict=True) if bad][:3],
     )
 

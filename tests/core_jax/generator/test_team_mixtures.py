@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lakewright.core_jax.config import EnvConfig, SizeConfig, holds, with_teams
 from lakewright.core_jax.generator import can_draw, can_draw_all, can_draw_for, generate, generate_in_turn
 from lakewright.core_jax.rows import Row, rows_in_turn, rows_of
-from lakewright.policy.training import BoardStream, tasks_of
+from lakewright.policy.training import BoardTaskStream, tasks_of
 from tests.support.boards.generated_rows import CONFIG, ROOMY, SEED
 from tests.support.boards.sample_boards import as_lists, picture
 from tests.support.refusals import refused
@@ -84,7 +84,7 @@ def test_one_config_has_every_turn():
 
 @pytest.mark.deep
 def test_a_stream_of_boards_has_teams_in_turn_within_its_chunks():
-    with BoardStream([ROOMY], SEED, first=3, chunk=8, teams=TEAMS) as stream:
+    with BoardTaskStream([ROOMY], SEED, first=3, chunk=8, teams=TEAMS) as stream:
         taken = stream.take(9)
     expected = tasks_of(*generate_in_turn(with_teams(ROOMY, TEAMS), SEED, 12))[3:]
     assert stream.agents == 3
@@ -94,7 +94,7 @@ def test_a_stream_of_boards_has_teams_in_turn_within_its_chunks():
 
 def test_a_stream_refuses_a_team_that_its_sizes_do_not_hold():
     with refused("teams: 5", "data_ratio, 3"):
-        BoardStream([ROOMY], SEED, teams=(2, 5))
+        BoardTaskStream([ROOMY], SEED, teams=(2, 5))
 
 
 def test_a_cell_can_be_drawn_where_it_can_for_every_team_that_the_size_holds():

@@ -14,7 +14,7 @@ from lakewright.engineer import Cell
 from lakewright.engineer.plugins import load_class
 from lakewright.engineer.testing import find_faults
 from lakewright.engineer.testing.isolation import ROOM, Calls
-from lakewright.engineer.testing.redraw import Request, redraw_elsewhere
+from lakewright.engineer.testing.redraw import RedrawRequest, redraw_elsewhere
 from tests.support.deep import keep_quick
 
 TEXT = """
@@ -142,7 +142,7 @@ def test_another_process_has_later_clocks(tmp_path):
     (tmp_path / "clocks.py").write_text(CLOCKS)
     environment = load_class(maker := f"{tmp_path / 'clocks.py'}:Clocks", {}, "environment", ())()
     cases = [(Cell(name, ()), 0, 0) for name in environment.space.strata]
-    later = redraw_elsewhere((maker,), Request(cases), Calls(mmap.mmap(-1, ROOM), 1.0)).problems
+    later = redraw_elsewhere((maker,), RedrawRequest(cases), Calls(mmap.mmap(-1, ROOM), 1.0)).problems
     same = [case[0].stratum for case, other in zip(cases, later, strict=True) if environment.draw_one(*case) == other]
     assert same == ["constant"]
 

@@ -24,7 +24,7 @@ from lakewright.experiments.loop.records.stage_records import (
     Done,
     EngineerTraining,
     Rollback,
-    Sampled,
+    SampledRecord,
     Validation,
     read_record,
     write_record,
@@ -60,7 +60,7 @@ OWN = HOUSE / "docs" / "examples" / "own_parts.py"
 SPACE = make_trainee(text_run()).environment.space
 RECORDS: dict[str, type[msgspec.Struct]] = {
     "env.json": Design,
-    "sampled.json": Sampled,
+    "sampled.json": SampledRecord,
     "validation.json": Validation,
     "rollback.json": Rollback,
     "difficulty.json": Forecast,
@@ -128,7 +128,7 @@ def test_problems_are_of_the_design_that_was_decided_before_and_rollouts_are_of_
         assert len(groups) == 4
         answers = 4 if kind == "guided" else 8  # the reference is one of a group of two there
         assert sum(group.completions for _, group in groups) == answers
-        figures = read_record(stage.sampled, Sampled)
+        figures = read_record(stage.sampled, SampledRecord)
         assert sum(drawn.problems for drawn in figures.statistics.values()) == len(problems)
         lines = msgspec.json.Decoder(dict).decode_lines(stage.rollouts.read_bytes())
         assert {line["problem"] for line in lines} <= {problem.key for problem in problems}
@@ -238,7 +238,7 @@ def test_a_teacher_and_a_sampler_of_ones_own_run_and_keep_their_state(tmp_path, 
     assert [run.stage(number).design().strata[2]["share"] for number in (0, 1)] == [0.5, 0.625]
     assert [decision(run, number).teacher_state for number in (0, 1)] == [{"rounds": 1}, {"rounds": 2}]
     assert isinstance(decision(run, 0).proposal.delta, Delta)
-    sampled = [read_record(run.stage(number).sampled, Sampled) for number in (0, 1)]
+    sampled = [read_record(run.stage(number).sampled, SampledRecord) for number in (0, 1)]
     assert [found.figures["fresh"] for found in sampled] == [8, 8]
     assert [found.state for found in sampled] == [{"stages": 0}, {"stages": 1}]
     assert [chapter.decision is not None for chapter in read_chapters(run)] == [False, True, True]

@@ -17,7 +17,7 @@ from lakewright.engineer import Cell, DesignSpace, Knob
 from lakewright.engineer.cells import MOST_REWARD
 from lakewright.experiments.trainers import outcomes
 from lakewright.experiments.trainers.outcome_lines import LONGEST, read_lines
-from lakewright.experiments.trainers.outcomes import Answer, Fault, OutcomeReader
+from lakewright.experiments.trainers.outcomes import Answer, LeftOutLine, OutcomeReader
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
 from tests.support.processes.commands import HOUSE, surroundings
@@ -45,7 +45,7 @@ def read(folder, newest=0):
     path = folder.path / "outcomes.jsonl"
     found = list(OutcomeReader(path, folder.space, design, newest).read_answers())
     OutcomeReader(path, folder.space, design, newest).read(0, groups.extend)
-    answers, faults = ([one for one in found if isinstance(one, kind)] for kind in (Answer, Fault))
+    answers, faults = ([one for one in found if isinstance(one, kind)] for kind in (Answer, LeftOutLine))
     return SimpleNamespace(answers=answers, faults=faults, groups=groups)
 
 
@@ -305,7 +305,7 @@ def test_a_knob_that_is_named_like_the_first_field_of_a_line_divides_no_torn_lin
     line = json.dumps(good, separators=(",", ":")).encode()
     path.write_bytes(line[:-20] + line[:30] + line + b"\n" + line[:-20] + b"\n")
     found = list(OutcomeReader(path, space, space.uniform(), 0).read_answers())
-    assert [type(one).__name__ for one in found] == ["Fault", "Answer", "Fault"]
+    assert [type(one).__name__ for one in found] == ["LeftOutLine", "Answer", "LeftOutLine"]
     assert found[1].cell == Cell(2, (3,))
 
 

@@ -16,7 +16,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import strip_thoughts
 from lakewright.engineer.trial import TrialSettings
 from lakewright.experiments.trainers.folder import EngineerFolder
-from lakewright.experiments.trainers.reports import Spent
+from lakewright.experiments.trainers.reports import DecisionTokens
 from lakewright.experiments.trainers.source import ProblemSource
 from lakewright.experiments.trainers.trl import EngineerTasks, find_checkpoint, resume_training
 from lakewright.experiments.trainers.trl_policy import read_completion
@@ -59,8 +59,8 @@ def test_proposals_are_tried_on_the_policy_before_one_is_a_version(folder, tmp_p
         assert all(cell["answers"] == 2 for cell in trial["cells"])
         assert 0 < trial["tokens"] <= 2 * 2 * sum(len(cell["valid"]) for cell in trial["cells"])
     spent = [report.spent for report in tasks.decided]
-    assert spent == [Spent(0, trial["tokens"]) for trial in trials]
-    assert folder.status().spent == Spent(0, sum(trial["tokens"] for trial in trials))
+    assert spent == [DecisionTokens(0, trial["tokens"]) for trial in trials]
+    assert folder.status().spent == DecisionTokens(0, sum(trial["tokens"] for trial in trials))
     assert len(read_groups(folder.path)) == 8, "answers of trials are no outcomes of training"
     logged = [name for line in trainer.state.log_history for name in line]
     assert {"engineer/signal", "engineer/tokens_without_signal"} <= set(logged), "where a tracker gets them"
@@ -163,7 +163,7 @@ def test_the_policy_under_training_may_be_the_engineer(tmp_path, chat, reply, to
     tasks.decide(1)
     (report,) = tasks.decided
     assert told in report.line
-    assert report.spent == Spent(engineer=len(reply) * len(asked))
+    assert report.spent == DecisionTokens(engineer=len(reply) * len(asked))
     assert len(asked) == 1 or not reply, "what cannot be used is asked for again"
     assert (asked[0][0]["role"] == "system") if chat else asked[0].startswith("[system]")
 

@@ -14,7 +14,7 @@ from lakewright.core_jax.generator import generate
 from lakewright.core_jax.rows import symmetric_fingerprint
 from lakewright.core_jax.types import Failure
 from lakewright.policy.tasks import BoardTask, augment_task, row_of, task_of
-from lakewright.policy.training import BoardStream, tasks_of, with_hole_ratios
+from lakewright.policy.training import BoardTaskStream, tasks_of, with_hole_ratios
 from lakewright.policy.training.board_stream import _draw_chunks
 from lakewright.policy.training.reward import play_plans
 from tests.support.boards.generated_rows import ROOMY, SMALL
@@ -35,7 +35,7 @@ def same(one: BoardTask, other: BoardTask) -> bool:
 
 @pytest.fixture(scope="module")
 def stream():
-    with BoardStream(CONFIGS, SEED, chunk=CHUNK) as opened:
+    with BoardTaskStream(CONFIGS, SEED, chunk=CHUNK) as opened:
         yield opened
 
 
@@ -63,7 +63,7 @@ def test_a_drawn_board_has_the_hole_ratio_of_its_config_whatever_its_team():
 
 @pytest.mark.deep
 def test_a_stream_opened_further_on_gives_the_same_boards(taken):
-    with BoardStream(CONFIGS, SEED, first=45, chunk=CHUNK) as again:
+    with BoardTaskStream(CONFIGS, SEED, first=45, chunk=CHUNK) as again:
         for task, expected in zip(again.take(30), taken[45:75], strict=True):
             assert same(task, expected), picture(task.board)
 
@@ -74,7 +74,7 @@ def test_excluded_boards_and_their_symmetric_copies_are_replaced_and_counted(tak
     banned = [3, 4, 40, 41]
     excluded = {symmetric_fingerprint(augment_task(taken[place], rng).board) for place in banned}
     met = [symmetric_fingerprint(task.board) in excluded for task in taken]
-    with BoardStream(CONFIGS, SEED, chunk=CHUNK, excluded=excluded) as stream:
+    with BoardTaskStream(CONFIGS, SEED, chunk=CHUNK, excluded=excluded) as stream:
         found = stream.take(len(taken))
     assert stream.replaced == sum(met) >= len(banned)
     for place, (task, before, again) in enumerate(zip(taken, met, found, strict=True)):
@@ -85,7 +85,7 @@ def test_excluded_boards_and_their_symmetric_copies_are_replaced_and_counted(tak
 def test_a_stream_whose_boards_are_all_excluded_is_refused(taken):
     excluded = {symmetric_fingerprint(task.board) for task in taken[:CHUNK]}
     with pytest.raises(InputError, match=f"all of {CHUNK} boards drawn are excluded"):
-        BoardStream(CONFIGS, SEED, chunk=CHUNK, excluded=excluded)
+        BoardTaskStream(CONFIGS, SEED, chunk=CHUNK, excluded=excluded)
 
 
 def test_every_plan_is_valid_at_its_cost(taken):
@@ -109,12 +109,12 @@ def test_boards_wait_for_the_taker_and_not_the_taker_for_boards(stream, taken):
 def test_boards_that_cannot_be_drawn_are_reported():
     impossible = EnvConfig.single(3, agents=1, hole_ratio=0.2, wait_ratio=0.5)
     with refused("sizes.3.wait_ratio", "0.5", 1):
-        BoardStream([impossible], 0, chunk=CHUNK)
+        BoardTaskStream([impossible], 0, chunk=CHUNK)
 
 
 @pytest.mark.deep
 def test_a_generator_that_was_killed_is_reported_and_not_waited_for(taken):
-    with BoardStream(CONFIGS[:1], SEED, chunk=CHUNK) as other:
+    with BoardTaskStream(CONFIGS[:1], SEED, chunk=CHUNK) as other:
         other._process.kill()
         with pytest.raises(InputError, match="the process that draws boards has died"):
             other.take(100_000)
@@ -126,9 +126,9 @@ def test_the_process_ends_with_a_parent_that_is_killed(tmp_path):
     program.write_text("""
 import time
 from tests.support.boards.generated_rows import ROOMY, SMALL
-from lakewright.policy.training import BoardStream
+from lakewright.policy.training import BoardTaskStream
 if __name__ == "__main__":
-    stream = BoardStream([SMALL], 0, chunk=32)
+    stream = BoardTaskStream([SMALL], 0, chunk=32)
     print(stream._process.pid, flush=True)
     time.sleep(600)
 """)

@@ -12,7 +12,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.policy.model_settings import ModelSettings
 from lakewright.policy.models import build_model
 from lakewright.policy.tasks import BoardTask
-from lakewright.policy.training import BoardStream, WarmupSettings, load_place, warm_up, warmup
+from lakewright.policy.training import BoardTaskStream, WarmupSettings, load_place, warm_up, warmup
 from tests.support.models.damaged_weights import Damage, damage_file, drop, poison, put
 from tests.support.models.tiny_policy import board_play, tasks, tiny_model, tokenizer, weights
 from tests.support.refusals import refused
@@ -25,7 +25,7 @@ class InterruptedWarmupError(Exception):
     """What stops a warm-up in these tests."""
 
 
-class ListStream(BoardStream):
+class ListStream(BoardTaskStream):
     """A stream of boards from a list, without a process of its own."""
 
     def __init__(self, first: int) -> None:

@@ -21,7 +21,7 @@ from lakewright.experiments.loop.records.stage_records import (
     DecisionRecord,
     Done,
     Example,
-    Sampled,
+    SampledRecord,
     Validation,
     write_record,
 )
@@ -89,7 +89,7 @@ def redesign(stage: Stage, text: str = "too hard") -> None:
     groups = [RolloutGroup(first, 4, 1, 0.2, 0.1, 0.1, {"hole": 3}), RolloutGroup(second, 4, 4, 1.0, 0.0, 0.0)]
     stage.groups.write_bytes(b"".join(msgspec.json.encode(group) + b"\n" for group in groups))
     write_answers(stage.rollouts, [BoardAnswers(first, rollouts())])
-    write_record(stage.sampled, Sampled({}, "fresh", {"tokens": 100}, {}))
+    write_record(stage.sampled, SampledRecord({}, "fresh", {"tokens": 100}, {}))
     cells = [CellGroups(Cell(3, (0.25, False)), statistics_of(groups))]
     now, later = design_of(ENV), design_of(NEXT)
     seen = {3: tally_of(outcomes(10))}

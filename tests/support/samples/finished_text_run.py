@@ -22,7 +22,7 @@ from lakewright.experiments.loop.records.stage_records import (
     DecisionRecord,
     Done,
     Example,
-    Sampled,
+    SampledRecord,
     Validation,
     write_record,
 )
@@ -86,7 +86,7 @@ def redesign_text(stage: Stage, environment: Environment, wrong: str, number: in
         kept.append(_line(problem, [(text, one.failure) for text, one in zip(texts, verdicts, strict=True)]))
     write_atomically(stage.rollouts, b"".join(kept))
     statistics = environment.statistics(problems)
-    write_record(stage.sampled, Sampled(statistics, "fresh", {"tokens": 100}, {}), lake=False)
+    write_record(stage.sampled, SampledRecord(statistics, "fresh", {"tokens": 100}, {}), lake=False)
     forecast = make_forecast(design, observe_groups(pairs), [], DifficultySettings(), space)
     write_record(stage.difficulty, forecast, lake=False)
     evidence = Evidence(

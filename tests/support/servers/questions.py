@@ -1,9 +1,9 @@
 """Questions to a chat server, and the ways in which it can fail to answer."""
 
 from lakewright.policy.inference import (
+    ChatRequest,
     Endpoint,
     EndpointSettings,
-    Question,
 )
 from tests.support.servers.chat_server import (
     closed,
@@ -58,5 +58,5 @@ FAULTS = {
 }
 
 
-def questions(count: int) -> list[Question]:
-    return [Question([{"role": "user", "content": f"say {number}"}]) for number in range(count)]
+def questions(count: int) -> list[ChatRequest]:
+    return [ChatRequest([{"role": "user", "content": f"say {number}"}]) for number in range(count)]

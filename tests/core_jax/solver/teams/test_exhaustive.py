@@ -5,7 +5,7 @@ import functools
 import numpy as np
 import pytest
 
-from lakewright.core_jax.solver import Stage, solve_with_stages
+from lakewright.core_jax.solver import SolverStage, solve_with_stages
 from lakewright.core_jax.solver.teams import hard_boards, team_solver
 from lakewright.core_jax.solver.teams.formulas.optimal_plans import FormulaAnswer
 from lakewright.core_jax.solver.teams.host_search import host_search
@@ -79,7 +79,7 @@ def test_boards_that_the_satisfiability_solver_gives_up_are_flooded(monkeypatch)
     boards = batch([drawing(*board) for board in DETOURS])
     found = solve_with_stages(boards, makespan_plans=True)
     labels = found.labels
-    assert set(found.stage) == {Stage.JOINT_STATES}
+    assert set(found.stage) == {SolverStage.JOINT_STATES}
     assert_same_optima(boards, optima(labels), searched(boards))
     for row, board in enumerate(each(boards)):
         assert_reaches(board, labels.moves[row], cost=labels.sum_of_costs[row])

@@ -13,7 +13,7 @@ from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import generate
 from lakewright.core_jax.lake import verify
-from lakewright.core_jax.solver import Stage, check_memory, solve, solve_with_stages
+from lakewright.core_jax.solver import SolverStage, check_memory, solve, solve_with_stages
 from lakewright.core_jax.solver.teams import hard_boards
 from lakewright.core_jax.solver.teams import team_solver as teams
 from lakewright.core_jax.solver.teams.host_search import host_search
@@ -196,7 +196,7 @@ def test_formulas_alone_find_the_same_optima(agents, size, monkeypatch):
     monkeypatch.setattr(teams, "search_batch", nothing_found)
     found = solve_with_stages(boards, makespan_plans=True)
     labels = found.labels
-    assert Stage.SEARCH not in found.stage
+    assert SolverStage.SEARCH not in found.stage
     assert_same_optima(boards, optima(labels), optima(known))
     for objective, moves in (("sum_of_costs", labels.moves), ("makespan", labels.makespan_moves)):
         played = verify(boards, moves)
@@ -211,9 +211,9 @@ def test_what_a_search_that_ends_early_says_is_right_and_its_bounds_serve_the_fo
     boards, known = drawn(4, 4), solved(4, 4)
     monkeypatch.setattr(teams, "search_batch", functools.partial(host_search.search_batch, nodes=nodes))
     found = solve_with_stages(boards, makespan_plans=True)
-    assert {Stage.FORMULAS, Stage.SEARCH} <= set(found.stage), "the sample should need both"
+    assert {SolverStage.FORMULAS, SolverStage.SEARCH} <= set(found.stage), "the sample should need both"
     assert_same_optima(boards, optima(found.labels), optima(known))
-    assert_every((found.conflicts == 0) | (found.stage > Stage.SEARCH), boards, conflicts=found.conflicts)
+    assert_every((found.conflicts == 0) | (found.stage > SolverStage.SEARCH), boards, conflicts=found.conflicts)
 
 
 def test_labels_and_plans_do_not_depend_on_threads_or_on_what_is_solved_with_them(monkeypatch):
@@ -246,7 +246,7 @@ def test_a_board_beyond_what_the_search_holds_is_solved_by_formulas():
     boards = batch([drawing(["." * size] * size, *ends)])
     found = solve_with_stages(boards, makespan_plans=True)
     smaller = solve(batch([drawing(["." * 8] * 8, *ends)]), makespan_plans=True)  # a shape that is solved below, too
-    assert found.stage[0] == Stage.FORMULAS
+    assert found.stage[0] == SolverStage.FORMULAS
     assert optima(found.labels).tolist() == optima(smaller).tolist()
     assert verify(boards, found.labels.moves).sum_of_costs[0] == found.labels.sum_of_costs[0]
 

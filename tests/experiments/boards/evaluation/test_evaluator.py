@@ -10,7 +10,7 @@ from lakewright.experiments.boards.evaluation.answerers import AnswerRow
 from lakewright.experiments.boards.evaluation.evaluation_set import read_set, spread_rows
 from lakewright.experiments.boards.evaluation.evaluator import EvaluationSettings, JudgedRow, judge_rows
 from lakewright.experiments.boards.evaluation.scores import as_table
-from lakewright.experiments.jobs.resumable.journal import Journal
+from lakewright.experiments.jobs.resumable.journal import LineJournal
 from lakewright.policy.codecs import PublishedRow, Refusal, encode_prompt
 from tests.support.boards.generated_rows import unsolved
 from tests.support.machines.kills import cut_off
@@ -166,5 +166,5 @@ def test_boards_are_spread_evenly_over_a_cell():
 def test_a_journal_names_a_line_that_it_cannot_read(tmp_path):
     (tmp_path / "answers.jsonl").write_bytes(b'{"id":"a","sample":0}\n{"id":1}\n')
     reported = r"answers.jsonl:2: .*; remove this line and all after it; they are then made again"
-    with Journal(tmp_path / "answers.jsonl", AnswerRow) as journal, pytest.raises(InputError, match=reported):
+    with LineJournal(tmp_path / "answers.jsonl", AnswerRow) as journal, pytest.raises(InputError, match=reported):
         list(journal)

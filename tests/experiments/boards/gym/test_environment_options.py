@@ -10,7 +10,7 @@ from gymnasium.utils.env_checker import check_env
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.lake import reset_to, step_env
 from lakewright.core_jax.rows import Row
-from lakewright.experiments.boards.episodes.episode import Episode
+from lakewright.experiments.boards.episodes.episode import BoardEpisode
 from lakewright.experiments.boards.episodes.pools import board_pool, pool_rows, read_board
 from lakewright.experiments.boards.gym import LakeParallelEnv, TeamEnv, TeamVectorEnv
 from tests.support.deep import keep_quick
@@ -24,7 +24,7 @@ SWAP = Row("swap", 3, 2, ["...", "...", "HHH"], [(0, 0), (0, 2)], [(0, 2), (0, 0
 def test_an_episode_is_step_for_step_that_of_the_core(agents):
     pool = board_pool(size=4, agents=agents, hole_ratio=0.2, wait_ratio=0.0, boards=8, step_limit=4)
     step, rng = jax.jit(step_env), np.random.default_rng(agents)
-    episode, kinds = Episode(pool, None), set()
+    episode, kinds = BoardEpisode(pool, None), set()
     for board in [*range(pool.boards)] * 8:
         seen, _ = episode.begin(board)
         expected, state = reset_to(jax.tree.map(lambda field, board=board: field[board], pool.params.pool))

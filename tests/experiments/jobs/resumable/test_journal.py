@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.experiments.jobs.resumable.journal import Journal, line_log
+from lakewright.experiments.jobs.resumable.journal import LineJournal, line_log
 
 
 class Line(msgspec.Struct, forbid_unknown_fields=True):
@@ -22,7 +22,7 @@ WHOLE = b'{"name":"a","count":1}\n{"name":"b","count":2}\n'
 def test_a_line_that_a_kill_left_unfinished_is_removed_and_the_others_stay(tmp_path, whole, torn):
     path = tmp_path / "journal.jsonl"
     path.write_bytes(whole + torn)
-    with Journal(path, Line) as journal:
+    with LineJournal(path, Line) as journal:
         assert [line.name for line in journal] == ["a", "b"][: 2 * bool(whole)]
         journal.add(Line("d", 4))
     seal = hashlib.sha256(whole + b'{"name":"d","count":4}').hexdigest()[:16]
@@ -30,9 +30,9 @@ def test_a_line_that_a_kill_left_unfinished_is_removed_and_the_others_stay(tmp_p
 
 
 def journal_of_three(path):
-    with Journal(path, Line) as journal:
+    with LineJournal(path, Line) as journal:
         journal.add(Line("a", 1), Line("b", 2))
-    with Journal(path, Line) as journal:
+    with LineJournal(path, Line) as journal:
         journal.add(Line("c", 3))
     return path
 
@@ -41,7 +41,7 @@ def journal_of_three(path):
 def test_lines_are_read_back_whether_earlier_ones_have_digests_or_not(tmp_path, old):
     path = tmp_path / "journal.jsonl"
     path.write_bytes(old)
-    with Journal(journal_of_three(path), Line) as journal:
+    with LineJournal(journal_of_three(path), Line) as journal:
         assert [line.count for line in journal] == [1, 2] * bool(old) + [1, 2, 3]
 
 
@@ -52,7 +52,7 @@ CHANGES = [(b'"count":1', b'"count":7'), (b'"name":"a"', b'"name":"x"'), (b'"sha
 def test_a_line_that_was_changed_is_refused_with_all_that_follow(tmp_path, there, changed):
     path = journal_of_three(tmp_path / "journal.jsonl")
     path.write_bytes(path.read_bytes().replace(there, changed, 1))
-    with pytest.raises(InputError, match=r"journal.jsonl:[12]?: .*remove"), Journal(path, Line) as journal:
+    with pytest.raises(InputError, match=r"journal.jsonl:[12]?: .*remove"), LineJournal(path, Line) as journal:
         list(journal)
 
 
@@ -60,10 +60,13 @@ def test_lines_of_another_journal_are_refused(tmp_path):
     path = journal_of_three(tmp_path / "journal.jsonl")
     repeated = path.read_bytes().splitlines(keepends=True)
     changed = r"was changed or belongs to another folder; remove this line and all after it"
-    with Journal(path, Line, "another") as journal, pytest.raises(InputError, match=rf"journal.jsonl:1: .*{changed}"):
+    with (
+        LineJournal(path, Line, "another") as journal,
+        pytest.raises(InputError, match=rf"journal.jsonl:1: .*{changed}"),
+    ):
         list(journal)
     path.write_bytes(b"".join([*repeated, repeated[0]]))
-    with Journal(path, Line) as journal, pytest.raises(InputError, match=rf"journal.jsonl:4: .*{changed}"):
+    with LineJournal(path, Line) as journal, pytest.raises(InputError, match=rf"journal.jsonl:4: .*{changed}"):
         list(journal)
 
 

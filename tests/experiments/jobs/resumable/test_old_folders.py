@@ -16,7 +16,7 @@ from lakewright.experiments.boards.sweep import folder as sweep_folder
 from lakewright.experiments.environments.lake import lake_space
 from lakewright.experiments.loop.records.history import describe_stage, read_chapters
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.loop.records.stage_records import DecisionRecord, Sampled, Validation, read_record
+from lakewright.experiments.loop.records.stage_records import DecisionRecord, SampledRecord, Validation, read_record
 from lakewright.experiments.loop.records.stage_rollouts import read_rollouts
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.studies import study
@@ -75,7 +75,7 @@ def test_every_record_of_an_old_run_is_read(old):
     start = make_trainee(run.settings()).start
     assert stage.design() == start
     assert read_record(stage.validation, Validation).outcomes.keys() == start.strata.keys()
-    assert read_record(stage.sampled, Sampled).statistics.keys() <= start.strata.keys()
+    assert read_record(stage.sampled, SampledRecord).statistics.keys() <= start.strata.keys()
     decision, trial = read_record(stage.proposal, DecisionRecord), read_record(stage.trial, Trial)
     assert edit_design(start, decision.proposal.delta, space).keys() == start.strata.keys()
     assert [tried.design for tried in trial.candidates] == [start, decision.verdict.design]

@@ -9,7 +9,7 @@ import pytest
 
 from lakewright.experiments.jobs.resumable.journal import line_log
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.viewer.catalogue.run_progress import Progress, progress_of
+from lakewright.experiments.viewer.catalogue.run_progress import RunProgress, progress_of
 from lakewright.policy.training import GrpoSettings, WarmupSettings
 from tests.support.samples.finished_run import begin, finish, redesign, validate
 
@@ -27,7 +27,7 @@ def trained(stage: Stage, steps: int, **figures: float) -> None:
     os.utime(stage.folder, (now - SECONDS, now - SECONDS))
 
 
-def progress(run: RunFolder) -> Progress:
+def progress(run: RunFolder) -> RunProgress:
     return progress_of(run, run.settings())
 
 

@@ -12,7 +12,7 @@ from lakewright.experiments.viewer.charts import frame
 from lakewright.experiments.viewer.charts.frame import COLOURS, Scale, join_pictures, save_picture
 from lakewright.experiments.viewer.charts.heat import LETTER, heat_map, ratio_labels
 from lakewright.experiments.viewer.charts.lines import Point, Series, line_chart
-from lakewright.experiments.viewer.charts.rows import Bar, Mark, Row, row_chart, stacked_bars
+from lakewright.experiments.viewer.charts.rows import Bar, ChartRow, Mark, row_chart, stacked_bars
 
 SVG = "{http://www.w3.org/2000/svg}"
 HOSTILE = "<script>\"'&\x00\ud800]]>"
@@ -80,7 +80,7 @@ def test_hostile_names_stay_text():
         line_chart(HOSTILE, [Series(HOSTILE, [Point(0, 1)])], x_label=HOSTILE, names={0: HOSTILE}, marks={0: HOSTILE}),
         stacked_bars(HOSTILE, [HOSTILE], {HOSTILE: [1]}),
         heat_map(HOSTILE, [HOSTILE], [HOSTILE], [[1]], HOSTILE),
-        join_pictures([row_chart(HOSTILE, [Row(HOSTILE, [Mark(1, words=HOSTILE)])], x_label=HOSTILE)], HOSTILE),
+        join_pictures([row_chart(HOSTILE, [ChartRow(HOSTILE, [Mark(1, words=HOSTILE)])], x_label=HOSTILE)], HOSTILE),
     )
     for svg in charts:
         assert f"{SVG}script" not in {element.tag for element in parsed(svg).iter()}
@@ -120,7 +120,10 @@ def test_ratios_are_labelled_with_as_few_digits_as_tell_them_apart():
     assert ratio_labels([0.3, 0.3]) == ["0.3", "0.3"]
 
 
-ROWS = [Row("first", [Mark(1.0, interval=(0.5, 2.0))], Bar(1.0, COLOURS[0], "1.0")), Row("second", [Mark(3.0)])]
+ROWS = [
+    ChartRow("first", [Mark(1.0, interval=(0.5, 2.0))], Bar(1.0, COLOURS[0], "1.0")),
+    ChartRow("second", [Mark(3.0)]),
+]
 
 
 def test_the_marks_of_rows_lie_where_their_numbers_are():
@@ -137,7 +140,7 @@ def test_the_marks_of_rows_lie_where_their_numbers_are():
 
 
 def test_long_names_of_rows_stay_in_the_picture_and_can_be_left_out():
-    long = [Row("a name that is much longer than others", [Mark(1.0)])]
+    long = [ChartRow("a name that is much longer than others", [Mark(1.0)])]
     chart = parsed(row_chart("title", long))
     [name] = [text for text in chart.iter(f"{SVG}text") if text.text == long[0].name]
     assert float(name.get("x")) - 6 * len(name.text) >= 0

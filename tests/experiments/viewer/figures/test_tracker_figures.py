@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.loop.trackers import Point, points_of
+from lakewright.experiments.loop.trackers import TrackedPoint, points_of
 from tests.support.samples.recorded_run import begin
 from tests.support.tools.raw_run import PARTS, answers, brier_scores, lines, mean_score, rate, record
 
@@ -22,7 +22,7 @@ def run(tmp_path_factory) -> RunFolder:
 
 
 @pytest.fixture(scope="module")
-def points(run) -> list[list[Point]]:
+def points(run) -> list[list[TrackedPoint]]:
     """Those of the warm-up and of each stage."""
     return [list(points_of(run, chapter)) for chapter in range(len(PARTS))]
 
