@@ -9,7 +9,8 @@ import msgspec
 
 from lakewright.core_jax.support import convert
 from lakewright.engineer.cells import Cell, Stratum
-from lakewright.engineer.delta import derive_delta, encode_delta, weigh_cells
+from lakewright.engineer.delta import derive_delta, weigh_cells
+from lakewright.engineer.delta_parsing import encode_delta
 from lakewright.engineer.design import Delta, Design, Row
 from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.random_generators import Key

@@ -67,7 +67,7 @@ from lakewright.engineer.steps import (
 )
 from lakewright.engineer.tally import Case, Drawn, Tally
 from lakewright.engineer.teachers.models import Tools
-from lakewright.engineer.teachers.registry import choose_teacher
+from lakewright.engineer.teachers.registry import DEFAULT_TEACHER, choose_teacher
 from lakewright.engineer.trial.trial import RollOut, Trial, TrialWork
 
 
@@ -77,7 +77,7 @@ class Engineer:
     def __init__(
         self,
         environment: Environment,
-        teacher: str | Teacher = "gain",
+        teacher: str | Teacher = DEFAULT_TEACHER,
         design: Design | None = None,
         *,
         held_out: Sequence[Problem] | None = None,

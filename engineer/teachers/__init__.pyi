@@ -10,6 +10,7 @@ from .llm import list_columns as list_columns
 from .llm import parse_answer as parse_answer
 from .llm import prompt_text as prompt_text
 from .models import Tools as Tools
+from .registry import DEFAULT_TEACHER as DEFAULT_TEACHER
 from .registry import MODELS as MODELS
 from .registry import TEACHERS as TEACHERS
 from .registry import asks_model as asks_model

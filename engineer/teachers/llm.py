@@ -10,7 +10,7 @@ import numpy as np
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import strip_thoughts
 from lakewright.engineer.cells import Knob, Stratum
-from lakewright.engineer.delta import read_answer
+from lakewright.engineer.delta_parsing import read_answer
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence.evidence import Evidence, show_evidence
 from lakewright.engineer.evidence.modules import EvidenceSettings, fit_to_budget

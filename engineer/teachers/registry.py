@@ -43,6 +43,8 @@ TEACHERS = {
     "endpoint": f"{ROOM}.models:ask_model",
 }
 """A new teacher is a file and a line here; other teachers are named `module:Class` or `FILE.py:Class`."""
+DEFAULT_TEACHER = "gain"
+"""Of an `Engineer` and a folder; a run has the teacher of its preset."""
 MODELS = ("self", "self_trained", "base", "endpoint")
 """The current checkpoint, the same trained on its proposals, the warm-up's checkpoint, and a model behind a server."""
 METHODS = ("propose", "state_dict", "load_state_dict")

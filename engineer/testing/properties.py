@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell
-from lakewright.engineer.delta import encode_delta
+from lakewright.engineer.delta_parsing import encode_delta
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.environment import Environment, Problem, Verdict
 from lakewright.engineer.guard import GivenBounds, GuardSettings, project_delta

@@ -9,7 +9,8 @@ from typing import Literal
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import naming_extra
 from lakewright.engineer.cells import DECIMALS, Cell, Given, Knob, Stratum
-from lakewright.engineer.delta import MAX_REASON, make_edit
+from lakewright.engineer.delta import make_edit
+from lakewright.engineer.delta_parsing import MAX_REASON
 from lakewright.engineer.design import Delta, Design, Row
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.guard import Bounds, can_draw

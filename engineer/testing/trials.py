@@ -17,7 +17,7 @@ from hypothesis.strategies import SearchStrategy
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell
-from lakewright.engineer.delta import encode_delta, read_answer
+from lakewright.engineer.delta_parsing import encode_delta, read_answer
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.environment import Environment, Group, Problem, Verdict
 from lakewright.engineer.outcomes import Outcomes

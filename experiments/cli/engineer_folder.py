@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
+from lakewright.engineer.teachers import DEFAULT_TEACHER
 from lakewright.experiments.cli.conventions.options import Json, Overrides, TeacherName
 from lakewright.experiments.cli.conventions.output import print_error, print_found
 
@@ -26,7 +27,7 @@ def begin(
     /,
     *,
     environment: str,
-    teacher: TeacherName = "gain",
+    teacher: TeacherName = DEFAULT_TEACHER,
     option: Annotated[Sequence[str], Parameter(metavar="NAME=VALUE", negative_iterable=(), show_default=False)] = (),
     design: Path | None = None,
     held_out: int = 0,

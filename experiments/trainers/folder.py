@@ -28,7 +28,7 @@ from lakewright.engineer.signal import measure_signal
 from lakewright.engineer.space import check_design, normalize_design
 from lakewright.engineer.start import find_start
 from lakewright.engineer.steps import Decision
-from lakewright.engineer.teachers import Ask, Tools
+from lakewright.engineer.teachers import DEFAULT_TEACHER, Ask, Tools
 from lakewright.engineer.trial import RollOut, check_rollouts
 from lakewright.experiments.environments.registry import load_environment, resolve_name
 from lakewright.experiments.trainers.asking import check_served_teacher, make_tools
@@ -69,7 +69,7 @@ class EngineerFolder:
         cls,
         path: str | Path,
         environment: str,
-        teacher: str = "gain",
+        teacher: str = DEFAULT_TEACHER,
         design: Design | None = None,
         *,
         options: Mapping[str, Any] | None = None,

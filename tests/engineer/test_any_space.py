@@ -10,7 +10,8 @@ import sklearn.mixture  # noqa: F401 - a teacher loads it when it has seen enoug
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell, Knob
-from lakewright.engineer.delta import edit_design, encode_delta, read_answer
+from lakewright.engineer.delta import edit_design
+from lakewright.engineer.delta_parsing import encode_delta, read_answer
 from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import (
     DifficultySettings,

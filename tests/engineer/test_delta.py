@@ -9,16 +9,8 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.delta import (
-    MAX_ANSWER_BYTES,
-    MAX_REASON,
-    answer_type,
-    describe_delta,
-    edit_design,
-    encode_delta,
-    read_answer,
-    summarize_delta,
-)
+from lakewright.engineer.delta import describe_delta, edit_design, summarize_delta
+from lakewright.engineer.delta_parsing import MAX_ANSWER_BYTES, MAX_REASON, answer_type, encode_delta, read_answer
 from lakewright.engineer.design import Delta
 from lakewright.experiments.environments.lake import design_of
 from tests.support.refusals import refused

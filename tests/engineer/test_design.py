@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell, Knob
-from lakewright.engineer.delta import derive_delta, edit_design, encode_delta, make_edit, read_answer, weigh_cells
+from lakewright.engineer.delta import derive_delta, edit_design, make_edit, weigh_cells
+from lakewright.engineer.delta_parsing import encode_delta, read_answer
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence import Evidence, Round, read_evidence
 from lakewright.engineer.guard import GuardSettings, project_delta

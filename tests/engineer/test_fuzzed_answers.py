@@ -15,7 +15,7 @@ from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support.apportionment import PARTS
 from lakewright.engineer.cells import Cell
-from lakewright.engineer.delta import MAX_ANSWER_BYTES, read_answer
+from lakewright.engineer.delta_parsing import MAX_ANSWER_BYTES, read_answer
 from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.engineer.guard import GuardSettings, project_delta

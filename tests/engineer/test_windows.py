@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer import DesignSpace, Engineer, Environment, Knob, Problem, Verdict
-from lakewright.engineer.delta import derive_delta, edit_design, make_edit, read_answer, summarize_delta
+from lakewright.engineer.delta import derive_delta, edit_design, make_edit, summarize_delta
+from lakewright.engineer.delta_parsing import read_answer
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence import Evidence, EvidenceSettings, evidence_text, evidence_tokens
 from lakewright.engineer.guard import GuardSettings, project_delta

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import BoardOutcomes
-from lakewright.engineer.delta import read_answer
+from lakewright.engineer.delta_parsing import read_answer
 from lakewright.engineer.design import Delta, Design, Edit
 from lakewright.engineer.evidence import DeltaGrammar, Evidence, read_tokens, vocabulary_of
 from lakewright.engineer.guard import GuardSettings, project_delta

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer import Cell, Delta, Design, DesignSpace, Given, Knob, Problem
-from lakewright.engineer.delta import encode_delta, read_answer
+from lakewright.engineer.delta_parsing import encode_delta, read_answer
 from lakewright.engineer.guard import GuardSettings, project_delta
 from lakewright.engineer.space import check_design
 from lakewright.engineer.testing import answers, cells, deltas, designs, spaces
