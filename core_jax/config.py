@@ -96,7 +96,7 @@ def _with_team(config: EnvConfig, agents: int) -> EnvConfig:
     total = math.fsum(cell.data_ratio for cell in sizes.values())
     if not total:
         raise InputError(
-            f"teams: {agents} agents fit on none of the sizes with a data_ratio, {', '.join(map(str, config.sizes))}; "
+            f"teams: {agents} agents do not fit on any size with a data_ratio, {', '.join(map(str, config.sizes))}; "
             "leave them out, or give a larger size a share"
         )
     if len(sizes) < len(config.sizes):

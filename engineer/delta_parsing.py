@@ -1,4 +1,4 @@
-"""How the answer of a model, which is untrusted, is parsed to a delta: strictly, and never evaluated."""
+"""The parser of a model's answer to a delta: strict, because the answer is untrusted, and nothing is evaluated."""
 
 import json
 from functools import lru_cache

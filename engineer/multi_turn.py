@@ -56,7 +56,7 @@ class MultiTurnEnvironment(Environment):
         self._refuse_text()
 
     def check_verdict(self, problem: Problem, answer: str) -> Verdict:
-        """Raises InputError, as all that needs a verdict on a text."""
+        """Raises InputError: an environment of several turns judges no text."""
         self._refuse_text()
 
     def _refuse_text(self) -> Never:

@@ -79,7 +79,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
         return self.failures.get(name, name.replace("_", " "))
 
     def grades(self, tally: "Tally", names: tuple[str, ...]) -> str:
-        """The shares of the grades of a tally, as they follow valid answers; empty without grades."""
+        """The shares of a tally's grades, to be written after valid answers; empty without grades."""
         return ", ".join(f"{name.replace('_', ' ')} {tally.rate(tally.grades.get(name, 0)):.2f}" for name in names)
 
     def drawn(self, stratum: "Stratum", seen: "Drawn") -> str:

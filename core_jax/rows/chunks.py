@@ -33,7 +33,7 @@ class Chunk:
 
     @property
     def nbytes(self) -> int:
-        """The size of the rows in memory, as they are."""
+        """The size of the rows in memory."""
         return sum(map(len, self.raw)) if isinstance(self.raw, list) else self.raw.nbytes
 
     def place(self, row: int) -> str:
@@ -41,7 +41,7 @@ class Chunk:
         return row_place(self.path, self.first + row)
 
     def take(self, rows: Sequence[int]) -> list[bytes] | pa.RecordBatch:
-        """The rows at these places, counted from 0 in this chunk, as they lie in the file."""
+        """The rows at these places, counted from 0 in this chunk, in the form of the file."""
         return [self.raw[row] for row in rows] if isinstance(self.raw, list) else self.raw.take(pa.array(rows))
 
 

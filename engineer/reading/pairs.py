@@ -1,4 +1,4 @@
-"""Pairs of evidence that differ only in which stratum has which figures, and the changes that these decide."""
+"""Pairs of evidence in which strata swap their figures, and the changes that the figures decide."""
 
 from collections.abc import Mapping
 from typing import Literal, NamedTuple

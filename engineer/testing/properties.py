@@ -108,7 +108,7 @@ class Properties:
         return [(places[draw.cell], problem, self.took[draw]) for draw, problem in self.problems.items()]
 
     def add_problems(self, problems: Iterable[tuple[int, Problem, float]]) -> None:
-        """Adds problems that another process drew, as it listed them."""
+        """Adds problems that another process drew, in the order of its list."""
         for place, problem, took in problems:
             draw = Draw(self.listed[place], 0, 0)
             self.problems[draw], self.took[draw] = problem, took

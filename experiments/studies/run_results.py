@@ -31,7 +31,7 @@ Rates = dict[int | str, float]
 class RunResult(msgspec.Struct, frozen=True):
     """A finished run: shares of valid answers in percent, of its last policy.
 
-    gain: over the warm-up. sizes: by stratum. tried: trials. kept: those after which the design stayed.
+    gain: over the warm-up. sizes: by stratum. tried: trials. kept: the trials after which the design stayed.
     taken_back: stages rolled back. refused: answers that the guard refused. Of the lake alone, forced: on boards that
     force a wait; optimal: by sum of costs; forced_sizes: as `sizes`, on boards that force a wait. Of other
     environments, rates: by name, on problems that have a trait, and of answers that have a grade; traits: by trait and
@@ -81,7 +81,7 @@ class RunResult(msgspec.Struct, frozen=True):
 
 
 def name_strata(record: Any, *tables: str) -> None:
-    """Lets the keys of some tables of a record, and of its `traits`, be strata, as they are after reading a file."""
+    """Turns the keys of some tables of a record, and of its `traits`, into strata, as reading from a file does."""
     for name in tables:
         msgspec.structs.force_setattr(record, name, by_stratum(getattr(record, name)))
     traits = {name: by_stratum(table) for name, table in record.traits.items()}

@@ -23,13 +23,13 @@ Counts = dict[int, dict[str, StratumCount]]
 
 
 class StratumBook:
-    """The counts of the answers of training, as they are read.
+    """The counts of training answers, updated while they are read.
 
     counts: by version and stratum; `open_groups`, by their names, are not in the counts of groups yet.
     """
 
     def __init__(self, counts: Counts, open_groups: dict[bytes, OpenGroup]) -> None:
-        """Goes on with counts, which are not changed."""
+        """Continues counts, which are not changed."""
         self.counts = {
             version: {name: _copy_count(count) for name, count in strata.items()} for version, strata in counts.items()
         }

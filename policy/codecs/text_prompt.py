@@ -12,7 +12,7 @@ The compact prompt is for small language models that are trained on it:
 
 is a 4x4 lake with holes at (1, 1), (1, 3) and (3, 2). Agent 0 starts at (2, 0), and its goal is one cell to the right;
 the goal of agent 1 is where `down left` would lead from (0, 1). So a goal is named by its offset, first the rows, then
-the columns, which a small model can copy; holes and other agents may forbid that way. Answers are those of the full
+the columns, which a small model can copy; holes and other agents may forbid that way. Answers have the form of the full
 form in lower case, because only so most tokenizers have each word of a move as one token.
 
 Rows as the published benchmark has them: an id, the number of agents, and a text that shows the board.

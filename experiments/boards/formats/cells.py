@@ -59,6 +59,6 @@ def moves_of(path: Sequence[Cell], place: str) -> str:
         move = _MOVE_OF.get((there[0] - here[0], there[1] - here[1]))
         if move is None:
             step = f"from ({here[1]},{here[0]}) to ({there[1]},{there[0]})"
-            raise InputError(f"{place}: a step {step} at time {time}; a step goes to a neighbouring cell or none")
+            raise InputError(f"{place}: a step {step} at time {time}; a step goes to a neighbouring cell or stays")
         moves.append(move)
     return "".join(moves).rstrip("W")

@@ -67,7 +67,7 @@ def _with_ending(path: Path, ending: str) -> Path:
 
 
 def read_scenario_file(file: Path, reading: Reading) -> Row:
-    """The board of a scenario of MovingAI and its map. Raises InputError, as all readers of a file do."""
+    """The board of a scenario of MovingAI and its map. Like all readers of a file, raises InputError."""
     grid, *ends = _read_scenario(file, reading.read)
     starts, goals = map(reading.take_agents, ends)
     return movingai.make_board(grid, (starts, goals), unquote(file.stem), str(file))

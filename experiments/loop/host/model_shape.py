@@ -72,7 +72,7 @@ def model_shape(settings: RunSettings) -> ModelShape:
 
 
 def count_weight_bytes(place: str) -> int:
-    """The bytes of the weights of a saved model, or of one on the hub, as they are loaded to answer.
+    """The bytes that the weights of a saved model, or of a model on the hub, take when it is loaded to answer.
 
     Raises InputError if its config cannot be read.
     """

@@ -39,7 +39,7 @@ class TokenFormat:
         return sample_under_grammar(model, self.tokenizer, prompt, self.allowed, **how)
 
     def decode_answers(self, answers: Sequence[Sequence[str]]) -> list[str]:
-        """Nothing: they are no text."""
+        """Returns nothing, because tokens are not text."""
         return []
 
 

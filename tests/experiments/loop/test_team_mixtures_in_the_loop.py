@@ -127,7 +127,7 @@ ROWS = {"3": {"data_ratio": 1.0, "hole_ratio": 0.2, "wait_ratio": 0.5}}
 REFUSED = {
     "a team that fits no size": (
         {"teams": [2, 5], "design": ROWS, "warmup_design": ROWS},
-        "5 agents fit on none of the sizes",
+        "5 agents do not fit on any size",
     ),
     "a team named twice": ({"teams": [2, 3, 2]}, r"teams is \[2, 3, 2\], which names one twice; name each once"),
     "agents that are no team": ({"teams": [3, 4]}, r"agents is 2, not in teams \[3, 4\]; set it to one of them"),
