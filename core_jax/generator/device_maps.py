@@ -186,7 +186,7 @@ class _Flooding:
 
 
 def _draw_block(size: int, sizes: Sizes, stream: Stream, most: int) -> _Block:
-    """Makes attempts at boards until all are drawn, or the first `most` attempts at one have failed; copies them back."""
+    """Makes attempts at boards until all are drawn, or the first `most` at one have failed; copies them back."""
     flooding = _Flooding(size, sizes, stream)
     is_open, highest = True, 0
     while is_open and highest < most:

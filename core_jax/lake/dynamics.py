@@ -146,7 +146,7 @@ def _is_illegal(size: int, target: Cell, move: jax.Array) -> jax.Array:
 
 
 def _pick_first_code(found: list[tuple[Failure, int, jax.Array]], agents: int) -> jax.Array:
-    """One number for the first (failure, agent, occurs) that occurs: failure x agents + agent; 0 if no failure occurs."""
+    """The first failure that occurs, and its agent, in one number: failure x agents + agent, or 0."""
     code = jnp.int16(0)
     for failure, agent, seen in reversed(found):
         code = jnp.where(seen, jnp.int16(failure * agents + agent), code)
