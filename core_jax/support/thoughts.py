@@ -56,7 +56,9 @@ _CLOSES = (
     r"Here(?:'s| is) my response:",
     r"assistant(?:commentary)?final(?=[A-Z\d\W])",
 )
-_USUAL = re.compile(f"(?P<close>{'|'.join(_CLOSES)})|(?P<open>{'|'.join(_OPENS)})", re.IGNORECASE)
+# Every mark begins in one of these ways. Trying them first halves the time on a long text without marks.
+_BEGINS = r"(?=[<\[\u25c1]|here|assistant|\A)"
+_USUAL = re.compile(f"{_BEGINS}(?:(?P<close>{'|'.join(_CLOSES)})|(?P<open>{'|'.join(_OPENS)}))", re.IGNORECASE)
 # The end of each usual mark.
 _ENDS = (
     (r"<unused94>.*", "<unused95>"),
