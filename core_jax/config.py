@@ -56,7 +56,10 @@ class EnvConfig(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def single(cls, size: int, agents: int, hole_ratio: float, wait_ratio: float) -> "EnvConfig":
         """The config of one map size.
 
-        Args: size, cells on a side; agents, on a board; hole_ratio, wait_ratio, as in `SizeConfig`.
+        Args:
+            size: cells on a side.
+            agents: number of agents.
+            hole_ratio, wait_ratio: see `SizeConfig`.
         """
         return cls({size: SizeConfig(1.0, hole_ratio, wait_ratio)}, agents)
 

@@ -137,8 +137,11 @@ def _in_blocks(block: int, function: Callable[..., Any], lanes: Lanes) -> list[A
 def _derive_key(streams: jax.Array, wait: jax.Array, index: jax.Array, number: jax.Array) -> jax.Array:
     """The key of one attempt.
 
-    Args: streams, keys [2]; wait, bool [], chooses the stream; index, uint32 [], the board; number, uint32 [], the
-    attempt.
+    Args:
+        streams: keys [2].
+        wait: bool [], which of the streams.
+        index: uint32 [], number of the board.
+        number: uint32 [], number of the attempt.
     """
     return jax.random.fold_in(jax.random.fold_in(streams[wait.astype(int)], index), number)
 
@@ -177,7 +180,9 @@ def _draw_boards(
 ) -> tuple[Board, jax.Array]:
     """The boards of B attempts, and on which maps there was room for the agents, bool [B].
 
-    Args: agents, on a board; size, holes, streams, wait, index, number as for `_draw_maps`.
+    Args:
+        agents: number of agents on a board.
+        size, holes, streams, wait, index, number: see `_draw_maps`.
     """
     keys = jax.vmap(_derive_key, in_axes=(None, 0, 0, 0))(streams, wait, index, number)
     return jax.vmap(lambda key: draw_board(size, agents, key, holes))(keys)

@@ -46,7 +46,7 @@ class Stream:
     number: jax.Array
 
     def at(self, rows: jax.Array, number: jax.Array) -> "Stream":
-        """Attempts at some of the boards. Args: rows, int32 [G], the boards; number, int32 [G], the attempts."""
+        """Streams of attempts at some boards: their places `rows` and numbers of attempts, int32 [G] both."""
         return self.replace(wait=self.wait[rows], index=self.index[rows], number=number)  # type: ignore[attr-defined]
 
 
@@ -88,8 +88,13 @@ class BoardProgress:
 def begin_boards(size: int, depth: int, steps: int, group: int, stream: Stream, spare: jax.Array) -> BoardProgress:
     """Makes the first attempts at B boards, B a multiple of `group`, in groups one after another.
 
-    Args: size n; depth, of the floods; steps, of the plans in the result, at least `depth`; group, boards flooded at
-        once; stream, of the boards; spare, int32 [], how many floods of a group need not come to their end.
+    Args:
+        size: n, the cells on a side of the boards.
+        depth: layers of a flood.
+        steps: length of the plans in the result, at least `depth`.
+        group: number of boards flooded at once.
+        stream: the boards' streams.
+        spare: int32 [], how many floods of a group may stay unfinished.
     """
     rows = lax.iota(jnp.int32, len(stream.wait)).reshape(-1, group)
 
@@ -118,8 +123,13 @@ def continue_boards(
     A group is always full: if fewer boards are open, it makes several attempts at each, and the lowest that has the
     stratum wins. So a board does not depend on its group, and rare strata cost no idle lanes.
 
-    Args: size n; depth, of the floods, which come to their end unless they need more; group, attempts at once; stream,
-        of the boards; progress, with plans of at least `depth` steps; rounds, int32 [].
+    Args:
+        size: n, the cells on a side of the boards.
+        depth: layers of a flood, which finishes unless it needs more.
+        group: number of attempts made at once.
+        stream: the boards' streams.
+        progress: the boards so far, with room for plans of at least `depth` steps.
+        rounds: int32 [], the most groups.
     """
 
     def goes_on(carry):
@@ -146,7 +156,11 @@ def _take_lowest(progress: BoardProgress, rows: jax.Array, number: jax.Array, ma
     Invariant: all attempts at a board below its `number` are known to lack the stratum. So the lowest that has it wins
     if no attempt below it is undecided.
 
-    Args: progress; rows, int32 [G], the boards; number, int32 [G], the attempts at them; made, their results.
+    Args:
+        progress: the boards so far.
+        rows: int32 [G], places of boards.
+        number: int32 [G], numbers of the attempts at them.
+        made: results of the attempts.
     """
     boards, group = len(progress.is_open), len(rows)
 
@@ -202,8 +216,14 @@ def find_makespans(
 ) -> jax.Array:
     """The makespans of B solvable boards, int32 [B]; a multiple of `group`, which are flooded at once, by rising cost.
 
-    Args: size n; group; tail, boards flooded at once that their group's flood left; free, V words uint32 [B]; cells,
-        int32 [4, B]; cost, int32 [B]; spare, int32 [], how many of a group may be left.
+    Args:
+        size: n, the cells on a side of the boards.
+        group: number of boards flooded at once.
+        tail: the same for boards that their group's flood left open.
+        free: V words uint32 [B].
+        cells: int32 [4, B].
+        cost: int32 [B].
+        spare: int32 [], how many boards a group's flood may leave open.
     """
     boards = cost.shape[0]
     _, order = lax.sort((cost.astype(jnp.uint32), lax.iota(jnp.uint32, boards)), num_keys=1, is_stable=True)
@@ -225,9 +245,16 @@ def find_makespans(
 
 
 def make_attempts(size: int, depth: int, stream: Stream, spare: jax.Array) -> AttemptBatch:
-    """Makes G attempts. Args: size n; depth, of the floods, a multiple of 4; stream, of the boards; spare, as above.
+    """Makes G attempts.
 
-    A board's label `wait_required` is its stratum: the start is picked among the states that force a wait, or do not.
+    The start is picked among the states that force a wait, or among the others, so a board's label `wait_required` is
+    its stratum.
+
+    Args:
+        size: n, the cells on a side of the boards.
+        depth: layers of a flood, a multiple of 4.
+        stream: the boards' streams.
+        spare: see `begin_boards`.
     """
     free, goals, tickets = _draw_maps(size, stream)
     flood = CostFlood.of_boards(size, free, goals)

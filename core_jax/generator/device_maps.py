@@ -127,7 +127,13 @@ def draw_boards(
 
 
 def choose_draw_sizes(size: int, count: int, memory: int) -> Sizes:
-    """The sizes for drawing boards. Args: size n; count of the boards; memory, bytes that one thread may take."""
+    """The sizes for drawing boards.
+
+    Args:
+        size: n, the cells on a side of the boards.
+        count: number of boards.
+        memory: bytes that one thread may use.
+    """
     # Small blocks wait for launches, so a batch is cut only into the largest.
     blocks = (block for block in BLOCKS if count >= (BUSY * block if block == BLOCKS[0] else block))
     block = next(blocks, BLOCKS[-1])
@@ -143,7 +149,10 @@ def flood_depth(size: int) -> int:
 def find_met(size: int, holes: int, keys: jax.Array, wait: np.ndarray, number: np.ndarray) -> np.ndarray:
     """Tries attempts at board 0: bool [L], those that have their stratum; L a number of `BLOCKS`.
 
-    Args: size, holes, keys as for `draw_boards`; wait, bool [L], the strata; number, int [L], the attempts.
+    Args:
+        size, holes, keys: see `draw_boards`.
+        wait: bool [L], strata.
+        number: int [L], numbers of attempts.
     """
     asked, index = number.astype(np.int32), np.zeros(len(number), np.uint32)
     sizes = Sizes(len(number), choose_group(size, len(number), flood_depth(size), memory_per_thread()), SMALLEST)

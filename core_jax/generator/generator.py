@@ -144,7 +144,11 @@ def check_reachable(config: EnvConfig, seed: int) -> None:
 def can_draw(size: int, agents: int, hole_ratio: float, wait: bool) -> bool:
     """Return True if boards of this kind are met by one in 256 attempts or more.
 
-    Args: size, cells on a side; agents, on a board; hole_ratio, of the board; wait, whether a wait is forced.
+    Args:
+        size: cells on a side.
+        agents: number of agents on a board.
+        hole_ratio: share of cells that are holes.
+        wait: True for boards that force a wait.
     """
     return _can_draw(size, agents, holes_of(size, agents, hole_ratio), wait)
 
@@ -154,7 +158,10 @@ def can_draw(size: int, agents: int, hole_ratio: float, wait: bool) -> bool:
 def _can_draw(size: int, agents: int, holes: int, wait: bool) -> bool:
     """As `can_draw`.
 
-    Args: size, cells on a side; agents, holes, on a board; wait, whether a wait is forced.
+    Args:
+        size: cells on a side.
+        agents, holes: numbers on a board.
+        wait: True for boards that force a wait.
     """
     if agents == 1 and wait:
         return False
@@ -182,7 +189,10 @@ class _Source:
     def with_holes(cls, size: int, agents: int, holes: int, seed: int) -> "_Source":
         """The source of boards with this many holes.
 
-        Args: size, cells on a side; agents, holes, on a board; seed, of the set.
+        Args:
+            size: cells on a side.
+            agents, holes: numbers on a board.
+            seed: the set's seed.
         """
         return cls(size, agents, holes, make_streams([(seed, agents, size, holes, wait) for wait in (False, True)]))
 
@@ -361,7 +371,11 @@ def _check_found(source: _Source, wait: bool) -> None:
 def _make_error(source: _Source, wait: bool, tally: _Tally, what: str) -> TooRareError:
     """The error that names a missing stratum and counts what was drawn instead.
 
-    Args: source, of the boards; wait, the stratum; tally, of the attempts; what, how many of them had the stratum.
+    Args:
+        source: where the boards come from.
+        wait: the stratum.
+        tally: counts of attempts.
+        what: words for how many attempts had the stratum.
     """
     stratum = source.stratum(wait)
     drawn = "random maps" if source.agents == 2 else "random boards"

@@ -40,7 +40,9 @@ class FileManifest(msgspec.Struct, frozen=True):
 def manifest_of(config: EnvConfig, seed: int, count: int, acceptance: Iterable[Acceptance]) -> FileManifest:
     """The manifest of boards drawn here, with these versions.
 
-    Args: config, seed, count, as for `generate`; acceptance, of all batches.
+    Args:
+        config, seed, count: see `generate`.
+        acceptance: the acceptance of all batches.
     """
     found = pool_acceptance(acceptance)
     return FileManifest(

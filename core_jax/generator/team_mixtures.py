@@ -18,7 +18,9 @@ def generate_in_turn(
 
     Board i is board i // m of its config's own set, so this set can be drawn in pieces too. Raises as `generate`.
 
-    Args: configs, that take turns; seed, count, on_progress, first as for `generate`.
+    Args:
+        configs: the configs that take turns.
+        seed, count, on_progress, first: see `generate`.
 
     Returns: for each config its boards by map size, as `generate` does; an index is the place in the whole set.
     """

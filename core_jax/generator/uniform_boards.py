@@ -48,7 +48,13 @@ def draw_free(size: int, agents: int, holes: int, seed: int, first: int, count: 
 
 
 def make_stream(size: int, agents: int, holes: int, seed: int) -> jax.Array:
-    """The key of a set of boards. Args: size, cells on a side; agents, holes, on a board; seed, of the set."""
+    """The key of a set of boards.
+
+    Args:
+        size: cells on a side.
+        agents, holes: numbers on a board.
+        seed: the set's seed.
+    """
     return make_streams([(seed, agents, size, holes, FREE)])[0]
 
 
@@ -56,7 +62,12 @@ def make_stream(size: int, agents: int, holes: int, seed: int) -> jax.Array:
 def draw_there(size: int, agents: int, key: jax.Array, index: jax.Array, holes: jax.Array) -> Board:
     """As `draw_free`, the boards of a set with these numbers, without leaving the device.
 
-    Args: size n; agents, on a board; key, of `make_stream`; index, uint32 [B]; holes, int32 [], on a board.
+    Args:
+        size: n, the cells on a side of the boards.
+        agents: number of agents on a board.
+        key: from `make_stream`.
+        index: uint32 [B], numbers of boards.
+        holes: int32 [], on each board.
     """
 
     def draw_lots(place: jax.Array) -> jax.Array:
@@ -76,7 +87,11 @@ def _draw_lots(size: int, key: jax.Array, index: jax.Array) -> jax.Array:
 def _place_boards(agents: int, drawn: jax.Array, order: jax.Array, holes: jax.Array) -> Board:
     """The boards of B permutations of the cells.
 
-    Args: agents, on a board; drawn, uint32 [B, n^2], lots; order, the same, each sorted; holes, int32 [], on a board.
+    Args:
+        agents: number of agents on a board.
+        drawn: uint32 [B, n^2], lots.
+        order: uint32 [B, n^2], the lots of each board, sorted.
+        holes: int32 [], on each board.
     """
     free, cells = jax.vmap(scatter_cells, (0, 0, None, None))(drawn, order, 2 * agents, holes)
     return Board(~free, cells[:, :agents], cells[:, agents:])

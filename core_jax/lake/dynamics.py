@@ -25,8 +25,11 @@ PACKED_SIZE = 16  # up to here a word is found by a chain of selects, which vect
 def step(holes: jax.Array, positions: jax.Array, moves: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Moves every agent once.
 
-    Args: holes bool [n, n]; positions int32 [K, 2]; moves int8 [K], codes of `MOVES`, or PAD to stay; any other code,
-    as JUMP, is an illegal move.
+    Args:
+        holes: bool [n, n].
+        positions: int32 [K, 2].
+        moves: int8 [K], codes of `MOVES`, or PAD to stay; any other code, such as JUMP, is an illegal move.
+
     Returns: positions int32 [K, 2] after the step (agents off the board are clipped to it), the `Failure` int32 [] of
     the step, and the first agent int32 [] concerned (-1 if there isn't one). Following and rotating are allowed;
     meeting in a cell (vertex conflict) and exchanging cells (swap conflict) are not.
@@ -45,7 +48,11 @@ def step(holes: jax.Array, positions: jax.Array, moves: jax.Array) -> tuple[jax.
 def verdict(board: Board, moves: jax.Array) -> BoardVerdict:
     """Plays a whole plan from the starts: the first failure, or the plan's costs.
 
-    Args: one board; moves int8 [K, T], as for `step`. Returns: `Verdict`. Vmap over boards and plans together.
+    Args:
+        board: one board.
+        moves: int8 [K, T], codes as in `step`.
+
+    To judge many plans, vmap over boards and plans together.
     """
     check_process()
     chex.assert_rank([board.holes, board.starts, moves], [2, 2, 2])

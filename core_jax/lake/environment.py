@@ -79,7 +79,9 @@ def step(
 
     Observation and state are then the next episode's; `info["final_observation"]` is this one's last.
 
-    Args: key, a random key, which is consumed; state, action, params as for `step_env`.
+    Args:
+        key: a random key, which is consumed.
+        state, action, params: see `step_env`.
     """
     last, ended, reward, done, info = step_env(state, action, params)
     # Both are computed and one is taken, as compiled code has no branches by element.

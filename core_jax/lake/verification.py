@@ -23,8 +23,12 @@ ALIGNMENT = 64  # bytes; XLA reads aligned arrays in place and copies others
 def verify(boards: Board, moves: np.ndarray) -> BoardVerdict:
     """The verdict on a plan for each board, as numpy arrays with leading axis B.
 
-    Args: boards of one size with leading axis B, any B >= 0; moves int8 [B, K, T]. Plans are cut or padded to a power
-    of two steps and the last block is filled up: one program serves a size, a number of agents and such a horizon.
+    Args:
+        boards: boards of one size with leading axis B, any B >= 0.
+        moves: int8 [B, K, T], a plan for each board.
+
+    Plans are cut or padded to a power of two steps and the last block is filled up, so one program serves all plans of
+    a size, a number of agents and such a horizon.
     """
     chex.assert_rank([boards.holes, boards.starts, boards.goals, moves], [3, 3, 3, 3])
     chex.assert_equal_shape_prefix([boards.starts, boards.goals, moves], 2)

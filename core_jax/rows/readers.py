@@ -57,7 +57,10 @@ def _read_pieces(
 
     If a line keeps others from being read at once, ever smaller parts are tried.
 
-    Args: chunk; begin, end, of the part; errors, by place, added to here.
+    Args:
+        chunk: the rows.
+        begin, end: the part of the chunk to read.
+        errors: errors by place; new errors are added.
     """
     # Columns are read many times as fast as rows, but one bad line prevents it for its part. So the part is halved
     # until only few rows are left that must be read one by one.

@@ -65,7 +65,7 @@ def solve_with_stages(
 ) -> SolvedBoards:
     """`solve`, and what decided each board.
 
-    Args: boards, makespan_plans, budget, wanted as for `solve`.
+    Args: boards, makespan_plans, budget, wanted: see `solve`.
     """
     agents = boards.starts.shape[1]
     prepare_solver(boards.holes.shape[-1], agents)
@@ -83,7 +83,7 @@ def solve_with_stages(
 def _solve_by_stages(boards: Board, makespan_plans: bool, budget: int, wanted: np.ndarray | None) -> SolvedBoards:
     """As `solve_with_stages`, by the layout for CPUs, or a search.
 
-    Args: boards, makespan_plans, budget, wanted as for `solve`.
+    Args: boards, makespan_plans, budget, wanted: see `solve`.
     """
     agents = boards.starts.shape[1]
     certified = in_blocks(_certify_block, boards, CERTIFY_BLOCK)

@@ -92,7 +92,11 @@ def choose_measured_sizes(size: int, count: int) -> Sizes:
 def _draw_block(size: int, key: jax.Array, index: jax.Array, holes: jax.Array) -> tuple[Board, CellSet, jax.Array]:
     """B boards, their free cells, V words uint32 [B], and their starts and goals, int32 [4, B].
 
-    Args: size n; key, of `make_stream`; index, uint32 [B]; holes, int32 [], on a board.
+    Args:
+        size: n, the cells on a side of the boards.
+        key: from `make_stream`.
+        index: uint32 [B], numbers of boards.
+        holes: int32 [], on each board.
     """
     boards = draw_there(size, 2, key, index, holes)
     return boards, *unload_boards(size, boards)
@@ -109,7 +113,10 @@ def _join_numbers(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Some of COUNTED of B boards: uint8 [C, B], NARROW for NONE; whether all fit so, bool []; and int16 [C, B].
 
-    Args: names, of COUNTED, in its order; label, makespans, costs, waits, whether flooded, and moves; boards.
+    Args:
+        names: some of COUNTED, in its order.
+        label: makespans, costs, waits, whether flooded, and moves.
+        boards: the boards that were labelled.
     """
     makespan, cost, wait, flooded, moves = label
     solvable = cost >= 0
@@ -145,7 +152,10 @@ def _copy_numbers(counted: tuple[jax.Array, ...]) -> np.ndarray:
 def _write_columns(found: dict[str, np.ndarray], begin: int, numbers: dict[str, np.ndarray]) -> None:
     """Writes the columns of a block into the rows from `begin` on.
 
-    Args: found, the columns of all boards; begin; numbers, of COUNTED, int16 [B].
+    Args:
+        found: the columns of all boards, written here.
+        begin: place of the first board.
+        numbers: some of COUNTED, int16 [B] each.
     """
     zero = np.zeros(1, np.int16)
     whole = {name: numbers.get(name, zero) for name in COUNTED}

@@ -48,7 +48,10 @@ def conflicts_on_shortest_paths(
 ) -> dict[str, jax.Array]:
     """Lengths of the shortest paths and conflicts on them, int32 [32 W]; -1 on boards where an agent has no path.
 
-    Args: size n; free uint32 [N, W]; starts and goals uint32 [K, N, W], one cell each, no two goals the same.
+    Args:
+        size: n, the cells on a side of the boards.
+        free: uint32 [N, W].
+        starts, goals: uint32 [K, N, W], one cell each, no two goals the same.
 
     makespan_bound, cost_bound: maximum and sum of the distances. An agent's first shortest path takes the first of the
     moves U, D, L, R that brings it nearer. On these paths, for all pairs of agents and all steps: vertex_conflicts;

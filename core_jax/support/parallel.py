@@ -69,8 +69,10 @@ def on_all_cores(function: Callable[[A], R], items: Sequence[A], kind: object = 
     Computations on arrays without a chosen device run on the device of their item. A new program is compiled once for
     each device, while other blocks wait for it.
 
-    Args: function; items; kind, of the items, if all of a kind need the same programs: the first item of a new kind is
-        done alone, because it may compile.
+    Args:
+        function: applied to every item.
+        items: the work.
+        kind: names items that need the same programs. The first item of a new kind runs alone, because it may compile.
     """
     if kind is not None and kind not in _seen and len(items):
         _seen.add(kind)

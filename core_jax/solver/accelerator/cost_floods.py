@@ -193,7 +193,7 @@ def flood_everywhere(
     that is further from home than in any layer before would have made R_c larger, because the other may be parked.
     Layers only grow, so R_c = R_{c-2} says all three are equal.
 
-    Args: flood, depth, goals, spare, as for `flood_all_costs`; a board is open until its layers stop growing.
+    Args: flood, depth, goals, spare: see `flood_all_costs`; a board is open until its layers stop growing.
 
     Returns: the layers; two sets of states; bool [G].
     """

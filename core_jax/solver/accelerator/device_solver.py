@@ -154,8 +154,11 @@ def _find_makespans(
 ) -> jax.Array:
     """The makespans of all boards, int32 [B]; -1 if unsolvable.
 
-    Args: size n; sizes; free, cells, of the boards; known, the makespans of those that are not open, which are open,
-        and the distances.
+    Args:
+        size: n, the cells on a side of the boards.
+        sizes: sizes of blocks and groups.
+        free, cells: the boards.
+        known: makespans of boards that are not open, which boards are open, and the distances.
     """
     makespan, is_open, distance = known
     order, count = _order_by_distance(is_open, distance)
@@ -176,8 +179,12 @@ def _find_costs(
 ) -> tuple[jax.Array, jax.Array, jax.Array]:
     """Sums of costs int32 [B], forced waits bool [B] and moves uint8 [T, B] of all boards.
 
-    Args: size n; sizes; free, cells, of the boards; known, makespans, the costs of boards that are not live, which are
-        live, and the distances; moves, of the others.
+    Args:
+        size: n, the cells on a side of the boards.
+        sizes: sizes of blocks and groups.
+        free, cells: the boards.
+        known: makespans, costs of boards that are not live, which boards are live, and the distances.
+        moves: moves of boards that are not live.
     """
     makespan, cost, is_live, distance = known
     wait = jnp.zeros_like(is_live)

@@ -58,7 +58,13 @@ def unload_boards(size: int, boards: Board) -> tuple[CellSet, jax.Array]:
 
 @program(static_argnums=0)
 def pack_boards(size: int, free: CellSet, cells: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The fields of `PackedBoards`. Args: size n; free, V words uint32 [B]; cells, int32 [4, B]."""
+    """The fields of `PackedBoards`.
+
+    Args:
+        size: n, the cells on a side of the boards.
+        free: V words uint32 [B].
+        cells: int32 [4, B].
+    """
     return jnp.stack(free), cells.astype(jnp.uint8 if size * size <= 1 << 8 else jnp.uint16)
 
 
@@ -68,7 +74,10 @@ def pack_labels(
 ) -> tuple[jax.Array, jax.Array, jax.Array, jax.Array]:
     """Words of labels, uint32 [B]; the first HEAD moves; which plans are longer, bool [B]; the largest cost of a flood.
 
-    Args: makespan, cost, int32 [B], -1 if unsolvable; wait, flooded, bool [B]; moves, uint8 [T, B].
+    Args:
+        makespan, cost: int32 [B], -1 if unsolvable.
+        wait, flooded: bool [B].
+        moves: uint8 [T, B].
     """
     solvable = cost >= 0
     words = jnp.where(solvable, cost | makespan << COST_BITS, 0).astype(jnp.uint32)
@@ -146,7 +155,7 @@ def write_labels(labels: Labels, begin: int, packed: PackedLabels) -> None:
 
 
 def _write_rows(labels: Labels, begin: int, packed: PackedLabels, rows: range) -> None:
-    """Args: labels, begin, packed, as for `write_labels`; rows, of the packed labels."""
+    """Writes some packed labels; labels, begin, packed: see `write_labels`; rows: places in `packed`."""
     here, words = slice(begin + rows.start, begin + rows.stop), packed.words[rows.start : rows.stop].astype(np.int32)
     solvable = words & SOLVABLE != 0
     found = {

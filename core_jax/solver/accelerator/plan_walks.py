@@ -54,7 +54,11 @@ def walk_down_costs(size: int, layers: CostLayers, starts: jax.Array, cost: jax.
     a state of U_left it leads into U_{left-2}, else it may wait. Once an agent is parked for good, because the other
     gets home alone within `left` moves, each move of the other costs 1.
 
-    Args: size n; layers; starts, int32 [2, G]; cost, int32 [G], of the starts.
+    Args:
+        size: n, the cells on a side of the boards.
+        layers: the flood's layers.
+        starts: int32 [2, G].
+        cost: int32 [G], the starts' costs.
     """
     group, depth = cost.shape[0], layers.depth
     goals = layers.goals
@@ -106,7 +110,12 @@ def _read_layer(size: int, joint: JointSet, layer: jax.Array, a: jax.Array) -> C
 def _is_near(size: int, layers: CostLayers, left: jax.Array, agent: int, cell: jax.Array) -> jax.Array:
     """Return True if an agent on a cell, int32 [G], gets home alone within `left` moves, int32 [G]: bool [G].
 
-    Args: size n; layers; left; agent, 0 or 1; cell.
+    Args:
+        size: n, the cells on a side of the boards.
+        layers: the flood's layers.
+        left: int32 [G], the moves that are left.
+        agent: 0 or 1.
+        cell: int32 [G], where the agent is.
     """
     group = cell.shape[0]
     place = (jnp.maximum(left, 0) * 2 + agent) * group + lax.iota(jnp.int32, group)
@@ -132,8 +141,11 @@ def _pick_pair(
 ) -> tuple[jax.Array, jax.Array]:
     """The first pair of moves that leads into a layer, else two waits: int32 [G] each.
 
-    Args: size n; cells, of A and of B, int32 [G]; lines, for each move of A, B's cells in the layer where A then is;
-        unforced, bool [G], whether both agents must move.
+    Args:
+        size: n, the cells on a side of the boards.
+        cells: int32 [G] each, where A and B are.
+        lines: for each move of A, the cells of B in the layer's row of A's next cell.
+        unforced: bool [G], whether both agents must move.
     """
     a, b = cells
     by = move_steps(size)
@@ -155,7 +167,12 @@ def _pick_alone(
 ) -> jax.Array:
     """The first move of the agent that is not parked that leads nearer to its goal, else WAIT: int32 [G].
 
-    Args: size n; layers; left, int32 [G], its distance; phase, int32 [G], 1 if A is parked, 2 if B is; cells of both.
+    Args:
+        size: n, the cells on a side of the boards.
+        layers: the flood's layers.
+        left: int32 [G], the walking agent's distance.
+        phase: int32 [G], 1 if A is parked, 2 if B is.
+        cells: where both agents are.
     """
     group = left.shape[0]
     walker = jnp.where(phase == 1, 1, 0)

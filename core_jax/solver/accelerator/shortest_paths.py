@@ -54,7 +54,10 @@ def measure_paths(size: int, free: CellSet, cells: jax.Array) -> SinglePaths:
     Invariant: after d layers `reached` holds the cells within d moves of the goal. A cell that is new in layer d + 1 is
     one move from `reached`, so each of its moves into `reached` leads nearer, and no other move does.
 
-    Args: size n; free, V words uint32 [B]; cells, int32 [4, B], both starts, then both goals.
+    Args:
+        size: n, the cells on a side of the boards.
+        free: V words uint32 [B].
+        cells: int32 [4, B], both starts, then both goals.
     """
     chex.assert_shape(cells, (4, free[0].shape[0]))
     starts, goals = cells[:2], cells[2:]
@@ -90,7 +93,11 @@ def find_disjoint_paths(size: int, horizon: int, cells: jax.Array, paths: Single
     still gets home without meeting the first agent after time t. There are four attempts, side by side: [2, 2, B], by
     who is first and by the order of moves.
 
-    Args: size n; horizon, at least the largest distance, a multiple of STEPS; cells, int32 [4, B]; paths.
+    Args:
+        size: n, the cells on a side of the boards.
+        horizon: at least the largest distance, a multiple of STEPS.
+        cells: int32 [4, B], both starts, then both goals.
+        paths: from `measure_paths`.
     """
     chex.assert_is_divisible(horizon, STEPS)
     by_agent = [[tuple(word[None, None] for word in move) for move in moves] for moves in paths.closer]
@@ -114,7 +121,12 @@ def _walk_first(
 ) -> tuple[jax.Array, jax.Array]:
     """The moves of the agents that go first, uint8 [horizon, 2, 2, B], WAIT once they are home; and where they end.
 
-    Args: size n; horizon; rounds of STEPS; starts, int32 [2, 2, B]; closer, by move.
+    Args:
+        size: n, the cells on a side of the boards.
+        horizon: see `find_disjoint_paths`.
+        rounds: int32 [], rounds of STEPS.
+        starts: int32 [2, 2, B].
+        closer: for each move, the cells from which it leads nearer.
     """
 
     def walk(time, carry):
@@ -139,8 +151,12 @@ def _find_good_cells(
     Invariant: `good` is G_{t+1} and `at` the first agent's cell at t + 1. A move from c leads home from time t if it is
     nearer, ends in G_{t+1}, and is not the swap: c is the cell that the first agent enters, by the opposite move.
 
-    Args: size n; horizon; rounds of STEPS; ends, the last cells of the first agents, and the goals of the second;
-        closer, of the second agents; first, the moves of the first.
+    Args:
+        size: n, the cells on a side of the boards.
+        horizon, rounds: see `_walk_first`.
+        ends: the last cells of the first agents, and the goals of the second.
+        closer: see `_walk_first`, for the second agents.
+        first: the moves of the first agents.
     """
     last, goals = ends
     home = mark_cells(size, goals)
@@ -173,8 +189,12 @@ def _walk_second(
 ) -> jax.Array:
     """The moves of the agents that go second, uint8 [horizon, 2, 2, B]; anything if G_0 lacks the start.
 
-    Args: size n; horizon; rounds of STEPS; starts of the first agents; closer, of the second; others, the moves of the
-        first agents and all later G.
+    Args:
+        size: n, the cells on a side of the boards.
+        horizon, rounds: see `_walk_first`.
+        starts: the first agents' starts.
+        closer: see `_walk_first`, for the second agents.
+        others: the moves of the first agents and all later G.
     """
     first, later = others
 
@@ -208,7 +228,10 @@ def _pick_attempt(
 ) -> tuple[jax.Array, jax.Array]:
     """The first attempt that succeeded: bool [B], and its moves, uint8 [horizon, B].
 
-    Args: found, bool [2, 2, B]; first, second, the moves of both, uint8 [horizon, 2, 2, B]; distance, int32 [2, B].
+    Args:
+        found: bool [2, 2, B], which attempts succeeded.
+        first, second: uint8 [horizon, 2, 2, B], the moves of both agents.
+        distance: int32 [2, B].
     """
     of_a = jnp.concatenate([first[:, 0], second[:, 1]], axis=1)
     of_b = jnp.concatenate([second[:, 0], first[:, 1]], axis=1)

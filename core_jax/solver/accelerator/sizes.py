@@ -38,7 +38,10 @@ def choose_sizes(size: int, count: int, memory: int) -> Sizes:
 
     Raises InputError if not even the smallest sizes fit.
 
-    Args: size n; count of the boards; memory, bytes that one thread may take.
+    Args:
+        size: n, the cells on a side of the boards.
+        count: number of boards.
+        memory: bytes that one thread may use.
     """
     for block in BLOCKS:
         flood = max(block // (16 if block >= 1 << 18 else 4), SMALLEST)
@@ -73,7 +76,11 @@ def block_bytes(size: int, block: int, flood: int) -> int:
 def choose_group(size: int, block: int, depth: int, memory: int) -> int:
     """The most boards of a block that can be flooded at once to a depth, all layers saved; at least SMALLEST.
 
-    Args: size n; block; depth; memory, bytes that one thread may take.
+    Args:
+        size: n, the cells on a side of the boards.
+        block: boards in a block.
+        depth: layers of a flood.
+        memory: bytes that one thread may use.
     """
     layers = 3 * depth // 2 + 2 + STATES
     group = block

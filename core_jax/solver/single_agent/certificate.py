@@ -79,7 +79,9 @@ class _FlatCells:
 def certify_boards(horizon: int, boards: Board, distance: jax.Array) -> Certified:
     """Tries to find shortest paths that never meet on B boards of K agents.
 
-    Args: horizon, at least the largest finite distance; distance int16 [B, K, n, n] as from `measure_distances`.
+    Args:
+        horizon: at least the largest finite distance.
+        distance: int16 [B, K, n, n], from `measure_distances`.
     """
     count, agents = boards.starts.shape[:2]
     chex.assert_shape(distance, (count, agents, *boards.holes.shape[1:]))

@@ -107,7 +107,10 @@ class HardBoard:
     def _ask_formulas(self, plan: Plan, lower: int, patience: int, most: int = UNLIMITED) -> FormulaAnswer:
         """The answer of formulas with bounds from `lower` to `most`.
 
-        Args: plan, finds it; lower, most, the bounds; patience, conflicts at most, beside what is left of the budget.
+        Args:
+            plan: looks for a plan.
+            lower, most: bounds on it.
+            patience: the most conflicts, within what is left of the budget.
         """
         allowed = Conflicts(min(self._conflicts.left, patience))
         answer = in_phase("formulas", plan, self._puzzle, lower, allowed, most=most)

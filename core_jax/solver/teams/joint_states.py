@@ -48,7 +48,10 @@ def find_component(steps: np.ndarray, cell: int) -> np.ndarray:
 def find_whether_solvable(steps: np.ndarray, starts: np.ndarray, goals: np.ndarray, states: int) -> bool | None:
     """Return True if there is a plan, False if there isn't any; None if that would take more joint states than allowed.
 
-    Args: steps, as from `list_steps`; starts, goals, int [K], cells; states, joint states at most.
+    Args:
+        steps: from `list_steps`.
+        starts, goals: int [K], cells.
+        states: the most joint states.
     """
     groups = defaultdict(list)
     for agent, start in enumerate(starts):
@@ -61,7 +64,7 @@ def find_whether_solvable(steps: np.ndarray, starts: np.ndarray, goals: np.ndarr
 def _can_reach_goals(steps: np.ndarray, starts: np.ndarray, goals: np.ndarray, states: int) -> bool | None:
     """`find_whether_solvable`, for agents of one component.
 
-    Args: steps, starts, goals, states as there.
+    Args: steps, starts, goals, states: see `find_whether_solvable`.
     """
     home = find_component(steps, starts[0])
     shape = (len(home),) * len(starts)

@@ -90,7 +90,7 @@ def solve_teams(
 def _solve_part(boards: Board, makespan_plans: bool, budget: int, wanted: np.ndarray | None) -> SolvedBoards:
     """`solve_teams` in this thread; some formulas are written while other threads search.
 
-    Args: boards, makespan_plans, budget, wanted as there.
+    Args: boards, makespan_plans, budget, wanted: see `solve_teams`.
     """
     searched = search_batch(boards, wanted)
     found = _read_search(searched, makespan_plans, wanted)
@@ -137,7 +137,11 @@ def _blank_others(rows: np.ndarray, moves: np.ndarray) -> np.ndarray:
 def _solve_hard_board(boards: Board, searched: Searched, row: int, budget: int) -> Decided:
     """The result for a board that the search left open, beginning with the bounds and plans that the search found.
 
-    Args: boards, of the search; searched, its result; row, the board; budget, as for `solve_teams`.
+    Args:
+        boards: the boards that were searched.
+        searched: the result of the search.
+        row: the board's row.
+        budget: see `solve_teams`.
     """
     answer, agents = searched.answers[row], boards.starts.shape[1]
     bounds = answer["excess"][: agents * (agents - 1) // 2], answer["others"][:agents]

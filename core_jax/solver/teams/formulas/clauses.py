@@ -61,7 +61,7 @@ def number_variables(steps: Steps, starts: Numbers, distance: Home, latest: Numb
 def write_steps(steps: Steps, goals: Numbers, at: At, home: Home, clauses: Clauses) -> int:
     """An agent in a cell is next to it, there, or home a step later: seven literals each, the first negative.
 
-    Args: steps, goals, at, home, clauses as above.
+    Args: steps, goals, at, home, clauses: see the top of the file.
     """
     count = 0
     for agent in range(len(goals)):
@@ -87,7 +87,7 @@ def write_steps(steps: Steps, goals: Numbers, at: At, home: Home, clauses: Claus
 def write_meetings(goals: Numbers, at: At, home: Home, clauses: Clauses) -> int:
     """No two agents are in a cell at once: two literals each.
 
-    Args: goals, at, home, clauses as above.
+    Args: goals, at, home, clauses: see the top of the file.
     """
     count = 0
     # Each of the two passes through the cell or is home there. They have different goals, so not both are home.
@@ -111,7 +111,7 @@ def write_meetings(goals: Numbers, at: At, home: Home, clauses: Clauses) -> int:
 def write_swaps(steps: Steps, goals: Numbers, at: At, home: Home, clauses: Clauses) -> int:
     """No agent moves to a cell from which another comes to its own: four literals each.
 
-    Args: steps, goals, at, home, clauses as above.
+    Args: steps, goals, at, home, clauses: see the top of the file.
     """
     count = 0
     for one in range(len(goals)):
@@ -172,7 +172,10 @@ def _write_swap(
 def write_no_waits(starts: Numbers, size: int, moving: int, at: At, clauses: Clauses) -> int:
     """Every move changes the colour of a cell: where `moving` holds, all are on cells of one colour at even steps.
 
-    Args: starts, at, clauses as above; size, cells on a side; moving, the variable for plans without waits.
+    Args:
+        starts, at, clauses: see the top of the file.
+        size: cells on a side.
+        moving: the variable that holds for plans without waits.
     """
     count = 0
     for agent in range(len(starts)):
@@ -188,7 +191,7 @@ def write_no_waits(starts: Numbers, size: int, moving: int, at: At, clauses: Cla
 def write_home(goals: Numbers, at: At, home: Home, clauses: Clauses) -> int:
     """An agent that is home stays home, and is nowhere else: two literals each.
 
-    Args: goals, at, home, clauses as above.
+    Args: goals, at, home, clauses: see the top of the file.
     """
     count = 0
     for agent in range(len(goals)):
@@ -208,7 +211,10 @@ def write_home(goals: Numbers, at: At, home: Home, clauses: Clauses) -> int:
 def _write_two(clauses: Clauses, count: int, first: int, second: int) -> int:
     """Writes a clause of two literals, and returns the number of clauses.
 
-    Args: clauses, as above; count, of those written before; first, second, the literals.
+    Args:
+        clauses: see the top of the file.
+        count: number of clauses written before.
+        first, second: the literals.
     """
     if len(clauses):
         clauses[count, 0] = first

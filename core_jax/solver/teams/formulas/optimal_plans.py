@@ -17,7 +17,7 @@ FIRST_WINDOW = 3  # bounds that the first formula can be asked about; each furth
 
 
 class Conflicts:
-    """The conflicts of the solver that a board may take, and has taken, in all its formulas."""
+    """The solver's conflicts that a board may spend, and has spent, on all its formulas."""
 
     def __init__(self, budget: int) -> None:
         self.left, self.spent = budget, 0
@@ -49,7 +49,7 @@ def find_cheapest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: i
     Args:
         puzzle: the board.
         lower: a lower bound.
-        conflicts: that may be taken; counted here.
+        conflicts: the conflicts that may be spent, counted here.
         most: the highest bound to try.
     """
     base = int(puzzle.alone.sum())
@@ -75,7 +75,11 @@ def find_cheapest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: i
 def _avoid_waits(formula: Formula, bound: int, late: int, conflicts: Conflicts) -> FormulaAnswer:
     """The plan of a formula that holds, without waits if there is one.
 
-    Args: formula; bound, the cost of the plan; late, that cost less the single distances; conflicts, that may be taken.
+    Args:
+        formula: a formula that holds.
+        bound: the cost of its plan.
+        late: that cost less the single distances.
+        conflicts: the conflicts that may be spent.
     """
     moves = formula.plan()
     if not np.any(moves == WAIT):
@@ -91,7 +95,7 @@ def _avoid_waits(formula: Formula, bound: int, late: int, conflicts: Conflicts) 
 def find_fastest_plan(puzzle: Puzzle, lower: int, conflicts: Conflicts, most: int = UNLIMITED) -> FormulaAnswer:
     """A plan of least makespan; empty if it takes more steps than `most`, or no conflicts are left.
 
-    Args: puzzle, lower, conflicts, most as for `find_cheapest_plan`.
+    Args: puzzle, lower, conflicts, most: see `find_cheapest_plan`.
     """
     bound, window = max(lower, int(puzzle.alone.max())), FIRST_WINDOW
     while conflicts.left > 0 and bound <= most:

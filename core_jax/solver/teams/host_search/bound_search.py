@@ -95,7 +95,7 @@ def _settle_subsets(work: Work, table: Table, mode: int, count: int, most_slack:
 
     A set whose bounds meet, or whose lower bound rules out the team, is skipped.
 
-    Args: count, agents of a set; most, nodes of the board in all; the others as for `find_least_slack`.
+    Args: count: agents in a set; most: nodes for the whole board; for the others see `find_least_slack`.
     """
     every = (1 << work.agents) - 1
     for subset in range(every):

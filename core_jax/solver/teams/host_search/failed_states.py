@@ -19,7 +19,7 @@ def search_key(work: Work, mode: int, bound: int, members: int) -> int:
 
     Searches that may use each other's failures have the same bits above the lowest 24.
 
-    Args: work, mode, bound, members as for `search_team`.
+    Args: work, mode, bound, members: see `search_team`.
     """
     if mode == MAKESPAN:  # what fails with some steps left fails whatever the bound was
         bound = 0
@@ -40,7 +40,11 @@ def cells_key(work: Work, step: int) -> Word:
 def rest_key(key: int, mode: int, parked: int, step: int) -> Word:
     """The rest of the key of a state: who is parked and the step.
 
-    Args: key, of the search; mode; parked, a set; step.
+    Args:
+        key: from `search_key`.
+        mode: what is bounded.
+        parked: the set of parked agents.
+        step: the level of the stack.
     """
     return uint64(key | parked << 8 | (0 if mode == MAKESPAN else step))
 
@@ -49,7 +53,11 @@ def rest_key(key: int, mode: int, parked: int, step: int) -> Word:
 def has_failed(work: Work, cells: Word, rest: Word, left: int) -> bool:
     """Return True if no plan was found from that state with as much left, or more.
 
-    Args: work; cells, `cells_key`; rest, `rest_key`; left, of the bound.
+    Args:
+        work: the workspace.
+        cells: from `cells_key`.
+        rest: from `rest_key`.
+        left: how much of the bound is left.
     """
     slot = _hash_state(cells, rest)
     search = rest >> uint64(24)
@@ -68,7 +76,11 @@ def has_failed(work: Work, cells: Word, rest: Word, left: int) -> bool:
 def remember_failure(work: Work, cells: Word, rest: Word, left: int) -> None:
     """Stores a failed state in a free slot, or one of another board or bound, else over the failure with least left.
 
-    Args: work; cells, `cells_key`; rest, `rest_key`; left, of the bound.
+    Args:
+        work: the workspace.
+        cells: from `cells_key`.
+        rest: from `rest_key`.
+        left: how much of the bound is left.
     """
     slot = _hash_state(cells, rest)
     search = rest >> uint64(24)

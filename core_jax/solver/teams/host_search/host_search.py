@@ -33,8 +33,10 @@ def search_batch(boards: Board, wanted: np.ndarray | None = None, nodes: int | N
 
     The result of a board depends on that board alone. A board of more than CELLS free cells is left open.
 
-    Args: boards; wanted, bool [B] or None: if it is not whether a wait is required, the makespan is not looked for;
-    nodes, joint states of one question, or None for NODES or NODES_OF_THREE.
+    Args:
+        boards: with leading axis B.
+        wanted: bool [B] or None; the makespan of a board whose forced wait differs is not searched.
+        nodes: joint states searched for one question; None for NODES or NODES_OF_THREE.
     """
     compile_all()
     agents = boards.starts.shape[1]

@@ -80,7 +80,9 @@ def bound_pair(work: Work, table: Table, mode: int, pair: int, one: int, other: 
 def search_pair(work: Work, table: Table, mode: int, pair: int, one: int, other: int, left: int) -> bool:
     """Return True if two agents get home within a bound; the table learns from it.
 
-    Args: work, table, mode, pair, one, other, as for `bound_pair`; left, the slack at most, or for MAKESPAN the steps.
+    Args:
+        work, table, mode, pair, one, other: see `bound_pair`.
+        left: the most slack, or steps for MAKESPAN.
     """
     if mode != MAKESPAN:
         need_distance(work, work.first[pair], 1 << work.second[pair])
@@ -110,7 +112,11 @@ def search_pair(work: Work, table: Table, mode: int, pair: int, one: int, other:
 def _open_state(work: Work, mode: int, pair: int, step: int, one: int, other: int, left: int) -> None:
     """Begins a state at `step`, with the moves of both agents by rising price.
 
-    Args: step, the level of the stack; one, other, the cells; left, of the bound; the others as for `bound_pair`.
+    Args:
+        work, table, mode, pair: see `bound_pair`.
+        step: the level of the stack.
+        one, other: the cells of the pair.
+        left: how much of the bound is left.
     """
     work.duo_cell[step, 0] = one
     work.duo_cell[step, 1] = other
@@ -149,7 +155,10 @@ def _open_state(work: Work, mode: int, pair: int, step: int, one: int, other: in
 def _can_park(work: Work, pair: int, one: int, other: int, left: int) -> bool:
     """Return True if one of the two is home and the other gets there around it, with the slack that is left.
 
-    Args: work, pair as for `bound_pair`; one, other, the cells of the pair; left, the slack.
+    Args:
+        work, pair: see `bound_pair`.
+        one, other: the cells of the pair.
+        left: the slack that is left.
     """
     first, second = work.first[pair], work.second[pair]
     if one == work.goal[first]:
@@ -167,7 +176,7 @@ def _can_park(work: Work, pair: int, one: int, other: int, left: int) -> bool:
 def _advance_state(work: Work, table: Table, mode: int, pair: int, step: int, tag: int) -> int:
     """Makes the next joint move of a state: HOME, DEEPER with the next state opened, or REFUTED if all are done.
 
-    Args: step, the level of the stack; tag, of the board; the others as for `bound_pair`.
+    Args: step: the level of the stack; tag: the board's; for the others see `bound_pair`.
     """
     one, other = work.duo_cell[step, 0], work.duo_cell[step, 1]
     left, tried = np.int64(work.duo_left[step]), np.int64(work.duo_tried[step])
@@ -206,7 +215,7 @@ def _advance_state(work: Work, table: Table, mode: int, pair: int, step: int, ta
 def _record_path(work: Work, table: Table, mode: int, pair: int, steps: int, tag: int) -> None:
     """Stores what is left along the path found, which is exact because less was refuted where it begins.
 
-    Args: steps, the last level of the stack; tag, of the board; the others as for `bound_pair`.
+    Args: steps: the last level of the stack; tag: the board's; for the others see `bound_pair`.
     """
     moving_too = mode == COSTS and work.duo_left[0] == 0  # without slack no agent waits
     for step in range(steps + 1):

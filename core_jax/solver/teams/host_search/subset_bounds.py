@@ -63,7 +63,7 @@ def combine_bounds(work: Work, mode: int) -> None:
 def set_allowances(work: Work, mode: int, members: int, bound: int) -> None:
     """Sets the lateness that sets of one or two members may have: the others need the rest of the bound.
 
-    Args: work, mode, members, bound as for `search_team`.
+    Args: work, mode, members, bound: see `search_team`.
     """
     for agent in range(work.agents):
         if members >> agent & 1:

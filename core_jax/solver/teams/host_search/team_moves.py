@@ -11,7 +11,7 @@ from lakewright.core_jax.support.compiled_code import compiled_within
 def open_step(work: Work, mode: int, step: int, variant: int) -> None:
     """Lists the moves of all agents at a step by rising price; `variant` decides the order of equal ones.
 
-    Args: work, mode, variant as for `search_team`; step, the level of the stack.
+    Args: work, mode, variant: see `search_team`; step: the level of the stack.
     """
     parked, left = work.parked[step], work.left[step]
     for place in range(work.members):
@@ -74,7 +74,14 @@ def _list_moves(work: Work, mode: int, step: int, agent: int, parked: int, left:
 def _add_option(work: Work, step: int, agent: int, place: int, target: int, price: int, move: int) -> None:
     """Writes one move of an agent at a step.
 
-    Args: work; step; agent; place, among its options; target, the cell it leads to; price, in slack; move.
+    Args:
+        work: the workspace.
+        step: the level of the stack.
+        agent: the agent.
+        place: place of the option among the agent's.
+        target: the cell that the move leads to.
+        price: its price in slack.
+        move: the move.
     """
     work.target[step, agent, place] = target
     work.price[step, agent, place] = price
@@ -85,7 +92,10 @@ def _add_option(work: Work, step: int, agent: int, place: int, target: int, pric
 def choose_move(work: Work, table: Table, mode: int, step: int, place: int) -> bool:
     """Chooses the next move of an agent that fits those chosen before it; False if all are tried.
 
-    Args: work, table, mode as for `search_team`; step, the level of the stack; place, the agent's in `work.order`.
+    Args:
+        work, table, mode: see `search_team`.
+        step: the level of the stack.
+        place: the agent's place in `work.order`.
     """
     agent = work.order[place]
     option = work.tried[step, agent]
@@ -109,7 +119,7 @@ def choose_move(work: Work, table: Table, mode: int, step: int, place: int) -> b
 def _move_fits(work: Work, table: Table, mode: int, step: int, place: int, option: int) -> bool:
     """Return True if a move meets no earlier one and leaves every pair and agent enough of the bound.
 
-    Args: option, the number of the move among the agent's; the others as for `choose_move`.
+    Args: option: place of the move among the agent's options; for the others see `choose_move`.
     """
     agent = work.order[place]
     cell, there = work.cell[step, agent], work.target[step, agent, option]
@@ -144,7 +154,11 @@ def _move_fits(work: Work, table: Table, mode: int, step: int, place: int, optio
 def _bound_lateness(work: Work, step: int, agent: int, cell: int) -> int:
     """The least lateness of an agent that is in `cell` after this step: its arrival less its single distance.
 
-    Args: work, the search; step, the level of the stack; agent; cell, where it then is.
+    Args:
+        work: the workspace.
+        step: the level of the stack.
+        agent: the agent.
+        cell: where the agent is after the step.
     """
     around = np.int64(work.distance[agent, work.parked[step], cell])
     return step + 1 + around - np.int64(work.distance[agent, 0, work.start[agent]])
@@ -189,6 +203,10 @@ def _pair_fits(
 def _measure_detour(work: Work, agent: int, parked: int, cell: int) -> int:
     """The number of steps by which parked agents lengthen an agent's way.
 
-    Args: work; agent; parked, a set; cell, from which it goes.
+    Args:
+        work: the workspace.
+        agent: the agent.
+        parked: the set of parked agents.
+        cell: the cell that the agent leaves.
     """
     return np.int64(work.distance[agent, parked, cell]) - np.int64(work.distance[agent, 0, cell])

@@ -86,7 +86,7 @@ def search_team(work: Work, table: Table, mode: int, bound: int, members: int, v
 def _apply_moves(work: Work, mode: int, key: int, step: int, members: int) -> int:
     """Makes the moves that all have chosen: HOME, DEEPER with the next state at step + 1, or CUT.
 
-    Args: key, of the search; the others as for `search_team`.
+    Args: key: from `search_key`; for the others see `search_team`.
     """
     parked, left = work.parked[step], work.left[step] - 1
     if mode == MAKESPAN:
@@ -145,7 +145,11 @@ def _measure_left_around(work: Work, step: int, parked: int) -> int:
 def _pairs_fit(work: Work, step: int, parked: int, left: int) -> bool:
     """Return True if the excess of all pairs together is within what is left.
 
-    Args: work; step, the level of the stack; parked, the agents parked after it, a set; left, of the bound.
+    Args:
+        work: the workspace.
+        step: the level of the stack.
+        parked: the set of agents parked after the step.
+        left: how much of the bound is left.
     """
     # The sum over pairs counts agents more than once. It is at least what the matchings give, and quicker to find.
     total = 0
@@ -167,7 +171,11 @@ def _pairs_fit(work: Work, step: int, parked: int, left: int) -> bool:
 def _measure_new_detour(work: Work, step: int, agent: int, parked: int) -> int:
     """The number of steps by which agents that just parked lengthen an agent's way.
 
-    Args: work; step, the level of the stack; agent; parked, the agents parked after the step, a set.
+    Args:
+        work: the workspace.
+        step: the level of the stack.
+        agent: the agent.
+        parked: the set of agents parked after the step.
     """
     cell = work.next_cell[step, agent]
     return np.int64(work.distance[agent, parked, cell]) - np.int64(work.distance[agent, work.parked[step], cell])

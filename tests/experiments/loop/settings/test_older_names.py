@@ -21,7 +21,7 @@ from tests.support.processes.commands import HOUSE
 
 OLDER = json.loads(Path(__file__).with_name("older_names.json").read_text())
 TODAY = ("design", "warmup_design", "agents", "warmup_agents", "guard")
-SLOW = re.compile("arena|frontier|random-start|studies/trial|unseen")  # they draw first designs of boards
+SLOW = re.compile("arena|blind-spot|frontier|random-start|studies/trial|unseen")  # they draw first designs of boards
 SPECS = [pytest.param(name, marks=pytest.mark.deep if SLOW.search(name) else ()) for name in OLDER["specs"]]
 
 
