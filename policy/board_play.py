@@ -159,7 +159,7 @@ def _check_answer(place: str, model: PreTrainedModel, codec: TextCodec, task: Bo
     """Check that the model answers something to `task`.
 
     Args:
-        place, model, codec, task: as for `check_chat_model`.
+        place, model, codec, task: see `check_chat_model`.
     """
     prompt = codec.encode_prompt(task.board)
     made = sample(model, codec.tokenizer, [prompt], max_new_tokens=ENOUGH, temperature=0.0, scored=False)

@@ -23,7 +23,7 @@ def evaluate(
     """Return the verdicts [B] and the plans int8 [B, K, horizon] of a model that answers every task.
 
     Args:
-        model, play, tasks: as for `answer_tasks`.
+        model, play, tasks: see `answer_tasks`.
         temperature: for the sampling; 0 is greedy.
         on_progress: gets how many more tasks are answered.
 

@@ -103,8 +103,8 @@ def load_planner(
 
     Args:
         name: a checkpoint folder, a name on the hub, or `pretrained`.
-        samples, temperature, first_valid: as for `Planner`.
-        device: as for `load_model`.
+        samples, temperature, first_valid: see `Planner`.
+        device: see `load_model`.
 
     Raises InputError as `load_model`.
     """

@@ -169,7 +169,7 @@ def build_byte_policy(
     Args:
         settings: its shape; `positions` is the most bytes of prompt and answer, plus three.
         seed: seed of the weights.
-        device: as for `load_model`.
+        device: see `load_model`.
         extra: words in addition to the bytes.
 
     Raises InputError on the shape of a board network.
@@ -195,7 +195,7 @@ def play_texts(
 
     Args:
         model, tokenizer: the policy.
-        judge, failures, key: as for `TextPlay`.
+        judge, failures, key: see `TextPlay`.
         text: the length of answers and, for language models, how they are asked.
 
     Raises InputError if the model knows boards only.

@@ -83,7 +83,7 @@ def make_attempts(size: int, agents: int, holes: int, streams: jax.Array, lanes:
 def _attempt_maps(size: int, holes: int, streams: jax.Array, lanes: Lanes) -> Attempts:
     """Floods each map and picks the starts: so most attempts have the stratum, however rare it is among the boards.
 
-    Args: size, holes, streams, lanes as for `make_attempts`.
+    Args: size, holes, streams, lanes: see `make_attempts`.
     """
 
     def of_block(wait: np.ndarray, index: np.ndarray, number: np.ndarray) -> tuple[np.ndarray, Board, Labels]:
@@ -108,7 +108,7 @@ def _attempt_boards(agents: int, size: int, holes: int, streams: jax.Array, lane
     Those known to miss the stratum are not solved any further: by shortest paths that never meet, which need no wait,
     or once a search knows whether one is required.
 
-    Args: agents, size, holes, streams, lanes as for `make_attempts`.
+    Args: agents, size, holes, streams, lanes: see `make_attempts`.
     """
     prepare_solver(size, agents)
     draw = functools.partial(_draw_boards, size, agents, holes, streams)
@@ -155,7 +155,7 @@ def _draw_maps(
     Args:
         size: n, the cells on a side of the boards.
         holes: int32 [], on a board.
-        streams: keys [2], as for `make_attempts`.
+        streams: keys [2], see `make_attempts`.
         wait: bool [B], the streams.
         index: uint32 [B], the boards.
         number: uint32 [B], the attempts at them.

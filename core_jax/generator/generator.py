@@ -156,13 +156,7 @@ def can_draw(size: int, agents: int, hole_ratio: float, wait: bool) -> bool:
 @functools.cache
 @stated_settings()
 def _can_draw(size: int, agents: int, holes: int, wait: bool) -> bool:
-    """As `can_draw`.
-
-    Args:
-        size: cells on a side.
-        agents, holes: numbers on a board.
-        wait: True for boards that force a wait.
-    """
+    """As `can_draw`, for a number of holes."""
     if agents == 1 and wait:
         return False
     try:
@@ -309,7 +303,7 @@ def _draw_on_device(
 ) -> Batch:
     """As `_draw_boards`, for two agents, on an accelerator.
 
-    Args: source, hole_ratio, index, wait, on_progress as for `_draw_boards`.
+    Args: source, hole_ratio, index, wait, on_progress: see `_draw_boards`.
     """
     drawn = device_maps.draw_boards(
         source.size, source.holes, source.streams, wait, index, MAX_ATTEMPTS, on_progress=on_progress
@@ -390,7 +384,7 @@ def _make_error(source: _Source, wait: bool, tally: _Tally, what: str) -> TooRar
 def _check_request(config: EnvConfig, seed: int, count: int, first: int) -> None:
     """Raises InputError unless these boards can be asked for.
 
-    Args: config, seed, count, first as for `generate`.
+    Args: config, seed, count, first: see `generate`.
     """
     check_count(count)
     if not 0 <= first <= MOST_BOARDS - count:

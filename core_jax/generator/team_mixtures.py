@@ -38,7 +38,7 @@ def can_draw_for(teams: Sequence[int]) -> Callable[[int, int, float, bool], bool
     def for_all(size: int, agents: int, hole_ratio: float, wait: bool) -> bool:
         """Return True if every team that fits on the size can be drawn.
 
-        Args: size, agents, hole_ratio, wait as for `can_draw`; `agents` is ignored.
+        Args: size, agents, hole_ratio, wait: see `can_draw`; `agents` is ignored.
         """
         return all(can_draw(size, team, hole_ratio, wait) for team in teams if holds(size, team))
 

@@ -178,7 +178,7 @@ def decode(
 ) -> Iterator[R]:
     """Yields the good rows of a chunk.
 
-    Args: chunk; kind, on_error, check as for `read_rows`.
+    Args: chunk: the rows; kind, on_error, check: see `read_rows`.
     """
     for number, row in decode_numbered(chunk, kind):
         if isinstance(row, InputError):

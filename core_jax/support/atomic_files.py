@@ -108,13 +108,13 @@ def _sync_path(path: Path) -> None:
 
 
 def write_atomically(path: str | Path, data: bytes, writer: str = "") -> None:
-    """Writes `data` to `path`, completely or not at all; `writer` as for `replacing`."""
+    """Writes `data` to `path`, completely or not at all; for `writer` see `replacing`."""
     with replacing(path, writer) as beside:
         beside.write_bytes(data)
 
 
 def write_json(path: str | Path, value: Any, writer: str = "") -> None:
-    """Writes a value as indented JSON, completely or not at all; `writer` as for `replacing`."""
+    """Writes a value as indented JSON, completely or not at all; for `writer` see `replacing`."""
     write_atomically(path, msgspec.json.format(msgspec.json.encode(value)) + b"\n", writer)
 
 

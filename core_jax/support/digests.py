@@ -26,7 +26,7 @@ LINE = re.compile(rb"([0-9a-f]{64}) [ *]([^\n]+)\n")
 def listed(*paths: Path, writer: str = "") -> Iterator[None]:
     """Lists files of one folder once the block has written them whole; until then they are not listed.
 
-    writer: as for `replacing`, if several processes may write the same files at the same time.
+    writer: see `replacing`, if several processes may write the same files at the same time.
     """
     folder, there = paths[0].parent, _read_listing(paths[0].parent)
     # Off the list first, and on the disk: a kill while the file is written leaves it unlisted, which is read without

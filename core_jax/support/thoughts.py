@@ -126,7 +126,7 @@ def _find_name(mark: str) -> str:
 def split_at_end_of_thought(text: str, marks: Sequence[Marks] = ()) -> tuple[str, str]:
     """Return the text before the first mark that ends a thought, and that mark; the whole text and "" without one.
 
-    marks: as for `read_answer_after_thoughts`.
+    marks: see `read_answer_after_thoughts`.
     """
     ends = [(start, stop) for start, stop, opens in _list_marks(text, marks) if not opens]
     start, stop = min(ends, key=lambda end: (end[0], -end[1]), default=(len(text), len(text)))
@@ -134,7 +134,7 @@ def split_at_end_of_thought(text: str, marks: Sequence[Marks] = ()) -> tuple[str
 
 
 def write_end_of_thought(begin: str, marks: Sequence[Marks] = ()) -> str:
-    """Return the mark that ends a thought which this one begins. marks: as for `read_answer_after_thoughts`."""
+    """Return the mark that ends a thought which this one begins. marks: see `read_answer_after_thoughts`."""
     own = [end for start, end in marks if start.strip() == begin.strip()]
     ways = (re.sub(pattern, end, begin.strip()) for pattern, end in _ENDS if re.fullmatch(pattern, begin.strip()))
     return next(iter([*own, *ways]), "</think>")

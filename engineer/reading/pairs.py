@@ -105,7 +105,7 @@ def draw_question(kind: Kind, environment: Environment, strata: int, rng: np.ran
 
     Args:
         kind: what is shown.
-        environment, strata: as for `draw_pairs`.
+        environment, strata: see `draw_pairs`.
         rng: consumed.
     """
     design = _draw_even_design(environment, strata, rng)

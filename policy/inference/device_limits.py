@@ -63,7 +63,7 @@ def fit_answers(model: "PreTrainedModel", prompt: int, answer: int, copies: int)
 def answer_bytes(model: "PreTrainedModel", prompt: int, answer: int, copies: int) -> int:
     """Return the memory of one of the answers that are decoded together.
 
-    Args: model, prompt, answer, copies, as for `fit_answers`.
+    Args: model, prompt, answer, copies: see `fit_answers`.
     """
     config: Any = model.config
     heads: int = getattr(config, "num_key_value_heads", 0) or getattr(config, "num_attention_heads", 1)
@@ -78,7 +78,7 @@ def count_answer_bytes(pairs: int, words: int, prompt: int, answer: int, copies:
     Args:
         pairs: bytes of the keys and values of a token.
         words: the vocabulary's words.
-        prompt, answer, copies: as for `fit_answers`.
+        prompt, answer, copies: see `fit_answers`.
     """
     return pairs * (answer + prompt // copies) + SCORES * 4 * words
 

@@ -134,7 +134,7 @@ def sample_json_ids(
     Args:
         model, tokenizer: the policy.
         prompt: token ids.
-        schema, settings, copies, seed: as for `sample_in_json`.
+        schema, settings, copies, seed: see `sample_in_json`.
     """
     mask = SchemaMask(tokenizer, schema, 0, copies) if schema else None
     with torch.random.fork_rng():

@@ -41,7 +41,7 @@ def build_model(
         settings: its shape, or the name of one.
         tokenizer: whose vocabulary it reads.
         seed: seed of the weights.
-        device: as for `load_model`.
+        device: see `load_model`.
     """
     check_device(device)
     torch.manual_seed(seed)

@@ -42,7 +42,7 @@ def load_checkpoint(
     """Load a checkpoint of `codec` with its tokenizer.
 
     Args:
-        place, dtype, device: as for `load_model`.
+        place, dtype, device: see `load_model`.
         codec: the codec that the checkpoint must name.
 
     Raises InputError as `load_model`, and if the checkpoint has another codec.
@@ -69,7 +69,7 @@ def load_model(
     An adapter (peft) is merged into the model that it names.
 
     Args:
-        place: as for `prepare_place`.
+        place: see `prepare_place`.
         dtype: for the weights; `auto` is that of the file.
         device: `auto` is the GPU if there is one.
 
@@ -112,7 +112,7 @@ def read_model(
 
     Args:
         source: the folder or name.
-        dtype: as for `load_model`.
+        dtype: see `load_model`.
         local: fetch nothing.
 
     Raises InputError as `check_weights`, and any error of transformers.

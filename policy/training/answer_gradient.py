@@ -72,7 +72,7 @@ def _run_updates(
     """Run the updates of `train_on_answers`, whose result this returns.
 
     Args:
-        model, reference, grammar, settings: as for `train_on_answers`.
+        model, reference, grammar, settings: see `train_on_answers`.
         parts: parts of groups, each with the share of one of its tokens in the mean over groups.
     """
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.rate, weight_decay=0.0)

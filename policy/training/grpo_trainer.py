@@ -171,7 +171,7 @@ def _score_shared_prompts(
     """Return the result of `answer_log_probs` for a Qwen3 or Llama model: each prompt is read once.
 
     Args:
-        model, ids, mask, answer, temperature: as for `answer_log_probs`.
+        model, ids, mask, answer, temperature: see `answer_log_probs`.
     """
     prompts, which = torch.unique(torch.stack([ids, mask], -1)[:, :-answer], dim=0, return_inverse=True)
     cache = DynamicCache(config=model.config)

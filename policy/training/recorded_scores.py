@@ -44,7 +44,7 @@ class RecordedScores:
     def score(self, ids: torch.Tensor, mask: torch.Tensor, answer: int) -> Pair:
         """Return log-probabilities and entropies of the last `answer` tokens of each row: [B, answer].
 
-        Args: as for `answer_log_probs`.
+        Args: see `answer_log_probs`.
         """
         batch = _split_prompts(ids, mask, answer)
         if not torch.is_grad_enabled():
@@ -143,7 +143,7 @@ class PackedBatch:
 
 
 def _split_prompts(ids: torch.Tensor, mask: torch.Tensor, answer: int) -> PackedBatch:
-    """Return the batch of rows. Args: as for `answer_log_probs`."""
+    """Return the batch of rows. Args: see `answer_log_probs`."""
     before, after = -(ids.shape[1] - answer) % STEP, -answer % STEP
     ids, mask = (torch.nn.functional.pad(rows, (before, after)) for rows in (ids, mask))
     prompts, which = torch.unique(torch.stack([ids, mask], -1)[:, : -answer - after], dim=0, return_inverse=True)
@@ -152,7 +152,7 @@ def _split_prompts(ids: torch.Tensor, mask: torch.Tensor, answer: int) -> Packed
 
 
 class _Recording:
-    """Both passes of a shape. Args: as for `RecordedScores.compute`; beside: shares its memory."""
+    """Both passes of a shape. Args: see `RecordedScores.compute`; beside: shares its memory."""
 
     def __init__(self, owner: RecordedScores, batch: PackedBatch, beside: "_Recording | None") -> None:
         self._owner, self._batch = owner, PackedBatch(*(part.clone() for part in batch.tensors))

@@ -44,7 +44,7 @@ class Claim(Generic[W]):
 
         Args:
             replace: the folder may change hands, as nothing in it depends on the earlier work.
-            writer: as for `lakewright.core_jax.support.replacing`.
+            writer: see `lakewright.core_jax.support.replacing`.
 
         Raises InputError if the folder holds other work.
         """

@@ -22,7 +22,7 @@ MOST_SHOWN = 200  # characters of an error of a store
 
 @functools.cache
 def open_copies(address: str, claim: Path) -> "Copies":
-    """The copies at an address, opened once in each process. The arguments are as for `Copies`."""
+    """The copies at an address, opened once in each process. For the arguments see `Copies`."""
     return Copies(address, claim)
 
 

@@ -143,7 +143,7 @@ def _name_machines(settings: LaunchSettings, group: RayGroup) -> list[LaunchSett
 def launch_command(settings: LaunchSettings, run: Path, number: int, previous: Path, tokens: float) -> list[str]:
     """The command that trains, and its arguments.
 
-    Args: settings, run, number, previous, tokens, as for `launch_stage`.
+    Args: settings, run, number, previous, tokens: see `launch_stage`.
     """
     if settings.config != "none":
         config = resources.files("trl") / "accelerate_configs" / f"{settings.config}.yaml"

@@ -74,7 +74,7 @@ def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, toke
 
     Of several processes, groups.jsonl holds the problems of the first.
 
-    Args: trainee, stage, number, tokens, as for `train_stage`; previous, the checkpoint to begin with.
+    Args: trainee, stage, number, tokens: see `train_stage`; previous, the checkpoint to begin with.
     """
     settings, (rank, processes) = trainee.settings, rank_and_processes()
     device = "cpu" if processes > 1 else settings.device  # a trainer of several processes places the weights itself

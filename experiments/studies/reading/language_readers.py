@@ -54,7 +54,7 @@ class ReadingTeacher(Stateful):
     """Asks a language model in a form of the reading test, by the outcomes or by the forecast of a round.
 
     Args:
-        model: its place, as for `load_model`.
+        model: its place, see `load_model`.
         form: by name.
         shows: what it is asked about.
         shuffled: whether each stratum shows the figures of another, a control.

@@ -163,7 +163,7 @@ def _write_question(
 ) -> list[Example]:
     """A lesson about a question, or nothing if the rule decides nothing.
 
-    kind: what is shown. form, work, environment, tokenizer: as for `write_lessons`. rng: consumed.
+    kind: what is shown. form, work, environment, tokenizer: see `write_lessons`. rng: consumed.
     """
     space = environment.space
     shown = draw_question(kind, environment, work.strata, rng).evidence

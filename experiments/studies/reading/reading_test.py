@@ -35,7 +35,7 @@ SOLVED_SEED = 1_000_003  # they are others than those of the test
 class ReadingWork(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """reading.json: the questions. Models and forms may be added to a folder.
 
-    environment: its name. space: its signature. pairs, seed, strata: as for `draw_pairs`. columns: as for
+    environment: its name. space: its signature. pairs, seed, strata: see `draw_pairs`. columns: see
     `ask_in_form`. digest: the pairs' digest, because another version may draw others.
     """
 

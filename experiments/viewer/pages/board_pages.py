@@ -38,7 +38,7 @@ def boards_page(catalogue: Catalogue, item: Item, query: Query, part: str) -> Pa
         catalogue: for all items.
         item: that has the boards.
         query: the filters.
-        part: as for `table_of`.
+        part: see `table_of`.
     """
     filters = asked_for(Filters, query)
     table = table_of(catalogue, item, part, filters.policy)
@@ -72,7 +72,7 @@ def board_page(catalogue: Catalogue, item: Item, query: Query, part: str, place:
         catalogue: for all items.
         item: that has the board.
         query: unused.
-        part: as for `table_of`.
+        part: see `table_of`.
         place: for the board in the table.
 
     Raises InputError if the board does not exist, or the file cannot be read.

@@ -22,7 +22,7 @@ def search_with_restarts(work: Work, table: Table, mode: int, bound: int, member
     """`search_team` with more nodes each time, and another order of agents and moves; failed states are remembered.
 
     Args:
-        work, table, mode, bound, members: as for `search_team`.
+        work, table, mode, bound, members: see `search_team`.
         nodes: joint states in all, after which the result is OPEN.
         most: joint states of the board, likewise.
     """
@@ -64,7 +64,7 @@ def find_least_slack(work: Work, table: Table, mode: int, most_slack: int, nodes
     better bounds of the team.
 
     Args:
-        work, table, mode: as for `search_team`.
+        work, table, mode: see `search_team`.
         most_slack: up to which plans are looked for.
         nodes: joint states for one bound.
     """

@@ -33,7 +33,7 @@ def _list_moves(work: Work, mode: int, step: int, agent: int, parked: int, left:
     """Lists the moves of one agent: parking, then moves closer, a wait, and moves away, where the bound allows them.
 
     Args:
-        work, mode: as for `search_team`.
+        work, mode: see `search_team`.
         step: the level of the stack.
         agent: the agent.
         parked: the agents that are parked, a set.
@@ -171,7 +171,7 @@ def _pair_fits(
     """Return True if the excess of two agents after this step is within what is left, and what the others leave them.
 
     Args:
-        work, table, mode: as for `search_team`.
+        work, table, mode: see `search_team`.
         step: the level of the stack.
         agent: the one that chooses.
         there: its cell after the step.
