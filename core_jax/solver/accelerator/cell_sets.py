@@ -42,6 +42,7 @@ def _stay_in_row(size: int, move: int) -> tuple[int, ...] | None:
 def lead_into(size: int, cells: CellSet, move: int) -> CellSet:
     """The cells from which `move` leads into the set; bit c of the result is bit c + step of the set."""
     by, found = move_steps(size)[move], []
+    # A shift of the whole set: bits that leave a word enter its neighbour.
     for w in range(len(cells)):
         if by > 0:
             word = cells[w] >> by
@@ -51,7 +52,7 @@ def lead_into(size: int, cells: CellSet, move: int) -> CellSet:
             word = cells[w] << -by
             if w > 0:
                 word = word | cells[w - 1] >> (WORD + by)
-        mask = _stay_in_row(size, move)
+        mask = _stay_in_row(size, move)  # else a step to the side would lead into the next row
         found.append(word if mask is None else word & jnp.uint32(mask[w]))
     return tuple(found)
 
@@ -69,6 +70,7 @@ def mark_cells(size: int, cells: jax.Array) -> CellSet:
 
 def has_cell(cells: CellSet, cell: jax.Array) -> jax.Array:
     """Return whether the set holds a cell, int32 [..., G] of the same rank: bool. Cells off the board give anything."""
+    # Selected, not gathered, because a gather would not be fused with what follows.
     word = cells[0]
     for w in range(1, len(cells)):
         word = jnp.where(cell >> 5 == w, cells[w], word)
@@ -85,5 +87,6 @@ def pack_free_cells(boards: Board) -> CellSet:
     count, size = boards.holes.shape[:2]
     free = jnp.pad(~boards.holes.reshape(count, -1), ((0, 0), (0, -size * size % WORD)))
     places = jnp.arange(WORD, dtype=jnp.uint32)
+    # Each cell has a bit of its own, so the sum is the union.
     words = jnp.sum(free.reshape(count, -1, WORD).astype(jnp.uint32) << places[None, None], axis=2, dtype=jnp.uint32)
     return tuple(words.T)

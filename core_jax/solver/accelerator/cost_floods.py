@@ -106,6 +106,7 @@ class CostFlood:
         """
         before = find_predecessors(self.size, front, waits=False)
         legal = legal_states(self.size, self.free)
+        # U_c holds no state of R_{c-1}, and U_{c+1}, which has the odd states, no state of R_c.
         found = zip(self.park(alone), before, legal, odd_layer, even_layer, self.odd, strict=True)
         return settle(tuple((x | y) & allowed & ~(r | (s & odd)) for x, y, allowed, r, s, odd in found))
 
@@ -173,6 +174,7 @@ def flood_all_costs(
         return at, cost, unforced | holds_start(at.front)
 
     def flood_four_layers(carry):
+        # A GPU asks its host after every turn of the loop whether it goes on, so a turn is worth a few layers.
         return flood_two_layers(flood_two_layers(carry))
 
     def is_going(carry):

@@ -161,6 +161,8 @@ def _find_makespans(
         known: makespans of boards that are not open, which boards are open, and the distances.
     """
     makespan, is_open, distance = known
+    # Floods of boards at similar distances end at about the same layer. What a group leaves open is few boards of all
+    # groups, which are flooded to their end.
     order, count = _order_by_distance(is_open, distance)
     for group, spare in ((sizes.flood, sizes.flood // SPARE), (sizes.tail, 0)):
         for rows, into in _split_rows(order, int(count), group):

@@ -75,8 +75,9 @@ def find_predecessors(size: int, states: JointSet, waits: bool) -> JointSet:
     moved = [move_a(states, move) for move in range(5 if waits else 4)]
     anywhere = unite(*moved)
     beside = tuple(word & ~own_word for word, own_word in zip(anywhere, own, strict=True))
-    found = [beside] if waits else []
+    found = [beside] if waits else []  # B waits; A is on another cell before and after
     for move in range(4):
+        # B follows A into the cell that A leaves; the opposite moves would swap them.
         others = unite(*(moved[k] for k in range(4) if k != OPPOSITE[move]))
         entered = tuple(x | (y & z) for x, y, z in zip(beside, others, own, strict=True))
         found.append(lead_into(size, entered, move))

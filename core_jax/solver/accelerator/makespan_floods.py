@@ -63,4 +63,5 @@ def flood_for_makespans(size: int, free: CellSet, cells: jax.Array, rows: jax.Ar
     none = tuple(jnp.zeros_like(word) for word in begin)
     carry = (begin, none, (~reached).astype(jnp.int32), reached, jnp.ones(rows.shape, bool))
     _, _, makespan, reached, changed = lax.while_loop(is_going, flood, carry)
+    # A start outside layers that no longer grow has no plan; if they still grew, the flood ended too early to say.
     return jnp.where(reached, makespan, jnp.where(changed, jnp.int32(UNKNOWN), jnp.int32(-1)))

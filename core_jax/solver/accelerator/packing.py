@@ -80,6 +80,7 @@ def pack_labels(
         moves: uint8 [T, B].
     """
     solvable = cost >= 0
+    # On boards of at most 16x16 both numbers are far below 2^13, so no field reaches into another.
     words = jnp.where(solvable, cost | makespan << COST_BITS, 0).astype(jnp.uint32)
     for flag, bit in ((solvable, SOLVABLE), (wait & solvable, WAITS), (flooded, FLOODED)):
         words = words | jnp.where(flag, jnp.uint32(bit), jnp.uint32(0))
@@ -167,6 +168,7 @@ def _write_rows(labels: Labels, begin: int, packed: PackedLabels, rows: range) -
     }
     for name, values in found.items():
         np.asarray(getattr(labels, name))[here] = values
+    # Two moves of an agent are one number of 16 bits, so one look-up unpacks both.
     pairs = np.asarray(labels.moves)[here].view(np.uint16)
     pairs[..., : HEAD // 2] = np.take(PAIR_OF_MOVES, packed.head[rows.start : rows.stop])
     pairs[..., HEAD // 2 :] = NO_MOVES

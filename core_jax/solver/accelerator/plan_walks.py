@@ -152,10 +152,11 @@ def _pick_pair(
     may_a = [_stays(size, a, move) for move in range(5)]
     may_b = [_stays(size, b, move) for move in range(5)]
     code = jnp.full(a.shape, WAIT * 5 + WAIT, jnp.int32)
+    # Backward, so that the first pair that is good is the one that stays.
     for k, m in reversed(PAIRS.tolist()):
         good = may_a[k] & may_b[m] & has_cell(lines[k], jnp.clip(b + by[m], 0, size**2 - 1))
         if m < WAIT and k == OPPOSITE[m]:
-            good = good & (a + by[k] != b)
+            good = good & (a + by[k] != b)  # opposite moves of neighbours would swap them
         if WAIT in (k, m):
             good = good & ~unforced
         code = jnp.where(good, jnp.int32(k * 5 + m), code)

@@ -240,7 +240,7 @@ def _pick_attempt(
     moves = []
     for agent, of_agent in enumerate((of_a, of_b)):
         move = of_agent[:, 3]
-        for attempt in (2, 1, 0):
+        for attempt in (2, 1, 0):  # backward, so that the first that succeeded stays
             move = jnp.where(tried[attempt][None], of_agent[:, attempt], move)
         moves.append(jnp.where(times < distance[agent][None], move, jnp.uint8(NO_MOVE)))
     done = jnp.any(tried, axis=0)
