@@ -1,16 +1,16 @@
 """A causal model of the tokens codec that computes on the board: its config, its weights, its decoder.
 
-It reads the same words as the other models and gives logits for the same vocabulary. Of an answer it only chooses
-among the free neighbours of an agent's cell and, after whole steps, the end. Every other word has a logit of LOW.
+It reads the same words as the other models and gives logits for the same vocabulary. In an answer it chooses only among
+the free neighbours of an agent's cell and, after whole steps, the end. Every other word has a logit of LOW.
 
-A map for each agent: what every cell of the board means to it, found by a recurrent convolution.
+Each agent has a map, computed by a recurrent convolution: what every cell of the board means to that agent.
 
 One convolution of shared weights is applied again and again, as value iteration spreads values over a grid (Tamar et
 al. 2016, arXiv 1602.02867), through a gate, with the input added in every iteration (Bansal et al. 2022, arXiv
-2202.05826). Between two iterations the maps of a board's agents are averaged, so that each knows of the others.
+2202.05826). Between two iterations the maps of a board's agents are averaged, so that each agent learns of the others.
 
-A map may begin with the cost-to-go of its agent, the other agents ignored, as learned policies for many agents commonly
-do: DHC (Ma et al. 2021), MAPF-GPT (Andreychuk et al. 2024).
+A map may begin with its agent's cost-to-go, which ignores the other agents. This is common in learned policies for many
+agents: DHC (Ma et al. 2021), MAPF-GPT (Andreychuk et al. 2024).
 """
 
 from typing import Any
@@ -32,13 +32,13 @@ class BoardConfig(PretrainedConfig):
 
     Args:
         vocab_size: tokens of the codec and any extra words.
-        channels, iterations: for the map of each agent.
-        hidden, layers: of what each agent knows at a step.
+        channels, iterations: size of the map of each agent.
+        hidden, layers: size of the network that chooses moves at a step.
         cost_to_go: begin the maps with the distances of all cells from the agent's goal.
         keeps_rules: let no agent collide with one that has chosen before it in the same step, unless no other move is
             left.
         never_repeats: let the last agent never repeat an earlier joint state, unless no other move is left.
-        given: more fields of transformers.
+        given: other fields of a config of transformers.
     """
 
     model_type = BOARD_NETWORK
@@ -88,8 +88,8 @@ class BoardNetwork(PreTrainedModel, GenerationMixin):
 
         Args:
             input_ids: int [B, L], prompts with answers, padded with `<pad>` on either side.
-            attention_mask: ignored, as padding is read from the ids.
-            logits_to_keep: only the last places; 0 means all.
+            attention_mask: ignored, because padding is read from the ids.
+            logits_to_keep: how many of the last places to return; 0 means all.
             _: other arguments of transformers, ignored.
         """
         boards = parse_boards(input_ids)
@@ -106,7 +106,7 @@ class BoardNetwork(PreTrainedModel, GenerationMixin):
         return CausalLMOutput(logits=spread[:, -logits_to_keep:])
 
     def make_maps(self, boards: Boards) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return the maps of all different boards, [D, K, n * n, hidden], and which of them each board has, int [B]."""
+        """Return maps of the D distinct boards, [D, K, n * n, hidden], and the number of each board's map, int [B]."""
         named = torch.cat([boards.free.long(), boards.starts, boards.goals, boards.there.long()], 1)
         _, which = torch.unique(named, dim=0, return_inverse=True)
         one_of_each = which.new_zeros(int(which.max()) + 1).scatter(0, which, torch.arange(len(which)).to(which))
@@ -162,7 +162,7 @@ class BoardDecoder:
         self._following, self._known = self._following[rows], self._known[rows]
 
     def is_dropping_worth(self, share: float, left: int) -> bool:
-        """Return True if few boards are unfinished: `share` of those that are held."""
+        """Return True if few boards are unfinished: at most `share` of those that are held."""
         return share <= DROPPED
 
     def _begin_next_step(self, rows: torch.Tensor) -> None:
@@ -196,9 +196,9 @@ class AgentMaps(nn.Module):
     """The maps of all agents of a batch of boards.
 
     Args:
-        channels: for the state of each map.
-        iterations: for the recurrent convolution.
-        hidden: width of what a map says about a cell.
+        channels: channels of a map's state.
+        iterations: steps of the recurrent convolution.
+        hidden: width of a map's output for a cell.
         cost_to_go: whether the maps begin with the distances of all cells from the agent's goal.
     """
 

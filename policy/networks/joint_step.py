@@ -1,8 +1,8 @@
-"""The choice of the agents' next moves, one agent after another, from where all of them are.
+"""The choice of the agents' next moves, one agent after another, given where all agents are.
 
-Agents exchange messages in several rounds; a message depends on both agents, their offset, and on what the sender's map
-says about the receiver's cell. Then each chooses, knowing the moves of those before it in the same step. Moves that
-collide with theirs, or bring all agents back to an earlier joint state, may be excluded.
+Agents exchange messages in several rounds; a message depends on both agents, their offset, and what the sender's map
+says about the receiver's cell. Then each agent chooses, knowing the moves that earlier agents chose in the same step.
+Moves that collide with these, or bring all agents back to an earlier joint state, may be excluded.
 """
 
 import torch
@@ -21,9 +21,9 @@ class JointStep(nn.Module):
     """The choices of the agents of S joint states.
 
     Args:
-        width: of what each agent knows.
+        width: width of an agent's state.
         layers: rounds of messages before the first agent chooses.
-        keeps_rules: exclude moves that collide with an agent that has chosen before, unless no other move is left.
+        keeps_rules: exclude moves that collide with an agent that chose earlier, unless no other move is left.
         never_repeats: exclude moves of the last agent that repeat an earlier joint state, unless no other is left.
     """
 
@@ -43,12 +43,12 @@ class JointStep(nn.Module):
     def exchange_messages(
         self, boards: Boards, maps: torch.Tensor, which: torch.Tensor, cells: torch.Tensor, before: torch.Tensor
     ) -> torch.Tensor:
-        """Return what each agent knows before any has chosen: [S, K, hidden].
+        """Return the state of each agent before any has chosen: [S, K, hidden].
 
         Args:
             boards: one for each state.
-            maps: [D, K, n * n, hidden].
-            which: int [S], which of the maps a state has.
+            maps: [D, K, n * n, hidden], the maps of the distinct boards.
+            which: int [S], the number of each state's map.
             cells: int [S, K], where agents are.
             before: int [S, K], where they were a step ago.
         """
@@ -73,13 +73,13 @@ class JointStep(nn.Module):
         state: torch.Tensor,
         agent: torch.Tensor,
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        """Return logits of moves and end, of one agent of a state each, and the words that stand for them: [Q, 6] each.
+        """Return logits of the moves and the end, for one agent of each state, and the words for them: [Q, 6] each.
 
         Args:
             boards: one for each state.
-            known: [S, K, hidden], of `exchange_messages`.
+            known: [S, K, hidden], from `exchange_messages`.
             cells: int [S, K], where agents are.
-            following: int [S, K], where they are a step later; read only of agents before the one that chooses.
+            following: int [S, K], where they are a step later; read only for agents that chose earlier.
             past: int [S, T, K], all joint states so far.
             state: int [Q], the joint state of each choice.
             agent: int [Q], the agent that chooses.
@@ -112,7 +112,7 @@ class JointStep(nn.Module):
 
 
 class _Messages(nn.Module):
-    """One round: the mean and the maximum of the others' messages are added to each agent's state."""
+    """One round, which adds the mean and the maximum of the others' messages to each agent's state."""
 
     def __init__(self, width: int) -> None:
         super().__init__()
@@ -125,13 +125,13 @@ class _Messages(nn.Module):
     def forward(
         self, own: torch.Tensor, others: torch.Tensor, between: torch.Tensor, heard: torch.Tensor
     ) -> torch.Tensor:
-        """Return what each agent knows after the round, [..., H].
+        """Return the state of each agent after the round, [..., H].
 
         Args:
-            own: [..., H], what the receiver knows.
-            others: [..., K, H], what the senders know.
-            between: [..., K, H], what lies between both.
-            heard: bool [..., K], the senders that are heard.
+            own: [..., H], the receiver's state.
+            others: [..., K, H], the senders' states.
+            between: [..., K, H], an embedding of how they lie to each other.
+            heard: bool [..., K], which senders are heard.
         """
         own_normed = self.norm(own)
         messages = self.receive(own_normed)[..., None, :] + self.send(self.norm(others))
@@ -150,8 +150,8 @@ def _mark_conflicts(
 ) -> torch.Tensor:
     """Return the conflicts of each move with each other agent, float [Q, K, 15].
 
-    For each of the 5 moves: does it meet an agent that has chosen, exchange cells with it, or lead to the cell of an
-    agent that has not chosen?
+    Each of the 5 moves may meet an agent that has chosen, exchange cells with it, or lead to the cell of an agent that
+    has not chosen.
 
     Args:
         targets: int [Q, 5], the cells that moves lead to.
@@ -159,7 +159,7 @@ def _mark_conflicts(
         at: int [Q, K], where agents are.
         then: int [Q, K], where they are a step later.
         decided: bool [Q, K], the agents that have chosen.
-        others: bool [Q, K], all agents but the one that chooses.
+        others: bool [Q, K], all agents except the one that chooses.
     """
     target = targets[:, None]  # [Q, 1, 5]
     meets = (target == then[..., None]) & decided[..., None]
@@ -185,7 +185,7 @@ def _find_repeats(
         then: int [Q, K], where agents are a step later.
         state: int [Q], the joint state of each choice.
         agent: int [Q], the agent that chooses.
-        last: bool [Q], True if it is the last one of its step.
+        last: bool [Q], True if it is the last agent of its step.
     """
     rows = last.nonzero().squeeze(1)
     earlier, own = past[state[rows]], agent[rows, None, None]  # [R, T, K]
@@ -197,7 +197,7 @@ def _find_repeats(
 
 
 def _exclude_moves(legal: torch.Tensor, excluded: torch.Tensor) -> torch.Tensor:
-    """Return the legal moves [Q, 5] without those excluded, or all of them if nothing would be left."""
+    """Return the legal moves [Q, 5] that are not excluded, or all legal moves if that leaves nothing."""
     left = legal & ~excluded
     return torch.where(left.any(1, keepdim=True), left, legal)
 
@@ -214,14 +214,14 @@ def _find_targets(cells: torch.Tensor, free: torch.Tensor, side: int) -> tuple[t
 
 
 def _find_moves(cells: torch.Tensor, later: torch.Tensor, side: int) -> torch.Tensor:
-    """Return the moves that lead from cells to those a step later; any other change counts as a wait."""
+    """Return the moves that lead from cells to the cells one step later; any other change counts as a wait."""
     change = torch.stack([later // side - cells // side, later % side - cells % side], -1)
     matches = (change[..., None, :] == torch.tensor(DELTAS, device=cells.device)).all(-1)
     return torch.where(matches.any(-1), matches.int().argmax(-1), WAIT)
 
 
 def _number_offsets(cells: torch.Tensor, side: int) -> torch.Tensor:
-    """Return the numbers of the offsets from each agent to each other one, int [S, K, K]."""
+    """Return the number of the offset from each agent to each other agent, int [S, K, K]."""
     parts = (cells // side, cells % side)
     rows, columns = ((part[:, None] - part[:, :, None]).clamp(-REACH, REACH) + REACH for part in parts)
     return rows * (2 * REACH + 1) + columns

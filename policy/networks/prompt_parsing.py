@@ -39,7 +39,7 @@ class Boards:
         return torch.where(known, row * self.side + column, 0)
 
     def words_of(self, cells: torch.Tensor) -> torch.Tensor:
-        """Return the words that name cells; `<pad>` for those below 0."""
+        """Return the words that name cells; `<pad>` for cells below 0."""
         named = FIRST_CELL + cells // self.side * MAX_TOKEN_SIZE + cells % self.side
         return torch.where(cells < 0, ID["<pad>"], named)
 
@@ -49,10 +49,10 @@ class JointStates:
     """Joint states: the cells of all agents of a board at one time, and the known part of the step that follows.
 
     Args:
-        board: int [S], the board of each.
-        cells, before, following: int [S, K], where agents are, were a step ago, and are a step later as far as the
-            answer says it.
-        past: int [S, T, K], where they were at every step so far, NOWHERE at later ones.
+        board: int [S], the state's board.
+        cells, before, following: int [S, K], where agents are, were a step ago, and are a step later if the answer says
+            so already.
+        past: int [S, T, K], where they were at every step so far; NOWHERE at later steps.
         place: int [S, K], the place in the sequence whose logits choose the agent's move.
     """
 

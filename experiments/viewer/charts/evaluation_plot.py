@@ -19,7 +19,7 @@ LEGEND = {
 
 
 def write_plots(summary: Summary, folder: Path) -> list[Path]:
-    """Writes plot.svg and plot.png to `folder`: their paths."""
+    """Writes plot.svg and plot.png to `folder` and returns their paths."""
     return save_picture(evaluation_svg(summary), folder, "plot")
 
 
@@ -30,7 +30,7 @@ def evaluation_svg(summary: Summary) -> str:
 
 
 def _draw_team(team: TeamScore, summary: Summary, explained: bool) -> str:
-    """Our score on top, and below it the published ones in their order. explained: whether there is a legend."""
+    """Our score on top, then the published scores in their order. explained: whether to draw a legend."""
     published = _select_published(team)
     sizes = f"{team.sizes[0]}x{team.sizes[0]}" + (f" .. {team.sizes[-1]}x{team.sizes[-1]}" if team.sizes[1:] else "")
     judged = _find_judged(team, summary)
@@ -75,7 +75,7 @@ def _shorten_name(who: str) -> str:
 
 
 def _select_published(team: TeamScore) -> list[tuple[str, float, float]]:
-    """Name, valid and optimal % of the published rows on boards of the same sizes."""
+    """Name, valid % and optimal % of the published rows for boards of the same sizes."""
     if SIZES.get(team.agents) != team.sizes:
         return []
     return [(row.who, row.valid[team.agents], row.optimal[team.agents]) for row in PUBLISHED]

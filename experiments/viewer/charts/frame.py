@@ -63,11 +63,11 @@ def draw_axes(across: Scale, up: Scale, x_label: str, y_label: str, names: Mappi
     """Grid lines, numbers and labels of both axes, as SVG.
 
     Args:
-        across: The scale along x.
-        up: The scale along y.
-        x_label: Stands below the axis.
-        y_label: Stands above the axis.
-        names: Of places along x, shown instead of numbers.
+        across: the scale along x.
+        up: the scale along y.
+        x_label: text below the x axis.
+        y_label: text above the y axis.
+        names: names of places along x, shown instead of numbers.
     """
     parts = [_up_tick(up(value), format_short(value)) for value in up.ticks()]
     named = thin_names(names) if names else {value: format_short(value) for value in across.ticks(6)}
@@ -83,10 +83,10 @@ def draw_legend(
     """The legend below a chart, and its height.
 
     Args:
-        names: What is explained; they wrap as the width takes them.
-        patterns: For each an SVG that is 20 wide.
-        top: Where the legend begins.
-        width: The width of the chart.
+        names: what the legend explains; names wrap at the width.
+        patterns: an SVG for each name, 20 wide.
+        top: y of the legend's upper edge.
+        width: width of the chart.
     """
     x, line, parts = float(LEFT - 30), 0, []
     for n, name in enumerate(names):
@@ -101,12 +101,12 @@ def draw_legend(
 
 
 def wrap_picture(title: str, parts: str, height: int = HEIGHT, width: int = WIDTH) -> str:
-    """A whole SVG; its ink is the page's, the page around it.
+    """A whole SVG, drawn in the text colour of the page around it.
 
     Args:
-        title: above the picture, which is at least as wide.
-        parts: SVG of what is in it.
-        height, width: for its coordinates.
+        title: text above the picture, which gets at least as wide.
+        parts: SVG to draw.
+        height, width: extent of the coordinates.
     """
     width = max(width, round(LEFT - 36 + BOLD * len(title)))
     opening = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" class="chart"'
@@ -120,9 +120,9 @@ def join_pictures(pictures: Sequence[str], title: str = "", columns: int | None 
     """Pictures on white as one SVG, each in its own size.
 
     Args:
-        pictures: Of `wrap_picture`.
-        title: Stands above them.
-        columns: How many stand side by side, by default all.
+        pictures: from `wrap_picture`.
+        title: text above them.
+        columns: how many stand side by side, by default all.
     """
     columns = columns or max(len(pictures), 1)
     y, wide, placed = 8 + (26 if title else 0), 0, []
@@ -139,7 +139,7 @@ def join_pictures(pictures: Sequence[str], title: str = "", columns: int | None 
 
 
 def _measure_picture(picture: str) -> tuple[int, int]:
-    """Width and height of a picture of `wrap_picture`."""
+    """The width and height of a picture from `wrap_picture`."""
     _, _, width, height = re.search(r'viewBox="([^"]+)"', picture)[1].split()  # type: ignore[index]
     return round(float(width)), round(float(height))
 
@@ -161,7 +161,7 @@ def save_picture(svg: str, folder: Path, name: str) -> list[Path]:
 
 @functools.cache
 def _has_font() -> bool:
-    """Whether a letter leaves a trace."""
+    """Return True if a letter leaves a trace when it is drawn."""
     empty = '<svg xmlns="http://www.w3.org/2000/svg" width="20" height="20">{}</svg>'
     return _render_png(empty.format(f"<g {FONT}>{draw_text(2, 14, 'x', 'start')}</g>")) != _render_png(empty.format(""))
 
@@ -177,9 +177,9 @@ def draw_text(x: float, y: float, words: str, anchor: str, look: str = "") -> st
 
     Args:
         x, y: where it is anchored.
-        words: the text, which is escaped.
-        anchor: `start`, `middle` or `end` of the text lies at x.
-        look: further attributes.
+        words: the text, escaped here.
+        anchor: which part of the text lies at x: `start`, `middle` or `end`.
+        look: more attributes.
     """
     return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}" {look}>{escape_text(words)}</text>'
 
@@ -198,7 +198,7 @@ def pick_colour(n: int) -> str:
 
 
 def thin_names(names: Mapping[float, str]) -> dict[float, str]:
-    """At most MOST_NAMES of the names, evenly."""
+    """At most MOST_NAMES of the names, evenly spaced."""
     every = -(-len(names) // MOST_NAMES)
     return {value: name for n, (value, name) in enumerate(names.items()) if n % every == 0}
 
@@ -209,7 +209,7 @@ def _up_tick(y: float, name: str) -> str:
 
 
 def widen_range(low: float, high: float) -> tuple[float, float]:
-    """The range, or one around it if it has no extent."""
+    """The range, widened if it has no extent."""
     return (low, high) if high > low else (low - 0.5, high + 0.5)
 
 

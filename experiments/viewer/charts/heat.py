@@ -27,15 +27,15 @@ def heat_map(
     """A shaded table as SVG.
 
     Args:
-        title: Stands above the map.
-        rows: Their names.
-        columns: Their names.
+        title: text above the map.
+        rows: names of the rows.
+        columns: names of the columns.
         values: [rows, columns]; None is an empty field.
-        said: What the numbers are.
-        form: How a number is written.
-        top: What is shaded darkest, by default the largest of `values`; 0 is shaded lightest.
-        least: The least width of the picture.
-        shade: What of a value is shaded.
+        said: what the numbers mean, for tooltips.
+        form: writes a number.
+        top: the value with the darkest shade, by default the largest of `values`; 0 has the lightest.
+        least: the least width of the picture.
+        shade: maps a value to the number that decides its shade.
     """
     there = [shade(value) for line in values for value in line if value is not None]
     top = top or max(there, default=1) or 1
@@ -55,7 +55,7 @@ def heat_map(
 
 
 def ratio_labels(ratios: Sequence[float]) -> list[str]:
-    """Ratios with two digits after the point, or with as many as tell them apart."""
+    """Ratios with two decimals, or as many as it takes to tell them apart."""
     for digits in range(2, MOST_DIGITS):
         names = [f"{round(ratio, digits):g}" for ratio in ratios]
         if len(set(names)) == len(set(ratios)):
@@ -64,7 +64,7 @@ def ratio_labels(ratios: Sequence[float]) -> list[str]:
 
 
 def _width(labels: Sequence[str]) -> int:
-    """The width that the longest label takes, with the space beside it."""
+    """The width of the longest label and the space beside it."""
     return LETTER * max(map(len, labels), default=0) + SPACE
 
 
@@ -72,11 +72,11 @@ def _draw_field(x: float, y: float, wide: float, share: float | None, number: st
     """A field with its number.
 
     Args:
-        x, y: Its upper left corner.
-        wide: Its width.
-        share: How dark it is, 0 to 1; None leaves it empty.
-        number: What is written into it.
-        words: Its tooltip.
+        x, y: its upper left corner.
+        wide: its width.
+        share: how dark it is, 0 to 1; None leaves it empty.
+        number: the text inside.
+        words: its tooltip.
     """
     box = f'<rect x="{x + 1:g}" y="{y + 1:g}" width="{wide - 2:g}" height="{LINE - 2}" rx="4"'
     if share is None:
@@ -129,7 +129,7 @@ class _Axes:
         self.left = max(LEFT, NAME_LETTER * max(map(len, self._rows), default=0) + NAME_SPACE)
 
     def draw_panel(self, cells: Sequence[CellForecast], title: str, field: str, top: float) -> str:
-        """The boxes of one combination of traits. field: for a forecast; top: its darkest value."""
+        """The boxes of one combination of traits. field: which number of a forecast; top: the value with the darkest shade."""
         parts = [f'<text x="{self.left}" y="16" text-anchor="start" font-weight="bold">{escape_text(title)}</text>']
         for place, name in enumerate(self._columns):
             parts.append(f'<text x="{self.left + (place + 0.5) * BOX}" y="{TOP - 6}">{name}</text>')
@@ -156,7 +156,7 @@ def _name_traits(kind: Sequence[bool], space: DesignSpace) -> list[str]:
 
 
 def _label_values(values: Sequence[Value], space: DesignSpace) -> list[str]:
-    """The values of the level, with one digit after the point or as many as are needed; empty without a level."""
+    """The values of the level, with one decimal or as many as needed; empty without a level."""
     if not space.levels:
         return [""]
     if space.knobs[space.levels[0]].whole:

@@ -25,7 +25,7 @@ MOST_MARKED, MOST_SAID = 40, 400  # points of a series; beyond, marks are not se
 
 
 class Point(NamedTuple):
-    """A point of a curve, with its interval if it has one, and words for it."""
+    """A point of a curve, with its tooltip and an interval if it has one."""
 
     x: float
     y: float
@@ -35,7 +35,7 @@ class Point(NamedTuple):
 
 
 class Series(NamedTuple):
-    """A curve and its name; without `joined`, points alone, and without `marked`, a line alone."""
+    """A curve and its name. Without `joined` only points are drawn, without `marked` only a line."""
 
     name: str
     points: Sequence[Point]
@@ -56,13 +56,13 @@ def line_chart(
     """Curves over one x axis, as SVG.
 
     Args:
-        title: Stands above the chart.
-        series: The curves. Points whose y is not a number are left out, and the line continues after them.
-        x_label: Stands below the axis.
-        y_label: The unit along y.
-        y_range: Lowest and highest y, by default those of the points.
-        names: Of places along x, shown instead of numbers.
-        marks: Upright lines, with a word each.
+        title: text above the chart.
+        series: the curves. A point whose y is not a number is left out, and the line continues after it.
+        x_label: text below the x axis.
+        y_label: the unit along y.
+        y_range: lowest and highest y, by default the points' range.
+        names: names of places along x, shown instead of numbers.
+        marks: vertical lines, each with its label.
     """
     drawn = [one._replace(points=[point for point in one.points if point.y == point.y]) for one in series]
     points = [point for one in drawn for point in one.points]
@@ -135,9 +135,9 @@ def _draw_mark(x: float, word: str) -> str:
 
 
 def reliability_chart(found: Mapping[str, Calibration], answers: str = "plans") -> str:
-    """The share of valid answers over what was expected of groups, in percent; on the diagonal both agree.
+    """Valid answers against the predicted rate of groups, in percent; on the diagonal both agree.
 
-    answers: what answers are called.
+    answers: the word for answers.
     """
     series = [Series("as expected", [Point(0, 0), Point(100, 100)])]
     for name, calibration in found.items():

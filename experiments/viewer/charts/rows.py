@@ -25,7 +25,7 @@ WIDE = 330  # along the axis
 
 
 class Mark(NamedTuple):
-    """A place on a row: its shape, its colour, its interval if it has one, and words for it."""
+    """A mark on a row: shape, colour, tooltip, and an interval if it has one."""
 
     x: float
     shape: str = "disc"
@@ -35,7 +35,7 @@ class Mark(NamedTuple):
 
 
 class Bar(NamedTuple):
-    """A bar from zero, with text after it."""
+    """A bar from zero, followed by text."""
 
     x: float
     colour: str
@@ -44,7 +44,7 @@ class Bar(NamedTuple):
 
 
 class ChartRow(NamedTuple):
-    """A name with its marks; `bar` lies below them."""
+    """A name and its marks, drawn above `bar`."""
 
     name: str
     marks: Sequence[Mark] = ()
@@ -65,14 +65,14 @@ def row_chart(
     """Rows from top to bottom, as SVG.
 
     Args:
-        title: Stands above the chart.
-        rows: The rows.
-        x_label: Stands below the axis, on one line or more.
-        x_range: Lowest and highest x, by default those of the marks and lines.
-        lines: Upright lines, with a word each.
-        legend: By name a mark that stands for it.
-        named: Whether the names are written; charts of the same rows side by side need them once.
-        wide: The width along the axis.
+        title: text above the chart.
+        rows: the rows.
+        x_label: text below the axis, one or more lines.
+        x_range: lowest and highest x, by default the range of marks and lines.
+        lines: vertical lines, each with its label.
+        legend: an example mark for each name.
+        named: whether to write the rows' names; charts of the same rows side by side need them once.
+        wide: width along the axis.
     """
     names = max((len(row.name) for row in rows), default=0) if named else 0
     left = SPACE + round(LETTER * names) + (SPACE if named else 0)
@@ -147,11 +147,11 @@ def stacked_bars(
     """Stacked bars as SVG.
 
     Args:
-        title: Stands above the chart.
-        names: The names of the bars.
-        kinds: For each kind a height in every bar.
-        x_label: Stands below the axis.
-        y_label: The unit of the heights.
+        title: text above the chart.
+        names: names of the bars.
+        kinds: for each kind its height in every bar.
+        x_label: text below the axis.
+        y_label: the unit of the heights.
     """
     tops = [sum(heights[n] for heights in kinds.values()) for n in range(len(names))]
     across, up = make_scales((-0.6, len(names) - 0.4), (0, max([*tops, 1.0]) * 1.04))

@@ -27,7 +27,7 @@ Group: TypeAlias = list[CellSummary]
 
 
 def plot(folder: Path) -> list[Path]:
-    """Summarizes a sweep and draws its pictures into DIR/plots: their paths. Raises InputError as `summarize`."""
+    """Summarizes a sweep, draws its pictures into DIR/plots, returns their paths. Raises InputError like `summarize`."""
     sweep = SweepFolder(folder)
     cells = summarize_sweep(sweep)
     values = pq.read_table(sweep.folder / "values.parquet")
@@ -36,7 +36,7 @@ def plot(folder: Path) -> list[Path]:
 
 
 def _draw_pictures(cells: Group, values: pa.Table) -> Iterator[tuple[str, str]]:
-    """Names and pictures, of those for which the sweep has data."""
+    """Names and pictures; a picture without data in the sweep is left out."""
     free, strata = ([cell for cell in cells if (cell.wait_ratio is None) == kind] for kind in (True, False))
     several = len({cell.hole_ratio for cell in cells}) > 1
     if several and free:
@@ -71,13 +71,13 @@ def _draw_lines(
     """A share over the hole ratio, with 95 % intervals: one line for each size, one chart for each number of agents.
 
     Args:
-        name: Of the picture.
-        cells: The cells of the sweep.
-        title: Stands above the charts.
-        unit: Of the shares.
-        share: The share in a cell.
-        y_range: Lowest and highest share, by default those of all cells.
-        threshold: A hole ratio that is marked.
+        name: name of the picture.
+        cells: the cells of the sweep.
+        title: text above the charts.
+        unit: unit of the shares.
+        share: returns the share in a cell.
+        y_range: lowest and highest share, by default the range over all cells.
+        threshold: a hole ratio to mark.
     """
     known = [found for cell in cells if (found := share(cell)) and found.of >= FEWEST]
     if not any(share(cell) for cell in cells):
@@ -126,7 +126,7 @@ def _draw_maps(name: str, cells: Group, title: str, unit: str) -> Iterator[tuple
 
 
 def _make_grid(group: Group, number: Callable[[CellSummary], float | None]) -> list[list[float | None]]:
-    """A number of each cell, [sizes, hole ratios], None if missing."""
+    """A number for each cell, [sizes, hole ratios]; None if it is missing."""
     ratios, sizes = _list_ratios(group), [size for size, _ in _by_size(group)]
     there = {(cell.size, cell.hole_ratio): number(cell) for cell in group}
     return [[there.get((size, ratio)) for ratio in ratios] for size in sizes]
@@ -137,7 +137,7 @@ def _rate_of(name: str) -> Share:
 
 
 def _take_complement(name: str) -> Share:
-    """The share of boards on which something does not happen."""
+    """One minus a share, for what does not happen."""
 
     def share(cell: CellSummary) -> Rate | None:
         found = cell.rates.get(name)
@@ -182,7 +182,7 @@ def draw_optima(cells: Group, values: pa.Table) -> Iterator[tuple[str, str]]:
 
 
 def _list_distributions(row: Group, values: pa.Table) -> list[Series]:
-    """The cumulative distributions of a few of the cells, as steps."""
+    """Cumulative distributions of a few cells, as steps."""
     there = [cell for cell in row if _boards_with(cell, "sum_of_costs") >= FEWEST_OF_DISTRIBUTION]
     chosen = sorted({round(place) for place in np.linspace(0, len(there) - 1, DISTRIBUTIONS)}) if there else []
     found = []
@@ -197,7 +197,7 @@ def _list_distributions(row: Group, values: pa.Table) -> list[Series]:
 
 
 def _list_means(row: Group) -> list[Point]:
-    """The mean and the middle half in each cell."""
+    """The mean and the middle half of each cell."""
     found = [
         (cell.hole_ratio, cell.quantities["sum_of_costs"])
         for cell in row
@@ -207,7 +207,7 @@ def _list_means(row: Group) -> list[Point]:
 
 
 def draw_predictors(cells: Group, values: pa.Table) -> Iterator[tuple[str, str]]:
-    """The power of each statistic to separate boards with a forced wait from others, on the largest boards."""
+    """How well each statistic separates boards with a forced wait from others, on the largest boards."""
     known = (
         *("makespan_bound", "cost_bound", "manhattan", "vertex_conflicts", "target_conflicts", "swap_conflicts"),
         *("cardinal_conflicts", "path_overlap", "mdd_nodes", "mdd_overlap", "components", "largest_component"),
@@ -237,7 +237,7 @@ def draw_predictors(cells: Group, values: pa.Table) -> Iterator[tuple[str, str]]
 def measure_area(values: pa.Table, cell: str, statistic: str) -> float:
     """The chance that a solvable board with a forced wait has a larger value than one without; ties count half.
 
-    The area under the curve of receiver operating characteristic.
+    This is the area under the ROC curve.
     """
     of = values.filter((pc.field("cell") == cell) & (pc.field("statistic") == statistic))
     levels = np.unique(of["value"].to_numpy())
