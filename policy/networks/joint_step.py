@@ -130,7 +130,7 @@ class _Messages(nn.Module):
         Args:
             own: [..., H], the receiver's state.
             others: [..., K, H], the senders' states.
-            between: [..., K, H], an embedding of how they lie to each other.
+            between: [..., K, H], an embedding of each pair.
             heard: bool [..., K], which senders are heard.
         """
         own_normed = self.norm(own)

@@ -27,7 +27,7 @@ Group: TypeAlias = list[CellSummary]
 
 
 def plot(folder: Path) -> list[Path]:
-    """Summarizes a sweep, draws its pictures into DIR/plots, returns their paths. Raises InputError like `summarize`."""
+    """Draws the pictures of a sweep into DIR/plots and returns their paths. Raises InputError like `summarize`."""
     sweep = SweepFolder(folder)
     cells = summarize_sweep(sweep)
     values = pq.read_table(sweep.folder / "values.parquet")
@@ -207,7 +207,7 @@ def _list_means(row: Group) -> list[Point]:
 
 
 def draw_predictors(cells: Group, values: pa.Table) -> Iterator[tuple[str, str]]:
-    """How well each statistic separates boards with a forced wait from others, on the largest boards."""
+    """The power of each statistic to tell boards with a forced wait from others, on the largest boards."""
     known = (
         *("makespan_bound", "cost_bound", "manhattan", "vertex_conflicts", "target_conflicts", "swap_conflicts"),
         *("cardinal_conflicts", "path_overlap", "mdd_nodes", "mdd_overlap", "components", "largest_component"),
