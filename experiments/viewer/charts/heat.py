@@ -129,7 +129,7 @@ class _Axes:
         self.left = max(LEFT, NAME_LETTER * max(map(len, self._rows), default=0) + NAME_SPACE)
 
     def draw_panel(self, cells: Sequence[CellForecast], title: str, field: str, top: float) -> str:
-        """The boxes of one combination of traits. field: of a forecast; top: the value with the darkest shade."""
+        """The boxes of one combination of traits. field: a number of `CellForecast`; top: its darkest value."""
         parts = [f'<text x="{self.left}" y="16" text-anchor="start" font-weight="bold">{escape_text(title)}</text>']
         for place, name in enumerate(self._columns):
             parts.append(f'<text x="{self.left + (place + 0.5) * BOX}" y="{TOP - 6}">{name}</text>')
