@@ -27,10 +27,14 @@ from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Done, Validation, read_record, write_record
 
 COUNTERS = ("step", "epoch")  # of TRL's log, whose steps start from one in each stage
-# What the figures of the lake are called, which were there before there were other environments.
-GRADES = {"optimal_sum_of_costs": "optimal"}
-TRAITS = {"wait_ratio": "forced_wait"}
-COLUMNS = {"data_ratio": "data", "hole_ratio": "hole", "wait_ratio": "wait"}
+LAKE_NAMES = {
+    "eval/optimal_sum_of_costs": "eval/optimal",
+    "eval/optimal_makespan": "",
+    "eval/wait_ratio": "eval/forced_wait",
+    **{f"engineer/{name}_ratio": f"engineer/{name}" for name in ("data", "hole", "wait")},
+}
+"""What figures of the lake are called, which were there before there were other environments; a figure without a name
+is left out."""
 
 
 class TrackedPoint(NamedTuple):
@@ -50,11 +54,21 @@ def points_of(folder: RunFolder, chapter: int) -> Iterator[TrackedPoint]:
         yield TrackedPoint(
             begun + number, {f"{'train' if chapter else 'warmup'}/{name}": line[name] for name in line}, {}
         )
-    lake = folder.settings().lake
-    figures = dict(_list_validation(read_record(stage.validation, Validation), lake=lake))
+    figures = dict(_list_validation(read_record(stage.validation, Validation)))
     if chapter:
-        figures |= _read_redesign(stage, lake=lake)
-    yield TrackedPoint(begun + len(lines), figures, _render_boards(stage) if chapter and lake else {})
+        figures |= _read_redesign(stage)
+    if not folder.settings().lake:
+        yield TrackedPoint(begun + len(lines), figures, {})
+        return
+    yield TrackedPoint(begun + len(lines), dict(_rename_figures(figures)), _render_boards(stage) if chapter else {})
+
+
+def _rename_figures(figures: Mapping[str, float]) -> Iterator[tuple[str, float]]:
+    """Figures such as `eval/wait_ratio/5` by their names on the lake."""
+    for name, value in figures.items():
+        group, figure, *stratum = name.split("/")
+        if own := LAKE_NAMES.get(f"{group}/{figure}", f"{group}/{figure}"):
+            yield "/".join([own, *stratum]), value
 
 
 def _read_lines(stage: Stage) -> list[dict[str, float]]:
@@ -66,29 +80,28 @@ def _is_figure(name: str, value: object) -> bool:
     return name not in COUNTERS and type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
 
 
-def _list_validation(found: Validation, *, lake: bool) -> Iterator[tuple[str, float]]:
+def _list_validation(found: Validation) -> Iterator[tuple[str, float]]:
     """Shares of the held-out problems, of each stratum and of all: valid, of each grade, and valid with each trait."""
     parts: dict[str, Tally] = {f"/{stratum}": part for stratum, part in found.outcomes.items()}
     for ending, part in itertools.chain(parts.items(), [("", pool_tallies(found.outcomes.values()))]):
         yield f"eval/valid{ending}", part.valid_rate
         for name, count in part.grades.items():
-            if not lake or name in GRADES:
-                yield f"eval/{GRADES[name] if lake else name}{ending}", part.rate(count)
+            yield f"eval/{name}{ending}", part.rate(count)
         for name, having in part.traits.items():
-            yield f"eval/{TRAITS[name] if lake else name}{ending}", having.valid_rate
+            yield f"eval/{name}{ending}", having.valid_rate
 
 
-def _list_design(strata: Mapping[Stratum, DesignRow], *, lake: bool) -> Iterator[tuple[str, float]]:
+def _list_design(strata: Mapping[Stratum, DesignRow]) -> Iterator[tuple[str, float]]:
     for stratum, row in strata.items():
         for name, value in row.items():
-            yield f"engineer/{COLUMNS[name] if lake else name}/{stratum}", float(value)
+            yield f"engineer/{name}/{stratum}", float(value)
 
 
-def _read_redesign(stage: Stage, *, lake: bool) -> dict[str, float]:
+def _read_redesign(stage: Stage) -> dict[str, float]:
     """The engineer's changes for the stage that follows, the result of the trial, and their cost."""
     back, done = stage.rolled_back() is not None, read_record(stage.done, Done)
     figures = {"loop/taken_back": float(back), "loop/seconds": done.seconds}
-    figures |= dict(_list_design(stage.read_next().design.strata, lake=lake))
+    figures |= dict(_list_design(stage.read_next().design.strata))
     if groups := stage.engineer_figures():
         names = ("reward", "distinct", "refused")
         figures |= {f"train/engineer/{name}": groups[-1][name] for name in names}

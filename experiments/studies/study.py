@@ -208,7 +208,7 @@ def _choose_warmup(start: RunSettings, runs: Sequence[Planned]) -> RunSettings:
     The warm-up of a run teaches it if its own teacher is asked; a study's has a teacher that no arm needs.
     """
     asked = [planned.settings for planned in runs if planned.settings.asks_checkpoint]
-    if start.lake or start.codec == "text" or start.asks_checkpoint or not asked:
+    if start.codec == "text" or start.teaches_engineer or not asked:
         return start
     return msgspec.structs.replace(start, teacher=asked[0].teacher, teacher_options=asked[0].teacher_options)
 

@@ -173,7 +173,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         A model of bytes learns it only if it is to be asked because its own problems have nothing in common with
         evidence.
         """
-        return self.codec != "text" and (self.lake or self.asks_checkpoint)
+        return self.codec == "tokens" or (self.codec == "bytes" and self.asks_checkpoint)
 
     @property
     def asks_checkpoint(self) -> bool:

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import operator
 import random
 from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -24,8 +25,10 @@ from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Example, Validation
 from lakewright.experiments.loop.records.stage_rollouts import write_answers
+from lakewright.experiments.loop.settings.lake_settings import LAKE_ONLY
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee, check_settings, load_policy
+from lakewright.policy.model_settings import resolve_shape
 from lakewright.policy.models import get_codec
 from lakewright.policy.play import DrawnTasks, Play, Tasks, TaskStream
 from lakewright.policy.text_play import TextPlay, build_byte_policy, play_texts
@@ -55,6 +58,7 @@ class TextTrainee(Trainee[Problem]):
             self.start = find_start(self.environment)
         warmup = settings.warmup_design
         self.warmup_design = space.design(by_stratum(warmup), **self.start.given) if warmup else None
+        _refuse_lake_only(settings)
         check_settings(settings, self.environment, self.start)
 
     def count_held_out(self) -> int:
@@ -241,6 +245,16 @@ class TextTrainee(Trainee[Problem]):
             "problem": answered.key,
             "answers": [{"text": str(text), "failure": failure or "none"} for text, failure in pairs],
         }
+
+
+def _refuse_lake_only(settings: RunSettings) -> None:
+    """Raises InputError if a setting that only the lake has is not the usual one."""
+    for name, remedy in LAKE_ONLY.items():
+        read = operator.attrgetter(name)
+        if (value := read(settings)) != read(RunSettings()):
+            raise InputError(f"{name} is {value!r:.60}, which only the lake has; {remedy}")
+    if settings.codec == "tokens" and resolve_shape(settings.model).architecture != "board":
+        raise InputError("codec is tokens, which only the lake has; set codec=bytes, or text for a pretrained model")
 
 
 def _average_probabilities(

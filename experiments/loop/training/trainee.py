@@ -8,7 +8,6 @@ step took twice as long on two threads as on one.
 
 import abc
 import gc
-import operator
 import os
 import time
 from collections.abc import Callable, Sequence
@@ -37,10 +36,8 @@ from lakewright.engineer.teachers import check_teacher
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Excluded, SampledRecord, write_record
 from lakewright.experiments.loop.records.stage_rollouts import read_problems, write_problems
-from lakewright.experiments.loop.settings.lake_settings import LAKE_ONLY
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.policy.codecs import TextSettings
-from lakewright.policy.model_settings import resolve_shape
 from lakewright.policy.models import compute_in_bfloat16, load_checkpoint, load_model
 from lakewright.policy.play import Play, Tasks, TaskStream
 from lakewright.policy.training import Answered, roll_out
@@ -194,12 +191,6 @@ def check_settings(settings: RunSettings, environment: Environment, start: Desig
         name = f"environment {settings.environment!r:.80}"
         raise InputError(f"{name}: has several turns, and a run trains on one; use it in a trainer, such as TRL")
     usual = RunSettings()
-    for name, remedy in {} if settings.lake else LAKE_ONLY.items():
-        read = operator.attrgetter(name)
-        if (value := read(settings)) != read(usual):
-            raise InputError(f"{name} is {value!r:.60}, which only the lake has; {remedy}")
-    if settings.codec == "tokens" and not settings.lake and resolve_shape(settings.model).architecture != "board":
-        raise InputError("codec is tokens, which only the lake has; set codec=bytes, or text for a pretrained model")
     for name in OTHER_CODECS[settings.codec]:
         if (value := getattr(settings.text, name)) != getattr(usual.text, name):
             said = f"text.{name} is {value!r:.60}, which the codec {settings.codec} does not use"
