@@ -10,7 +10,7 @@ import pytest
 from lakewright.core_jax.rows import write_rows
 from lakewright.experiments.jobs.executors import Serial
 from lakewright.policy.models import save_checkpoint
-from lakewright.policy.training import WarmupSettings, warm_up, warmup
+from lakewright.policy.training import WarmupSettings, warm_up
 from tests.support.boards.generated_rows import rows
 from tests.support.models.tiny_policy import board_play, tasks, tiny_model, tokenizer
 from tests.support.processes.commands import HOUSE, surroundings
@@ -44,16 +44,15 @@ def test_a_script_of_sweeps_runs_with_a_few_boards(name, changes, printed, tmp_p
 
 
 def test_the_learning_curve_has_a_line_for_each_copy_of_a_training(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(warmup, "SECONDS", -1.0)
-    monkeypatch.setattr(warmup, "RARELY", 0)
     kept = tmp_path / "training.safetensors"
 
     def stop(step: int, loss: float) -> None:
         if step == 8:
             raise KeyboardInterrupt
 
+    how = {"state_file": kept, "pause": lambda took: 0.0}
     with pytest.raises(KeyboardInterrupt):
-        warm_up(tiny_model(), board_play(), tasks(), [], WarmupSettings(steps=16, batch=4), 3, stop, state_file=kept)
+        warm_up(tiny_model(), board_play(), tasks(), [], WarmupSettings(steps=16, batch=4), 3, stop, **how)
     save_checkpoint(tmp_path / "checkpoint", tiny_model(), tokenizer())
     write_rows(tmp_path / "boards.jsonl", rows()[:4])
     words = [str(tmp_path / "boards.jsonl"), str(tmp_path / "checkpoint"), str(kept)]

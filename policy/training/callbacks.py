@@ -1,6 +1,5 @@
 """Callbacks of TRL's trainer: figures reported, weights averaged, time limits, and a saved state to resume from."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,10 +10,15 @@ from transformers import TrainerCallback
 
 from lakewright.policy.training.grpo_trainer import PlanTrainer
 from lakewright.policy.training.optimizers import build_average
-from lakewright.policy.training.training_state import Place, StepClock, TrainingState, read_generators, set_generators
-
-SECONDS = 60.0  # of training, at least, between two saved states
-SHARE = 0.05  # of the time, at most, that saving may take
+from lakewright.policy.training.training_state import (
+    Pause,
+    Place,
+    SaveTimes,
+    StepClock,
+    TrainingState,
+    read_generators,
+    set_generators,
+)
 
 
 class TrainingReport(TrainerCallback):
@@ -79,13 +83,20 @@ class StateSaver(TrainerCallback):
         average: whose averaged weights are saved.
         clock: the seconds of the training.
         notes: gives the caller's text that is saved with the state.
+        pause: between two saved states.
     """
 
     def __init__(
-        self, path: Path, trainer: PlanTrainer, average: Average, clock: StepClock, notes: Callable[[], str]
+        self,
+        path: Path,
+        trainer: PlanTrainer,
+        average: Average,
+        clock: StepClock,
+        notes: Callable[[], str],
+        pause: Pause,
     ) -> None:
         self._path, self._trainer, self._average, self._clock, self._notes = path, trainer, average, clock, notes
-        self._boards, self._next = 0, SECONDS
+        self._boards, self._times = 0, SaveTimes(clock.seconds, pause)
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Load the saved state. A hook of transformers' Trainer."""
@@ -94,16 +105,14 @@ class StateSaver(TrainerCallback):
             self._boards = place.boards
             self._trainer.continue_at(place.step, place.tokens)
             set_generators(place, self._trainer.accelerator.device)
-        self._next = self._clock.seconds() + SECONDS
 
     def on_log(self, args: Any, state: Any, control: Any, logs: dict[str, Any] | None = None, **_: Any) -> None:
         """Save the state after a step, once its figures are reported. A hook of transformers' Trainer."""
         if not logs or "reward" not in logs:
             return
         self._boards += round(logs["sampled/groups"])
-        if control.should_training_stop or self._clock.seconds() < self._next:
+        if control.should_training_stop or not self._times.is_due():
             return
-        begun = time.monotonic()
         random, gpu_random = read_generators(self._trainer.accelerator.device)
         place = Place(
             step=state.global_step,
@@ -114,8 +123,8 @@ class StateSaver(TrainerCallback):
             random=random,
             gpu_random=gpu_random,
         )
-        self._collect_state().save(self._path, place)
-        self._next = self._clock.seconds() + max(SECONDS, (time.monotonic() - begun) / SHARE)
+        with self._times.saving():
+            self._collect_state().save(self._path, place)
 
     def _collect_state(self) -> TrainingState:
         model = self._trainer.accelerator.unwrap_model(self._trainer.model)

@@ -35,7 +35,7 @@ from lakewright.policy.training.hardware import (
 )
 from lakewright.policy.training.rollouts import Answered, Rollouts
 from lakewright.policy.training.settings import GrpoSettings
-from lakewright.policy.training.training_state import StepClock, load_place
+from lakewright.policy.training.training_state import Pause, StepClock, choose_pause, load_place
 
 os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # of `rollout_func`, which TRL may still change
 
@@ -56,6 +56,7 @@ def train_grpo(
     state_file: Path | None = None,
     notes: Callable[[], str] = lambda: "",
     now: Callable[[], float] = time.monotonic,
+    pause: Pause = choose_pause,
 ) -> PreTrainedModel:
     """Train `model` in place on `tasks`, each seen once, and return it.
 
@@ -73,6 +74,7 @@ def train_grpo(
         state_file: one process saves the training to it about once a minute, and resumes from it if it exists; model
             and tasks must be those of its beginning.
         notes, now: give a text that is saved with the state, and the seconds that `minutes` are counted in.
+        pause: between two saved states.
 
     Raises InputError if the tasks do not fill a step, which TRL would silently skip, or are fewer than the steps need,
     and as `play` does.
@@ -95,7 +97,7 @@ def train_grpo(
     arguments = _build_arguments(settings, model, play.longest_answer(tasks), seed, scratch)
     trainer = _build_trainer(model, play.tokenizer, rollouts, arguments, settings, clock)
     until = [Until(settings.minutes, clock)] if settings.minutes else []
-    saver = [StateSaver(state_file, trainer, average, clock, notes)] if state_file else []
+    saver = [StateSaver(state_file, trainer, average, clock, notes, pause)] if state_file else []
     for callback in (TrainingReport(on_step), average, *until, *saver):
         trainer.add_callback(callback)
     _check_launch(trainer, settings)

@@ -12,8 +12,9 @@ step.
 
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 import torch
@@ -187,6 +188,38 @@ def _read_metadata(path: Path, name: str, kind: type[T]) -> T:
 
 def _not_readable(path: Path, error: Exception) -> InputError:
     return InputError(f"{path}: not a saved state of this training ({str(error).splitlines()[0]}); {REMEDY}")
+
+
+SECONDS = 60.0  # of training, at least, between two saved states
+RARELY = 30  # saving takes at most 1 / 30 of the time,
+LONGEST = 300.0  # unless that would take more seconds than this between two saved states
+
+Pause: TypeAlias = Callable[[float], float]
+"""The seconds until a training is saved again, by the seconds that saving took."""
+
+
+def choose_pause(took: float) -> float:
+    """Return the usual pause: about a minute, longer if saving takes long."""
+    return max(SECONDS, min(RARELY * took, LONGEST))
+
+
+class SaveTimes:
+    """The times at which a training is saved. clock: gives seconds. pause: between two saved states."""
+
+    def __init__(self, clock: Callable[[], float], pause: Pause) -> None:
+        self._clock, self._pause = clock, pause
+        self._next = clock() + pause(0.0)
+
+    def is_due(self) -> bool:
+        """Return True if the training is to be saved now."""
+        return self._clock() >= self._next
+
+    @contextmanager
+    def saving(self) -> Iterator[None]:
+        """Measure the time of the block, which saves the training."""
+        begun = self._clock()
+        yield
+        self._next = self._clock() + self._pause(self._clock() - begun)
 
 
 TIMES = "seconds.txt"  # beside a saved state: a step and its seconds in each line

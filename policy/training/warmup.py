@@ -22,12 +22,9 @@ from lakewright.policy.play import Play, Tasks, TaskStream
 from lakewright.policy.training.optimizers import build_adamw, build_average, build_muon_and_adamw, rate_scale
 from lakewright.policy.training.recorded_scores import WIDTH, RecordedLoss, is_recordable
 from lakewright.policy.training.settings import WarmupSettings
-from lakewright.policy.training.training_state import Place, StepClock, TrainingState
+from lakewright.policy.training.training_state import Pause, Place, SaveTimes, StepClock, TrainingState, choose_pause
 
 POOL = 8  # batches drawn together, then sorted by length
-SECONDS = 60.0  # of training, at least, between two saved states
-RARELY = 30  # saving takes at most 1 / 30 of the time,
-LONGEST = 300.0  # unless that would take more seconds than this between two saved states
 IGNORED = -100  # the label of tokens without a loss: prompt and padding
 
 Example: TypeAlias = tuple[list[int], list[int]]  # prompt and answer, token ids
@@ -49,6 +46,7 @@ def warm_up(
     state_file: Path | None = None,
     clock: Callable[[], float] = time.monotonic,
     loss_of: Loss | None = None,
+    pause: Pause = choose_pause,
 ) -> PreTrainedModel:
     """Train `model` on the reference answers of `tasks` and on `extra` examples; return the averaged model.
 
@@ -63,6 +61,7 @@ def warm_up(
             exists: a stream must then begin at its `load_place`, and the earlier losses are reported again.
         clock: gives the seconds that `minutes` are counted in.
         loss_of: what is minimised; without it the cross entropy of the answers, `plan_loss`.
+        pause: between two saved states.
 
     Raises InputError if that file is of another training, and as `play` does.
     """
@@ -77,13 +76,14 @@ def warm_up(
     model.train()
     boards, batches = place.boards, list[list[Example]]()
     times = StepClock(place.seconds, state_file if settings.minutes else None, clock)
-    saver = _Saver(state_file, clock)
+    saves = SaveTimes(clock, pause)
     for step in range(place.step, settings.steps):
         seconds = times.seconds_at(step)
         # Only between two pools: the state holds no batches, so that a resumed training draws the same ones next.
-        if step % POOL == 0 and saver.is_due():
+        if state_file and step % POOL == 0 and saves.is_due():
             replaced = place.replaced + (tasks.replaced if isinstance(tasks, TaskStream) else 0)
-            saver.save_state(state, Place(step, boards, seconds, json.dumps(rng.bit_generator.state), replaced))
+            with saves.saving():
+                state.save(state_file, Place(step, boards, seconds, json.dumps(rng.bit_generator.state), replaced))
         # The share of the training that is over, by steps or by the clock: it ends with the nearer of both.
         done = max(step / settings.steps, seconds / (60 * settings.minutes) if settings.minutes else 0)
         if done >= 1:
@@ -152,26 +152,6 @@ def _update_weights(
     if not recorded:
         optimizer.zero_grad(set_to_none=True)
     return loss.item()
-
-
-class _Saver:
-    """Saves a training now and then, less often if saving takes long; never without a file."""
-
-    def __init__(self, file: Path | None, clock: Callable[[], float]) -> None:
-        self.file = file
-        self.clock = clock
-        self.saved_at = clock()
-        self.pause = SECONDS
-
-    def is_due(self) -> bool:
-        return self.file is not None and self.clock() - self.saved_at > self.pause
-
-    def save_state(self, state: TrainingState, place: Place) -> None:
-        assert self.file is not None
-        begun = self.clock()
-        state.save(self.file, place)
-        self.saved_at = self.clock()
-        self.pause = max(SECONDS, min(RARELY * (self.saved_at - begun), LONGEST))
 
 
 def _count_boards(settings: WarmupSettings, extra: Sequence[Example]) -> int:

@@ -282,8 +282,8 @@ def _interrupt_after(times: int, folder: Path) -> Iterator[None]:
     """Saves trainings in the folder of a run after every step, and interrupts them once that is done some times."""
     from lakewright.policy import training
 
-    callbacks, warmup = (f"{training.__name__}.{module}" for module in ("callbacks", "warmup"))
-    state = pkgutil.resolve_name(f"{training.__name__}.training_state:TrainingState")
+    module = f"{training.__name__}.training_state"
+    state = pkgutil.resolve_name(f"{module}:TrainingState")
     save, saved = state.save, 0
 
     def save_and_stop(self: Any, *given: Any) -> None:
@@ -296,9 +296,8 @@ def _interrupt_after(times: int, folder: Path) -> Iterator[None]:
 
     with (
         mock.patch.object(state, "save", save_and_stop),
-        mock.patch(f"{callbacks}.SECONDS", -1.0),
-        mock.patch(f"{warmup}.SECONDS", -1.0),
-        mock.patch(f"{warmup}.RARELY", 0),
+        mock.patch(f"{module}.SECONDS", -1.0),
+        mock.patch(f"{module}.LONGEST", -1.0),
     ):
         yield
 

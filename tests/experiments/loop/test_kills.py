@@ -10,7 +10,7 @@ import pytest
 
 from lakewright.core_jax.rows import read_all
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.policy.training import callbacks
+from lakewright.policy.training import training_state
 from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.processes.killable import begin, code_of, server
 from tests.support.processes.watching import wait_for
@@ -66,8 +66,8 @@ def test_a_run_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tmp_
     run, kept, cuts = RunFolder(tmp_path / "run"), {}, 0
     while True:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(callbacks, "SECONDS", -math.inf)  # within a stage, each step is kept
-            patch.setattr(callbacks, "SHARE", math.inf)
+            patch.setattr(training_state, "SECONDS", -math.inf)  # within a stage, each step is kept
+            patch.setattr(training_state, "LONGEST", -math.inf)
             cut_power(patch, renamings=4 + cuts % 8, before=before)
             try:
                 run_loop(RULES, run)

@@ -38,7 +38,7 @@ from lakewright.experiments.loop.records.stage_rollouts import (
 from lakewright.experiments.loop.records.token_budget import count_run_tokens
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.policy.models import load_checkpoint
-from lakewright.policy.training import callbacks
+from lakewright.policy.training import training_state
 from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.processes.commands import HOUSE
 from tests.support.processes.killable import begin, code_of, server
@@ -187,8 +187,8 @@ def test_a_text_run_that_is_cut_off_at_every_few_renamings_ends_as_if_it_had_not
     run, cuts = RunFolder(tmp_path / "run"), 0
     while True:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(callbacks, "SECONDS", -math.inf)  # within a stage, each step is kept
-            patch.setattr(callbacks, "SHARE", math.inf)
+            patch.setattr(training_state, "SECONDS", -math.inf)  # within a stage, each step is kept
+            patch.setattr(training_state, "LONGEST", -math.inf)
             cut_power(patch, renamings=3 + cuts % 4, before=cuts % 2 == 0)
             try:
                 run_loop(text_run(), run)

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from lakewright.policy.training import GrpoSettings, callbacks, load_place, train_grpo
+from lakewright.policy.training import GrpoSettings, load_place, train_grpo
 from lakewright.policy.training.training_state import Place, read_generators, set_generators
 from tests.support.models.tiny_policy import board_play, tasks, tiny_model, weights
 from tests.support.refusals import refused
@@ -17,12 +17,6 @@ WAYS = {"AdamW": {"learning_rate": 1e-3}, "Muon, averaged, rates that fall": MUO
 
 class InterruptedStageError(Exception):
     """What stops a stage in these tests."""
-
-
-@pytest.fixture(autouse=True)
-def kept_after_every_step(monkeypatch):
-    monkeypatch.setattr(callbacks, "SECONDS", -math.inf)
-    monkeypatch.setattr(callbacks, "SHARE", math.inf)
 
 
 def learn(scratch, way, kept=None, until=STEPS + 1, model=None):
@@ -47,6 +41,7 @@ def learn(scratch, way, kept=None, until=STEPS + 1, model=None):
         on_groups=lambda groups: boards.extend(group.board for group in groups),
         state_file=kept,
         notes=lambda: f"after {len(steps)}",
+        pause=lambda took: -math.inf,
     )
     return weights(trained), steps, boards
 

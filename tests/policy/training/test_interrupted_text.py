@@ -9,11 +9,9 @@ from lakewright.policy.play import DrawnTasks
 from lakewright.policy.training import (
     GrpoSettings,
     WarmupSettings,
-    callbacks,
     load_place,
     train_grpo,
     warm_up,
-    warmup,
 )
 from tests.support.models.text_problems import byte_play, draw_pairs
 from tests.support.models.tiny_policy import weights
@@ -23,12 +21,8 @@ class InterruptedTrainingError(Exception):
     """What stops a training in these tests."""
 
 
-@pytest.fixture(autouse=True)
-def kept_whenever_possible(monkeypatch):
-    monkeypatch.setattr(warmup, "SECONDS", -1.0)
-    monkeypatch.setattr(warmup, "RARELY", 0)
-    monkeypatch.setattr(callbacks, "SECONDS", -math.inf)
-    monkeypatch.setattr(callbacks, "SHARE", math.inf)
+def kept_whenever_possible(took: float) -> float:
+    return -math.inf
 
 
 def warm(kept=None, until=math.inf):
@@ -42,7 +36,8 @@ def warm(kept=None, until=math.inf):
 
     model, play = byte_play()
     drawn = DrawnTasks(draw_pairs, load_place(kept).boards)
-    return weights(warm_up(model, play, drawn, [], WarmupSettings(steps=20, batch=4), 3, on_step, kept)), losses
+    how = {"state_file": kept, "pause": kept_whenever_possible}
+    return weights(warm_up(model, play, drawn, [], WarmupSettings(steps=20, batch=4), 3, on_step, **how)), losses
 
 
 def reinforce(scratch, kept=None, until=math.inf):
@@ -57,9 +52,8 @@ def reinforce(scratch, kept=None, until=math.inf):
     model, play = byte_play()
     settings = GrpoSettings(steps=4, prompts=2, group=3, learning_rate=1e-3, guided=True)
     drawn = DrawnTasks(draw_pairs)
-    return weights(
-        train_grpo(model, play, drawn, settings, seed=5, scratch=scratch, on_step=on_step, state_file=kept)
-    ), rewards
+    how = {"scratch": scratch, "state_file": kept, "pause": kept_whenever_possible}
+    return weights(train_grpo(model, play, drawn, settings, seed=5, on_step=on_step, **how)), rewards
 
 
 def test_an_interrupted_warm_up_on_a_stream_ends_with_the_same_weights(tmp_path):

@@ -12,7 +12,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.policy.model_settings import ModelSettings
 from lakewright.policy.models import build_model
 from lakewright.policy.tasks import BoardTask
-from lakewright.policy.training import BoardTaskStream, WarmupSettings, load_place, warm_up, warmup
+from lakewright.policy.training import BoardTaskStream, WarmupSettings, load_place, warm_up
 from tests.support.models.damaged_weights import Damage, damage_file, drop, poison, put
 from tests.support.models.tiny_policy import board_play, tasks, tiny_model, tokenizer, weights
 from tests.support.refusals import refused
@@ -37,12 +37,6 @@ class ListStream(BoardTaskStream):
         return some
 
 
-@pytest.fixture(autouse=True)
-def kept_whenever_possible(monkeypatch):
-    monkeypatch.setattr(warmup, "SECONDS", -1.0)
-    monkeypatch.setattr(warmup, "RARELY", 0)
-
-
 def learn(source, kept=None, until=STEPS, extra=(), settings=SETTINGS):
     """Weights and losses of a warm-up; it is interrupted before it reports the step `until`."""
     losses: list[float] = []
@@ -52,7 +46,8 @@ def learn(source, kept=None, until=STEPS, extra=(), settings=SETTINGS):
             raise InterruptedWarmupError
         losses.append(loss)
 
-    return weights(warm_up(tiny_model(), board_play(), source, extra, settings, 3, on_step, state_file=kept)), losses
+    how = {"state_file": kept, "pause": lambda took: 0.0}
+    return weights(warm_up(tiny_model(), board_play(), source, extra, settings, 3, on_step, **how)), losses
 
 
 @pytest.mark.parametrize("source", [lambda first: tasks(), ListStream], ids=["a fixed set", "a stream"])
@@ -100,11 +95,8 @@ def test_a_file_that_another_training_kept_is_refused(tmp_path):
 def saved(tmp_path_factory):
     """What a warm-up saved before it was interrupted."""
     file = tmp_path_factory.mktemp("saved") / "training.safetensors"
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr(warmup, "SECONDS", -1.0)
-        patched.setattr(warmup, "RARELY", 0)
-        with pytest.raises(InterruptedWarmupError):
-            learn(tasks(), file, until=BROKEN)
+    with pytest.raises(InterruptedWarmupError):
+        learn(tasks(), file, until=BROKEN)
     return file
 
 

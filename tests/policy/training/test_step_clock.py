@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from lakewright.policy.training import GrpoSettings, WarmupSettings, callbacks, train_grpo, warm_up
+from lakewright.policy.training import GrpoSettings, WarmupSettings, train_grpo, warm_up
 from lakewright.policy.training.training_state import TIMES, StepClock
 from tests.support.models.tiny_policy import board_play, tasks, tiny_model
 
@@ -41,7 +41,7 @@ def test_seconds_at_a_step_are_those_of_the_first_time(tmp_path):
     assert again.seconds_at(4) == 40.0
 
 
-def learn_stage(folder, killed_at=math.inf, slow_start=0.0) -> int:
+def learn_stage(folder, pause=math.inf, killed_at=math.inf, slow_start=0.0) -> int:
     """The last step of a stage of one minute, in which a step takes ten seconds."""
     now, steps = Seconds(), []
 
@@ -55,22 +55,20 @@ def learn_stage(folder, killed_at=math.inf, slow_start=0.0) -> int:
 
     settings = GrpoSettings(steps=30, prompts=2, group=2, minutes=1, schedule="cosine", learning_rate=1e-3)
     some, kept = list(tasks() * 2)[: settings.boards], folder / "training.safetensors"
-    how = {"seed": 5, "scratch": folder, "state_file": kept, "now": now}
+    how = {"seed": 5, "scratch": folder, "state_file": kept, "now": now, "pause": lambda took: pause}
     train_grpo(tiny_model(), board_play(), some, settings, on_step=on_step, on_groups=on_groups, **how)
     return steps[-1]
 
 
 @pytest.mark.parametrize("saved", [False, True])
-def test_a_stage_that_is_killed_and_resumed_takes_as_many_steps(saved, tmp_path, monkeypatch):
-    if saved:
-        monkeypatch.setattr(callbacks, "SECONDS", 2 * STEP)
-        monkeypatch.setattr(callbacks, "SHARE", math.inf)
-    whole = learn_stage(tmp_path / "whole")
+def test_a_stage_that_is_killed_and_resumed_takes_as_many_steps(saved, tmp_path):
+    pause = 2 * STEP if saved else math.inf
+    whole = learn_stage(tmp_path / "whole", pause)
     assert whole == 6
     with pytest.raises(KilledError):
-        learn_stage(tmp_path / "broken", killed_at=5)
+        learn_stage(tmp_path / "broken", pause, killed_at=5)
     assert (tmp_path / "broken" / "training.safetensors").exists() == saved
-    assert learn_stage(tmp_path / "broken", slow_start=START) == whole
+    assert learn_stage(tmp_path / "broken", pause, slow_start=START) == whole
 
 
 def test_a_warm_up_that_is_killed_and_resumed_takes_as_many_steps(tmp_path):
