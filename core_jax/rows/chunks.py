@@ -50,12 +50,18 @@ def row_place(path: Path, number: int) -> str:
     return f"{path}: row {number}" if path.suffix == ".parquet" else f"{path}:{number}"
 
 
-def read_chunks(path: str | Path, skip: int = 0) -> Iterator[Chunk]:
-    """Yields what follows the first `skip` rows of a file. Raises InputError if it was changed or cannot be read."""
+def read_chunks(path: str | Path, skip: int = 0, *, size: int = CHUNK_BYTES, rows: int = CHUNK_ROWS) -> Iterator[Chunk]:
+    """Yields what follows the first `skip` rows of a file. Raises InputError if it was changed or cannot be read.
+
+    Args:
+        path: the file.
+        skip: rows before the first chunk.
+        size, rows: bytes of JSON lines, and rows of Parquet, that are read at once.
+    """
     path = Path(path)
     refuse_pipe(path)
     check_digest(path)
-    return _parquet_chunks(path, skip) if ending(path) == ".parquet" else _jsonl_chunks(path, skip)
+    return _parquet_chunks(path, skip, rows) if ending(path) == ".parquet" else _jsonl_chunks(path, skip, size)
 
 
 def ending(path: str | Path) -> str:
@@ -66,11 +72,11 @@ def ending(path: str | Path) -> str:
     return form
 
 
-def _jsonl_chunks(path: Path, skip: int) -> Iterator[Chunk]:
+def _jsonl_chunks(path: Path, skip: int, size: int) -> Iterator[Chunk]:
     try:
         with open(path, "rb") as lines:
             first = 1 + sum(1 for _ in itertools.islice(lines, skip))
-            while raw := lines.readlines(CHUNK_BYTES):
+            while raw := lines.readlines(size):
                 if first == 1:
                     raw[0] = raw[0].removeprefix(codecs.BOM_UTF8)
                 yield Chunk(path, first, raw)
@@ -79,7 +85,7 @@ def _jsonl_chunks(path: Path, skip: int) -> Iterator[Chunk]:
         raise InputError(f"{path}: cannot be read ({error.strerror}); check the path") from error
 
 
-def _parquet_chunks(path: Path, skip: int) -> Iterator[Chunk]:
+def _parquet_chunks(path: Path, skip: int, at_once: int) -> Iterator[Chunk]:
     with parquet_errors(path), pq.ParquetFile(path) as parquet:
         if (twice := first_repeated(parquet.schema_arrow.names)) is not None:
             raise InputError(f"{path}: has two columns {twice!r:.60}; keep one of them")
@@ -90,7 +96,7 @@ def _parquet_chunks(path: Path, skip: int) -> Iterator[Chunk]:
             # Row groups before the first wanted row are not even decoded, so a resumed command starts quickly.
             if begin <= skip:
                 continue
-            for batch in parquet.iter_batches(CHUNK_ROWS, [group]):
+            for batch in parquet.iter_batches(at_once, [group]):
                 # A chunk's number counts from the rows that are skipped, so a message names the row of the file.
                 wanted = batch.slice(max(skip - first, 0))
                 if len(wanted):

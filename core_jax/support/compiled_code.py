@@ -6,6 +6,9 @@ function, not at those that the function calls. So the folder is named by a dige
 sources of the function's room, which must hold all that it calls, the processor, and the versions of numba and LLVM.
 """
 
+# With explicit signatures and numba's cache for every function, each start read 0.44 s of processor time instead of
+# 0.30 s (medians of 5), and a change of a called function in another file would have gone unnoticed.
+
 import atexit
 import functools
 import hashlib

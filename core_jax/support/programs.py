@@ -5,6 +5,10 @@ for the same versions, platform, settings and source. A file that is missing, da
 time.
 """
 
+# JAX's own cache holds only what XLA compiled, so each process would trace again. Measured on one core (medians of 5):
+# a second `lakewright solve` of 100 boards took 2.44 s of processor time with that cache alone and 1.98 s with this
+# one; `generate`, 2.28 s and 1.99 s.
+
 import contextlib
 import dataclasses
 import functools

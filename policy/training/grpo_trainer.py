@@ -148,7 +148,7 @@ def may_share_prompts(model: PreTrainedModel, host: HostSettings, answer: int) -
 
 
 def answer_log_probs(
-    model: Any, ids: torch.Tensor, mask: torch.Tensor, answer: int, temperature: float
+    model: Any, ids: torch.Tensor, mask: torch.Tensor, answer: int, temperature: float, together: int = TOGETHER
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return log-probabilities and entropies of the last `answer` tokens of each row: [B, answer], 0 if `mask` is.
 
@@ -157,21 +157,22 @@ def answer_log_probs(
         ids, mask: int [B, P + answer]: prompts padded on the left, answers on the right.
         answer: the number of those tokens.
         temperature: for sampling.
+        together: answers that a CPU reads at a time.
     """
     if isinstance(model, BoardNetwork):
         logits = model(input_ids=ids).logits[:, -answer - 1 : -1].float() / temperature
         log_probs, entropies = score_tokens(logits, ids[:, -answer:])
         return log_probs * mask[:, -answer:], entropies * mask[:, -answer:]
-    return _score_shared_prompts(model, ids, mask, answer, temperature)
+    return _score_shared_prompts(model, ids, mask, answer, temperature, together)
 
 
 def _score_shared_prompts(
-    model: Any, ids: torch.Tensor, mask: torch.Tensor, answer: int, temperature: float
+    model: Any, ids: torch.Tensor, mask: torch.Tensor, answer: int, temperature: float, together: int
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Return the result of `answer_log_probs` for a Qwen3 or Llama model: each prompt is read once.
 
     Args:
-        model, ids, mask, answer, temperature: see `answer_log_probs`.
+        model, ids, mask, answer, temperature, together: see `answer_log_probs`.
     """
     prompts, which = torch.unique(torch.stack([ids, mask], -1)[:, :-answer], dim=0, return_inverse=True)
     cache = DynamicCache(config=model.config)
@@ -182,7 +183,7 @@ def _score_shared_prompts(
     # Answers of similar length are read together, so that little of a batch is padding.
     order = lengths.argsort()
     scores = answer * model.config.vocab_size
-    at_once = fit_rows(ids.device, ARRAYS * 4 * scores, max(1, min(TOGETHER, SCORES // scores)), len(ids))
+    at_once = fit_rows(ids.device, ARRAYS * 4 * scores, max(1, min(together, SCORES // scores)), len(ids))
     for rows in order.split(at_once):
         longest = max(int(lengths[rows].max()), 1)
         tokens = ids[rows, -answer:][:, :longest]

@@ -14,13 +14,11 @@ from lakewright.core_jax.rows import (
     SCHEMA,
     PlanRow,
     Row,
-    chunks,
     decode,
     read_all,
     read_chunks,
     read_columns,
     write_rows,
-    writers,
 )
 from lakewright.core_jax.rows.column_checks import good_rows
 from lakewright.core_jax.rows.columns import records_of
@@ -51,23 +49,22 @@ def numbered(count: int) -> list[Row]:
 
 
 @each_ending
-def test_rows_beyond_one_chunk_keep_their_order(tmp_path, monkeypatch, form):
-    monkeypatch.setattr(chunks, "CHUNK_ROWS", 4)
-    monkeypatch.setattr(chunks, "CHUNK_BYTES", 4 * len(msgspec.json.encode(GOOD)))
+def test_rows_beyond_one_chunk_keep_their_order(tmp_path, form):
     path = tmp_path / f"rows{form}"
     write_rows(path, numbered(10))
-    assert [len(chunk) for chunk in read_chunks(path)] == [4, 4, 2]
-    assert read_all(path) == numbered(10)
+    chunks = list(read_chunks(path, size=4 * len(msgspec.json.encode(GOOD)), rows=4))
+    assert [len(chunk) for chunk in chunks] == [4, 4, 2]
+    assert [row for chunk in chunks for row in decode(chunk, Row, pytest.fail, lambda row: None)] == numbered(10)
 
 
 @each_ending
 @pytest.mark.parametrize("skip", [0, 1, 3, 4, 5, 8, 9, 10, 11])
-def test_rows_are_skipped_and_the_others_keep_their_numbers(tmp_path, monkeypatch, form, skip):
-    monkeypatch.setattr(chunks, "CHUNK_ROWS", 3)
-    monkeypatch.setattr(writers, "ROW_GROUP", 4)
+def test_rows_are_skipped_and_the_others_keep_their_numbers(tmp_path, form, skip):
     path = tmp_path / f"rows{form}"
     write_rows(path, numbered(10))
-    skipped = list(read_chunks(path, skip))
+    if form == ".parquet":
+        pq.write_table(pq.read_table(path), path, row_group_size=4)
+    skipped = list(read_chunks(path, skip, rows=3))
     problems: list[InputError] = []
     found = [row.id for chunk in skipped for row in decode(chunk, Row, problems.append, refuse)]
     mark = ":" if form == ".jsonl" else ": row "

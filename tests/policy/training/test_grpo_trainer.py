@@ -41,12 +41,11 @@ def plainly(model, ids, mask, answer, temperature):
 
 
 @pytest.mark.parametrize("temperature", [1.0, 0.7])
-def test_prompts_that_are_shared_give_the_same_scores_and_gradients(temperature, monkeypatch):
-    monkeypatch.setattr("lakewright.policy.training.grpo_trainer.TOGETHER", 7)
+def test_prompts_that_are_shared_give_the_same_scores_and_gradients(temperature):
     ids, mask, answer = batch()
     one, other = tiny_model(), tiny_model()
     shared, plain = (
-        answer_log_probs(one, ids, mask, answer, temperature),
+        answer_log_probs(one, ids, mask, answer, temperature, together=7),
         plainly(other, ids, mask, answer, temperature),
     )
     for found, expected in zip(shared, plain, strict=True):
