@@ -18,8 +18,6 @@ import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, read_all
-from lakewright.engineer.cells import Stratum
-from lakewright.engineer.design import Row as DesignRow
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.boards.episodes.pictures import as_pixels
@@ -91,17 +89,12 @@ def _list_validation(found: Validation) -> Iterator[tuple[str, float]]:
             yield f"eval/{name}{ending}", having.valid_rate
 
 
-def _list_design(strata: Mapping[Stratum, DesignRow]) -> Iterator[tuple[str, float]]:
-    for stratum, row in strata.items():
-        for name, value in row.items():
-            yield f"engineer/{name}/{stratum}", float(value)
-
-
 def _read_redesign(stage: Stage) -> dict[str, float]:
     """The engineer's changes for the stage that follows, the result of the trial, and their cost."""
     back, done = stage.rolled_back() is not None, read_record(stage.done, Done)
     figures = {"loop/taken_back": float(back), "loop/seconds": done.seconds}
-    figures |= dict(_list_design(stage.read_next().design.strata))
+    for stratum, row in stage.read_next().design.strata.items():
+        figures |= {f"engineer/{name}/{stratum}": float(value) for name, value in row.items()}
     if groups := stage.engineer_figures():
         names = ("reward", "distinct", "refused")
         figures |= {f"train/engineer/{name}": groups[-1][name] for name in names}
@@ -185,10 +178,6 @@ class WandbLike:
         self._module.finish()
 
 
-def _open_tensorboard(folder: RunFolder) -> Tracker:
-    return TensorBoard(folder)
-
-
 def _open_wandb(folder: RunFolder) -> Tracker:
     """WANDB_MODE=offline keeps it in `RUN/wandb`."""
     import wandb
@@ -212,7 +201,7 @@ def _name_run(folder: RunFolder) -> str:
 
 
 TRACKERS: dict[str, Callable[[RunFolder], Tracker]] = {
-    "tensorboard": _open_tensorboard,
+    "tensorboard": TensorBoard,
     "wandb": _open_wandb,
     "trackio": _open_trackio,
 }

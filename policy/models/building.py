@@ -12,7 +12,7 @@ from transformers import Qwen3ForCausalLM as Qwen3
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import list_folder, replacing_folder
-from lakewright.policy.model_settings import BoardNetworkSettings, ModelName, ModelSettings, resolve_shape
+from lakewright.policy.model_settings import ModelName, ModelSettings, resolve_shape
 from lakewright.policy.models.weights import check_memory
 from lakewright.policy.networks.board_network import BoardConfig, BoardNetwork
 
@@ -47,7 +47,9 @@ def build_model(
     torch.manual_seed(seed)
     shape, special = resolve_shape(settings), _list_special_words(tokenizer)
     if shape.architecture == "board":
-        return place_on_device(device, _build_board_network(shape.board, special))
+        return place_on_device(
+            device, BoardNetwork(BoardConfig(**msgspec.structs.asdict(shape.board), **special, codec=TOKENS))
+        )
     return place_on_device(device, _build_qwen3(shape, special))
 
 
@@ -70,10 +72,6 @@ def _build_qwen3(settings: ModelSettings, special: dict[str, Any]) -> PreTrained
         **special,
     )
     return Qwen3(config)
-
-
-def _build_board_network(settings: BoardNetworkSettings, special: dict[str, Any]) -> PreTrainedModel:
-    return BoardNetwork(BoardConfig(**msgspec.structs.asdict(settings), **special, codec=TOKENS))
 
 
 def _list_special_words(tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:

@@ -71,7 +71,7 @@ def warm_up(
     optimizer = build(model, settings.matrix_rate, settings.other_rate)
     averaged = build_average(model, settings.decay)
     state = TrainingState(model, averaged, optimizer)
-    minimised = loss_of or _choose_loss(model)
+    minimised = loss_of or (RecordedLoss(model, _token_loss) if is_recordable(model) else plan_loss)
     place = _load_state(state, state_file, rng, on_step)
     model.train()
     boards, batches = place.boards, list[list[Example]]()
@@ -118,11 +118,6 @@ def _load_state(
     for step, loss in enumerate(state.losses):
         on_step(step, loss)
     return place
-
-
-def _choose_loss(model: PreTrainedModel) -> Loss | RecordedLoss:
-    """Return `plan_loss`, recorded if a GPU waits for its operations."""
-    return RecordedLoss(model, _token_loss) if is_recordable(model) else plan_loss
 
 
 @use_torch_defaults()

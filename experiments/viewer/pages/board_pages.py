@@ -19,11 +19,11 @@ from lakewright.experiments.loop.records.stage_rollouts import RecordedAnswer, r
 from lakewright.experiments.viewer.catalogue.board_table import PAGE, VERDICTS, Filters, Tile
 from lakewright.experiments.viewer.catalogue.board_tables import answers_to, policies_of, table_of
 from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Item, Kind
-from lakewright.experiments.viewer.catalogue.problem_table import AnsweredProblem, ProblemFilters, read_problem_table
-from lakewright.experiments.viewer.catalogue.run_space import LAKE, RunSpace, find_space
+from lakewright.experiments.viewer.catalogue.problem_table import ProblemFilters, read_problem_table
+from lakewright.experiments.viewer.catalogue.run_space import LAKE, find_space
 from lakewright.experiments.viewer.pages.rendering import LONGEST, Crumb, Page, asked_for, mark_svg, query_for
 from lakewright.experiments.viewer.pictures.board_art import MOST_SIDE, is_drawable
-from lakewright.experiments.viewer.pictures.played_plans import Played, draw_played, make_example, still_svg
+from lakewright.experiments.viewer.pictures.played_plans import draw_played, make_example, still_svg
 from lakewright.policy.models import PRETRAINED
 
 Query = Mapping[str, list[str]]
@@ -145,12 +145,14 @@ def _over_checkpoints(item: Item, tile: Tile) -> list[dict[str, Any]]:
     for name, stage in policies_of(RunFolder(item.path)).items():
         given = _find_greedy(stage, tile)
         valid = given.failure == "none" if given else _read_digit(stage, tile.place)
-        found.append({"name": name.replace("-", " "), "valid": valid, "played": _draw_played(given)})
+        found.append(
+            {
+                "name": name.replace("-", " "),
+                "valid": valid,
+                "played": (draw_played(given) if given and is_drawable(given.row.size) else None),
+            }
+        )
     return found
-
-
-def _draw_played(given: Example | None) -> Played | None:
-    return draw_played(given) if given and is_drawable(given.row.size) else None
 
 
 def _find_greedy(stage: Stage, tile: Tile) -> Example | None:
@@ -197,7 +199,7 @@ def problems_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str
         "asked": query_for(msgspec.structs.replace(filters, page=0)),
         "address": f"problems/{part}/{item.name}",
         "item": item,
-        "shown": [(one, _name_cell(one, about)) for one in shown],
+        "shown": [(one, about.describe_cell(one.problem.cell)) for one in shown],
         "count": count,
         "first": filters.page * PAGE,
         "more": (filters.page + 1) * PAGE < count,
@@ -207,10 +209,6 @@ def problems_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str
     }
     crumbs = [Crumb("All", ""), Crumb(item.name, f"run/{item.name}"), Crumb(part.replace("-", " "), "")]
     return Page(f"{table.title}: {item.name}", "problems.html", values, crumbs)
-
-
-def _name_cell(found: AnsweredProblem, about: RunSpace) -> str:
-    return about.describe_cell(found.problem.cell)
 
 
 FIRST = '{"grid":["..H..",".HH..",".....","..HH.","....."],"starts":[[0,0],[2,4]],"goals":[[4,4],[2,0]]}'

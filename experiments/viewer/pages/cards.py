@@ -141,10 +141,6 @@ def _summarise_benchmark(item: Item) -> dict[str, Any]:
     return {"state": "finished", "words": f"{boards!s:.12} certified boards with prompts"}
 
 
-def _summarise_boards(item: Item) -> dict[str, Any]:
-    return {"words": f"{item.path.stat().st_size / 1e6:.1f} MB"}
-
-
 _KNOWN = {
     Kind.RUN: _summarise_run,
     Kind.SWEEP: _summarise_sweep,
@@ -152,7 +148,7 @@ _KNOWN = {
     Kind.STUDY: _summarise_study,
     Kind.ENGINEER: _summarise_engineer,
     Kind.BENCHMARK: _summarise_benchmark,
-    Kind.BOARDS: _summarise_boards,
+    Kind.BOARDS: lambda item: {"words": f"{item.path.stat().st_size / 1e6:.1f} MB"},
 }
 
 

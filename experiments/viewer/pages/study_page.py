@@ -21,7 +21,7 @@ LAST = {"stages": "stages", "tried": "trials", "taken_back": "rolled back"}
 def study_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:
     """The arms of a study and its runs, also while it runs. Raises InputError if its files cannot be read."""
     found = record_of(item, RESULTS) if (item.path / RESULTS).exists() else {}
-    cards = [card_of(run) for run in catalogue.items() if run.kind is Kind.RUN and _of_study(run, item)]
+    cards = [card_of(run) for run in catalogue.items() if run.kind is Kind.RUN and run.name.startswith(f"{item.name}/")]
     started = [card for card in cards if arm_of(card.item.name) != card.item.name]
     state, place = describe_study(item, finished=bool(found))
     state = "running" if any(card.state == "running" for card in cards) else state
@@ -43,10 +43,6 @@ def study_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]])
     return Page(
         item.name, "study.html", values, [Crumb("All", ""), Crumb(item.name, f"study/{item.name}")], state == "running"
     )
-
-
-def _of_study(run: Item, study: Item) -> bool:
-    return run.name.startswith(f"{study.name}/")
 
 
 def _count_planned(item: Item) -> int | None:
