@@ -7,7 +7,7 @@ import sqlite3
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -222,7 +222,6 @@ def _unescape_id(key: str) -> str:
 
 
 WITHOUT_PLAN = pa.array(["unsolvable", "undecided"])  # rows of which none is asked
-PlansFor = Callable[[pa.RecordBatch], pa.ListArray]
 
 
 def verify_file(

@@ -149,7 +149,7 @@ def _over_checkpoints(item: Item, tile: Tile) -> list[dict[str, Any]]:
             {
                 "name": name.replace("-", " "),
                 "valid": valid,
-                "played": (draw_played(given) if given and is_drawable(given.row.size) else None),
+                "played": draw_played(given) if given and is_drawable(given.row.size) else None,
             }
         )
     return found
