@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from lakewright.core_jax.rows import fingerprint, read_all
+from lakewright.engineer.cells import Stratum
 from lakewright.engineer.delta import list_changes, make_printable, summarize_delta
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import Calibration
@@ -25,6 +25,7 @@ from lakewright.experiments.loop.records.stage_records import (
     find_record,
     read_record,
 )
+from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_stage_problems
 from lakewright.experiments.loop.records.token_budget import Spent, count_stage_tokens
 
 
@@ -68,18 +69,18 @@ def read_chapters(folder: RunFolder) -> list[Chapter]:
     return warmup + [_read_chapter(f"stage {number}", stage) for number, stage in stages]
 
 
-def count_met_in_training(folder: RunFolder) -> dict[int, int]:
-    """Number of held-out boards of each size that also occur among the boards of the finished stages.
+def count_met_in_training(folder: RunFolder) -> dict[Stratum, int]:
+    """Number of held-out problems of each stratum that also occur among the problems of the finished stages.
 
-    There are few 3x3 boards, so some do. The boards of the warm-up are not saved and not counted.
+    There are few 3x3 boards, so some do. The problems of the warm-up are not saved and not counted.
     """
-    if not folder.validation.exists():
+    if not (folder.validation.exists() or folder.held_out.exists()):
         return {}
-    saved = [stage.boards for stage in folder.finished_stages() if stage.boards.exists()]
-    trained = {fingerprint(row) for boards in saved for row in read_all(boards)}
-    held_out = read_all(folder.validation)
-    met = Counter(row.size for row in held_out if fingerprint(row) in trained)
-    return {size: met[size] for size in sorted({row.size for row in held_out})}
+    saved = [stage for stage in folder.finished_stages() if stage.boards.exists() or stage.problems.exists()]
+    trained = {problem.key for stage in saved for problem in read_stage_problems(stage)}
+    held_out = read_held_out(folder)
+    met = Counter(problem.cell.stratum for problem in held_out if problem.key in trained)
+    return {problem.cell.stratum: met[problem.cell.stratum] for problem in held_out}
 
 
 def read_examination(folder: RunFolder) -> Examination | None:

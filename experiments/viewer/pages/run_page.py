@@ -1,6 +1,5 @@
 """The page of a run: progress, result, stages and curves; and the report, a run in one file."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from markupsafe import Markup
 from lakewright.experiments.loop.records.history import Chapter, count_met_in_training, read_chapters, read_examination
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Example
-from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_stage_problems
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Item
 from lakewright.experiments.viewer.catalogue.run_progress import StageProgress, progress_of
@@ -148,14 +146,8 @@ def _count_traits(history: Sequence[Chapter], about: RunSpace) -> list[tuple[int
 
 def _count_met(folder: RunFolder, about: RunSpace) -> dict[str, int]:
     """Number of held-out problems of each stratum that also occur among the problems of the finished stages."""
-    if about.lake:
-        return {about.label(size): count for size, count in count_met_in_training(folder).items() if count}
-    if not folder.held_out.exists():
-        return {}
-    stages = [stage for stage in folder.finished_stages() if stage.problems.exists()]
-    trained = {problem.key for stage in stages for problem in read_stage_problems(stage)}
-    met = Counter(problem.cell.stratum for problem in read_held_out(folder) if problem.key in trained)
-    return {about.label(stratum): met[stratum] for stratum in about.space.sort_strata(met)}
+    met = count_met_in_training(folder)
+    return {about.label(stratum): met[stratum] for stratum in about.space.sort_strata(met) if met[stratum]}
 
 
 def _make_forecasts(history: Sequence[Chapter]) -> Table | None:
