@@ -133,12 +133,7 @@ def check_count(count: int) -> None:
 
 @stated_settings()
 def check_reachable(config: EnvConfig, seed: int, *, needed: int = REACHED, attempts: int = REACH_ATTEMPTS) -> None:
-    """Raises TooRareError, saying which, if boards that `config` asks for are rarer than one in 256 attempts.
-
-    Args:
-        config, seed: as for `generate`.
-        needed, attempts: a kind is reachable if at least so many of so many attempts meet it.
-    """
+    """Raises TooRareError, saying which, if fewer than `needed` of `attempts` meet boards that `config` asks for."""
     _check_request(config, seed, 1, 0)
     for size, cell in config.sizes.items():
         for wait, share in cell.wait_shares:

@@ -64,10 +64,8 @@ def train_grpo(
     only the first process returns the whole model.
 
     Args:
-        model: the policy.
-        play: asks and judges the tasks.
-        tasks: a sequence, or a stream.
-        settings: the stage's settings.
+        model, settings: the policy, and the stage's settings.
+        play, tasks: asks and judges the tasks; a sequence of them, or a stream.
         seed, scratch: for the sampling, and a folder for TRL.
         on_step: gets TRL's log of each step, and may end the training by returning True.
         on_groups, on_answers: get the rollouts as they are judged, one group for each task, and their answers.
