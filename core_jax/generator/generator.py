@@ -132,13 +132,13 @@ def check_count(count: int) -> None:
 
 
 @stated_settings()
-def check_reachable(config: EnvConfig, seed: int, *, needed: int = REACHED, attempts: int = REACH_ATTEMPTS) -> None:
-    """Raises TooRareError, saying which, if fewer than `needed` of `attempts` meet boards that `config` asks for."""
+def check_reachable(config: EnvConfig, seed: int) -> None:
+    """Raises TooRareError, saying which, if boards that `config` asks for are rarer than one in 256 attempts."""
     _check_request(config, seed, 1, 0)
     for size, cell in config.sizes.items():
         for wait, share in cell.wait_shares:
             if share * cell.data_ratio > 0:
-                _check_found(_Source.of(config, size, seed), wait, needed, attempts)
+                _check_found(_Source.of(config, size, seed), wait)
 
 
 def can_draw(size: int, agents: int, hole_ratio: float, wait: bool) -> bool:
@@ -344,11 +344,11 @@ def _plan_round(
     return places, tried[places] + np.arange(size) - np.searchsorted(places, places)
 
 
-def _check_found(source: _Source, wait: bool, needed: int = REACHED, attempts: int = REACH_ATTEMPTS) -> None:
+def _check_found(source: _Source, wait: bool) -> None:
     tally = _Tally()
-    while tally.met[int(wait)] < needed:
+    while tally.met[int(wait)] < REACHED:
         begin = int(tally.drawn[int(wait)])
-        if begin >= attempts:
+        if begin >= REACH_ATTEMPTS:
             raise _make_error(source, wait, tally, f"only {tally.met[int(wait)]} of {begin}")
         on_device = source.agents == 2 and on_gpu()
         block = device_maps.BLOCKS[-1] if on_device else block_of(source.agents)

@@ -90,8 +90,7 @@ def train_grpo(
         on_groups=on_groups,
         on_answers=on_answers,
     )
-    average = Average(settings.average)
-    clock = StepClock(place.seconds, state_file if settings.minutes else None, now)
+    average, clock = Average(settings.average), StepClock(place.seconds, state_file if settings.minutes else None, now)
     arguments = _build_arguments(settings, model, play.longest_answer(tasks), seed, scratch)
     trainer = _build_trainer(model, play.tokenizer, rollouts, arguments, settings, clock)
     until = [Until(settings.minutes, clock)] if settings.minutes else []
