@@ -53,15 +53,13 @@ def warm_up(
     Args:
         model, play: the policy, and what asks the tasks and knows their answers.
         tasks: a sequence that is seen again and again, or a stream of which each task is seen once.
-        extra: more examples, token ids.
-        settings: for the warm-up.
+        extra, settings: more examples, token ids; the settings of the warm-up.
         seed: for batches, symmetries and dropout.
         on_step: gets each step and its loss.
         state_file: a file to which the training is saved about once a minute, and from which it resumes if the file
             exists: a stream must then begin at its `load_place`, and the earlier losses are reported again.
-        clock: gives the seconds that `minutes` are counted in.
+        clock, pause: give the seconds that `minutes` are counted in, and those between two saved states.
         loss_of: what is minimised; without it the cross entropy of the answers, `plan_loss`.
-        pause: between two saved states.
 
     Raises InputError if that file is of another training, and as `play` does.
     """
@@ -75,8 +73,7 @@ def warm_up(
     place = _load_state(state, state_file, rng, on_step)
     model.train()
     boards, batches = place.boards, list[list[Example]]()
-    times = StepClock(place.seconds, state_file if settings.minutes else None, clock)
-    saves = SaveTimes(clock, pause)
+    times, saves = StepClock(place.seconds, state_file if settings.minutes else None, clock), SaveTimes(clock, pause)
     for step in range(place.step, settings.steps):
         seconds = times.seconds_at(step)
         # Only between two pools: the state holds no batches, so that a resumed training draws the same ones next.
