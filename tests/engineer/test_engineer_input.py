@@ -107,7 +107,7 @@ def test_further_evidence_of_another_form_is_refused(parts, problem):
 
 @pytest.mark.parametrize("outcomes", [[1], {"sums": 1}])
 def test_outcomes_that_are_no_tallies_are_refused(outcomes):
-    with pytest.raises(InputError, match="is not a dict of tallies; give the result of Environment"):
+    with refused("dict of tallies", "Environment"):
         Engineer(Sums()).redesign(outcomes)
 
 
@@ -182,7 +182,7 @@ def test_a_state_says_whose_it_is():
     older = fixed.state_dict()
     del older["teacher_type"]
     fixed.load_state_dict(older)
-    with pytest.raises(InputError, match=r"it has no counts\); load the state of the same teacher"):
+    with refused("counts", "same teacher"):
         fixed.load_state_dict(older | {"teacher": {"counts": 3}})
 
 
@@ -191,7 +191,7 @@ def test_rollouts_that_are_no_groups_are_refused_and_the_redesign_may_be_tried_a
     engineer = Engineer(Sums(), "random", roll_out=lambda *_: found, settings=TRIED)
     engineer.observe(observed(engineer))
     before = engineer.state_dict()
-    with pytest.raises(InputError, match=r"roll_out: gave .* for \d+ problems; return a list with a group for each"):
+    with refused("roll_out", "problems"):
         engineer.redesign()
     assert engineer.state_dict() == before
 

@@ -86,7 +86,7 @@ def test_what_needs_a_text_to_judge_says_where_verdicts_come_from(call):
     environment = Counts()
     problems = environment.draw(environment.start(), 1, seed=0)
     given = (problems, [["7"]] if call == "groups" else ["7"]) if call.endswith("s") else (problems[0], "7")
-    with pytest.raises(InputError, match="Counts has several turns and judges no text; give a Verdict of each episode"):
+    with refused("Counts", "several turns"):
         getattr(environment, call)(*given)
 
 

@@ -161,7 +161,7 @@ def test_every_failure_type_is_a_reason():
 
 
 def test_a_size_without_a_token_has_no_grammar():
-    with pytest.raises(InputError, match="map size 11 has no token; choose 3 to 10"):
+    with refused("map size 11", "3 to 10"):
         DeltaGrammar(SPACE, [5, 11])
 
 

@@ -15,6 +15,7 @@ from lakewright.engineer.teachers import Tools, check_teacher, make_teacher
 from lakewright.engineer.teachers.controls import MatchedRandomTeacher, RandomTeacher, list_designs
 from lakewright.engineer.teachers.e2h import CosineTeacher, GaussianTeacher
 from lakewright.experiments.environments.lake import Lake
+from tests.support.refusals import refused
 from tests.support.samples.curricula import CONFIG, asked_for, made, propose, shares
 from tests.support.samples.evidence import SPACE, decode_first, design, everything
 
@@ -54,7 +55,7 @@ def test_matched_random_edits_as_many_sizes_by_as_much_as_the_other_teacher(seed
 @pytest.mark.parametrize("teacher", ["e2h_cosine", "e2h_gaussian", CosineTeacher(), "matched_random"])
 def test_an_engineer_with_a_schedule_must_know_how_many_redesigns_there_will_be(teacher):
     options = {"match": "e2h_cosine"} if teacher == "matched_random" else None
-    with pytest.raises(InputError, match=r"engineer: teacher .* follows a schedule; give rounds, how many redesigns"):
+    with refused("engineer: teacher", "schedule", "rounds"):
         Engineer(Lake(), teacher, options=options)
     engineer = Engineer(Lake(), teacher, options=options, rounds=9)
     engineer.redesign({size: Tally(4, 2) for size in engineer.design.strata})

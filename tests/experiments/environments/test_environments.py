@@ -109,7 +109,7 @@ def test_what_is_no_environment_is_refused_in_one_line(folder, name):
 
 def test_tasks_without_their_package_are_refused_with_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "reasoning_gym", None)
-    with pytest.raises(InputError, match=r"not installed; pip install .lakewright\[reasoning-gym"):
+    with refused("not installed", "lakewright[reasoning-gym"):
         load_environment("reasoning_gym:chain_sum")
 
 

@@ -4,7 +4,6 @@ import msgspec
 import pytest
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import generate
 from lakewright.core_jax.rows import board_of, read_all, rows_of, symmetric_fingerprint, write_rows
 from lakewright.experiments.loop.records.history import count_excluded
@@ -16,6 +15,7 @@ from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
 from lakewright.policy.models import answers_only_plans, load_checkpoint
 from lakewright.policy.training import GrpoSettings, WarmupSettings
 from tests.support.models.tiny_policy import tiny_run
+from tests.support.refusals import refused
 from tests.support.samples.tiny_runs import run_loop
 
 pytestmark = pytest.mark.deep  # whole runs
@@ -65,5 +65,5 @@ def test_it_is_refused_as_an_engineer(run, monkeypatch):
         msgspec.structs.replace(run.settings(), teacher="self", start=str(run.warmup.checkpoint))
     monkeypatch.setattr(run_settings, "is_board_network", lambda start: False)
     settings = msgspec.structs.replace(run.settings(), teacher="self", start=str(run.warmup.checkpoint))
-    with pytest.raises(InputError, match="a board network, which has no answers except plans; choose a teacher"):
+    with refused("board network", "teacher"):
         make_tools(settings, run, run.stage(0), recorded=False)

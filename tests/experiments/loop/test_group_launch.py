@@ -5,10 +5,10 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 
 import pytest
 
-from lakewright.core_jax.errors import InputError
 from lakewright.experiments.jobs.executors.executor import NodeLostError
 from lakewright.experiments.loop.settings import launch as launching
 from lakewright.experiments.loop.settings.launch import LaunchSettings, launch_command, launch_stage
+from tests.support.refusals import refused
 
 ARGUMENTS = "import sys; print([word for word in sys.argv if word.startswith('--m')])"
 
@@ -71,9 +71,7 @@ def test_where_another_process_fails_the_first_is_ended_and_the_stage_has_failed
     monkeypatch.setattr(launching, "NOTICED", 0.5)
     program = "import sys, time; sys.exit(7) if '--machine_rank=1' in sys.argv else time.sleep(60)"
     program = program.replace("time.sleep(60)", "time.sleep(60 if '--machine_rank=0' in sys.argv else 0)")
-    with pytest.raises(
-        InputError, match=r"^stage 0: `accelerate launch` ended with -15; its output is in .*launch\.log"
-    ):
+    with refused("stage 0: `accelerate launch`", "-15", "launch.log"):
         train(tmp_path, monkeypatch, program, ThreadGroup())
 
 

@@ -5,7 +5,6 @@ import json
 import numpy as np
 import pytest
 
-from lakewright.core_jax.errors import InputError
 from lakewright.engineer.design import Design
 from lakewright.engineer.steps import Next
 from lakewright.engineer.tally import Tally
@@ -162,7 +161,7 @@ def test_an_unknown_tracker_a_missing_one_and_a_folder_without_a_run_are_refused
     with refused("tracker 'diary'"):
         prepare_tracker("diary", RunFolder(tmp_path))
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(InputError, match="tracker wandb is not installed; pip install wandb"):
+    with refused("tracker wandb", "pip install wandb"):
         prepare_tracker("wandb", RunFolder(tmp_path))
     assert main(["track", str(tmp_path), "--to", "wandb"]) == 2
     assert capsys.readouterr().err.count("\n") == 1

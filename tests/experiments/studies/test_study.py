@@ -9,7 +9,6 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import fingerprint, read_all
 from lakewright.core_jax.support import listed, read_config, write_atomically
 from lakewright.engineer.tally import pool_tallies
@@ -29,6 +28,7 @@ from lakewright.experiments.studies.study import Plan, StudyFolder, plan_of
 from lakewright.experiments.studies.trial_checks import TrialCheck, reliability_of
 from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.processes.commands import assert_refused
+from tests.support.refusals import refused
 from tests.support.samples.tiny_runs import files, quick, state
 
 SPEC = Path(__file__).with_name("study.toml")
@@ -350,9 +350,7 @@ def test_an_arm_whose_budget_is_spent_before_its_first_stage_says_why(tmp_path, 
 def test_another_spec_on_the_same_folder_is_refused(tmp_path, study):
     path = tmp_path / "spec.toml"
     path.write_text(SPEC.read_text().replace("budget = 300", "budget = 301"))
-    with pytest.raises(
-        InputError, match=r"holds another study: spec.budget is 300 there and 301 now; give the same input"
-    ):
+    with refused("spec.budget is 300 there and 301 now"):
         run_study(path, study[0].folder)
 
 

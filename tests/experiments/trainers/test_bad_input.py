@@ -9,6 +9,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
+from tests.support.refusals import refused
 from tests.support.samples.engineer_folders import begin_engineer, record_some
 
 
@@ -66,7 +67,7 @@ def test_held_out_answers_to_unknown_problems_are_a_line_and_count_by_their_cell
 
 def test_answers_before_begin_are_a_line_and_those_in_the_folder_count_once_it_begins(folder, tmp_path):
     for use in (OutcomeRecorder, ProblemSource, EngineerFolder):
-        with pytest.raises(InputError, match="early: holds no engineer; lakewright engineer begin makes one"):
+        with refused("early: ", "lakewright engineer begin"):
             use(tmp_path / "early")
     (tmp_path / "early").mkdir()
     first = folder.files.outcomes_path.read_text().splitlines(keepends=True)[:16]

@@ -12,7 +12,6 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 from gymnasium.vector import AsyncVectorEnv, SyncVectorEnv
 
-from lakewright.core_jax.errors import InputError
 from lakewright.engineer import Verdict
 from lakewright.experiments.trainers.episodes import EpisodeBook
 from lakewright.experiments.trainers.folder import EngineerFolder
@@ -107,9 +106,7 @@ def test_a_trainer_that_goes_on_gives_the_episodes_it_had(folder):
 
 
 def test_what_cannot_be_played_is_refused(folder):
-    with pytest.raises(
-        InputError, match="index is 2, count 2, episodes 1, position 0; choose count and episodes from 1"
-    ):
+    with refused("index is 2, count 2, episodes 1, position 0"):
         EpisodeBook(folder.path, index=2, count=2)
     environment = EngineerEnv(folder.path, Guessing, report)
     environment.reset()
@@ -119,7 +116,7 @@ def test_what_cannot_be_played_is_refused(folder):
     with refused("place 1: spaces"):
         environment.reset()
     book = EpisodeBook(folder.path, seed=1)
-    with pytest.raises(InputError, match="reward 0 is nan; give a finite number"):
+    with refused("reward 0 is nan"):
         book.end_episode(Verdict(True, float("nan")), 1)
     assert book.position == 0
 
@@ -136,7 +133,7 @@ class Server:
 
 def test_openenv_is_reset_with_the_arguments_of_the_present_design(folder):
     client = EngineerClient(Server(), folder.path, report, episodes=2)
-    with pytest.raises(InputError, match="step: no episode has begun; call reset first"):
+    with refused("step: ", "reset"):
         client.step(1)
     problem = client.book.find_problem()
     given = client.reset().observation
@@ -174,7 +171,7 @@ def test_asynchronous_clients_of_openenv_play_side_by_side(folder):
     ]
 
     async def play(client):
-        with pytest.raises(InputError, match="step: no episode has begun; call reset first"):
+        with refused("step: ", "reset"):
             await client.step(1)
         for reward in (0.25, 1.0, 1.0):
             given = await client.reset()

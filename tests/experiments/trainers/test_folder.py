@@ -100,7 +100,7 @@ def test_undo_goes_back_one_version_at_a_time(folder):
         report = folder.undo()
         assert (report.version, report.by, report.line) == (version, "undo", f"back to version {back}")
         assert design_of(folder)["strata"] == designs[back]
-    with pytest.raises(InputError, match="version 4 has no earlier one; there is nothing to undo"):
+    with refused("version 4"):
         folder.undo()
     record_some(folder, source.take(8))
     assert folder.next().version == 5
@@ -290,23 +290,23 @@ def test_a_clock_that_jumps_changes_nothing(tmp_path, monkeypatch):
 
 
 def test_one_engineer_works_at_a_time(folder):
-    with locked(folder.path), pytest.raises(InputError, match="another process decides here; wait for it"):
+    with locked(folder.path), refused("another process"):
         folder.next()
 
 
 def test_what_cannot_be_begun_or_opened_is_refused(folder, tmp_path):
-    with pytest.raises(InputError, match="was begun there already; choose another folder"):
+    with refused("begun"):
         begin_engineer(folder.path)
-    with pytest.raises(InputError, match="holds no engineer; lakewright engineer begin makes one"):
+    with refused("lakewright engineer begin"):
         EngineerFolder(tmp_path / "elsewhere")
-    with pytest.raises(InputError, match="teacher base asks a checkpoint of a run here; choose self, or serve"):
+    with refused("teacher base", "checkpoint", "self"):
         begin_engineer(tmp_path / "base", teacher="base")
     with refused("held_out", -1):
         begin_engineer(tmp_path / "few", held_out=-1)
     setup = json.loads((folder.path / "engineer.json").read_text())
     with listed(folder.path / "engineer.json"):
         write_json(folder.path / "engineer.json", {**setup, "environment": "lake"})
-    with pytest.raises(InputError, match="the design space of lake has changed since it was begun"):
+    with refused("design space of lake"):
         EngineerFolder(folder.path)
 
 

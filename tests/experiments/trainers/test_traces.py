@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from lakewright.core_jax.errors import InputError
 from lakewright.experiments.trainers import traces
 from lakewright.experiments.trainers.source import ProblemSource
 from lakewright.experiments.trainers.traces import Copied, record_traces
 from lakewright.experiments.trainers.versions import HELD_OUT_SEED
+from tests.support.refusals import refused
 from tests.support.samples.engineer_folders import begin_engineer, read_groups
 
 
@@ -217,5 +217,5 @@ def test_a_line_of_any_bytes_costs_none_of_the_others(folder, tmp_path, bad):
 
 
 def test_a_run_that_is_not_there_is_refused(folder, tmp_path):
-    with pytest.raises(InputError, match=r"nowhere: no run was found; give the folder that has traces.jsonl in it"):
+    with refused("nowhere: ", "traces.jsonl"):
         record_traces(folder.path, tmp_path / "nowhere")

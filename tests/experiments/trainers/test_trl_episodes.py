@@ -178,15 +178,15 @@ def test_a_tool_may_be_a_coroutine(tasks, trainer):
 def test_what_a_trainer_lacks_is_a_line(tasks, tmp_path):
     with refused("environment_factory=tasks.environment_factory"):
         judge(tasks, [0], None)
-    with pytest.raises(InputError, match=r"a row has no place; give GRPOTrainer train_dataset=tasks.train_dataset"):
+    with refused("place", "tasks.train_dataset"):
         tasks.environment_factory().reset(prompt=[])
     assert EngineerTasks(begin_engineer(tmp_path / "sums").path).environment_factory is None
 
 
 def test_what_only_judges_texts_refuses_several_turns_and_nothing_is_recorded(tasks, tmp_path):
-    with pytest.raises(InputError, match="Hunt has several turns and judges no text"):
+    with refused("Hunt", "several turns"):
         tasks.recorder.record(tasks.source[0], ["7"])
     assert read_groups(tasks.folder.path) == {}
     settings = FolderSettings(rollouts=EndpointSettings(url="http://localhost:1/v1", model="m"))
-    with pytest.raises(InputError, match=r"rollouts.url: a server plays no episodes, which Hunt needs"):
+    with refused("rollouts.url", "Hunt"):
         EngineerFolder.begin(tmp_path / "other", HUNT, settings=settings)

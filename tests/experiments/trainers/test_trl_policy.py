@@ -104,9 +104,7 @@ def test_a_sampler_chooses_the_rows_and_one_that_has_the_policy_answer_before_is
     rows = EngineerTasks(folder.path).train_dataset[:30]
     assert rows["prompt"] == [problem.prompt for problem in ProblemSource(folder.path).take(30)]
     assert folder.status().sampling.again > 0
-    with pytest.raises(
-        InputError, match=r"sampler redraw has the policy answer.*; give roll_out, or begin with rollouts"
-    ):
+    with refused("sampler redraw", "roll_out", "rollouts"):
         EngineerTasks(begin_engineer(tmp_path / "redraw", sampler="redraw").path)
 
 

@@ -7,7 +7,6 @@ import types
 import pytest
 from torch.utils.data import DataLoader
 
-from lakewright.core_jax.errors import InputError
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.source import ProblemSource
 from tests.support.refusals import refused
@@ -101,5 +100,5 @@ def test_a_sampler_chooses_the_rows_too(dataset, tmp_path):
     assert prompts == [problem.prompt for problem in ProblemSource(folder.path).take(30)]
     assert folder.status().sampling.again > 0
     begin_engineer(tmp_path / "redraw", sampler="redraw")
-    with pytest.raises(InputError, match="sampler redraw has the policy answer before it chooses; give roll_out"):
+    with refused("sampler redraw", "roll_out"):
         dataset(str(tmp_path / "redraw"), None, {})[0]

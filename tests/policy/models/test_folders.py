@@ -15,6 +15,7 @@ from lakewright.policy.model_settings import ModelSettings
 from lakewright.policy.models import PRETRAINED, build_model, check_shape, load_model, save_checkpoint
 from lakewright.policy.models.folders import MODEL, is_board_network
 from tests.support.models.tiny_policy import tiny_model, tokenizer
+from tests.support.refusals import refused
 
 ON_HUB = "some/model"
 CODE = 'from pathlib import Path\nPath(__file__).with_name("ran").touch()\n'
@@ -168,9 +169,7 @@ def small_machine(monkeypatch: pytest.MonkeyPatch, total: int) -> None:
 def test_a_model_beyond_the_memory_is_refused_before_it_is_there(words, monkeypatch):
     small_machine(monkeypatch, 4096)
     assert "weights take 0.0 GiB, and this machine has 0.0 GiB; choose a smaller model" in refusal(words)
-    with pytest.raises(
-        InputError, match=r"model: .* weights take .* GiB, and this machine has .* GiB; choose a smaller"
-    ):
+    with refused("model: ", "GiB", "GiB"):
         check_shape("0.6M", tokenizer())
     monkeypatch.undo()
     assert check_shape("0.6M", tokenizer()) is None

@@ -3,10 +3,8 @@
 import shutil
 from pathlib import Path
 
-import pytest
 import torch
 
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import verify_rows
 from lakewright.experiments.jobs.runtime.library_setup import prepare_training
 from lakewright.experiments.loop.settings.run_settings import load_settings
@@ -64,5 +62,5 @@ def load_weights():
 
 def test_a_run_starts_from_it_but_not_with_itself_as_the_engineer():
     assert load_settings("cpu-30", ["start=pretrained", "teacher=difficulty"]).start == PRETRAINED
-    with pytest.raises(InputError, match="start pretrained has no answers except plans"):
+    with refused("start pretrained", "plans"):
         load_settings("cpu", ["start=pretrained", "teacher=self"])

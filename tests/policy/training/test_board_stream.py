@@ -84,7 +84,7 @@ def test_excluded_boards_and_their_symmetric_copies_are_replaced_and_counted(tak
 
 def test_a_stream_whose_boards_are_all_excluded_is_refused(taken):
     excluded = {symmetric_fingerprint(task.board) for task in taken[:CHUNK]}
-    with pytest.raises(InputError, match=f"all of {CHUNK} boards drawn are excluded"):
+    with refused(CHUNK, "excluded"):
         BoardTaskStream(CONFIGS, SEED, chunk=CHUNK, excluded=excluded)
 
 

@@ -61,7 +61,7 @@ def test_the_set_itself_is_never_overwritten(tmp_path):
     path = tmp_path / "verdicts.jsonl"
     write_rows(path, ROWS)
     kept = path.read_bytes()
-    with pytest.raises(InputError, match=r"verdicts.jsonl: would be overwritten by the verdicts; choose another --out"):
+    with refused("verdicts.jsonl", "overwritten", "--out"):
         run_evaluation(path, tmp_path / "elsewhere" / "..", CertifiedAnswers())
     assert path.read_bytes() == kept
     assert [file.name for file in tmp_path.iterdir()] == ["verdicts.jsonl"]
@@ -72,5 +72,5 @@ def test_labels_of_the_same_boards_belong_to_one_benchmark_still(two_sets, tmp_p
     with pytest.raises(InputError, match="cannot be reached"):
         run_evaluation(one, tmp_path / "out", Unreachable())
     write_rows(tmp_path / "fewer.jsonl", [unsolved(row) for row in ROWS[:4]])
-    with pytest.raises(InputError, match=r"labels.json: holds another set of labels: benchmark is '.*choose another"):
+    with refused("labels.json", "benchmark is '"):
         run_evaluation(tmp_path / "fewer.jsonl", tmp_path / "out", CertifiedAnswers())

@@ -132,9 +132,7 @@ def test_what_is_wrong_with_further_agents_is_not_asked_of_the_first(tmp_path):
             read(tmp_path / place, files)
         (row,) = read(tmp_path / place, files, agents=2)
         assert (row.starts, row.goals) == (BOARD.starts, BOARD.goals), place
-    with pytest.raises(
-        InputError, match="also the cell of agent 0; give each its own cell, or take the first 2 by --agents 2"
-    ):
+    with refused("agent 0", "--agents 2"):
         read(tmp_path / "league", league)
 
 

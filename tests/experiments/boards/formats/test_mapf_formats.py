@@ -11,6 +11,7 @@ from lakewright.experiments.boards.formats.lacam import read_result, result_text
 from lakewright.experiments.boards.formats.movingai import map_text, read_map, read_scenario, scenario_text
 from lakewright.experiments.boards.formats.pogema import map_string, read_map_string
 from tests.support.boards.generated_rows import small_rows
+from tests.support.refusals import refused
 
 PLACE = "here"
 GRID = [".H.", "...", "..H"]
@@ -176,6 +177,6 @@ def test_whatever_the_text_it_is_a_board_or_one_line_of_refusal(text):
 
 def test_many_boards_in_one_file_of_one_board_are_refused(tmp_path):
     write_rows(tmp_path / "rows.jsonl", small_rows()[:2])
-    with pytest.raises(InputError, match="2 boards need a file each; name a folder"):
+    with refused("2 boards", "folder"):
         convert(tmp_path / "rows.jsonl", tmp_path / "one.scen")
     assert [path.name for path in tmp_path.iterdir()] == ["rows.jsonl"]

@@ -95,7 +95,7 @@ def test_actions_of_another_shape_or_type_are_refused():
     for action in ([1], [[1, 2]], [0.5, 1.0], ["U", "D"], None):
         with refused("step:", "action"):
             env.step(action)
-    with pytest.raises(InputError, match=r"give whole numbers of shape \[2, 2\]"):
+    with refused("[2, 2]"):
         many.step(np.zeros((2, 3), int))
 
 

@@ -65,9 +65,9 @@ def test_a_folder_that_nothing_depends_on_changes_hands(tmp_path):
 def test_a_folder_of_something_else_is_refused(tmp_path):
     (tmp_path / "thesis.txt").write_text("a year of work")
     for claim in (lambda: BAKING.take_folder(tmp_path, BREAD), lambda: BAKING.hold_folder(tmp_path, BREAD).__enter__()):
-        with pytest.raises(InputError, match="is not empty and holds no baking; choose another folder"):
+        with refused("baking"):
             claim()
-    with pytest.raises(InputError, match=r"holds no baking \(no baking.json\); give a folder made by `bake`"):
+    with refused("baking.json", "bake"):
         BAKING.read_work(tmp_path)
     assert contents(tmp_path) == {"thesis.txt": b"a year of work"}
 
