@@ -17,7 +17,6 @@ import numpy as np
 
 from lakewright.core_jax.config import EnvConfig, holes_of
 from lakewright.core_jax.errors import InputError, TooRareError
-from lakewright.core_jax.generator import device_maps
 from lakewright.core_jax.generator.attempts import Attempts, Lanes, block_of, make_attempts
 from lakewright.core_jax.lake.label_batches import pad_moves
 from lakewright.core_jax.support.apportionment import assign_shares
@@ -305,6 +304,8 @@ def _draw_on_device(
 
     Args: source, hole_ratio, index, wait, on_progress: see `_draw_boards`.
     """
+    from lakewright.core_jax.generator import device_maps  # as in `_make_attempts_from`
+
     drawn = device_maps.draw_boards(
         source.size, source.holes, source.streams, wait, index, MAX_ATTEMPTS, on_progress=on_progress
     )
@@ -350,16 +351,25 @@ def _check_found(source: _Source, wait: bool) -> None:
         begin = int(tally.drawn[int(wait)])
         if begin >= REACH_ATTEMPTS:
             raise _make_error(source, wait, tally, f"only {tally.met[int(wait)]} of {begin}")
-        on_device = source.agents == 2 and on_gpu()
-        block = device_maps.BLOCKS[-1] if on_device else block_of(source.agents)
-        lanes = Lanes(np.full(block, wait), np.zeros(block, int), np.arange(begin, begin + block))
-        if on_device:
-            met = device_maps.find_met(source.size, source.holes, source.streams, lanes.wait, lanes.number)
-            made = Attempts(met, None, None)
-        else:
-            with on_host():
-                made = source.make_attempts(lanes)
-        tally.add(lanes, made, np.ones(block, bool))
+        lanes, made = _make_attempts_from(source, wait, begin)
+        tally.add(lanes, made, np.ones(len(lanes.wait), bool))
+
+
+def _make_attempts_from(source: _Source, wait: bool, begin: int) -> tuple[Lanes, Attempts]:
+    """A block of attempts at the first board of a stratum, from number `begin` on."""
+
+    def make_lanes(block: int) -> Lanes:
+        return Lanes(np.full(block, wait), np.zeros(block, int), np.arange(begin, begin + block))
+
+    if source.agents == 2 and on_gpu():
+        from lakewright.core_jax.generator import device_maps  # a processor's commands start without it
+
+        lanes = make_lanes(device_maps.BLOCKS[-1])
+        met = device_maps.find_met(source.size, source.holes, source.streams, lanes.wait, lanes.number)
+        return lanes, Attempts(met, None, None)
+    lanes = make_lanes(block_of(source.agents))
+    with on_host():
+        return lanes, source.make_attempts(lanes)
 
 
 def _make_error(source: _Source, wait: bool, tally: _Tally, what: str) -> TooRareError:

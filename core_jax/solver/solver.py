@@ -14,7 +14,6 @@ import numpy as np
 
 from lakewright.core_jax.lake.bitboards import BOARDS_PER_WORD, by_word, cell_index, pack_cells
 from lakewright.core_jax.lake.label_batches import join_labels, round_horizon, take_rows, with_rows
-from lakewright.core_jax.solver.accelerator.device_solver import solve_on_device
 from lakewright.core_jax.solver.memory import check_memory
 from lakewright.core_jax.solver.single_agent.certificate import Certified, certify_boards
 from lakewright.core_jax.solver.single_agent.distances import NO_PATH, measure_distances
@@ -70,6 +69,8 @@ def solve_with_stages(
     agents = boards.starts.shape[1]
     prepare_solver(boards.holes.shape[-1], agents)
     if agents == 2 and not makespan_plans and on_gpu():
+        from lakewright.core_jax.solver.accelerator.device_solver import solve_on_device  # takes its time
+
         labels = solve_on_device(boards)
         proven = np.asarray(labels.certificate) == Certificate.BOUND
         return SolvedBoards(

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import Acceptance, check_reachable, content_hash, draw_free, generate
 from lakewright.core_jax.solver import solve
-from lakewright.core_jax.statistics import COLUMNS, features, measure_draws, table
+from lakewright.core_jax.statistics import COLUMNS, features, table
 from lakewright.core_jax.support import digest_of, on_gpu, replacing, write_atomically
 from lakewright.core_jax.types import Board, Labels
 from lakewright.experiments.boards.sweep.spec import Shard, SweepCell, SweepSpec, shard_name
@@ -84,6 +84,8 @@ def measure(shard: Shard, columns: tuple[str, ...]) -> tuple[dict[str, np.ndarra
     """The statistics of the boards of a shard, and the acceptance of strata."""
     cell = shard.cell
     if cell.wait_ratio is None and cell.agents == 2 and on_gpu():
+        from lakewright.core_jax.statistics import measure_draws  # programs that a processor does without
+
         return measure_draws(cell.size, cell.holes, cell.seed, shard.first, shard.count, columns), []
     boards, labels, acceptance = draw(shard)
     return features(boards, labels, columns), acceptance

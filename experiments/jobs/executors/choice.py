@@ -11,12 +11,14 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import cores
-from lakewright.experiments.jobs.executors.executor import SERIAL, Executor, Task
-from lakewright.experiments.jobs.executors.local_processes import Local
+from lakewright.experiments.jobs.executors.executor import SERIAL, Executor, Task, count_at_once
+
+if TYPE_CHECKING:
+    from lakewright.experiments.jobs.executors.local_processes import Local
 
 EXECUTORS = ("local", "ray")
 
@@ -49,7 +51,7 @@ class ExecutorChoice:
             with contextlib.redirect_stdout(sys.stderr), Ray(self.workers, task, folder) as cluster:
                 yield cluster
         elif self.workers:
-            with Local(self.workers, task) as processes:
+            with _start_processes(self.workers, task) as processes:
                 yield processes
         elif task.spreads and (cores() >= MANY_CORES or has_gpu()):
             with Threads() if has_gpu() else Growing(task) as machine:
@@ -77,6 +79,12 @@ def has_gpu() -> bool:
     return on_gpu()
 
 
+def _start_processes(workers: int | None, task: Task) -> "Local":
+    from lakewright.experiments.jobs.executors.local_processes import Local  # most commands need no processes
+
+    return Local(workers, task)
+
+
 class Growing:
     """This process at first, and once its tasks have taken a while, a process for each core instead.
 
@@ -86,7 +94,7 @@ class Growing:
     def __init__(self, task: Task) -> None:
         self._task = task
         self._seconds = 0.0
-        self._processes: Local | None = None
+        self._processes: Executor | None = None
 
     def __enter__(self) -> "Growing":
         return self
@@ -97,12 +105,12 @@ class Growing:
     @property
     def at_once(self) -> int:
         """The number of tasks that this executor is given at a time."""
-        return self._processes.at_once if self._processes else SERIAL.at_once
+        return count_at_once(self._processes or SERIAL)
 
     def submit(self, function: Callable[[A], R], item: A, /) -> Future[R]:
         """As `Executor.submit`."""
         if self._processes is None and self._seconds > ALONE:
-            self._processes = Local(None, self._task)
+            self._processes = _start_processes(None, self._task)
         if self._processes:
             return self._processes.submit(function, item)
         begun = time.monotonic()
