@@ -65,6 +65,20 @@ for words in {[(), *COMMANDS]}:
     assert ended.returncode == 0, ended.stderr.splitlines()[-1]
 
 
+@pytest.mark.deep
+def test_a_command_on_boards_starts_without_what_only_a_gpu_or_other_processes_need():
+    program = """
+import sys
+from lakewright.experiments.boards import files, sweep
+sweep.make_shard
+print([name for name in sys.modules if "accelerator" in name or name.endswith(("device_maps", "local_processes"))])
+"""
+    ended = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env=surroundings(), check=True
+    )
+    assert ended.stdout == "[]\n"
+
+
 @each_command
 def test_the_help_of_a_command_has_an_example_that_it_understands(capsys, words):
     _, example = help_of(capsys, *words).split("example: lakewright ")
