@@ -22,17 +22,19 @@ from lakewright.core_jax.lake.bitboards import (
     pack_bits,
     read_bit,
 )
-from lakewright.core_jax.lake.label_batches import take_rows
+from lakewright.core_jax.lake.label_batches import pad_moves, take_rows
 from lakewright.core_jax.solver.solver import BLOCK, flood_boards, join_labels, prepare_solver, read_labels, solve
 from lakewright.core_jax.solver.two_agents.joint_floods import CostTable
 from lakewright.core_jax.support.parallel import on_all_cores
 from lakewright.core_jax.support.profiling import in_phase
 from lakewright.core_jax.support.programs import program
-from lakewright.core_jax.types import Board, Labels, Status
+from lakewright.core_jax.support.threads import in_threads
+from lakewright.core_jax.types import PAD, Board, Labels, Status
 
 # Compiled in three quarters of the time, and as fast: drawing is what a command compiles first.
 QUICKLY = {"xla_backend_optimization_level": "1"}
 FEW = 128  # whole boards drawn at once: each is solved, so few should be made beyond those needed
+PUT = 1 << 14  # boards that a thread copies at a time
 
 
 def block_of(agents: int) -> int:
@@ -242,3 +244,43 @@ def pick_states(states: jax.Array, tickets: jax.Array) -> tuple[jax.Array, jax.A
         return jnp.stack([row, column]).astype(jnp.int32), total > 0
 
     return jax.vmap(one)(jnp.arange(BOARDS_PER_WORD), tickets, in_row.T)
+
+
+class FoundBoards:
+    """The boards and labels found so far, in arrays for all: what is copied most is copied once."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._all: tuple[Board, Labels] | None = None
+
+    def add(self, places: np.ndarray, rows: np.ndarray, boards: Board, labels: Labels) -> None:
+        """Puts rows of boards and labels into places, int [P] both."""
+        horizon = labels.moves.shape[-1]
+        if self._all is None:
+            self._all = jax.tree.map(
+                lambda field: np.empty((self._count, *field.shape[1:]), field.dtype), (boards, labels)
+            )
+        whole_boards, whole = self._all
+        if (longer := max(horizon, whole.moves.shape[-1])) > whole.moves.shape[-1]:
+            whole = dataclasses.replace(whole, moves=pad_moves(np.asarray(whole.moves), longer))
+            self._all = whole_boards, whole
+        self._put(whole_boards, boards, places, rows)
+        self._put(dataclasses.replace(whole, moves=whole.moves[..., :horizon]), labels, places, rows)
+        np.asarray(whole.moves)[places, :, horizon:] = PAD
+
+    @staticmethod
+    def _put(into: Any, some: Any, places: np.ndarray, rows: np.ndarray) -> None:
+        """Args: into, arrays of all; some, arrays; places, rows, int [P], where rows of these go."""
+        fields = list(zip(jax.tree.leaves(into), jax.tree.leaves(some), strict=True))
+
+        def put_slice(begin: int) -> None:
+            here = slice(begin, begin + PUT)
+            for field, values in fields:
+                field[places[here]] = values[rows[here]]
+
+        in_threads(put_slice, range(0, len(places), PUT))
+
+    def read(self) -> tuple[Board, Labels]:
+        """The boards and labels; all were found."""
+        assert self._all is not None
+        return self._all

@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any
 
 import jax
 import msgspec
@@ -17,14 +16,12 @@ import numpy as np
 
 from lakewright.core_jax.config import EnvConfig, holes_of
 from lakewright.core_jax.errors import InputError, TooRareError
-from lakewright.core_jax.generator.attempts import Attempts, Lanes, block_of, make_attempts
-from lakewright.core_jax.lake.label_batches import pad_moves
+from lakewright.core_jax.generator.attempts import Attempts, FoundBoards, Lanes, block_of, make_attempts
 from lakewright.core_jax.support.apportionment import assign_shares
 from lakewright.core_jax.support.jax_settings import stated_settings
 from lakewright.core_jax.support.parallel import on_gpu, on_host, workers
 from lakewright.core_jax.support.random_keys import make_streams
-from lakewright.core_jax.support.threads import in_threads
-from lakewright.core_jax.types import PAD, Board, Labels, Status
+from lakewright.core_jax.types import Board, Labels, Status
 
 # The most attempts at a board; in a stratum met by one attempt in 256, one board in 10^13 needs more.
 MAX_ATTEMPTS = 8192
@@ -33,7 +30,6 @@ MOST_BOARDS = 1 << 32  # of a set: indices are 32 bits
 REACHED, REACH_ATTEMPTS = 16, 4096
 ROUND = 4096  # attempts that a worker is given at once
 LEAST = 8  # blocks in a round at least, if twice as many are needed: small rounds cost more than their attempts
-PUT = 1 << 14  # boards that a thread copies at a time
 SPECULATION = 8  # a round has at most 1 / SPECULATION of the attempts at a board that it needs on average
 
 
@@ -218,46 +214,6 @@ class _Tally:
         return Acceptance(stratum.size, stratum.agents, stratum.holes, stratum.wait, *found, *kinds)
 
 
-class _Found:
-    """The boards and labels found so far, in arrays for all: what is copied most is copied once."""
-
-    def __init__(self, count: int) -> None:
-        self._count = count
-        self._all: tuple[Board, Labels] | None = None
-
-    def add(self, places: np.ndarray, rows: np.ndarray, boards: Board, labels: Labels) -> None:
-        """Puts rows of boards and labels into places, int [P] both."""
-        horizon = labels.moves.shape[-1]
-        if self._all is None:
-            self._all = jax.tree.map(
-                lambda field: np.empty((self._count, *field.shape[1:]), field.dtype), (boards, labels)
-            )
-        whole_boards, whole = self._all
-        if (longer := max(horizon, whole.moves.shape[-1])) > whole.moves.shape[-1]:
-            whole = dataclasses.replace(whole, moves=pad_moves(np.asarray(whole.moves), longer))
-            self._all = whole_boards, whole
-        self._put(whole_boards, boards, places, rows)
-        self._put(dataclasses.replace(whole, moves=whole.moves[..., :horizon]), labels, places, rows)
-        np.asarray(whole.moves)[places, :, horizon:] = PAD
-
-    @staticmethod
-    def _put(into: Any, some: Any, places: np.ndarray, rows: np.ndarray) -> None:
-        """Args: into, arrays of all; some, arrays; places, rows, int [P], where rows of these go."""
-        fields = list(zip(jax.tree.leaves(into), jax.tree.leaves(some), strict=True))
-
-        def put_slice(begin: int) -> None:
-            here = slice(begin, begin + PUT)
-            for field, values in fields:
-                field[places[here]] = values[rows[here]]
-
-        in_threads(put_slice, range(0, len(places), PUT))
-
-    def read(self) -> tuple[Board, Labels]:
-        """The boards and labels; all were found."""
-        assert self._all is not None
-        return self._all
-
-
 def _draw_boards(
     source: _Source, hole_ratio: float, index: np.ndarray, wait: np.ndarray, on_progress: Callable[[int], object]
 ) -> Batch:
@@ -276,7 +232,7 @@ def _draw_boards(
     tried = np.zeros(len(index), int)  # attempts at each board so far
     last = np.full(len(index), MAX_ATTEMPTS)  # the one that made it
     open_ = np.arange(len(index))
-    found = _Found(len(index))
+    found = FoundBoards(len(index))
     while len(open_):
         places, numbers = _plan_round(block_of(source.agents), open_, wait, tried, tally)
         lanes = Lanes(wait[places], index[places], numbers)
