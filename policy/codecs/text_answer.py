@@ -87,7 +87,7 @@ def read_after_thinking(text: str) -> str | Refused:
         return Refused(Refusal.EMPTY, "the answer is empty")
     said, cut = read_answer_after_thoughts(text)
     if cut:
-        return Refused(Refusal.UNFINISHED_THINKING, f"{cut:.60} is never closed: the answer was cut off")
+        return Refused(Refusal.UNFINISHED_THINKING, f"{cut!r:.60} is never closed: the answer was cut off")
     return said if said.strip() else Refused(Refusal.EMPTY, "nothing follows the thought")
 
 

@@ -25,14 +25,14 @@ def test_columns_are_those_of_boards_that_are_drawn_solved_and_measured(size):
 
 
 def test_only_the_columns_that_are_asked_for_are_returned():
-    assert list(measure_draws(5, 6, 3, 0, 70, ("makespan", "density"))) == ["makespan", "density"]
+    assert list(measure_draws(3, 4, 3, 0, 70, ("makespan", "density"))) == ["makespan", "density"]
 
 
 @pytest.mark.parametrize(
     "columns", [("makespan", "density"), ("wait_required", "certificate"), ("cost_gap", "plan_waits")]
 )
 def test_some_columns_are_as_in_all_of_them(columns):
-    whole, some = measure_draws(5, 6, 3, 0, 70), measure_draws(5, 6, 3, 0, 70, columns)
+    whole, some = measure_draws(3, 4, 3, 0, 70), measure_draws(3, 4, 3, 0, 70, columns)
     for name in columns:
         assert np.array_equal(some[name], whole[name]), name
 
@@ -44,9 +44,9 @@ def test_only_what_is_asked_for_is_counted_on_the_device():
 
 
 def test_numbers_too_large_for_a_byte_are_copied_in_two(monkeypatch):
-    expected = measure_draws(5, 6, 3, 0, 70)
+    expected = measure_draws(3, 4, 3, 0, 70)
     monkeypatch.setattr(device_draws, "_copy_numbers", lambda counted: np.asarray(counted[2]))
-    found = measure_draws(5, 6, 3, 0, 70)
+    found = measure_draws(3, 4, 3, 0, 70)
     for name in COLUMNS:
         assert np.array_equal(found[name], expected[name]), name
     wide = np.array([[254, -1], [255, 3]], np.int16)
@@ -57,7 +57,7 @@ def test_numbers_too_large_for_a_byte_are_copied_in_two(monkeypatch):
 
 
 def test_a_full_device_gets_smaller_blocks_and_loses_no_board(monkeypatch):
-    expected, plain, tried = measure_draws(5, 6, 3, 0, 150), device_draws.label_cells, []
+    expected, plain, tried = measure_draws(3, 4, 3, 0, 150), device_draws.label_cells, []
 
     def label_cells(size, given, *more):
         tried.append(given.block)
@@ -67,7 +67,7 @@ def test_a_full_device_gets_smaller_blocks_and_loses_no_board(monkeypatch):
 
     monkeypatch.setattr(device_draws, "label_cells", label_cells)
     monkeypatch.setattr(device_draws, "choose_measured_sizes", lambda *_: Sizes(1 << 10, 256, 32))
-    found = measure_draws(5, 6, 3, 0, 150)
+    found = measure_draws(3, 4, 3, 0, 150)
     assert tried == [1 << 10, 64, 64, 64]
     for name in COLUMNS:
         assert np.array_equal(found[name], expected[name]), name
@@ -81,4 +81,4 @@ def test_a_device_that_disappears_is_one_line(monkeypatch):
     with pytest.raises(
         InputError, match=r"^the device stopped at a block of 64 boards \(INTERNAL: the device is lost\); "
     ):
-        measure_draws(5, 6, 3, 0, 70)
+        measure_draws(3, 4, 3, 0, 70)

@@ -49,6 +49,8 @@ REFUSED = {
     "spaces": (" \n\t", Refusal.EMPTY),
     "only thoughts": (f"<think>{PLAIN}</think>\n", Refusal.EMPTY),
     "thoughts without an end": (f"<think>Let us see.\n{PLAIN}", Refusal.UNFINISHED_THINKING),
+    "a mark of thoughts on two lines": (f"<think\n>{PLAIN}", Refusal.UNFINISHED_THINKING),
+    "a mark of thoughts with half a letter": (f"<think \ud800>{PLAIN}", Refusal.UNFINISHED_THINKING),
     "thoughts begun anew": (f"<think>a</think> {PLAIN} <THINK> wait", Refusal.UNFINISHED_THINKING),
     "prose": ("Both go RIGHT.", Refusal.NO_PLAN),
     "moves without names": ("RIGHT RIGHT\nUP LEFT", Refusal.NO_PLAN),

@@ -38,21 +38,17 @@ def test_what_is_left_open_has_bounds_that_are_not_too_high():
     assert left.any(), "one joint state should be too few for some boards"
     assert_every((answers["alone"] + answers["slack"] <= known.sum_of_costs) | ~left, boards)
     assert_every((answers["makespan"] <= known.makespan) | ~left, boards)
-    for agent, (first, second) in itertools.product(range(4), itertools.combinations(range(4), 2)):
-        some = [other for other in range(4) if other != agent]
-        fewer = solve(boards.replace(starts=boards.starts[:, some], goals=boards.goals[:, some]))
-        apart = solve(boards.replace(starts=boards.starts[:, [agent]], goals=boards.goals[:, [agent]])).sum_of_costs
-        needed = fewer.sum_of_costs - (answers["alone"] - apart)
+
+    def costs_of(*agents: int) -> np.ndarray:
+        return solve(boards.replace(starts=boards.starts[:, agents], goals=boards.goals[:, agents])).sum_of_costs
+
+    apart = [costs_of(agent) for agent in range(4)]
+    for agent in range(4):
+        needed = costs_of(*(other for other in range(4) if other != agent)) - (answers["alone"] - apart[agent])
         assert_every((answers["others"][:, agent] <= needed) | ~left, boards)
-        if agent:
-            continue
-        two = [first, second]
-        both = solve(boards.replace(starts=boards.starts[:, two], goals=boards.goals[:, two])).sum_of_costs
-        rest = [other for other in range(4) if other not in two]
-        alone = [solve(boards.replace(starts=boards.starts[:, [i]], goals=boards.goals[:, [i]])) for i in rest]
-        single = answers["alone"] - sum(labels.sum_of_costs for labels in alone)
-        place = list(itertools.combinations(range(4), 2)).index((first, second))
-        assert_every((answers["excess"][:, place] <= both - single) | ~left, boards)
+    for place, two in enumerate(itertools.combinations(range(4), 2)):
+        single = answers["alone"] - sum(apart[agent] for agent in range(4) if agent not in two)
+        assert_every((answers["excess"][:, place] <= costs_of(*two) - single) | ~left, boards)
 
 
 def test_distances_too_long_for_a_byte_leave_a_board_open():
