@@ -5,10 +5,8 @@ from pathlib import Path
 import msgspec
 
 from lakewright.engineer.design import Design
-from lakewright.engineer.environment import check_design_draws
 from lakewright.experiments.loop.redesign.teacher_models import check_askable
 from lakewright.experiments.loop.settings.run_settings import RunSettings
-from lakewright.experiments.loop.training.text_trainee import TextTrainee
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.loop.training.warmup import read_recorded_evidence
 from lakewright.policy.codecs import build_tokenizer
@@ -40,13 +38,7 @@ def describe_run(settings: RunSettings) -> RunPlan:
     """
     trainee = make_trainee(settings)
     read_recorded_evidence(trainee)
-    if isinstance(trainee, TextTrainee):
-        check_design_draws(trainee.environment, trainee.start)
-        held_out = trainee.draw_held_out()
-        if not settings.start or Path(resolve_place(settings.start)).is_dir():
-            trainee.check_start(*trainee.load_start(), held_out)
-        else:  # the model would be fetched or converted
-            trainee.check_problems(held_out)
+    trainee.rehearse()
     space, stages = trainee.environment.space, range(settings.stages)
     steps = [settings.grpo.of_stage(number).steps for number in stages]
     return RunPlan(

@@ -26,7 +26,8 @@ from lakewright.experiments.loop.redesign.run_engineer import start_trial
 from lakewright.experiments.loop.redesign.teacher_models import make_engineer
 from lakewright.experiments.loop.settings.lake_settings import complete_run
 from lakewright.experiments.loop.settings.run_settings import RunSettings
-from lakewright.experiments.loop.training.trainee import Trainee, load_engineer
+from lakewright.experiments.loop.training.policy_models import load_engineer
+from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.policy.inference import SchemaSettings, sample_in_json
 from lakewright.policy.models import TEXT, check_codec
 

@@ -2,19 +2,14 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Problem
-from lakewright.experiments.environments.lake import row_of
-from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import write_record
+from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_rollouts import write_problems
 from lakewright.experiments.loop.settings.run_settings import RunSettings, ValidationSettings
-from lakewright.experiments.loop.training.lake_trainee import LakeTrainee, measure_policy
-from lakewright.experiments.loop.training.text_trainee import TextTrainee
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 
 
@@ -34,11 +29,7 @@ def draw_final_test(settings: RunSettings, chosen: ValidationSettings, held_out:
     if path.exists():
         return
     trainee = make_trainee(msgspec.structs.replace(settings, validation=chosen))
-    if isinstance(trainee, TextTrainee):
-        problems = trainee.draw_test({problem.key for problem in held_out})
-    else:
-        with TemporaryDirectory() as scratch:
-            problems = trainee.hold_out(RunFolder(Path(scratch)))
+    problems = trainee.draw_test({problem.key for problem in held_out})
     if not problems:
         raise InputError("test: no cell has a problem that is not held out; lower validation.boards")
     write_problems(path, problems)
@@ -52,12 +43,5 @@ def take_final_test(trainee: Trainee, policy: Stage, problems: Sequence[Problem]
         problems: the test's problems.
         path: where the result is saved; beside it are answers in text.
     """
-    if path.exists():
-        return
-    if isinstance(trainee, LakeTrainee):
-        record, _ = measure_policy(trainee, policy, list(map(row_of, problems)), "test")
-        write_record(path, record)
-    else:
-        tested = Stage(policy.folder)
-        tested.plans, tested.validation = path.with_name("test_answers.jsonl"), path
-        trainee.validate_stage(tested, problems)
+    if not path.exists():
+        trainee.take_test(policy, problems, path)

@@ -119,7 +119,8 @@ class Table:
         from lakewright.core_jax.generator import generate
         from lakewright.experiments.loop.settings.lake_settings import first_boards
         from lakewright.experiments.loop.settings.run_settings import load_settings
-        from lakewright.experiments.loop.training.trainee import load_policy, make_trainee
+        from lakewright.experiments.loop.training.policy_models import load_policy
+        from lakewright.experiments.loop.training.trainee import make_trainee
         from lakewright.policy.training import tasks_of
 
         self.settings = load_settings(PRESET, words)

@@ -24,7 +24,8 @@ from lakewright.experiments.loop.records.stage_records import (
 )
 from lakewright.experiments.loop.redesign.engineer_formats import EngineerFormat, make_format
 from lakewright.experiments.loop.redesign.teacher_models import make_engineer
-from lakewright.experiments.loop.training.trainee import Trainee, load_policy
+from lakewright.experiments.loop.training.policy_models import load_policy
+from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.policy.models import save_checkpoint
 from lakewright.policy.training import AnswerGroup, merge_adapter, prepare_training, train_on_answers
 

@@ -19,7 +19,7 @@ from lakewright.experiments.jobs.resumable.spending import Spending, ask_server
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.redesign.engineer_formats import JsonFormat, TokenFormat, answers_in_tokens
 from lakewright.experiments.loop.settings.run_settings import RunSettings
-from lakewright.experiments.loop.training.trainee import load_engineer
+from lakewright.experiments.loop.training.policy_models import load_engineer
 from lakewright.policy.inference import (
     KEYS,
     SchemaSettings,

@@ -5,13 +5,16 @@ and on the command line, as the names that settings of every environment have no
 """
 
 import json
+import operator
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from lakewright.core_jax.config import MAX_HOLE_RATIO, MAX_TOKEN_SIZE, EnvConfig, holds, with_teams
+from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
 from lakewright.engineer.difficulty import complete_settings
 from lakewright.experiments.jobs.runtime.named_values import set_value
+from lakewright.policy.model_settings import resolve_shape
 
 if TYPE_CHECKING:
     from lakewright.experiments.loop.settings.run_settings import RunSettings
@@ -57,6 +60,17 @@ def first_boards(settings: "RunSettings") -> EnvConfig:
 def warmup_boards(settings: "RunSettings") -> EnvConfig:
     """The config of the boards of the warm-up. Raises InputError naming what is out of range."""
     return convert({"sizes": settings.warmup_design, "agents": settings.warmup_agents}, EnvConfig, "warmup_design")
+
+
+def refuse_lake_only(settings: "RunSettings") -> None:
+    """Raises InputError if a setting that only the lake has is not the usual one, in a run of another environment."""
+    usual = type(settings)()
+    for name, remedy in LAKE_ONLY.items():
+        read = operator.attrgetter(name)
+        if (value := read(settings)) != read(usual):
+            raise InputError(f"{name} is {value!r:.60}, which only the lake has; {remedy}")
+    if settings.codec == "tokens" and resolve_shape(settings.model).architecture != "board":
+        raise InputError("codec is tokens, which only the lake has; set codec=bytes, or text for a pretrained model")
 
 
 def check_boards(settings: "RunSettings") -> None:

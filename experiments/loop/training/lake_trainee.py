@@ -1,6 +1,6 @@
 """The trainee of the lake: policies that plan for boards."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from lakewright.core_jax.support import derive_seed
 from lakewright.core_jax.types import FAILURE_NAMES, BoardVerdict, Failure
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
-from lakewright.engineer.environment import Problem
+from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.tally import Drawn
 from lakewright.experiments.environments.lake import Lake, config_of, design_of, problem_of, row_of, tally_of
 from lakewright.experiments.jobs.runtime.progress_bars import progress
@@ -27,7 +27,8 @@ from lakewright.experiments.loop.records.stage_records import Example, Validatio
 from lakewright.experiments.loop.records.stage_rollouts import BoardAnswers, RecordedAnswer, write_answers
 from lakewright.experiments.loop.settings.lake_settings import first_boards, warmup_boards
 from lakewright.experiments.loop.settings.run_settings import RunSettings
-from lakewright.experiments.loop.training.trainee import Trainee, check_settings, load_policy
+from lakewright.experiments.loop.training.policy_models import load_policy
+from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.policy.board_play import BoardPlay, check_chat_model
 from lakewright.policy.codecs import TextCodec, build_tokenizer, codec_for
 from lakewright.policy.evaluation import outcomes_by_size
@@ -43,16 +44,14 @@ EXAMPLES = 6  # boards saved as examples, of each kind: valid plans on boards th
 VALID, UNREAD = FAILURE_NAMES[Failure.NONE], FAILURE_NAMES[Failure.PARSE_ERROR]
 
 
-class LakeTrainee(Trainee[BoardTask]):
+class LakeTrainee(Trainee):
     """A policy that plans for the agents on boards, in tokens of cells, in text or as a board network."""
 
     answers, references, lake = "plans", "certified plans", True
 
-    def __init__(self, settings: RunSettings) -> None:
-        super().__init__(settings)
-        self.environment: Lake = Lake(settings.agents, settings.teams)
-        self.start = design_of(first_boards(settings))
-        check_settings(settings, self.environment, self.start)
+    def _begin(self, environment: Environment | None) -> None:
+        self.environment = Lake(self.settings.agents, self.settings.teams)
+        self.start = design_of(first_boards(self.settings))
 
     def draw_held_out(self) -> list[Problem]:
         """Boards of each size, hole ratio and wait ratio of the settings; without those that teams cannot have.
@@ -89,6 +88,13 @@ class LakeTrainee(Trainee[BoardTask]):
     def count_held_out(self) -> int:
         """As `Trainee.count_held_out`: also the boards of cells that cannot be drawn because trying takes minutes."""
         return len(self._list_configs()) * self.settings.validation.boards
+
+    def draw_test(self, known: Collection[str]) -> list[Problem]:
+        """As a held-out set, of which some boards may be known."""
+        return self.draw_held_out()
+
+    def rehearse(self) -> None:
+        """Does nothing: the lake's generator needs no test."""
 
     def draw_problems(
         self, design: Design, count: int, seed: int, first: int, on_progress: Callable[[int], object]
@@ -159,10 +165,32 @@ class LakeTrainee(Trainee[BoardTask]):
     def validate_stage(self, stage: Stage, held_out: Sequence[Problem]) -> None:
         """As `Trainee.validate_stage`."""
         rows = list(map(row_of, held_out))
-        record, answers = measure_policy(self, stage, rows, "validation")
+        record, answers = self._measure_policy(stage, rows, "validation")
         lines = [BoardAnswers(board_key(row), [answer]) for row, answer in zip(rows, answers, strict=True)]
         write_answers(stage.plans, lines)
         self.write_record(stage.validation, msgspec.structs.replace(record, examples=_choose_examples(rows, answers)))
+
+    def _measure_policy(
+        self, stage: Stage, boards: Sequence[Row], label: str
+    ) -> tuple[Validation, list[RecordedAnswer]]:
+        """Greedy plans of a stage's policy for some boards: the record without examples, and each answer."""
+        tasks = [task_of(row) for row in boards]
+        model, tokenizer = load_policy(self.settings, stage.checkpoint)
+        play = self.make_play(model, tokenizer)
+        with progress(label, len(tasks), "boards") as bar:
+            found = answer_tasks(model, play, tasks, on_progress=bar.update)
+            verdicts, plans = play.judge_plans(tasks, found)
+        verdicts = jax.tree.map(np.asarray, verdicts)
+        prompts = (play.codec.encode_prompt(task.board) for task in tasks)
+        texts = (play.codec.decode_text(prompt, answer) for prompt, answer in zip(prompts, found, strict=True))
+        moves = (plan[: row.agents] for row, plan in zip(boards, plans, strict=True))
+        answers = map(RecordedAnswer.from_moves, moves, verdicts.failure, verdicts.agent, verdicts.step, texts)
+        return _record_outcomes(tasks, verdicts), list(answers)
+
+    def take_test(self, policy: Stage, problems: Sequence[Problem], path: Path) -> None:
+        """As `Trainee.take_test`, without the answers."""
+        record, _ = self._measure_policy(policy, list(map(row_of, problems)), "test")
+        self.write_record(path, record)
 
     def describe_answers(self, answered: Answered, play: Play[BoardTask]) -> dict[str, Any]:
         """As `Trainee.describe_answers`: the plans for a board."""
@@ -171,30 +199,6 @@ class LakeTrainee(Trainee[BoardTask]):
         judged = zip(answered.judged.details, texts, strict=True)
         answers = [RecordedAnswer.from_moves(one.moves, one.failure, one.agent, one.step, text) for one, text in judged]
         return msgspec.to_builtins(BoardAnswers(answered.key, answers))
-
-
-def measure_policy(
-    trainee: LakeTrainee, stage: Stage, boards: Sequence[Row], label: str
-) -> tuple[Validation, list[RecordedAnswer]]:
-    """Greedy plans of a stage's policy for some boards: the record without examples, and each answer.
-
-    Args:
-        trainee, stage: the policy.
-        boards: what it plans for.
-        label: what the progress bar is called.
-    """
-    tasks = [task_of(row) for row in boards]
-    model, tokenizer = load_policy(trainee.settings, stage.checkpoint)
-    play = trainee.make_play(model, tokenizer)
-    with progress(label, len(tasks), "boards") as bar:
-        found = answer_tasks(model, play, tasks, on_progress=bar.update)
-        verdicts, plans = play.judge_plans(tasks, found)
-    verdicts = jax.tree.map(np.asarray, verdicts)
-    prompts = (play.codec.encode_prompt(task.board) for task in tasks)
-    texts = (play.codec.decode_text(prompt, answer) for prompt, answer in zip(prompts, found, strict=True))
-    moves = (plan[: row.agents] for row, plan in zip(boards, plans, strict=True))
-    answers = map(RecordedAnswer.from_moves, moves, verdicts.failure, verdicts.agent, verdicts.step, texts)
-    return _record_outcomes(tasks, verdicts), list(answers)
 
 
 def _record_outcomes(tasks: list[BoardTask], verdicts: BoardVerdict) -> Validation:

@@ -26,7 +26,8 @@ from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Resumed, SampledRecord, read_record
 from lakewright.experiments.loop.records.stage_rollouts import read_problems, read_rollouts, write_problems
 from lakewright.experiments.loop.settings.launch import launch_stage
-from lakewright.experiments.loop.training.trainee import FreeCores, Trainee, free_memory, load_policy
+from lakewright.experiments.loop.training.policy_models import FreeCores, free_memory, load_policy
+from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.policy.inference import naming_full_memory
 from lakewright.policy.models import save_checkpoint
 from lakewright.policy.training import Answered, GrpoSettings, load_place, rank_and_processes, train_grpo

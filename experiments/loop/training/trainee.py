@@ -1,67 +1,87 @@
-"""The `Trainee`: the policy of a run, its loading, and the operations on it that the loop needs.
+"""The `Trainee`: the policy of a run, its problems, and the operations on them that the loop needs."""
 
-The number of torch's threads: as many as cores are free of other work, measured repeatedly while it trains.
-
-Threads that share a core with other work wait for each other at every operation: with one of two cores busy, a GRPO
-step took twice as long on two threads as on one.
-"""
-
-import abc
-import gc
-import os
-import time
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+import itertools
+import math
+import random
+from collections.abc import Callable, Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 import msgspec
-import psutil
-import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import RolloutGroup
-from lakewright.core_jax.support import count_cores
-from lakewright.engineer.cells import Stratum
-from lakewright.engineer.design import Design
-from lakewright.engineer.environment import Environment, Problem
+from lakewright.core_jax.support import derive_seed
+from lakewright.engineer.calls import run_call
+from lakewright.engineer.cells import Cell, Stratum, list_parts
+from lakewright.engineer.design import Design, by_stratum
+from lakewright.engineer.environment import Environment, Problem, Verdict, check_design_draws
 from lakewright.engineer.evidence import vocabulary_of
-from lakewright.engineer.guard import check_floor, check_limits
+from lakewright.engineer.guard import check_floor, check_limits, is_drawable
 from lakewright.engineer.multi_turn import MultiTurnEnvironment
+from lakewright.engineer.outcomes import Outcomes
 from lakewright.engineer.proposal import check_space
 from lakewright.engineer.samplers import make_sampler
-from lakewright.engineer.tally import Drawn
+from lakewright.engineer.start import find_start
+from lakewright.engineer.tally import Case, Drawn
 from lakewright.engineer.teachers import check_teacher
+from lakewright.experiments.environments.registry import load_environment
+from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
-from lakewright.experiments.loop.records.stage_records import Excluded, SampledRecord, write_record
-from lakewright.experiments.loop.records.stage_rollouts import read_problems, write_problems
+from lakewright.experiments.loop.records.stage_records import Example, Excluded, SampledRecord, Validation, write_record
+from lakewright.experiments.loop.records.stage_rollouts import read_problems, write_answers, write_problems
+from lakewright.experiments.loop.settings.lake_settings import refuse_lake_only
 from lakewright.experiments.loop.settings.run_settings import RunSettings
+from lakewright.experiments.loop.training.policy_models import load_policy
 from lakewright.policy.codecs import TextSettings
-from lakewright.policy.models import compute_in_bfloat16, load_checkpoint, load_model
-from lakewright.policy.play import Play, Tasks, TaskStream
-from lakewright.policy.training import Answered, roll_out
+from lakewright.policy.models import get_codec, resolve_place
+from lakewright.policy.play import DrawnTasks, Play, Tasks, TaskStream
+from lakewright.policy.text_play import build_byte_policy, play_texts
+from lakewright.policy.training import Answered, answer_groups, rank_and_processes, reference_log_probs, roll_out
 
-T = TypeVar("T")
+EXAMPLES = 12  # held-out problems saved as examples, half of them valid
+WRONG = "?"  # a text that is judged beside the reference answer, to see that the judge works
+MOST_CELLS = 200  # that are held out; of a larger grid so many are chosen at random, evenly over the strata
+MOST_DRAWS = 20  # of each cell for a test, as a multiple of the problems wanted; a cell may have fewer different ones
 OTHER_CODECS = {"tokens": TextSettings.__struct_fields__, "bytes": ("thinking", "prompt"), "text": ()}
 """Of each codec the fields of `text` that it does not use."""
 
+JudgedAnswer = tuple[Problem, str, Verdict]
 
-class Trainee(abc.ABC, Generic[T]):
-    """The policy that a run trains, and the form of its problems for it: tasks of type T.
+
+class Trainee:
+    """The policy that a run trains, and the form of its problems for it, which is a `Play`.
 
     environment: draws problems, and says what may be changed. start: the design of the first stage. answers,
     references: what answers and reference answers are called. lake: whether its records have the lake's own form.
+    Problems and answers are texts here, for a small transformer of bytes or a language model; a subclass may have a
+    `Play` of other tasks.
     """
 
+    answers, references, lake = "answers", "reference answers", False
     environment: Environment
     start: Design
-    answers: str
-    references: str
-    lake: bool
 
-    def __init__(self, settings: RunSettings) -> None:
+    def __init__(self, settings: RunSettings, environment: Environment | None = None) -> None:
         self.settings = settings
+        self._begin(environment)
+        check_settings(settings, self.environment, self.start)
+
+    def _begin(self, environment: Environment | None) -> None:
+        """Sets environment and first design. Raises InputError if the settings do not suit them."""
+        settings = self.settings
+        self.environment = environment or load_environment(settings.environment)
+        space = self.environment.space
+        if settings.design:  # which has no givens
+            given = find_start(self.environment).given if space.givens else {}
+            self.start = space.design(by_stratum(settings.design), **given)
+        else:
+            self.start = find_start(self.environment)
+        warmup = settings.warmup_design
+        self.warmup_design = space.design(by_stratum(warmup), **self.start.given) if warmup else None
+        refuse_lake_only(settings)
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -83,15 +103,69 @@ class Trainee(abc.ABC, Generic[T]):
             write_problems(path, self.draw_held_out())
         return read_problems(path)
 
-    @abc.abstractmethod
-    def draw_held_out(self) -> list[Problem]:
-        """The held-out problems of a run."""
-
-    @abc.abstractmethod
     def count_held_out(self) -> int:
         """Approximate number of held-out problems."""
+        return len(self._choose_cells()) * self.settings.validation.boards
 
-    @abc.abstractmethod
+    def _list_cells(self) -> list[Cell]:
+        """The cells of the grid of the start's strata that can be drawn."""
+        environment = self.environment
+        cells = environment.space.grid(self.start.strata)
+        return [cell for cell in cells if is_drawable(environment, cell, self.start)]
+
+    def _choose_cells(self) -> list[Cell]:
+        """The cells that are held out: the cells of `_list_cells`, at most MOST_CELLS, or one of each stratum."""
+        cells = self._list_cells()
+        if len(cells) <= MOST_CELLS:
+            return cells
+        random.Random(derive_seed(self.settings.validation.seed, "held-out cells")).shuffle(cells)
+        strata = [[cell for cell in cells if cell.stratum == stratum] for stratum in self.start.strata]
+        in_turn = [cell for turn in itertools.zip_longest(*strata) for cell in turn if cell]
+        return in_turn[: max(MOST_CELLS, len(strata))]
+
+    def draw_held_out(self) -> list[Problem]:
+        """`validation.boards` problems of each of the cells that are held out."""
+        chosen, environment = self.settings.validation, self.environment
+        cells, problems = self._choose_cells(), []
+        with progress("held-out problems", len(cells) * chosen.boards, "problems") as bar:
+            for cell in cells:
+                complete = environment.space.complete_cell(cell, self.start)
+                seed = derive_seed(chosen.seed, f"held-out {cell}")
+                problems += environment.draw_cell(complete, chosen.boards, seed)
+                bar.update(chosen.boards)
+        return list({problem.key: problem for problem in problems}.values())
+
+    def draw_test(self, known: Collection[str]) -> list[Problem]:
+        """`validation.boards` different problems of each of the cells that are held out, all of them new.
+
+        A problem that several cells draw is of the first of them. A cell has fewer problems if MOST_DRAWS times as many
+        draws hold no more.
+
+        Args:
+            known: keys of problems that are left out.
+        """
+        count, cells = self.settings.validation.boards, self._choose_cells()
+        taken, problems = set(known), list[Problem]()
+        with progress("problems of the test", len(cells), "cells") as bar:
+            for cell in cells:
+                new = self._draw_new(cell, count, taken)
+                taken.update(new)
+                problems += new.values()
+                bar.update(1)
+        return problems
+
+    def _draw_new(self, cell: Cell, count: int, taken: Collection[str]) -> dict[str, Problem]:
+        """At most `count` problems of a cell, by key, all of them free."""
+        complete = self.environment.space.complete_cell(cell, self.start)
+        seed = derive_seed(self.settings.validation.seed, f"held-out {cell}")
+        new: dict[str, Problem] = {}
+        for first in range(0, count * MOST_DRAWS, count):
+            drawn = self.environment.draw_cell(complete, count, seed, first)
+            new |= {problem.key: problem for problem in drawn if problem.key not in taken}
+            if len(new) >= count:
+                break
+        return dict(itertools.islice(new.items(), count))
+
     def draw_problems(
         self, design: Design, count: int, seed: int, first: int, on_progress: Callable[[int], object]
     ) -> tuple[list[Problem], Sequence[Any]]:
@@ -100,46 +174,101 @@ class Trainee(abc.ABC, Generic[T]):
         Args:
             on_progress: gets the number of further problems.
         """
+        problems = self.environment.draw(design, count, seed, first)
+        on_progress(count)
+        return problems, []
 
-    @abc.abstractmethod
     def count_problems(self, problems: Sequence[Problem], acceptance: Sequence[Any]) -> dict[Stratum, Drawn]:
         """Statistics of the problems that were drawn, by stratum."""
+        return self.environment.statistics(problems)
 
-    @abc.abstractmethod
-    def make_task(self, problem: Problem) -> T:
+    def make_task(self, problem: Problem) -> Any:
         """A problem as a task of the policy."""
+        return problem
 
-    @abc.abstractmethod
     def build_model(self) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-        """A model of random weights."""
+        """A model of random weights, which knows the engineer's words."""
+        settings = self.settings
+        return build_byte_policy(settings.model, derive_seed(settings.seed, "model"), settings.device, self.words)
 
     def load_start(self) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
         """The model that the run begins with."""
         return load_policy(self.settings, self.settings.start) if self.settings.start else self.build_model()
 
-    @abc.abstractmethod
-    def make_play(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> Play[T]:
+    def make_play(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> Play[Any]:
         """The prompts for a model, and the judging of its answers."""
+        return play_texts(
+            model,
+            tokenizer,
+            self.environment.verdicts,
+            self.environment.space.failures,
+            text=self.settings.text,
+            key=lambda problem: problem.key,
+        )
 
-    @abc.abstractmethod
     def check_start(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, held_out: Sequence[Problem]
     ) -> None:
-        """Raises InputError if the model to begin with cannot answer."""
+        """Raises InputError if the model to begin with cannot answer: codec, prompts and reference answers must fit."""
+        self.check_problems(held_out)
+        if (codec := get_codec(model)) != self.settings.codec:
+            raise InputError(f"codec is {self.settings.codec}, but the model has {codec}; set codec={codec}")
+        play = self.make_play(model, tokenizer)
+        for problem in held_out:
+            play.encode_prompt(problem)
+            if problem.answer:
+                play.encode_reference(problem)
 
-    @abc.abstractmethod
-    def stream_references(self, warmup: Stage, first: int) -> AbstractContextManager[Tasks[T]]:
-        """The tasks of the warm-up, from the place `first` in their stream."""
+    def rehearse(self) -> None:
+        """Draws the held-out problems and checks them as before the warm-up. Raises InputError if that fails."""
+        check_design_draws(self.environment, self.start)
+        held_out, start = self.draw_held_out(), self.settings.start
+        if not start or Path(resolve_place(start)).is_dir():
+            self.check_start(*self.load_start(), held_out)
+        else:  # the model would be fetched or converted
+            self.check_problems(held_out)
 
-    @abc.abstractmethod
-    def stream_problems(self, stage: Stage, number: int) -> AbstractContextManager[TaskStream[T]]:
+    def check_problems(self, held_out: Sequence[Problem]) -> None:
+        """Raises InputError if the warm-up lacks a reference answer, or a problem of a stratum cannot be judged."""
+        if self.settings.warmup.steps and not all(problem.answer for problem in held_out):
+            raise InputError(
+                "warmup.steps: the environment gives no reference answers to learn from; give warmup.steps=0 and start"
+            )
+        for problem in {problem.cell.stratum: problem for problem in held_out}.values():
+            self.environment.verdicts([problem] * 2, [problem.answer, WRONG])
+
+    def stream_references(self, warmup: Stage, first: int) -> AbstractContextManager[Tasks[Any]]:
+        """The tasks of the warm-up, from the place `first` in their stream, drawn while training.
+
+        They are from the warm-up's design, or from all cells of the grid in turn.
+        """
+        environment, seed = self.environment, derive_seed(self.settings.seed, "warm-up problems")
+        cells = [environment.space.complete_cell(cell, self.start) for cell in self._list_cells()]
+
+        def draw(begin: int, count: int) -> list[Problem]:
+            if self.warmup_design is not None:
+                return environment.draw(self.warmup_design, count, seed, begin)
+            places = range(begin, begin + count)
+            return [environment.draw_one(cells[place % len(cells)], seed, place) for place in places]
+
+        return nullcontext(DrawnTasks(draw, first))
+
+    def stream_problems(self, stage: Stage, number: int) -> AbstractContextManager[TaskStream[Any]]:
         """Tasks that are drawn, and recorded, while a stage is trained; in each process others."""
+        rank, _ = rank_and_processes()
+        seed = derive_seed(self.settings.seed, f"stage {number} problems" + f" of process {rank}" * (rank > 0))
+        design = stage.design()
 
-    @abc.abstractmethod
-    def list_taken(self, tasks: TaskStream[T]) -> list[Problem]:
+        def draw(begin: int, count: int) -> list[Problem]:
+            return self.environment.draw(design, count, seed, begin)
+
+        return nullcontext(DrawnTasks(draw, recorded=True))
+
+    def list_taken(self, tasks: TaskStream[Any]) -> list[Problem]:
         """The problems that were drawn while a stage was trained."""
+        return list(tasks.taken)
 
-    def save_problems(self, stage: Stage, tasks: TaskStream[T]) -> None:
+    def save_problems(self, stage: Stage, tasks: TaskStream[Any]) -> None:
         """Saves the problems that were drawn while a stage was trained, and their statistics."""
         problems = self.list_taken(tasks)
         figures = {"fresh": len(problems), "scored": 0, "replayed": 0, "tokens": 0}
@@ -149,13 +278,51 @@ class Trainee(abc.ABC, Generic[T]):
         if self.settings.exclude:  # of the lake alone
             write_record(stage.excluded, Excluded(tasks.replaced))
 
-    @abc.abstractmethod
     def validate_stage(self, stage: Stage, held_out: Sequence[Problem]) -> None:
         """Answers the held-out problems with the policy of a stage, and saves answers and outcomes."""
+        model, tokenizer = load_policy(self.settings, stage.checkpoint)
+        play = self.make_play(model, tokenizer)
+        with progress("validation", len(held_out), "problems") as bar:
+            answered = answer_groups(model, play, list(held_out), on_progress=bar.update)
+        texts = [str(one.judged.details[0]) for one in answered]
+        verdicts = self.environment.verdicts(held_out, texts)
+        outcomes = Outcomes.of(self.environment.space, held_out, verdicts)
+        write_answers(stage.plans, [self.describe_answers(one, play) for one in answered])
+        chosen = _choose_answers(list(zip(held_out, texts, verdicts, strict=True)))
+        record = Validation(
+            outcomes=dict(outcomes),
+            examples=[
+                Example(problem, text[:2000], verdict.failure or "none", verdict.place)
+                for problem, text, verdict in chosen
+            ],
+            by_trait={stratum: dict(tally.traits) for stratum, tally in outcomes.items()},
+            valid=outcomes.valid,
+            probability=_average_probabilities(model, play, [problem for problem in held_out if problem.answer]),
+            cases=self._describe_failed(chosen),
+        )
+        self.write_record(stage.validation, record)
 
-    @abc.abstractmethod
-    def describe_answers(self, answered: Answered, play: Play[T]) -> dict[str, Any]:
+    def take_test(self, policy: Stage, problems: Sequence[Problem], path: Path) -> None:
+        """Saves how the policy of a stage does on the problems of a test; beside it are the answers in text."""
+        tested = Stage(policy.folder)
+        tested.plans, tested.validation = path.with_name("test_answers.jsonl"), path
+        self.validate_stage(tested, problems)
+
+    def _describe_failed(self, judged: list[JudgedAnswer]) -> list[Case]:
+        """All answers that failed, as the environment describes them."""
+        where = f"{type(self.environment).__name__}.cases"
+        problems, answers, verdicts = [one[0] for one in judged], [one[1] for one in judged], [one[2] for one in judged]
+        cases = run_call(where, lambda: self.environment.cases(problems, answers, verdicts, len(judged)))
+        return list(list_parts(where, cases, Case))
+
+    def describe_answers(self, answered: Answered, play: Play[Any]) -> dict[str, Any]:
         """A group of answers as a line of rollouts.jsonl."""
+        judged = answered.judged
+        pairs = zip(judged.details, judged.failures, strict=True)
+        return {
+            "problem": answered.key,
+            "answers": [{"text": str(text), "failure": failure or "none"} for text, failure in pairs],
+        }
 
     def roll_out(
         self,
@@ -203,77 +370,27 @@ def check_settings(settings: RunSettings, environment: Environment, start: Desig
 
 def make_trainee(settings: RunSettings) -> Trainee:
     """The trainee of a run by its settings. Raises InputError if the environment cannot be used."""
-    # Each kind of trainee is a subclass in a file of its own, which imports this one.
     if settings.environment == "lake":
-        from lakewright.experiments.loop.training.lake_trainee import LakeTrainee
+        from lakewright.experiments.loop.training.lake_trainee import LakeTrainee  # which is a trainee
 
         return LakeTrainee(settings)
-    from lakewright.experiments.loop.training.text_trainee import TextTrainee
-
-    return TextTrainee(settings)
+    return Trainee(settings)
 
 
-def load_policy(
-    settings: RunSettings, place: str | Path, device: str | None = None
-) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """The policy in a checkpoint, on `device` or the settings' device. Raises InputError as `load_checkpoint`."""
-    model, tokenizer = load_checkpoint(place, settings.codec, _choose_dtype(settings), device or settings.device)
-    return _apply_settings(settings, model), tokenizer
+def _average_probabilities(
+    model: PreTrainedModel, play: Play[Problem], problems: Sequence[Problem]
+) -> dict[Stratum, float]:
+    """The mean probability of the reference answer on each stratum."""
+    found: dict[Stratum, list[float]] = {}
+    for problem, log_prob in zip(problems, reference_log_probs(model, play, problems), strict=True):
+        found.setdefault(problem.cell.stratum, []).append(math.exp(log_prob))
+    return {stratum: sum(known) / len(known) for stratum, known in found.items()}
 
 
-def load_engineer(settings: RunSettings, place: str | Path) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
-    """The model in a checkpoint of any codec, to be asked as the engineer. Raises InputError as `load_model`."""
-    model, tokenizer = load_model(place, _choose_dtype(settings), settings.device)
-    return _apply_settings(settings, model), tokenizer
-
-
-def _apply_settings(settings: RunSettings, model: PreTrainedModel) -> PreTrainedModel:
-    if settings.autocast:
-        compute_in_bfloat16(model)
-    if settings.freeze_embeddings:
-        model.get_input_embeddings().requires_grad_(False)
-    return model
-
-
-def _choose_dtype(settings: RunSettings) -> torch.dtype:
-    return torch.bfloat16 if settings.grpo.host.bf16 else torch.float32
-
-
-def free_memory() -> None:
-    """Gives up models that nothing but a cycle holds, and the memory of a GPU that torch has freed but still holds."""
-    gc.collect()
-    if torch.cuda.is_available():
-        torch.cuda.empty_cache()
-
-
-INTERVAL = 2.0  # seconds between two measurements
-
-
-class FreeCores:
-    """Adapts torch's threads to the cores that other processes leave free, unless OMP_NUM_THREADS is set."""
-
-    def __init__(self) -> None:
-        self._fixed = "OMP_NUM_THREADS" in os.environ
-        self._cores = count_cores()
-        self._process = psutil.Process()
-        self._last = self._measure_use()
-
-    def adapt(self) -> None:
-        """Sets torch's threads by the load since the last call; to be called between steps."""
-        now = self._measure_use()
-        elapsed, others = now[0] - self._last[0], now[1] - self._last[1]
-        if self._fixed or elapsed < INTERVAL:
-            return
-        self._last = now
-        torch.set_num_threads(free_cores(self._cores, others / elapsed))
-
-    def _measure_use(self) -> tuple[float, float]:
-        """The time, and the processor seconds that others have used so far."""
-        system, own = psutil.cpu_times(), self._process.cpu_times()
-        idle = system.idle + getattr(system, "iowait", 0.0)
-        return time.monotonic(), sum(system[:8]) - idle - own.user - own.system
-
-
-def free_cores(cores: int, others: float) -> int:
-    """Whole cores left by other work that keeps `others` cores busy, at least one."""
-    return max(1, min(cores, round(cores - others)))
+def _choose_answers(judged: list[JudgedAnswer]) -> list[JudgedAnswer]:
+    """Some valid answers and some that fail, spread evenly over the set."""
+    chosen: list[JudgedAnswer] = []
+    for valid in (True, False):
+        found = [one for one in judged if one[2].valid is valid]
+        chosen += found[:: max(1, len(found) // (EXAMPLES // 2))][: EXAMPLES // 2]
+    return chosen

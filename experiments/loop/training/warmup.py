@@ -16,7 +16,8 @@ from lakewright.experiments.jobs.resumable.journal import line_log
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Excluded, Resumed, write_record
-from lakewright.experiments.loop.training.trainee import FreeCores, Trainee, free_memory
+from lakewright.experiments.loop.training.policy_models import FreeCores, free_memory
+from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.policy.codecs import token_ids
 from lakewright.policy.inference import answer_under_grammar, naming_full_memory
 from lakewright.policy.models import answers_only_plans, save_checkpoint

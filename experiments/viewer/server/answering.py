@@ -216,7 +216,7 @@ class LoadedPolicy:
 def load_of_run(settings: RunSettings, checkpoint: Path) -> LoadedPolicy:
     """A checkpoint of a run with these settings, on the CPU. Raises InputError if it cannot be read."""
     from lakewright.experiments.jobs.runtime.library_setup import prepare_training
-    from lakewright.experiments.loop.training.trainee import load_policy
+    from lakewright.experiments.loop.training.policy_models import load_policy
     from lakewright.policy.codecs import codec_for
 
     prepare_training()

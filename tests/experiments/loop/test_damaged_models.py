@@ -9,7 +9,7 @@ import pytest
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.boards.evaluation.answerers import ModelAnswerer
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.loop.training.trainee import load_engineer, load_policy
+from lakewright.experiments.loop.training.policy_models import load_engineer, load_policy
 from lakewright.experiments.viewer.server.answering import load_of_run
 from lakewright.policy.codecs import TextSettings
 from lakewright.policy.models import save_checkpoint

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from lakewright.experiments.loop.training import trainee as threads
-from lakewright.experiments.loop.training.trainee import FreeCores, free_cores
+from lakewright.experiments.loop.training.policy_models import FreeCores, free_cores
 
 
 @pytest.mark.parametrize(

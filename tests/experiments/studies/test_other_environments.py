@@ -20,8 +20,7 @@ from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_problems
 from lakewright.experiments.loop.settings.run_settings import RunSettings, ValidationSettings
-from lakewright.experiments.loop.training.text_trainee import TextTrainee
-from lakewright.experiments.loop.training.trainee import make_trainee
+from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 from lakewright.experiments.loop.training.warmup import _answers_engineer
 from lakewright.experiments.studies.final_evaluation import draw_final_test
 from lakewright.experiments.studies.learning_curves import average_curve, tokens_to_best
@@ -176,10 +175,10 @@ class Numbers(Environment):
 def test_a_test_has_as_many_different_problems_of_each_cell_as_there_are(tmp_path):
     settings = plan_of(spec_of(tmp_path)).start
     asked = replace(settings, validation=ValidationSettings(boards=30, seed=7))
-    problems = TextTrainee(asked, Numbers()).draw_test(set(map(key_of, range(200))))
+    problems = Trainee(asked, Numbers()).draw_test(set(map(key_of, range(200))))
     digits = Counter(problem.cell.values[0] for problem in problems)
     assert digits == {3: 30}
-    problems = TextTrainee(asked, Numbers()).draw_test({key_of(3)})
+    problems = Trainee(asked, Numbers()).draw_test({key_of(3)})
     assert Counter(problem.cell.values[0] for problem in problems) == {1: 9, 2: 30, 3: 30}
     assert len({problem.key for problem in problems} - {key_of(3)}) == 69
 
@@ -300,7 +299,7 @@ class Odd(Environment):
 
 def test_random_designs_of_any_space_are_legal_and_can_be_drawn():
     environment = Odd()
-    trainee = TextTrainee(RunSettings(environment="odd", codec="bytes"), environment)
+    trainee = Trainee(RunSettings(environment="odd", codec="bytes"), environment)
     designs = [design for _, design in random_configs(Configs(count=40, seed=3), trainee)]
     assert designs == [design for _, design in random_configs(Configs(count=40, seed=3), trainee)]
     assert len({str(design.strata) for design in designs}) == 40
@@ -313,7 +312,7 @@ def test_random_designs_of_any_space_are_legal_and_can_be_drawn():
 
 
 def test_of_many_cells_some_are_held_out_as_many_of_each_stratum_at_all_values_of_their_knobs():
-    trainee = TextTrainee(RunSettings(environment="odd", codec="bytes", validation=ValidationSettings(boards=2)), Odd())
+    trainee = Trainee(RunSettings(environment="odd", codec="bytes", validation=ValidationSettings(boards=2)), Odd())
     problems = trainee.draw_held_out()
     assert len(problems) == trainee.count_held_out() == 400
     cells = {problem.cell for problem in problems}
@@ -332,7 +331,7 @@ def test_values_are_the_points_of_a_level_and_five_shares_of_a_trait():
 
 
 def test_a_stratum_of_which_nothing_can_be_drawn_is_refused(monkeypatch):
-    trainee = TextTrainee(RunSettings(environment="odd", codec="bytes"), Odd())
+    trainee = Trainee(RunSettings(environment="odd", codec="bytes"), Odd())
     monkeypatch.setattr(Odd, "drawable", lambda self, cell: cell.stratum != "b")
     with refused("configs: ", " b "):
         list(random_configs(Configs(), trainee))

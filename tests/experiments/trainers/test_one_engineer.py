@@ -36,7 +36,7 @@ from lakewright.experiments.loop.records.stage_rollouts import read_problems
 from lakewright.experiments.loop.redesign import teacher_models
 from lakewright.experiments.loop.redesign.run_engineer import RunEngineer, derive_keys
 from lakewright.experiments.loop.settings.run_settings import QuestionSettings, RunSettings
-from lakewright.experiments.loop.training.text_trainee import TextTrainee
+from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
@@ -223,7 +223,7 @@ def assert_adapter_decides_alike(case: Case, path: Path) -> None:
         assert_noted(folder, told)
 
 
-class Scripted(TextTrainee):
+class Scripted(Trainee):
     """The scripted policy in the closed loop."""
 
     def draw_held_out(self) -> list[Problem]:

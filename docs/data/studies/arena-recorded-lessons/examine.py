@@ -21,7 +21,8 @@ from lakewright.engineer.evidence.vocabulary import DeltaGrammar
 from lakewright.engineer.lessons import measure_agreement, synthetic_examples
 from lakewright.engineer.random_generators import make_key
 from lakewright.experiments.loop.records.run_folder import Stage
-from lakewright.experiments.loop.training.trainee import load_engineer, make_trainee
+from lakewright.experiments.loop.training.policy_models import load_engineer
+from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.studies.study import plan_of
 from lakewright.policy.inference import answer_under_grammar
 

@@ -17,7 +17,8 @@ from lakewright.experiments.loop.host.estimate import Estimate, estimate_of, est
 from lakewright.experiments.loop.host.memory_arithmetic import Sharing, Trained, gradients, optimizer_state, weights
 from lakewright.experiments.loop.host.model_shape import adapter_weights, model_shape, shape_of_model
 from lakewright.experiments.loop.settings.run_settings import QuestionSettings, RunSettings, load_settings
-from lakewright.experiments.loop.training.trainee import Trainee, load_policy, make_trainee
+from lakewright.experiments.loop.training.policy_models import load_policy
+from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec, TextSettings, TokensCodec
 from lakewright.policy.evaluation import evaluate
