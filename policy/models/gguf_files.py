@@ -25,7 +25,7 @@ from lakewright.policy.models.weights import check_memory, read_weights
 
 ENDING = ".gguf"
 # Not the folder `models` of earlier versions, which filled what a file lacks with random numbers.
-CONVERTED = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewright" / "converted-models"
+CONVERTED = Path("lakewright") / "converted-models"  # in the user's folder of caches
 PACKAGE = re.compile(r"[A-Za-z0-9](?:[\w.-]*[A-Za-z0-9])?")
 ARCHITECTURE = "general.architecture"  # the field of a GGUF file
 
@@ -41,7 +41,8 @@ def convert_gguf(place: str | Path) -> str:
         return str(place)
     with file.open("rb") as opened:  # in pieces, as it may be larger than the memory
         digest = hashlib.file_digest(opened, "sha256").hexdigest()[:16]
-    folder = CONVERTED / f"{file.stem}-{digest}"
+    caches = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache"))
+    folder = caches / CONVERTED / f"{file.stem}-{digest}"
     if not folder.exists():
         _check_header(file)
         _convert_file(file, folder)

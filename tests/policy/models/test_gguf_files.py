@@ -26,8 +26,8 @@ def file(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(gguf_files, "CONVERTED", tmp_path / "kept")
-    return tmp_path / "kept"
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    return tmp_path / "caches" / gguf_files.CONVERTED
 
 
 def test_the_checkpoint_says_what_the_file_says(file, kept):

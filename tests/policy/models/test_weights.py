@@ -11,7 +11,7 @@ import torch
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import LISTING
-from lakewright.policy.models import PRETRAINED, gguf_files, load_model, resolve_place, save_checkpoint
+from lakewright.policy.models import PRETRAINED, load_model, resolve_place, save_checkpoint
 from lakewright.policy.training import HostSettings
 from lakewright.policy.training.hardware import gather_model
 from tests.support.models.damaged_weights import Damage, damage_copy, damage_file, drop, poison, put
@@ -157,13 +157,13 @@ def test_a_damaged_adapter_is_refused(adapter, tmp_path, name):
 
 
 def test_a_damaged_gguf_file_is_refused_and_nothing_of_it_is_cached(tmp_path, monkeypatch):
-    monkeypatch.setattr(gguf_files, "CONVERTED", tmp_path / "converted")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     lacking = write_gguf(tmp_path / "lacking.gguf", lacks="blk.0.attn_v.weight")
     assert refusal(lacking) == f"{lacking}: tensor {VALUES} is missing; {REMEDY}"
     poisoned = write_gguf(tmp_path / "poisoned.gguf")
     poisoned.write_bytes(poisoned.read_bytes()[:-4] + np.float32(math.nan).tobytes())  # the end of the last norm
     assert refusal(poisoned) == f"{poisoned}: tensor {NORM} holds nan; {REMEDY}"
-    assert not (tmp_path / "converted").exists()
+    assert not (tmp_path / "caches").exists()
 
 
 def test_weights_that_processes_put_together_are_checked(tmp_path):

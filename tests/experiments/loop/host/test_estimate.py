@@ -23,7 +23,7 @@ from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec, TextSettings, TokensCodec
 from lakewright.policy.evaluation import evaluate
 from lakewright.policy.model_settings import ModelSettings
-from lakewright.policy.models import build_model, gguf_files, load_model, save_checkpoint
+from lakewright.policy.models import build_model, load_model, save_checkpoint
 from lakewright.policy.training import (
     AnswerGroup,
     GrpoSettings,
@@ -326,7 +326,7 @@ def test_the_command_prints_a_short_table_and_json(capsys):
 
 
 def test_a_gguf_file_is_estimated_as_the_checkpoint_that_it_becomes(capsys, monkeypatch, tmp_path):
-    monkeypatch.setattr(gguf_files, "CONVERTED", tmp_path / "kept")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
     file = write_gguf(tmp_path / "tiny.gguf")
     assert main(["estimate", "--preset", "smollm2", f"start={file}"]) == 0
     lines = capsys.readouterr().out.splitlines()
