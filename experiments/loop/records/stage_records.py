@@ -37,6 +37,11 @@ class Example(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     data: Any = None
 
     @property
+    def is_plan(self) -> bool:
+        """Return True for a plan for a board, False for an answer in text."""
+        return self.data is not None
+
+    @property
     def row(self) -> Row:
         """The board of a problem of the lake."""
         return row_of(self.problem)

@@ -16,7 +16,7 @@ from lakewright.experiments.viewer.catalogue.run_progress import StageProgress, 
 from lakewright.experiments.viewer.catalogue.run_space import Measure, RunSpace, describe_next, find_space
 from lakewright.experiments.viewer.pages import run_charts as charts
 from lakewright.experiments.viewer.pages.rendering import Crumb, Page, Table, format_percent, mark_svg
-from lakewright.experiments.viewer.pages.stage_page import stage_values, texts_of
+from lakewright.experiments.viewer.pages.stage_page import list_texts, stage_values
 from lakewright.experiments.viewer.pictures.board_art import MOST_SIDE, is_drawable
 from lakewright.experiments.viewer.pictures.board_pictures import draw_frames, write_caption
 
@@ -38,11 +38,8 @@ def report_page(folder: RunFolder) -> Page:
     history: list[Chapter] = values["history"]
     stages = [stage_values(folder, name, number) for number, chapter in enumerate(_select_stages(history)) if chapter]
     about: RunSpace = values["about"]
-    values |= {"stages": stages, "strips": [], "texts": []}
-    if about.lake:
-        values["strips"] = _draw_strips(history)
-    elif history:
-        values["texts"] = texts_of(history[-1], about)
+    examples = history[-1].validation.examples if history else []
+    values |= {"stages": stages, "strips": _draw_strips(examples), "texts": list_texts(examples, about)}
     return Page(name, "report.html", values)
 
 
@@ -193,12 +190,11 @@ def _read_growing(log: Path) -> Log:
         return []
 
 
-def _draw_strips(history: Sequence[Chapter]) -> list[tuple[str, list[tuple[str, list]]]]:
+def _draw_strips(examples: Sequence[Example]) -> list[tuple[str, list[tuple[str, list]]]]:
     """Plans of the last stage, frame by frame: titles, captions and frames."""
-    examples = history[-1].validation.examples if history else []
     found = []
     for title, valid in (("Valid plans on boards that force a wait", True), ("Failures", False)):
-        shown = [example for example in examples if (example.failure == "none") == valid]
+        shown = [example for example in examples if example.is_plan and (example.failure == "none") == valid]
         if shown:
             strips = [(_write_caption(example), _draw_frames(example)) for example in shown]
             found.append((title, strips))

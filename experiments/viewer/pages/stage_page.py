@@ -12,7 +12,6 @@ from lakewright.engineer.steps import Attempt
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.engineer.trial import Trial
 from lakewright.engineer.windows import find_ends
-from lakewright.experiments.loop.records.history import Chapter
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import (
     DecisionRecord,
@@ -152,8 +151,8 @@ def _describe_problems(stage: Stage, following: Stage, about: RunSpace) -> dict[
     return {
         "next_drawn": following.boards.exists() or following.problems.exists(),
         "problems_kept": stage.boards.exists() or stage.problems.exists(),
-        "players": _make_players(examples) if about.lake else [],
-        "texts": [] if about.lake else _list_texts(examples, about),
+        "players": _make_players([example for example in examples if example.is_plan]),
+        "texts": list_texts(examples, about),
     }
 
 
@@ -329,14 +328,10 @@ def _make_players(examples: Sequence[Example]) -> list[dict[str, Any]]:
     return found
 
 
-def texts_of(chapter: Chapter, about: RunSpace) -> list[TextExample]:
-    """Answers to some of the held-out problems after a chapter of a run, those that fail first."""
-    return _list_texts(chapter.validation.examples, about)
-
-
-def _list_texts(examples: Sequence[Example], about: RunSpace) -> list[TextExample]:
+def list_texts(examples: Sequence[Example], about: RunSpace) -> list[TextExample]:
+    """Some of the answers in text to held-out problems, those that fail first."""
     words, found = about.space.words, []
-    for example in _choose_examples(examples):
+    for example in _choose_examples([example for example in examples if not example.is_plan]):
         problem = example.problem
         failure = "" if example.failure == "none" else words.failure(example.failure)
         title = about.describe_cell(problem.cell)
