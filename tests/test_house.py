@@ -53,16 +53,19 @@ class Parsed(NamedTuple):
     imports: list[ast.Import | ast.ImportFrom]  # those inside functions too
     functions: list[tuple[int, str, int]]  # line, name, and number of lines
     calls: list[tuple[int, str, dict[str | None, str]]]  # line, what is called, and its arguments by name
+    classes: list[str]
 
 
 @functools.cache
 def parsed(file: Path) -> Parsed:
-    found = Parsed(ast.get_docstring(tree := tree_of(file)), [], [], [])
+    found = Parsed(ast.get_docstring(tree := tree_of(file)), [], [], [], [])
     for node in ast.walk(tree):
         if isinstance(node, ast.Import | ast.ImportFrom):
             found.imports.append(node)
         elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             found.functions.append((node.lineno, node.name, (node.end_lineno or node.lineno) - node.lineno + 1))
+        elif isinstance(node, ast.ClassDef):
+            found.classes.append(node.name)
         elif isinstance(node, ast.Call):
             found.calls.append(
                 (node.lineno, ast.unparse(node.func), {word.arg: ast.unparse(word.value) for word in node.keywords})
@@ -283,6 +286,15 @@ def test_no_function_is_long():
     for file in ALL_FILES:
         for line, name, lines in parsed(file).functions:
             assert lines <= LONGEST_FUNCTION, f"{file}:{line}: {name} has {lines} lines; make it two"
+
+
+def test_a_public_class_name_is_defined_once():
+    files: dict[str, list[str]] = {}
+    for file in FILES:
+        for name in parsed(file).classes:
+            if not name.startswith("_"):
+                files.setdefault(name, []).append(str(file.relative_to(HOUSE)))
+    assert {name: places for name, places in files.items() if len(places) > 1} == {}
 
 
 def test_no_file_is_long():

@@ -11,9 +11,9 @@ from .bitboards import pack_cells as pack_cells
 from .bitboards import read_bit as read_bit
 from .bitboards import shift_cells as shift_cells
 from .dynamics import verdict as verdict
+from .environment import BoardObservation as BoardObservation
 from .environment import EnvParams as EnvParams
 from .environment import EnvState as EnvState
-from .environment import Observation as Observation
 from .environment import observe as observe
 from .environment import reset as reset
 from .environment import reset_to as reset_to

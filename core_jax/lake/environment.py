@@ -43,7 +43,7 @@ class EnvState:
 
 
 @flax.struct.dataclass
-class Observation:
+class BoardObservation:
     """The observation of all agents.
 
     planes: bool [n, n, 1 + 2K], the holes, then where each agent is, then where each agent's goal is. positions, goals:
@@ -56,14 +56,14 @@ class Observation:
     time: jax.Array
 
 
-def reset(key: jax.Array, params: EnvParams) -> tuple[Observation, EnvState]:
+def reset(key: jax.Array, params: EnvParams) -> tuple[BoardObservation, EnvState]:
     """An episode on a board drawn uniformly from the pool. The key is consumed."""
     check_process()
     chosen = draw_below(key, params.pool.holes.shape[0])
     return reset_to(jax.tree.map(lambda field: field[chosen], params.pool))
 
 
-def reset_to(board: Board) -> tuple[Observation, EnvState]:
+def reset_to(board: Board) -> tuple[BoardObservation, EnvState]:
     """An episode on this board."""
     check_process()
     chex.assert_rank([board.holes, board.starts, board.goals], 2)
@@ -74,7 +74,7 @@ def reset_to(board: Board) -> tuple[Observation, EnvState]:
 
 def step(
     key: jax.Array, state: EnvState, action: jax.Array, params: EnvParams
-) -> tuple[Observation, EnvState, jax.Array, jax.Array, Info]:
+) -> tuple[BoardObservation, EnvState, jax.Array, jax.Array, Info]:
     """`step_env`; if that ends the episode, the next one begins on a board of the pool.
 
     Observation and state are then the next episode's; `info["final_observation"]` is this one's last.
@@ -92,7 +92,7 @@ def step(
 
 def step_env(
     state: EnvState, action: jax.Array, params: EnvParams
-) -> tuple[Observation, EnvState, jax.Array, jax.Array, Info]:
+) -> tuple[BoardObservation, EnvState, jax.Array, jax.Array, Info]:
     """One joint move; it takes no key because moves are deterministic.
 
     Args: action, integers [K], places in `MOVES`; PAD stays, and any other number is an illegal move.
@@ -127,7 +127,7 @@ def step_env(
     return observe(state), state, solved.astype(jnp.float32), done, info
 
 
-def observe(state: EnvState) -> Observation:
+def observe(state: EnvState) -> BoardObservation:
     """The observation of a state."""
     board = state.board
     cells = jnp.concatenate([state.positions, board.goals])
@@ -135,4 +135,4 @@ def observe(state: EnvState) -> Observation:
     rows, columns = cells.T[:, None, None]
     marks = (lines[:, None, None] == rows) & (lines[None, :, None] == columns)  # [n, n, 2K]
     planes = jnp.concatenate([board.holes[..., None], marks], axis=-1)
-    return Observation(planes, state.positions, board.goals, state.time)
+    return BoardObservation(planes, state.positions, board.goals, state.time)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.lake import Observation
+from lakewright.core_jax.lake import BoardObservation
 from lakewright.core_jax.terms import DELTAS, PAD, WAIT, Failure
 from lakewright.experiments.boards.episodes.pictures import MODES, as_pixels, as_text
 from lakewright.experiments.boards.episodes.pools import BoardPool
@@ -27,7 +27,7 @@ class BoardEpisode:
         self._cells: list[Cell] | None = None  # of the agents; None before the first episode
         self._time, self._done = 0, False
 
-    def begin(self, board: int) -> tuple[Observation, dict[str, int | bool]]:
+    def begin(self, board: int) -> tuple[BoardObservation, dict[str, int | bool]]:
         """The first observation on this board of the pool, and its certified optima. Raises InputError beyond them."""
         board = check_board(board, self._pool.boards)
         boards, labels = self._pool.params.pool, self._pool.labels
@@ -43,7 +43,7 @@ class BoardEpisode:
         }
         return self._observe(self._cells), optima
 
-    def move(self, action: np.ndarray) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
+    def move(self, action: np.ndarray) -> tuple[BoardObservation, float, bool, bool, dict[str, Any]]:
         """A joint move: observation, the team's reward, whether it terminated, whether it was truncated, and info.
 
         As `core_jax.lake.step_env`: nobody moves if a rule is broken, and nothing changes an episode that has ended.
@@ -74,13 +74,13 @@ class BoardEpisode:
         parts = self._holes, np.array(self._cells), self._goals
         return as_text(*parts) if self._mode == "ansi" else as_pixels(*parts)
 
-    def _observe(self, cells: list[Cell]) -> Observation:
+    def _observe(self, cells: list[Cell]) -> BoardObservation:
         size, positions = len(self._holes), np.array(cells, np.int32)
         places = np.concatenate([positions, self._goals])
         planes = np.zeros((size, size, 1 + len(places)), bool)
         planes[..., 0] = self._holes
         planes[places[:, 0], places[:, 1], 1 + np.arange(len(places))] = True
-        return Observation(planes, positions, self._goals, np.int32(self._time))  # type: ignore[arg-type]
+        return BoardObservation(planes, positions, self._goals, np.int32(self._time))  # type: ignore[arg-type]
 
     def _move_cell(self, cell: Cell, move: int) -> Cell:
         row, column = DELTAS[move if 0 <= move <= WAIT else WAIT]

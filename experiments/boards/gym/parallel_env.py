@@ -8,7 +8,7 @@ from gymnasium.utils import seeding
 from pettingzoo import ParallelEnv
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.lake import Observation
+from lakewright.core_jax.lake import BoardObservation
 from lakewright.core_jax.terms import WAIT
 from lakewright.experiments.boards.episodes.episode import BoardEpisode, read_options
 from lakewright.experiments.boards.episodes.pictures import MODES
@@ -93,7 +93,7 @@ class LakeParallelEnv(ParallelEnv[str, Arrays, int]):
         """Text or pixels of the board, by the render mode."""
         return self._episode.picture()
 
-    def _split_observation(self, observation: Observation) -> dict[str, Arrays]:
+    def _split_observation(self, observation: BoardObservation) -> dict[str, Arrays]:
         planes, positions = np.asarray(observation.planes, np.int8), np.asarray(observation.positions)
         goals, count = np.asarray(observation.goals), len(self.possible_agents)
         holes, places, ends = planes[..., :1], planes[..., 1 : 1 + count], planes[..., 1 + count :]

@@ -6,7 +6,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from lakewright.core_jax.lake import Observation
+from lakewright.core_jax.lake import BoardObservation
 from lakewright.experiments.boards.episodes.episode import BoardEpisode, read_options
 from lakewright.experiments.boards.episodes.pictures import MODES
 from lakewright.experiments.boards.episodes.pools import BoardPool, board_pool
@@ -28,7 +28,7 @@ def team_space(pool: BoardPool) -> spaces.Space[Any]:
     )
 
 
-def as_arrays(observation: Observation) -> Arrays:
+def as_arrays(observation: BoardObservation) -> Arrays:
     """The observation as new arrays, which nobody else holds; with a leading axis, of as many environments."""
     return {
         "planes": np.array(observation.planes, np.int8),

@@ -10,7 +10,7 @@ from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.lake import EnvState, Observation, observe, reset, reset_to, step
+from lakewright.core_jax.lake import BoardObservation, EnvState, observe, reset, reset_to, step
 from lakewright.core_jax.support import make_key, stated_settings
 from lakewright.experiments.boards.episodes.episode import check_board, read_moves, read_options
 from lakewright.experiments.boards.episodes.pictures import MODES, as_pixels, as_text
@@ -72,7 +72,7 @@ class TeamVectorEnv(VectorEnv[Arrays, np.ndarray, np.ndarray]):
         self._state = state
         return as_arrays(observation), {}
 
-    def _reset_some(self, mask: np.ndarray, state: EnvState) -> tuple[Observation, EnvState]:
+    def _reset_some(self, mask: np.ndarray, state: EnvState) -> tuple[BoardObservation, EnvState]:
         """New states where the mask, bool [E], is set, and the present ones elsewhere."""
 
         def pick(new: jax.Array, old: jax.Array) -> jax.Array:

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewright.core_jax.lake import EnvParams, reset, step, verify
-from lakewright.core_jax.lake.environment import EnvState, Observation, observe, reset_to, step_env
+from lakewright.core_jax.lake.environment import BoardObservation, EnvState, observe, reset_to, step_env
 from lakewright.core_jax.solver import solve
 from lakewright.core_jax.types import DOWN, JUMP, LEFT, PAD, RIGHT, UP, WAIT, Board, Failure
 from tests.support.boards.sample_boards import as_lists, assert_every, batch, drawing, each, mixed_boards, picture
@@ -233,4 +233,4 @@ def test_a_joint_move_has_one_integer_an_agent():
     for action in (jnp.array([WAIT]), jnp.array([WAIT, WAIT, WAIT]), jnp.array([1.0, 2.0])):
         with pytest.raises(AssertionError):
             step_env(state, action, params)
-    assert isinstance(step_env(state, jnp.array([1, 4], jnp.uint8), params)[0], Observation)
+    assert isinstance(step_env(state, jnp.array([1, 4], jnp.uint8), params)[0], BoardObservation)
