@@ -17,7 +17,7 @@ from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import DecisionRecord, find_record, read_record
 from lakewright.experiments.loop.redesign.run_engineer import RunEngineer
 from lakewright.experiments.loop.settings.run_settings import RunSettings
-from lakewright.experiments.loop.training import trainee, warmup
+from lakewright.experiments.loop.training import policy_models, warmup
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.policy.models import load_checkpoint
 from lakewright.policy.training import board_stream
@@ -95,7 +95,7 @@ def watch_loading(patch: pytest.MonkeyPatch) -> list[str]:
         loaded.append(folder.parent.name)
         return load_checkpoint(folder, *how)
 
-    patch.setattr(trainee, "load_checkpoint", load)
+    patch.setattr(policy_models, "load_checkpoint", load)
     return loaded
 
 
