@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from lakewright.experiments.loop.training import trainee as threads
+from lakewright.experiments.loop.training import policy_models as threads
 from lakewright.experiments.loop.training.policy_models import FreeCores, free_cores
 
 

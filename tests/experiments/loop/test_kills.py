@@ -37,9 +37,10 @@ def loops():
 
 
 def finished(run: RunFolder) -> State:
-    """Bytes and time of the files of every part that counts."""
+    """Bytes and time of the files of every part that counts, without what a cut left of a list: it is removed."""
     stages = [stage for stage in (run.warmup, run.stage(0), run.stage(1)) if stage.done.exists()]
-    return {f"{stage.folder.name}/{name}": content for stage in stages for name, content in state(stage.folder).items()}
+    found = {f"{stage.folder.name}/{name}": seen for stage in stages for name, seen in state(stage.folder).items()}
+    return {name: seen for name, seen in found.items() if not name.endswith(".part")}
 
 
 def assert_kept(before: State, after: State) -> None:
