@@ -40,8 +40,9 @@ class Truth(NamedTuple):
     goes beyond, and fade, the ability lost in a round.
 
     transfer: float [S, S], what training on a stratum (row) adds to the others. own: the ability for twists alone,
-    float [S], or None if missing. apart: the share of learning without twists that does not help with them.
-    broken: the strata whose grader finds no answer.
+    float [S], or None if missing. apart: the share of learning without twists that does not help with them; above 1
+    it harms. carried: the share of learning with twists that helps without them. broken: the strata whose grader finds
+    no answer.
     """
 
     ability: np.ndarray
@@ -53,6 +54,7 @@ class Truth(NamedTuple):
     transfer: np.ndarray
     own: np.ndarray | None = None
     apart: float = 0.0
+    carried: float = 0.3
     spread: float = 0.5
     twist: float = 0.0
     step: float = 1.0
@@ -120,6 +122,17 @@ KINDS: dict[str, tuple[str, Callable[[np.random.Generator], Truth]]] = {
         "what is learned without a trait does not help with it",
         lambda rng: _make_truth(
             rng, ability=rng.uniform(2.0, 5.0, 6), own=np.zeros(6), apart=1.0, twist=rng.uniform(1.0, 2.0)
+        ),
+    ),
+    "torn": (
+        "with a trait or without it, one is forgotten over the other",
+        lambda rng: _make_truth(
+            rng,
+            ability=rng.uniform(2.0, 5.0, 6),
+            own=np.zeros(6),
+            apart=1.5,
+            carried=-0.5,
+            twist=rng.uniform(1.0, 2.0),
         ),
     ),
     "noisy": ("problems of a cell differ", lambda rng: _make_truth(rng, spread=1.2)),
@@ -218,7 +231,7 @@ class World(Environment):
             gain = truth.rate[stratum] * SIGNALS[truth.signal](right)
             if own is not None and twist:  # what is learned of twists is mostly their own
                 own[stratum] += 2 * gain
-                gain *= 0.3
+                gain *= truth.carried
             elif own is not None:
                 own[stratum] -= truth.apart * gain
             ability = ability + gain * truth.transfer[stratum]
@@ -239,7 +252,7 @@ class World(Environment):
         reached = (truth.transfer @ worth)[of]
         if truth.own is not None:
             other = reached - truth.apart * twisted[of]
-            reached = np.where(self._twist == 1, 0.3 * reached + 2 * twisted[of], other)
+            reached = np.where(self._twist == 1, truth.carried * reached + 2 * twisted[of], other)
         return truth.rate[of] * expected * reached
 
     def draw_start(self) -> Design:
