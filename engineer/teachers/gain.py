@@ -1,6 +1,8 @@
 """The teacher that looks for the largest expected gain on the held-out problems."""
 
 import itertools
+import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -32,8 +34,12 @@ class GainTeacher(Stateful):
     """Plans the next round on learners drawn from the posterior, each trained part by part on its best cell.
 
     The share of a stratum is the mean share that its cells have in these plans. So a stratum gets problems as long as
-    it may be the best, and fewer as more of them add less. Its levels have the largest expected gain, and
-    its traits as often as that cell has them. (Thompson 1933, for a round of many problems.)
+    it may be the best, and fewer as more of them add less. (Thompson 1933, for a round of many problems.) Its levels
+    gain most.
+
+    A cell is worth the prospect of its kind (`Learners.estimate_prospects`), `horizon` rounds ahead, or fewer if fewer
+    are left; with 0, what its next problem gains. Problems with a trait and without it are shared by the power `mixing`
+    of what they gain, because what is learned on one alone may be lost on the other; with 0, only the better are drawn.
 
     The gain is per token if the trainer tells the lengths of answers, else per problem. With `length` it is divided by
     size^length, so 1 is per token if answers grow with the size of a stratum, as boards do: its number, or its rank.
@@ -45,6 +51,8 @@ class GainTeacher(Stateful):
     length: Power = 0.0
     near: Share = 1.0
     learners: Count = 32
+    horizon: Power = 8.0
+    mixing: Power = 3.0
 
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The design of the plan. Without answers, no edits."""
@@ -56,17 +64,23 @@ class GainTeacher(Stateful):
             cell for stratum in space.sort_strata(design.strata) for cell in list_candidates(stratum, design, space)
         ]
         costs = self._list_costs(known, [cell.stratum for cell in cells], space)
-        gains = learners.estimate_gains(cells) / costs
-        problems = (evidence.problems or USUAL * len(design.strata) * learners.unit) / PARTS
+        kinds = learners.group_cells(cells)
+        problems = evidence.problems or USUAL * len(design.strata) * learners.unit
+        ahead = min(self.horizon, _count_rounds_left(evidence)) * problems
+
+        def estimate() -> np.ndarray:
+            found = learners.estimate_prospects(kinds, ahead) if ahead else learners.estimate_gains(cells)
+            return found / costs
+
+        gains = now = estimate()
         chosen = np.zeros(len(cells))
-        now = gains
         for part in range(PARTS):
             best = now.argmax(axis=1)
             np.add.at(chosen, best, 1 / (PARTS * self.learners))
-            learners.train([cells[place] for place in best], problems)
             if part < PARTS - 1:
-                now = learners.estimate_gains(cells) / costs
-        rows = _make_rows(cells, chosen, gains.mean(axis=0), self.near, space)
+                learners.train([cells[place] for place in best], problems / PARTS)
+                now = estimate()
+        rows = _make_rows(cells, chosen, gains.mean(axis=0), self.near, self.mixing, space)
         reason = f"the largest gain expected on the held-out {space.words.problems}"
         return propose_rows(design, {stratum: rows[stratum] for stratum in design.strata}, reason, space)
 
@@ -77,8 +91,15 @@ class GainTeacher(Stateful):
         return find_costs(known.tokens or {} if self.per == "token" else {}, strata)
 
 
+def _count_rounds_left(evidence: Evidence) -> float:
+    """The rounds of training that are left; infinite if their number is not known."""
+    if evidence.round is None or evidence.rounds is None or evidence.rounds <= evidence.round + 1:
+        return math.inf
+    return evidence.rounds - evidence.round
+
+
 def _make_rows(
-    cells: list[Cell], chosen: np.ndarray, gains: np.ndarray, near: float, space: DesignSpace
+    cells: list[Cell], chosen: np.ndarray, gains: np.ndarray, near: float, mixing: float, space: DesignSpace
 ) -> dict[Stratum, Row]:
     """The rows of a plan: how much each cell was chosen, and what a problem of it gains at the start."""
     places: dict[Stratum, list[int]] = {}
@@ -86,39 +107,75 @@ def _make_rows(
         places.setdefault(cell.stratum, []).append(place)
     rows: dict[Stratum, Row] = {}
     for stratum, mine in places.items():
-        best = cells[max(mine, key=lambda place: (gains[place], -place))]
+        kinds: dict[Levels, Kinds] = {}
+        for place in mine:
+            levels, traits = _split_values(cells[place].values, space)
+            kinds.setdefault(levels, {})[traits] = float(gains[place])
+        worth = {levels: _combine(found.values(), mixing) for levels, found in kinds.items()}
+        best = max(worth, key=lambda levels: worth[levels])
         row: Row = {space.share.name: float(chosen[mine].sum())}
-        for number, knob in enumerate(space.knobs):
-            low, high = (TRACE, 1 - TRACE) if knob.trait else space.limits(stratum, knob)
+        for number, place in enumerate(space.traits):
+            row[space.knobs[place].name] = _share_trait(number, kinds[best], mixing)
+        for number, knob in enumerate(knob for knob in space.knobs if not knob.trait):
+            low, high = space.limits(stratum, knob)
             single = not knob.top or len(list_windowed(row, space.knobs)) == MOST_WINDOWS
-            mean = {cells[place]: float(gains[place]) for place in mine}
-            ends = _find_window(number, best, mean, 1 if single else near)
+            ends = _find_window(number, best, worth, 1 if single else near)
             row |= make_window(knob, *(min(high, max(low, float(end))) for end in ends))
         rows[stratum] = row
     return rows
 
 
-def _find_window(number: int, best: Cell, gains: dict[Cell, float], near: float) -> tuple[Value, Value]:
-    """The ends of the values about the best cell's of a knob that gain at least `near` as much.
+Levels = tuple[Value, ...]
+"""The values of a cell that are of levels."""
+Kinds = dict[tuple[bool, ...], float]
+"""What a problem gains, by the traits it has."""
+
+
+def _split_values(values: tuple[Value, ...], space: DesignSpace) -> tuple[Levels, tuple[bool, ...]]:
+    """The levels and the traits of a cell."""
+    levels = tuple(value for place, value in enumerate(values) if place not in space.traits)
+    return levels, tuple(bool(values[place]) for place in space.traits)
+
+
+def _combine(gains: Iterable[float], mixing: float) -> float:
+    """What a problem gains if its kinds are shared by their gains to the power `mixing`; 0: all of the best kind.
+
+    The less more of a kind adds, the more there is of it: sum_k g_k q_k^(1 - 1/mixing) is largest for shares q_k in
+    proportion to g_k^mixing, and then is this. (A sum of isoelastic utilities: Atkinson 1970.)
+    """
+    return float(sum(gain**mixing for gain in gains) ** (1 / mixing)) if mixing else max(gains)
+
+
+def _share_trait(number: int, kinds: Kinds, mixing: float) -> float:
+    """The share of problems with a trait."""
+    most = max(kinds.values())
+    weights = {traits: gain**mixing if mixing else float(gain == most) for traits, gain in kinds.items()}
+    total = sum(weights.values())
+    having = sum(weight for traits, weight in weights.items() if traits[number])
+    return min(1 - TRACE, max(TRACE, having / total if total else 0.5))
+
+
+def _find_window(number: int, best: Levels, worth: dict[Levels, float], near: float) -> tuple[Value, Value]:
+    """The ends of the values about the best one of a level that gain at least `near` as much.
 
     Args:
-        number: which knob.
-        best: the cell.
-        gains: of the cells of its stratum.
-        near: 1 for the value of the best cell alone.
+        number: which level.
+        best: the best levels.
+        worth: what levels gain.
+        near: 1 for the best value alone.
     """
-    middle = best.values[number]
+    middle = best[number]
     if near >= 1:
         return middle, middle
-    line = {cell.values[number]: gain for cell, gain in gains.items() if _is_beside(cell, best, number)}
+    line = {levels[number]: gain for levels, gain in worth.items() if _is_beside(levels, best, number)}
     ways = sorted((value for value in line if value < middle), reverse=True), sorted(v for v in line if v > middle)
     low, high = ([*itertools.takewhile(lambda value: line[value] >= near * line[middle], way)] for way in ways)
     return low[-1] if low else middle, high[-1] if high else middle
 
 
-def _is_beside(cell: Cell, best: Cell, number: int) -> bool:
-    """Return True if the cells of a stratum differ at most in one knob."""
-    return cell.values[:number] == best.values[:number] and cell.values[number + 1 :] == best.values[number + 1 :]
+def _is_beside(levels: Levels, best: Levels, number: int) -> bool:
+    """Return True if levels differ at most in one."""
+    return levels[:number] == best[:number] and levels[number + 1 :] == best[number + 1 :]
 
 
 def list_candidates(stratum: Stratum, design: Design, space: DesignSpace) -> list[Cell]:

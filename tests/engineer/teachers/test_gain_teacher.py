@@ -213,3 +213,30 @@ def test_in_steps_the_rule_moves_toward_the_best_level_and_the_task_that_gains_m
     assert found["spell"].changes["share"] < 0
     nothing = WorthTeacher().make_delta(msgspec.structs.replace(evidence, forecast=None), DESIGN, SPACE)
     assert nothing.edits == {}
+
+
+TWISTED = DesignSpace(("add", "sort"), (LEVEL, Knob(name="twist", trait=True)), ranked=False)
+
+
+def share_twists(plain, twisted, **options):
+    """The share of problems with a twist that the teacher asks for; P(valid) without and with one."""
+    cells = [Cell(task, (level, twist)) for task in TWISTED.strata for level in range(1, 9) for twist in (False, True)]
+    seen = [Observation(cell, 100, 100 * (twisted if cell.values[1] else plain), None, 0, 100) for cell in cells]
+    held_out = [HeldOutCell(cell, 1 / len(cells)) for cell in cells]
+    design = TWISTED.uniform()
+    known = make_forecast(design, [], held_out, DifficultySettings(), TWISTED, tested=seen)
+    evidence = Evidence(design=design, outcomes={}, round=1, rounds=4, forecast=known)
+    edits = GainTeacher(**options).propose(evidence, design, TWISTED, make_key(1)).delta.edits
+    return design.strata["add"]["twist"] + (edits["add"].changes.get("twist", 0.0) if "add" in edits else 0.0)
+
+
+def test_problems_with_a_trait_and_without_it_are_mixed_by_what_both_gain():
+    assert 0.2 < share_twists(0.5, 0.5) < 0.8
+    assert share_twists(0.99, 0.5) > 0.8
+    assert share_twists(0.5, 0.99) < 0.2
+    assert abs(share_twists(0.5, 0.5, mixing=0.0) - 0.5) == pytest.approx(0.45)
+
+
+def test_looking_ahead_gives_more_to_what_is_hardly_solved_yet():
+    soon, later = (share_twists(0.9, 0.06, horizon=horizon) for horizon in (0.0, 8.0))
+    assert later > soon + 0.1
