@@ -139,7 +139,7 @@ class Learners:
         return _apply_logistic(self._find_logits(self._held_out, self._held_out_places))
 
     def group_cells(self, cells: Sequence[Cell]) -> Kinds:
-        """The kinds of cells: those of a stratum with the same traits."""
+        """The kinds of cells. A kind has the cells of a stratum with the same traits."""
         points, places = self._place(cells)
         traits = [tuple(bool(cell.values[place]) for place in self.space.traits) for cell in cells]
         members: dict[tuple[int, tuple[bool, ...]], list[int]] = {}

@@ -38,8 +38,9 @@ class GainTeacher(Stateful):
     gain most.
 
     A cell is worth the prospect of its kind (`Learners.estimate_prospects`), `horizon` rounds ahead, or fewer if fewer
-    are left; with 0, what its next problem gains. Problems with a trait and without it are shared by the power `mixing`
-    of what they gain, because what is learned on one alone may be lost on the other; with 0, only the better are drawn.
+    are left; with 0, the gain of its next problem. Problems with a trait and without it are shared in proportion to
+    their gains to the power `mixing`, because learning one kind alone may unlearn the other; with 0, only the better
+    kind is drawn.
 
     The gain is per token if the trainer tells the lengths of answers, else per problem. With `length` it is divided by
     size^length, so 1 is per token if answers grow with the size of a stratum, as boards do: its number, or its rank.
@@ -126,9 +127,9 @@ def _make_rows(
 
 
 Levels = tuple[Value, ...]
-"""The values of a cell that are of levels."""
+"""The levels of a cell."""
 Kinds = dict[tuple[bool, ...], float]
-"""What a problem gains, by the traits it has."""
+"""The gain of a problem by its traits."""
 
 
 def _split_values(values: tuple[Value, ...], space: DesignSpace) -> tuple[Levels, tuple[bool, ...]]:
@@ -138,7 +139,7 @@ def _split_values(values: tuple[Value, ...], space: DesignSpace) -> tuple[Levels
 
 
 def _combine(gains: Iterable[float], mixing: float) -> float:
-    """What a problem gains if its kinds are shared by their gains to the power `mixing`; 0: all of the best kind.
+    """The gain of a problem if kinds are shared by their gains to the power `mixing`; 0: all are of the best kind.
 
     The less more of a kind adds, the more there is of it: sum_k g_k q_k^(1 - 1/mixing) is largest for shares q_k in
     proportion to g_k^mixing, and then is this. (A sum of isoelastic utilities: Atkinson 1970.)
