@@ -9,12 +9,13 @@ from lakewright.experiments.viewer.charts.frame import escape_text
 from lakewright.experiments.viewer.pictures import board_art as art
 from lakewright.experiments.viewer.pictures.board_art import CELL, FONT, INK, PAPER, SOFT
 from lakewright.experiments.viewer.pictures.played_plans import (
-    Cell,
     Ending,
     describe_ending,
+    draw_ground,
     find_positions,
     letters_of,
     list_waiting,
+    place_at,
 )
 
 GUTTER, BAR, GAP = 16, 26, 12  # around a board, for its row and column numbers; a header bar; between frames
@@ -43,7 +44,11 @@ def board_svg(
     bar = 2 * BAR - 6 if title else BAR
     side = _side_length(row)
     cells = "".join(
-        [*_draw_ground(row, plan, step), *_draw_trails(row, plan, step), *_draw_things(row, plan, step, alarmed)]
+        [
+            *draw_ground(row, find_positions(row, plan, step)),
+            *_draw_trails(row, plan, step),
+            *_draw_things(row, plan, step, alarmed),
+        ]
     )
     board = f'<g transform="translate({GUTTER} {bar + GUTTER})">{_draw_numbers(row)}{cells}</g>'
     return _wrap_svg(
@@ -107,23 +112,12 @@ def _draw_numbers(row: Row) -> str:
     return "".join([*lines, *columns])
 
 
-def _draw_ground(row: Row, plan: list[str], step: int) -> Iterator[str]:
-    owners = {cell: agent for cells in (row.goals, find_positions(row, plan, step)) for agent, cell in enumerate(cells)}
-    for line, letters in enumerate(row.grid):
-        for column, letter in enumerate(letters):
-            cell = line, column
-            yield _place_at(
-                cell,
-                art.draw_hole() if letter == "H" else art.draw_tint(owners[cell]) if cell in owners else art.draw_ice(),
-            )
-
-
 def _draw_trails(row: Row, plan: list[str], step: int) -> Iterator[str]:
     for agent, cell in enumerate(find_positions(row, plan, max(step - 1, 0))):
         letter = letters_of(plan, agent)[:step][step - 1 :]
         down, right = DELTAS[MOVES.index(letter)] if letter and letter in MOVES else (0, 0)
         if down or right:
-            yield _place_at(cell, art.draw_trail(agent, down, right))
+            yield place_at(cell, art.draw_trail(agent, down, right))
 
 
 def _draw_things(row: Row, plan: list[str], step: int, alarmed: Collection[int]) -> Iterator[str]:
@@ -137,7 +131,7 @@ def _draw_things(row: Row, plan: list[str], step: int, alarmed: Collection[int])
             parts.append(art.draw_badge())
         if set(here) & set(alarmed):
             parts.append(art.draw_alarm())
-        yield _place_at(cell, "".join(parts))
+        yield place_at(cell, "".join(parts))
 
 
 def _draw_bodies(agents: list[int]) -> Iterator[str]:
@@ -152,10 +146,6 @@ def _describe_cells(row: Row, plan: list[str], step: int) -> str:
 
 def _draw_bar(width: int, height: int, colour: str) -> str:
     return f'<rect width="{width}" height="{height}" rx="5" fill="{colour}"/>'
-
-
-def _place_at(cell: Cell, parts: str) -> str:
-    return _translate(cell[1] * CELL + CELL / 2, cell[0] * CELL + CELL / 2, parts)
 
 
 def _translate(right: float, down: float, parts: str) -> str:

@@ -155,10 +155,10 @@ def still_svg(row: Row) -> str:
     art.check_drawable(row.size)
     owners = {cell: [agent] for agent, cell in enumerate(row.goals)}
     agents = (
-        _place_at(cell, art.draw_body(agent) + art.draw_plates([agent], owners.get(cell, [])))
+        place_at(cell, art.draw_body(agent) + art.draw_plates([agent], owners.get(cell, [])))
         for agent, cell in enumerate(row.starts)
     )
-    return _wrap_svg(row, "".join([*_draw_ground(row), *_draw_goals(row), *agents]), f"board {row.id}")
+    return _wrap_svg(row, "".join([*draw_ground(row), *_draw_goals(row), *agents]), f"board {row.id}")
 
 
 def moving_svg(example: Example) -> str:
@@ -170,9 +170,9 @@ def moving_svg(example: Example) -> str:
 
 def _draw_board(row: Row, cells: Sequence[Sequence[Cell]], end: Ending, bodies: Sequence[str]) -> str:
     paths = (_draw_path(agent, path) for agent, path in enumerate(cells))
-    alarms = (f'<g class="failing">{_place_at(cells[agent][-1], art.draw_alarm())}</g>' for agent in end.agents)
+    alarms = (f'<g class="failing">{place_at(cells[agent][-1], art.draw_alarm())}</g>' for agent in end.agents)
     return _wrap_svg(
-        row, "".join([*_draw_ground(row), *paths, *_draw_goals(row), *alarms, *bodies]), f"board {row.id}: {end.words}"
+        row, "".join([*draw_ground(row), *paths, *_draw_goals(row), *alarms, *bodies]), f"board {row.id}: {end.words}"
     )
 
 
@@ -187,12 +187,13 @@ def _draw_body(agent: int) -> str:
     return art.draw_body(agent) + art.draw_plates([agent], [])
 
 
-def _draw_ground(row: Row) -> Iterator[str]:
-    owners = {cell: agent for agent, cell in enumerate(row.goals)}
+def draw_ground(row: Row, *places: Sequence[Cell]) -> Iterator[str]:
+    """Holes, ice, and the cells of goals and of other `places` of agents in their colours."""
+    owners = {cell: agent for cells in (row.goals, *places) for agent, cell in enumerate(cells)}
     for line, letters in enumerate(row.grid):
         for column, letter in enumerate(letters):
             cell = line, column
-            yield _place_at(
+            yield place_at(
                 cell,
                 art.draw_hole() if letter == "H" else art.draw_tint(owners[cell]) if cell in owners else art.draw_ice(),
             )
@@ -200,7 +201,7 @@ def _draw_ground(row: Row) -> Iterator[str]:
 
 def _draw_goals(row: Row) -> Iterator[str]:
     for agent, cell in enumerate(row.goals):
-        yield _place_at(cell, art.draw_gift(agent) + art.draw_plates([], [agent]))
+        yield place_at(cell, art.draw_gift(agent) + art.draw_plates([], [agent]))
 
 
 def _draw_path(agent: int, path: Sequence[Cell]) -> str:
@@ -220,7 +221,8 @@ def _animate_moves(path: Sequence[Cell]) -> str:
     return f'<animateTransform attributeName="transform" type="translate" values="{values}" {time}/>'
 
 
-def _place_at(cell: Cell, parts: str) -> str:
+def place_at(cell: Cell, parts: str) -> str:
+    """Parts of a picture in the middle of a cell."""
     return f'<g transform="translate({_middle(cell[1])} {_middle(cell[0])})">{parts}</g>'
 
 
