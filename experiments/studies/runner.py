@@ -28,7 +28,6 @@ from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import write_record
 from lakewright.experiments.loop.records.stage_rollouts import read_problems
 from lakewright.experiments.loop.training.trainee import make_trainee
-from lakewright.experiments.studies.final_evaluation import take_final_test
 from lakewright.experiments.studies.halving import RoundOver, choose_survivors, count_stages, stop_after
 from lakewright.experiments.studies.plot import curves_svg, study_svg
 from lakewright.experiments.studies.results import Results, results_of
@@ -218,7 +217,6 @@ def _describe_error(error: Exception, run: RunFolder) -> str:
 
 def _take_test(planned: Planned, run: RunFolder, folder: StudyFolder) -> None:
     """The final test of a finished run, in a study that has one."""
-    path = folder.test_file(planned.settings)
-    if path.exists():
-        trainee = make_trainee(planned.settings)
-        take_final_test(trainee, last_policy(run), read_problems(path), folder.test_of(run))
+    path, outcome = folder.test_file(planned.settings), folder.test_of(run)
+    if path.exists() and not outcome.exists():
+        make_trainee(planned.settings).take_test(last_policy(run), read_problems(path), outcome)

@@ -30,18 +30,18 @@ from lakewright.core_jax.support import (
     replacing_folder,
 )
 from lakewright.engineer.design import Design, by_stratum
+from lakewright.engineer.environment import Problem
 from lakewright.engineer.trial import Trial, try_designs
 from lakewright.experiments.jobs.resumable.claims import Claim
 from lakewright.experiments.loop.closed_loop import prepare_run
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import read_record
-from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_problems
+from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_problems, write_problems
 from lakewright.experiments.loop.redesign.run_engineer import start_trial
 from lakewright.experiments.loop.settings.lake_settings import complete_run, rename_settings
 from lakewright.experiments.loop.settings.run_settings import RunSettings, ValidationSettings, merge_tables
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 from lakewright.experiments.preset_files import read_preset
-from lakewright.experiments.studies.final_evaluation import draw_final_test, take_final_test
 from lakewright.experiments.studies.random_configs import Configs, random_configs
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
@@ -224,7 +224,30 @@ def prepare_start(plan: Plan, folder: StudyFolder) -> None:
     if plan.spec.test:
         path = folder.test_file(plan.start)
         draw_final_test(plan.start, plan.spec.test, read_held_out(folder.start), path)
-        take_final_test(trainee, warmup, read_problems(path), folder.test_of(folder.start))
+        if not (outcome := folder.test_of(folder.start)).exists():
+            trainee.take_test(warmup, read_problems(path), outcome)
+
+
+def draw_final_test(settings: RunSettings, chosen: ValidationSettings, held_out: Sequence[Problem], path: Path) -> None:
+    """Draws the problems of the test and saves them, unless that is done.
+
+    On the lake they are drawn as a held-out set. Of other environments, if there may be few of a kind, all problems
+    of the test are different, and not held out already.
+
+    Args:
+        settings, held_out: from the runs.
+        chosen: those of the test.
+        path: if it is saved.
+
+    Raises InputError if nothing is left.
+    """
+    if path.exists():
+        return
+    trainee = make_trainee(msgspec.structs.replace(settings, validation=chosen))
+    problems = trainee.draw_test({problem.key for problem in held_out})
+    if not problems:
+        raise InputError("test: no cell has a problem that is not held out; lower validation.boards")
+    write_problems(path, problems)
 
 
 def begin_run(planned: Planned, folder: StudyFolder) -> RunFolder:

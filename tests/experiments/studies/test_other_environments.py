@@ -22,14 +22,13 @@ from lakewright.experiments.loop.records.stage_rollouts import read_held_out, re
 from lakewright.experiments.loop.settings.run_settings import RunSettings, ValidationSettings
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 from lakewright.experiments.loop.training.warmup import _answers_engineer
-from lakewright.experiments.studies.final_evaluation import draw_final_test
 from lakewright.experiments.studies.learning_curves import average_curve, tokens_to_best
 from lakewright.experiments.studies.random_configs import Configs, random_configs, spread_values
 from lakewright.experiments.studies.results import Results
 from lakewright.experiments.studies.results_table import as_table
 from lakewright.experiments.studies.run_results import last_policy
 from lakewright.experiments.studies.runner import run_study
-from lakewright.experiments.studies.study import StudyFolder, plan_of, read_prediction
+from lakewright.experiments.studies.study import StudyFolder, draw_final_test, plan_of, read_prediction
 from lakewright.policy.codecs.settings import TextSettings
 from lakewright.policy.models import load_model
 from lakewright.policy.text_play import play_texts
