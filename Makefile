@@ -87,10 +87,12 @@ test: lint docs
 	$(PYTEST) -m "not deep"
 
 # The long tests: two processes that train together, hundreds of thousands of fuzzed answers, many kills, and other people's
-# tools, which get environments of their own in build/environments, from the registry. Run before a release.
+# tools, which get environments of their own in build/environments, from the registry; then properties on ten times as many
+# examples. Run before a release.
 # `make test` compiles quickly; without XLA_FLAGS of its own, this compiles programs as users have them.
 test-deep: install
 	XLA_FLAGS= $(PYTEST) -m deep
+	LAKEWRIGHT_EXAMPLES=10 $(PYTEST) -m "hypothesis and not deep"
 
 clean:
 	rm -rf .venv runs build

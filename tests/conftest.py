@@ -30,11 +30,12 @@ import hypothesis
 import jax
 import pytest
 
+from tests.support.deep import count_examples
 from tests.support.servers.chromium_path import chromium_path
 
 jax.config.update("jax_debug_key_reuse", True)
 
-hypothesis.settings.register_profile("lakewright", deadline=None)
+hypothesis.settings.register_profile("lakewright", deadline=None, max_examples=count_examples(50))
 hypothesis.settings.load_profile("lakewright")
 
 

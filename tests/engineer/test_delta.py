@@ -13,6 +13,7 @@ from lakewright.engineer.delta import describe_delta, edit_design, summarize_del
 from lakewright.engineer.delta_parsing import MAX_ANSWER_BYTES, MAX_REASON, answer_type, encode_delta, read_answer
 from lakewright.engineer.design import Delta
 from lakewright.experiments.environments.lake import design_of
+from tests.support.deep import count_examples
 from tests.support.refusals import refused
 from tests.support.samples.evidence import SPACE, edit
 
@@ -114,7 +115,7 @@ def test_nesting_of_any_depth_is_refused(depth):
 
 
 @given(st.binary(max_size=200) | st.text(st.characters(), max_size=200))
-@settings(max_examples=1000)
+@settings(max_examples=count_examples(300))
 def test_no_bytes_do_more_than_be_refused(answer):
     assert read_or_refuse(answer) is None
 
@@ -135,7 +136,7 @@ numbered = st.integers(-1, 12).map(str) | st.text(max_size=3)
 
 @given(st.dictionaries(numbered, json_values | st.dictionaries(fields, json_values, max_size=4), max_size=3))
 @example({"5": {"reason": "", "data_ratio": 0}})
-@settings(max_examples=200)
+@settings(max_examples=count_examples(60))
 def test_json_of_nearly_the_right_shape_is_read_or_refused(edits):
     delta = read_or_refuse(json.dumps({"edits": edits}))
     assert delta is None or len(delta.edits) == len(edits)

@@ -17,6 +17,7 @@ from lakewright.engineer.evidence import Evidence, Round, read_evidence
 from lakewright.engineer.guard import GuardSettings, project_delta
 from lakewright.engineer.space import DesignSpace, check_design
 from lakewright.engineer.tally import Tally
+from tests.support.deep import count_examples
 from tests.support.samples.spaces import deltas, designs, finite, spaces
 
 SUMS = DesignSpace(["sums", 3], [Knob(name="terms", low=2, high=9, whole=True), Knob(name="noise", trait=True)])
@@ -56,7 +57,7 @@ def test_the_cells_of_a_design_mean_the_design(data):
 
 
 @given(st.data())
-@settings(max_examples=150)
+@settings(max_examples=count_examples(50))
 def test_any_delta_of_any_space_gives_a_legal_design_within_reach(data):
     space = data.draw(spaces())
     design = data.draw(designs(space, floor=0.05))

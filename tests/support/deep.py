@@ -1,9 +1,17 @@
-"""Which cases of a test belong to every run of the suite."""
+"""Which cases of a test belong to every run of the suite, and how many examples of a property."""
 
+import os
 from collections.abc import Collection, Iterable
 from typing import Any
 
 import pytest
+
+MORE = int(os.environ.get("LAKEWRIGHT_EXAMPLES", "1"))  # times as many examples of each property, in `make test-deep`
+
+
+def count_examples(few: int) -> int:
+    """The examples of a property that a run tries: `few`, and many times as many in `make test-deep`."""
+    return few * MORE
 
 
 def keep_quick(cases: Iterable[Any], quick: Collection[Any]) -> list[Any]:

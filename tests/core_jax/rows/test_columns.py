@@ -12,6 +12,7 @@ from lakewright.core_jax.rows.columns import records_of
 from lakewright.core_jax.rows.json_lines import encode_lines, parse_lines
 from tests.support.boards.any_rows import any_rows
 from tests.support.boards.generated_rows import rows, shown
+from tests.support.deep import count_examples
 
 
 @given(st.lists(any_rows(), max_size=5))
@@ -42,7 +43,7 @@ def test_moves_and_letters_say_the_same():
         assert plan_of(moves_of([row.plan], 32)[0]) == row.plan, shown(row)
 
 
-@settings(max_examples=60)
+@settings(max_examples=count_examples(20))
 @given(st.lists(any_rows(), min_size=1, max_size=6), st.integers(0, 3))
 def test_columns_are_written_byte_for_byte_as_rows_are_and_read_back(written, skip):
     encoder = msgspec.json.Encoder()

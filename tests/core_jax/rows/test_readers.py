@@ -25,11 +25,12 @@ from lakewright.core_jax.rows.columns import records_of
 from lakewright.core_jax.rows.json_lines import parse_lines
 from tests.support.boards.any_rows import GOOD, WRONG_ROWS, any_rows, each_ending, read_with_errors
 from tests.support.boards.generated_rows import rows, unsolved
+from tests.support.deep import count_examples
 from tests.support.refusals import refused
 
 
 @each_ending
-@settings(max_examples=60)
+@settings(max_examples=count_examples(20))
 @given(st.lists(any_rows(), max_size=5))
 def test_rows_come_back_as_they_were_written(tmp_path_factory, form, written):
     path = tmp_path_factory.mktemp("rows") / f"rows{form}"
@@ -153,7 +154,7 @@ def test_plans_are_rows_of_id_and_plan(tmp_path):
     assert read_with_errors(path, PlanRow) == ([PlanRow("a", ["U"])], [f"{path}:2: field 'plan' is missing; add it"])
 
 
-@settings(max_examples=300)
+@settings(max_examples=count_examples(100))
 @given(st.data())
 def test_a_line_with_a_wrong_byte_is_read_as_columns_only_where_it_is_a_row(data):
     line = bytearray(msgspec.json.encode(data.draw(any_rows())))

@@ -26,6 +26,7 @@ from lakewright.engineer.evidence import (
 )
 from lakewright.engineer.lessons import LessonSettings, synthetic_examples
 from lakewright.experiments.environments.lake import design_of
+from tests.support.deep import count_examples
 from tests.support.refusals import refused
 from tests.support.samples.evidence import SPACE, V6, edit, past, view
 
@@ -108,7 +109,7 @@ def test_modules_that_are_off_have_no_tokens():
 
 
 @given(sentences())
-@settings(max_examples=250)
+@settings(max_examples=count_examples(80))
 def test_every_sentence_of_the_grammar_is_a_delta_and_comes_back(walk):
     _, tokens = walk
     assert set(tokens) <= set(WORDS.tokens)
@@ -116,7 +117,7 @@ def test_every_sentence_of_the_grammar_is_a_delta_and_comes_back(walk):
 
 
 @given(aligned_deltas())
-@settings(max_examples=250)
+@settings(max_examples=count_examples(80))
 def test_every_delta_in_whole_steps_is_a_sentence_and_comes_back(delta):
     grammar, tokens = DeltaGrammar(SPACE, delta.edits), delta_tokens(delta, SPACE)
     assert all(token in grammar.allowed(tokens[:index]) for index, token in enumerate(tokens))
@@ -125,7 +126,7 @@ def test_every_delta_in_whole_steps_is_a_sentence_and_comes_back(delta):
 
 
 @given(sentences(), st.data())
-@settings(max_examples=250)
+@settings(max_examples=count_examples(80))
 def test_a_broken_sentence_is_read_or_refused(walk, data):
     _, tokens = walk
     at = data.draw(st.integers(0, len(tokens)))

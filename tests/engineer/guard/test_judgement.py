@@ -14,6 +14,7 @@ from lakewright.engineer.guard import MOST_WAYS, GivenBounds, GuardSettings, Gua
 from lakewright.engineer.guard import project_delta as judged
 from lakewright.engineer.space import DesignSpace
 from lakewright.experiments.environments.lake import design_of
+from tests.support.deep import count_examples
 from tests.support.refusals import refused
 from tests.support.samples.evidence import ROOMY, SPACE, edit
 
@@ -71,7 +72,7 @@ guards = st.builds(
 
 
 @given(st.data())
-@settings(max_examples=300)
+@settings(max_examples=count_examples(100))
 def test_any_delta_and_any_guard_give_a_legal_design_within_the_trust_region(data):
     design, guard = data.draw(designs()), data.draw(guards)
     verdict = judge(design, data.draw(deltas(design, finite)), guard)
@@ -85,7 +86,7 @@ def test_any_delta_and_any_guard_give_a_legal_design_within_the_trust_region(dat
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=count_examples(60))
 def test_from_a_legal_design_the_floor_holds(data):
     design = data.draw(designs(floor=0.05))
     verdict = judge(design, data.draw(deltas(design, finite)), GUARD)
@@ -93,7 +94,7 @@ def test_from_a_legal_design_the_floor_holds(data):
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=count_examples(60))
 def test_a_delta_of_zeros_leaves_a_legal_design_as_it_is(data):
     design = data.draw(designs(floor=0.05))
     verdict = judge(design, Delta({size: edit("") for size in design.strata}), GUARD)
@@ -102,7 +103,7 @@ def test_a_delta_of_zeros_leaves_a_legal_design_as_it_is(data):
 
 
 @given(st.data())
-@settings(max_examples=200)
+@settings(max_examples=count_examples(60))
 def test_what_the_guard_gave_is_proposed_again_and_accepted(data):
     design = data.draw(designs(floor=0.05))
     first = judge(design, data.draw(deltas(design, finite)), GUARD).design

@@ -14,6 +14,7 @@ from lakewright.engineer.guard import GuardSettings, project_delta
 from lakewright.engineer.space import check_design
 from lakewright.engineer.testing import answers, cells, deltas, designs, spaces
 from lakewright.engineer.testing.trials import find_smallest
+from tests.support.deep import count_examples
 from tests.support.refusals import refused
 
 
@@ -35,7 +36,7 @@ def rounds(draw) -> tuple[DesignSpace, Design, Delta]:
     return space, design, draw(deltas(space, design))
 
 
-@settings(max_examples=50)
+@settings(max_examples=count_examples(20))
 @given(rounds())
 def test_any_delta_on_any_design_of_any_space_leads_to_a_legal_design(round_):
     space, design, delta = round_
@@ -46,7 +47,7 @@ def test_any_delta_on_any_design_of_any_space_leads_to_a_legal_design(round_):
     check_design(verdict.design, space)
 
 
-@settings(max_examples=50)
+@settings(max_examples=count_examples(20))
 @given(rounds())
 def test_designs_and_deltas_survive_json(round_):
     space, design, delta = round_

@@ -38,6 +38,7 @@ from lakewright.policy.inference import EndpointSettings, answer_under_grammar
 from lakewright.policy.models import build_model, load_model, save_checkpoint
 from lakewright.policy.training import GrpoSettings, WarmupSettings
 from tests.support.boards.generated_rows import SMALL
+from tests.support.deep import count_examples
 from tests.support.models.byte_language_model import text_checkpoint
 from tests.support.models.tiny_policy import ENV, tiny_model, tiny_run, tokenizer
 from tests.support.refusals import refused
@@ -115,7 +116,7 @@ def test_a_hostile_answer_is_an_error_that_is_reported_and_can_be_written(name):
     msgspec.json.encode(proposal)
 
 
-@settings(max_examples=100)
+@settings(max_examples=count_examples(50))
 @given(st.text() | st.recursive(st.none() | st.floats() | st.text(), lambda inner: st.lists(inner)).map(json.dumps))
 def test_whatever_a_model_says_parses_or_is_an_input_error(text):
     with contextlib.suppress(InputError):

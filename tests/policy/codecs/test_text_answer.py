@@ -16,6 +16,7 @@ from lakewright.policy.codecs.text_answer import MAX_STEPS
 from lakewright.policy.codecs.text_prompt import EXAMPLE, MOVE_WORDS
 from tests.support.boards.sample_boards import as_lists, as_moves, as_strings, assert_every, each, mixed_boards
 from tests.support.boards.search_oracle import play
+from tests.support.deep import count_examples
 from tests.support.processes.processor_time import LONG_ANSWER, MOST_SECONDS, seconds_of
 
 PLAIN = "agent 0: RIGHT RIGHT WAIT DOWN\nagent 1: UP LEFT"
@@ -123,7 +124,7 @@ def written(plan: list[str], rng: random.Random) -> str:
 
 
 @given(seed=st.integers(0, 1 << 30))
-@settings(max_examples=20)
+@settings(max_examples=count_examples(10))
 def test_an_answer_gets_the_verdict_of_its_plan_from_the_simulator_and_the_oracle(seed):
     rng = random.Random(seed)
     boards = mixed_boards(seed, 64, 5)
@@ -170,7 +171,7 @@ def is_plan_or_problem(found: np.ndarray | Refused, agents: int) -> bool:
 
 
 @given(spoiling)
-@settings(max_examples=20)
+@settings(max_examples=count_examples(10))
 def test_spoilt_answers_are_plans_or_refused_in_one_line(drawn):
     for answer, agents in spoilt_answers(*drawn):
         assert is_plan_or_problem(parse_answer(answer, agents), agents), repr(answer)

@@ -13,6 +13,7 @@ from lakewright.policy.training.reward import play_plans
 from tests.support.boards import search_oracle as oracle
 from tests.support.boards.generated_rows import COUNT
 from tests.support.boards.sample_boards import as_lists, as_strings, each, mixed_boards, picture
+from tests.support.deep import count_examples
 from tests.support.models.tiny_policy import ENGINEER_TOKENS, HORIZON, padded, tasks, tokenizer
 
 END = ID["<eos>"]
@@ -140,7 +141,7 @@ def test_an_answer_of_the_whole_horizon_is_a_plan():
     assert as_strings(decode([cell(0, 0), cell(1, 1)] * 4 + [END], horizon=4)) == ["WWWW", "WWWW"]
 
 
-@settings(max_examples=1000)
+@settings(max_examples=count_examples(300))
 @given(st.lists(st.integers(0, 220) | st.sampled_from([END, *range(ID["0,0"], ID["0,0"] + 33)]), max_size=45))
 def test_any_tokens_are_a_plan_or_none_and_never_an_exception(answer):
     for size in (3, 5):
@@ -150,7 +151,7 @@ def test_any_tokens_are_a_plan_or_none_and_never_an_exception(answer):
             assert set(np.unique(moves)) <= {PAD, *range(len(DELTAS)), JUMP}
 
 
-@settings(max_examples=300)
+@settings(max_examples=count_examples(100))
 @given(st.integers(0, COUNT - 1), st.lists(st.tuples(*[st.sampled_from(MOVES)] * 2), max_size=HORIZON))
 def test_any_walk_on_the_board_comes_back_as_it_was_written(number, walk):
     task = tasks()[number]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import locked
 from lakewright.experiments.jobs.resumable.claims import Claim, describe_difference
+from tests.support.deep import count_examples
 from tests.support.refusals import refused
 
 
@@ -124,7 +125,7 @@ works = st.builds(
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=count_examples(20))
 @given(works, works)
 def test_a_difference_is_named_exactly_where_there_is_one(one, other):
     assert bool(describe_difference(one, other)) == (one != other), (one, other)
