@@ -5,6 +5,7 @@ from .chat_request import EndpointSettings as EndpointSettings
 from .decoders import cache_rows as cache_rows
 from .decoders import common_prefix as common_prefix
 from .device_limits import ANSWERS_ON_CPU as ANSWERS_ON_CPU
+from .device_limits import LEAST_SHARED as LEAST_SHARED
 from .device_limits import MEMORY_SHARE as MEMORY_SHARE
 from .device_limits import MOST_ANSWERS as MOST_ANSWERS
 from .device_limits import count_answer_bytes as count_answer_bytes

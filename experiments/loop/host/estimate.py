@@ -9,16 +9,13 @@ from lakewright.experiments.loop.host.memory_arithmetic import (
     HALF,
     Sharing,
     Trained,
-    backward_work,
     gradients,
     joined_matrices,
     keys_and_values,
-    mask_bytes,
     optimizer_state,
-    optimizer_work,
-    repeated_pairs,
     rounded_weights,
-    saved_activations,
+    shared_pairs,
+    step_at_its_fullest,
     tiled_head,
     weights,
     whole_logits,
@@ -33,7 +30,13 @@ from lakewright.experiments.loop.host.model_shape import (
 from lakewright.experiments.loop.host.sequence_lengths import Lengths, longest_sequences
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import make_trainee
-from lakewright.policy.inference import ANSWERS_ON_CPU, MEMORY_SHARE, MOST_ANSWERS, count_answer_bytes
+from lakewright.policy.inference import (
+    ANSWERS_ON_CPU,
+    LEAST_SHARED,
+    MEMORY_SHARE,
+    MOST_ANSWERS,
+    count_answer_bytes,
+)
 from lakewright.policy.training import SHARED_SCORES, answers_at_once
 
 GB = 10**9
@@ -172,19 +175,24 @@ def _estimate_warmup(settings: RunSettings, shape: ModelShape, lengths: Lengths)
         "optimizer": optimizer_state(trained),
         "average": weights(trained),
         "rounded weights": rounded_weights(trained),
-        "gradients": gradients(trained),
     }
     step = PADDED if trained.on_gpu else 1  # of which the lengths of recorded batches are multiples
-    tokens = settings.warmup.batch * _round_up(lengths.example, step)
-    scored = settings.warmup.batch * _round_up(lengths.example - lengths.prompt, step)
+    rows, example = settings.warmup.batch, _round_up(lengths.example, step)
+    scored = rows * _round_up(lengths.example - lengths.prompt, step)
     logits = whole_logits(shape, scored, 3, number) if shape.widths else 0
-    work = _estimate_step(trained, tokens, logits, repeats=settings.codec == "text")
+    # The same first tokens of all prompts are read once; then there is a mask. A recorded step reads them in each row.
+    shared = 0 if trained.on_gpu or lengths.shared < LEAST_SHARED or not shape.widths else lengths.shared
+    tokens = shared + rows * (example - shared)
+    pairs = shared_pairs(trained, rows * shared, rows * example) if shared else 0
+    mask = rows * (example - shared) * example if shared else 0
+    work = step_at_its_fullest(trained, tokens, logits, pairs=pairs, mask=mask, held=trained.on_gpu)
     return [Phase("warm-up", items | work | _estimate_recordings(trained, work))]
 
 
 def _estimate_recordings(trained: Trained, work: dict[str, int]) -> dict[str, int]:
     """The memory of recorded steps on a GPU, which nothing else can use: as much as a step of another shape takes."""
-    return {"recordings": sum(work.values())} if trained.on_gpu and trained.shape.widths else {}
+    recorded = sum(size for name, size in work.items() if name != "gradients")
+    return {"recordings": recorded} if trained.on_gpu and trained.shape.widths else {}
 
 
 def _round_up(count: int, step: int) -> int:
@@ -196,37 +204,26 @@ def _estimate_update(settings: RunSettings, trained: Trained, lengths: Lengths) 
     grpo, shape = settings.grpo, trained.shape
     share = grpo.prompts * grpo.group // settings.launch.processes
     rows = min(grpo.host.micro_batch or share, share)
-    items = _list_standing(settings, trained) | {"gradients": gradients(trained)}
+    items = _list_standing(settings, trained)
     if not shape.widths:
-        return Phase("update", items | _estimate_step(trained, 0, 0))
+        return Phase("update", items | step_at_its_fullest(trained, 0, 0))
+    # Gradients of an earlier micro batch, of a bucket or of a recorded step are there all the time.
+    held = rows < share or trained.sharing.processes > 1 or trained.on_gpu
     if _shares_prompts(settings, shape.widths, lengths.answer):
         prompts = min(rows, grpo.prompts)
         head = whole_logits(shape, rows * lengths.answer, 1, FULL)
         head += whole_logits(shape, min(rows, PROMPT_ROWS) * lengths.answer, 3, FULL)
-        pairs = keys_and_values(shape, rows * lengths.prompt, trained.number)
-        # On a GPU a mask that is given has keys and values repeated for each head, and gradients are held twice.
-        if trained.on_gpu:
-            pairs += repeated_pairs(trained, rows * (lengths.prompt + lengths.answer))
-            items["gradients"] *= 2
-        tokens = prompts * lengths.prompt + rows * lengths.answer
-        work = _estimate_step(trained, tokens, head) | {"keys and values": pairs}
+        written = lengths.answer - 1  # the last token of an answer predicts nothing, so it is not read
+        length = lengths.prompt + written
+        pairs = shared_pairs(trained, rows * lengths.prompt, rows * length)
+        tokens, mask = prompts * lengths.prompt + rows * written, rows * written * length
+        work = step_at_its_fullest(trained, tokens, head, pairs=pairs, mask=mask, held=held)
+        work["gradients"] *= 2 if trained.on_gpu else 1  # where a recorded step holds its own
         return Phase("update", items | work | _estimate_recordings(trained, work))
     length = lengths.prompt + lengths.answer
-    step = _estimate_step(trained, rows * length, tiled_head(trained, rows * length), repeats=True)
-    return Phase("update", items | step | {"mask": mask_bytes(rows, length)})
-
-
-def _estimate_step(trained: Trained, tokens: int, head: int, repeats: bool = False) -> dict[str, int]:
-    """The memory of a step: saved activations, and one after the other what head, layers and optimizer work with."""
-    known = trained.shape.widths is not None
-    kept = saved_activations(trained, tokens, repeats) if known else 0
-    layers = backward_work(trained, tokens, repeats) if known else 0
-    return {
-        "activations": kept,
-        "logits": head,
-        "backward": max(0, layers - head),
-        "update of weights": max(0, optimizer_work(trained) - kept - max(head, layers)),
-    }
+    tokens, mask = rows * length, rows * length * length
+    work = step_at_its_fullest(trained, tokens, tiled_head(trained, tokens), mask=mask, held=held)
+    return Phase("update", items | work)
 
 
 def _shares_prompts(settings: RunSettings, widths: Widths, answer: int) -> bool:
@@ -243,6 +240,9 @@ def _estimate_sampling(settings: RunSettings, trained: Trained, lengths: Lengths
         share = round(grpo.host.vllm_memory * accelerator) if grpo.host.vllm == "colocate" else 0
         return Phase("sampling", items | {"vLLM": share})
     groups = grpo.prompts // settings.launch.processes
+    widths = trained.shape.widths
+    if trained.on_gpu and widths and _shares_prompts(settings, widths, lengths.answer):
+        items["gradients"] = 2 * gradients(trained)  # which recorded updates hold from step to step
     return Phase("sampling", items | _estimate_decoding(settings, trained, lengths, groups, grpo.group, accelerator))
 
 
@@ -269,9 +269,10 @@ def _estimate_engineer(settings: RunSettings, trained: Trained, lengths: Lengths
         "optimizer": optimizer_state(alone),
         "reference": shape.parameters * alone.number,
         "rounded weights": rounded_weights(alone),
-        "gradients": gradients(alone),
     }
-    return [Phase("engineer", items | _estimate_step(alone, tokens, whole_logits(shape, scored, SCORES, FULL)))]
+    head = whole_logits(shape, scored, SCORES, FULL)
+    # Gradients of one group of answers are held while those of the next are computed.
+    return [Phase("engineer", items | step_at_its_fullest(alone, tokens, head, held=True))]
 
 
 def _estimate_decoding(

@@ -109,33 +109,41 @@ def saved_activations(trained: Trained, tokens: int, repeats: bool = False) -> i
 
 
 def backward_work(trained: Trained, tokens: int, repeats: bool = False) -> int:
-    """The memory that a layer's backward pass takes and frees; with checkpointing it computes the layer again."""
+    """The memory that the backward pass takes and frees beside saved activations: of the last norm, or of a layer.
+
+    The first layer that it meets has the gradients of two arrays of its MLP and of its output, when the arrays of the
+    last norm are freed. With checkpointing it computes a layer again, but for the input, which is saved.
+    """
     widths = trained.shape.widths
     assert widths
-    again = _of_a_layer(trained, widths, repeats) if trained.checkpointing else 0
-    work = (3 * widths.mlp + 2 * widths.hidden) * trained.computes
+    hidden, freed = widths.hidden, 3 * widths.hidden * FULL
+    again = _of_a_layer(trained, widths, repeats) - hidden * trained.computes if trained.checkpointing else 0
     read = widths.mlp * FULL if trained.adapter and trained.computes == HALF else 0
-    return tokens * (again + work + read)
+    layer = again + (2 * widths.mlp + hidden) * trained.computes + read - freed
+    return tokens * max(4 * hidden * FULL, layer)
 
 
 def _of_a_layer(trained: Trained, widths: Widths, repeats: bool) -> int:
     """Bytes of a token in a layer: two norms, queries and keys with their norms, values, what is attended, the MLP.
 
-    In half precision a norm also keeps its input in full precision, and an adapter inputs of its own. With
-    autocast, queries and keys are rotated in full precision, and rounded after that.
+    In half precision a norm also keeps its input in full precision. With an adapter norms are not trained and keep one
+    array less; in half precision each of its seven matrices has an input of its own in full precision, instead of the
+    inputs in half. With autocast, queries and keys are rotated in full precision, and rounded after that.
     """
     h, a, k, m = widths.hidden, widths.attention, widths.keys, widths.mlp
     pairs = 2 * a if repeats and a > k else 2 * k
     plain = (6 * h + 2 * (a + k) + a + pairs + a + 4 * m) * trained.computes
+    own = trained.adapter > 0 and trained.computes == HALF
+    untrained = (2 * h + a + k + own * (2 * h + m)) * trained.computes if trained.adapter else 0
     norms = (2 * h + a + k) * (FULL - HALF) if trained.computes == HALF else 0
-    read = (2 * h + a + m) * trained.computes if trained.adapter and trained.computes == HALF else 0
+    read = own * (5 * h + a + m) * FULL
     turned = 3 * (a + k) * HALF if trained.rounded else 0
-    return plain + norms + read + turned
+    return plain - untrained + norms + read + turned
 
 
-def mask_bytes(rows: int, length: int) -> int:
-    """Of the mask of rows of one length, a byte for each pair of tokens."""
-    return rows * length * length
+def mask_bytes(trained: Trained, pairs: int, layers: int) -> int:
+    """A mask of that many pairs of tokens: a byte for each, and its numbers in some of the layers."""
+    return pairs * (1 + layers * trained.computes)
 
 
 def whole_logits(shape: ModelShape, tokens: int, times: int, number: int) -> int:
@@ -156,7 +164,8 @@ def tiled_head(trained: Trained, tokens: int) -> int:
     widths = trained.shape.widths
     assert widths
     rows = min(tokens, TILE_TOKENS)
-    folded = 0 if trained.on_gpu else 4 * min(widths.words, TILE_WORDS) * FULL  # on a GPU one kernel does it in place
+    # Seven arrays of scores and one of bits; on a GPU one kernel does it in place.
+    folded = 0 if trained.on_gpu else min(widths.words, TILE_WORDS) * (7 * FULL + 1)
     tile = rows * (TILE_WORDS * trained.number + folded)
     matrix = 0 if trained.adapter else widths.words * widths.hidden * (FULL + trained.number)
     return tile + matrix + tokens * widths.hidden * (FULL + trained.number)
@@ -169,10 +178,11 @@ def keys_and_values(shape: ModelShape, tokens: int, number: int) -> int:
 
 
 def repeated_pairs(trained: Trained, tokens: int) -> int:
-    """Keys and values of that many tokens in all layers, repeated for each head that reads them."""
+    """Keys and values of that many tokens in all layers, repeated for each head that reads them under a mask."""
     widths = trained.shape.widths
     assert widths
-    return 2 * widths.layers * widths.attention * tokens * trained.computes
+    repeats = trained.on_gpu or widths.attention > widths.keys
+    return repeats * 2 * widths.layers * widths.attention * tokens * trained.computes
 
 
 def joined_matrices(shape: ModelShape) -> int:
@@ -181,3 +191,51 @@ def joined_matrices(shape: ModelShape) -> int:
     assert widths
     parts = (widths.hidden * (widths.attention + 2 * widths.keys), 2 * widths.hidden * widths.mlp)
     return widths.layers * sum(part for part in parts if part <= SMALL)
+
+
+def step_at_its_fullest(
+    trained: Trained, tokens: int, head: int, pairs: int = 0, mask: int = 0, held: bool = False
+) -> dict[str, int]:
+    """The memory of a step at its fullest moment: at the head, in the layers' backward pass, or in the update.
+
+    Gradients come as activations go, so only held gradients are there beside all activations.
+
+    Args:
+        trained: what is trained.
+        tokens: that are read.
+        head: bytes that the head works with.
+        pairs: bytes of keys and values that are not in the layers' own activations.
+        mask: pairs of tokens that have a mask.
+        held: whether all gradients are there from the beginning.
+    """
+    widths = trained.shape.widths
+    repeats = mask > 0 and not pairs
+    kept = saved_activations(trained, tokens, repeats) if widths else 0
+    work = backward_work(trained, tokens, repeats) if widths else 0
+    masked = widths.layers if widths and not trained.checkpointing else 0  # layers that hold its numbers
+    whole = gradients(trained)
+    first = whole if held else min(whole, _head_gradient(trained))
+    there = {"gradients": first, "activations": kept, "keys and values": pairs}
+    moments = [
+        there | {"logits": head, "mask": mask_bytes(trained, mask, masked)},
+        there | {"backward": work, "mask": mask_bytes(trained, mask, max(masked, 1))},
+        {"gradients": whole, "update of weights": optimizer_work(trained)},
+    ]
+    return max(moments, key=lambda moment: sum(moment.values()))
+
+
+def _head_gradient(trained: Trained) -> int:
+    """Bytes of the gradient of the head's matrix, which is there first; tied with the embedding or not."""
+    widths = trained.shape.widths
+    return 0 if trained.adapter or trained.frozen or not widths else widths.words * widths.hidden * trained.number
+
+
+def shared_pairs(trained: Trained, shared: int, read: int) -> int:
+    """Bytes of keys and values that rows have from a shared reading, and of those that are repeated for heads.
+
+    Args:
+        trained: what computes.
+        shared: tokens of all rows that were read once.
+        read: tokens of all rows.
+    """
+    return keys_and_values(trained.shape, shared, trained.number) + repeated_pairs(trained, read)

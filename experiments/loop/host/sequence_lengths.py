@@ -1,5 +1,6 @@
 """The longest sequences of a run, in tokens, on which its memory depends."""
 
+import dataclasses
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ from lakewright.policy.codecs import (
     encode_compact_prompt,
     encode_prompt,
 )
+from lakewright.policy.inference import common_prefix
 from lakewright.policy.model_settings import resolve_shape
 from lakewright.policy.models import prepare_place
 
@@ -40,12 +42,14 @@ class Lengths(msgspec.Struct, frozen=True):
 
     An example has a reference answer, which is shorter than the longest that a policy may give.
     exact: whether the model's own tokenizer counted the prompt; otherwise words and signs stand for tokens.
+    shared: first tokens that all prompts have in common.
     """
 
     prompt: int
     answer: int
     example: int
     exact: bool = True
+    shared: int = 0
 
 
 def longest_sequences(settings: RunSettings) -> Lengths:
@@ -64,9 +68,13 @@ def longest_sequences(settings: RunSettings) -> Lengths:
         prompt = max(len(PIECE.findall(asked(board))) for board in boards)
         return Lengths(prompt, settings.text.max_tokens, prompt + settings.text.max_tokens, exact=False)
     codec = _codec(settings, place)
-    prompt = max(len(codec.encode_prompt(board)) for board in boards)
+    largest = max(boards, key=lambda board: len(codec.encode_prompt(board)))
+    # A batch has prompts of similar length, so what the longest have in common is read once.
+    turned = dataclasses.replace(largest, holes=largest.holes[::-1])
+    prompts = [codec.encode_prompt(board) for board in (largest, turned)]
     answer = max(codec.answer_length(settings.horizon, len(board.starts)) for board in boards)
-    return Lengths(prompt, answer, max(prompt + answer, _longest_example(trainee)))
+    prompt, longest = len(prompts[0]), _longest_example(trainee)
+    return Lengths(prompt, answer, max(prompt + answer, longest), shared=common_prefix(prompts))
 
 
 def _measure_problems(trainee: Trainee, place: str, *, counted: bool) -> Lengths:
@@ -81,9 +89,11 @@ def _measure_problems(trainee: Trainee, place: str, *, counted: bool) -> Lengths
         reference = 1 + max(len(PIECE.findall(problem.answer)) for problem in problems)
         return Lengths(prompt, answer, prompt + min(answer, reference), exact=False)
     codec = ChatCodec(_read_tokenizer(place), settings.text) if place else ByteCodec(build_byte_tokenizer())
-    prompt = max(len(codec.encode_prompt(problem.prompt)) for problem in problems)
+    prompts = [codec.encode_prompt(problem.prompt) for problem in problems]
+    prompt = max(map(len, prompts))
     reference = min(answer, max(len(codec.encode_answer(problem.answer)) for problem in problems))
-    return Lengths(prompt, answer, max(prompt + reference, _longest_example(trainee)))
+    longest = max(prompt + reference, _longest_example(trainee))
+    return Lengths(prompt, answer, longest, shared=common_prefix(prompts))
 
 
 def _list_cells(trainee: Trainee) -> list[Cell]:
