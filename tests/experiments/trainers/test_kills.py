@@ -8,7 +8,7 @@ from tests.support.samples.engineer_folders import state_of
 from tests.support.tools.trainer_environments import make_python
 
 
-@pytest.mark.parametrize("instants", [2, pytest.param(20, marks=pytest.mark.deep)])
+@pytest.mark.parametrize("instants", [1, pytest.param(20, marks=pytest.mark.deep)])
 def test_a_trainer_that_is_killed_ends_with_the_same_versions_and_counts(tmp_path, instants):
     out = tmp_path / "e"
     with server("trainers with an engineer") as one:
