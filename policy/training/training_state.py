@@ -191,8 +191,7 @@ def _not_readable(path: Path, error: Exception) -> InputError:
 
 
 SECONDS = 60.0  # of training, at least, between two saved states
-RARELY = 30  # saving takes at most 1 / 30 of the time,
-LONGEST = 300.0  # unless that would take more seconds than this between two saved states
+SHARE = 0.05  # of the time, at most, that saving may take
 
 Pause: TypeAlias = Callable[[float], float]
 """The seconds until a training is saved again, by the seconds that saving took."""
@@ -200,7 +199,7 @@ Pause: TypeAlias = Callable[[float], float]
 
 def choose_pause(took: float) -> float:
     """Return the usual pause: about a minute, longer if saving takes long."""
-    return max(SECONDS, min(RARELY * took, LONGEST))
+    return max(SECONDS, took / SHARE)
 
 
 class SaveTimes:

@@ -297,7 +297,7 @@ def _interrupt_after(times: int, folder: Path) -> Iterator[None]:
     with (
         mock.patch.object(state, "save", save_and_stop),
         mock.patch(f"{module}.SECONDS", -1.0),
-        mock.patch(f"{module}.LONGEST", -1.0),
+        mock.patch(f"{module}.SHARE", 1e9),
     ):
         yield
 

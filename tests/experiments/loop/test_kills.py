@@ -68,7 +68,7 @@ def test_a_run_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(tmp_
     while True:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(training_state, "SECONDS", -math.inf)  # within a stage, each step is kept
-            patch.setattr(training_state, "LONGEST", -math.inf)
+            patch.setattr(training_state, "SHARE", math.inf)
             cut_power(patch, renamings=4 + cuts % 8, before=before)
             try:
                 run_loop(RULES, run)

@@ -188,7 +188,7 @@ def test_a_text_run_that_is_cut_off_at_every_few_renamings_ends_as_if_it_had_not
     while True:
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(training_state, "SECONDS", -math.inf)  # within a stage, each step is kept
-            patch.setattr(training_state, "LONGEST", -math.inf)
+            patch.setattr(training_state, "SHARE", math.inf)
             cut_power(patch, renamings=3 + cuts % 4, before=cuts % 2 == 0)
             try:
                 run_loop(text_run(), run)
