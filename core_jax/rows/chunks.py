@@ -50,18 +50,20 @@ def row_place(path: Path, number: int) -> str:
     return f"{path}: row {number}" if path.suffix == ".parquet" else f"{path}:{number}"
 
 
-def read_chunks(path: str | Path, skip: int = 0, *, size: int = CHUNK_BYTES, rows: int = CHUNK_ROWS) -> Iterator[Chunk]:
+def read_chunks(path: str | Path, skip: int = 0, *, size: int = 0, rows: int = 0) -> Iterator[Chunk]:
     """Yields what follows the first `skip` rows of a file. Raises InputError if it was changed or cannot be read.
 
     Args:
         path: the file.
         skip: rows before the first chunk.
-        size, rows: bytes of JSON lines, and rows of Parquet, that are read at once.
+        size, rows: bytes of JSON lines, and rows of Parquet, read at once; by default CHUNK_BYTES and CHUNK_ROWS.
     """
     path = Path(path)
     refuse_pipe(path)
     check_digest(path)
-    return _parquet_chunks(path, skip, rows) if ending(path) == ".parquet" else _jsonl_chunks(path, skip, size)
+    if ending(path) == ".parquet":
+        return _parquet_chunks(path, skip, rows or CHUNK_ROWS)
+    return _jsonl_chunks(path, skip, size or CHUNK_BYTES)
 
 
 def ending(path: str | Path) -> str:
