@@ -82,7 +82,7 @@ def summarize_delta(delta: Delta, space: DesignSpace) -> str:
 
 
 def describe_delta(delta: Delta, space: DesignSpace) -> str:
-    """As `summarize_delta`, but a reason that all edits share is given once, at the end."""
+    """Like `summarize_delta`, but a reason that all edits share is given once, at the end."""
     reasons = {edit.reason for edit in delta.edits.values()}
     if len(reasons) != 1:
         return summarize_delta(delta, space)

@@ -68,7 +68,7 @@ def add_groups(cells: SeenCells, seen: Iterable[Seen], space: DesignSpace) -> Se
 
 
 def _observe_lengths(seen: Iterable[Seen]) -> list[Observation]:
-    """As `observe_groups`, with the tokens of the answers."""
+    """Like `observe_groups`, with the tokens of the answers."""
     counts: dict[Cell, list[int | msgspec.UnsetType]] = defaultdict(list)
     for one in seen:
         counts[one.cell] += [one.tokens] if one.group.completions > 1 else []

@@ -61,34 +61,34 @@ class BoardPlay:
 
     @property
     def scored(self) -> bool:
-        """As `Play`: True for the tokens codec, whose vocabulary is small; False for language models."""
+        """See `Play`: True for the tokens codec, whose vocabulary is small; False for language models."""
         return self.codec.name == "tokens"
 
     def key(self, task: BoardTask) -> str:
-        """As `Play`."""
+        """See `Play`."""
         return task.key
 
     def encode_prompt(self, task: BoardTask) -> list[int]:
-        """As `Play`."""
+        """See `Play`."""
         return self.codec.encode_prompt(task.board)
 
     def encode_reference(self, task: BoardTask) -> list[int]:
-        """As `Play`: the certified plan."""
+        """See `Play`: the certified plan."""
         return self.codec.encode_answer(task.board, task.moves)
 
     def longest_answer(self, tasks: Tasks[BoardTask]) -> int:
-        """As `Play`: the longest answer of the largest team."""
+        """See `Play`: the longest answer of the largest team."""
         if isinstance(tasks, BoardTaskStream):
             return self.codec.answer_length(self.horizon, tasks.agents)
         assert isinstance(tasks, Sequence), "boards come in a list or from a BoardTaskStream"
         return max(self.codec.answer_length(self.horizon, len(task.board.starts)) for task in tasks)
 
     def judge_plans(self, tasks: Sequence[BoardTask], answers: Sequence[list[int]]) -> tuple[BoardVerdict, np.ndarray]:
-        """As `judge_answers`: the verdicts, numpy arrays [B], and the plans, int8 [B, K, horizon]."""
+        """See `judge_answers`: the verdicts, numpy arrays [B], and the plans, int8 [B, K, horizon]."""
         return judge_answers(list(tasks), list(answers), self.horizon, self.codec)
 
     def judge(self, tasks: Sequence[BoardTask], answers: Sequence[list[int]]) -> Judged:
-        """As `Play`, with the plans as details."""
+        """Like `Play`, with the plans as details."""
         found, moves = self.judge_plans(tasks, answers)
         codes = np.asarray(found.failure)
         places = zip(tasks, moves, codes, np.asarray(found.agent), np.asarray(found.step), strict=True)
@@ -100,7 +100,7 @@ class BoardPlay:
         )
 
     def augment(self, task: BoardTask, rng: np.random.Generator) -> BoardTask:
-        """As `Play`: see `augment_task`."""
+        """See `Play` and `augment_task`."""
         return augment_task(task, rng)
 
 

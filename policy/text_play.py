@@ -109,11 +109,11 @@ class TextPlay(Generic[P]):
         return self.codec.scored
 
     def key(self, task: P) -> str:
-        """As `Play`."""
+        """See `Play`."""
         return self._key(task)
 
     def encode_prompt(self, task: P) -> list[int]:
-        """As `Play`. Raises InputError if the model has no room for the prompt and the longest answer."""
+        """See `Play`. Raises InputError if the model has no room for the prompt and the longest answer."""
         ids = self.codec.encode_prompt(task.prompt)
         if self._positions is not None and len(ids) + self._longest > self._positions:
             raise InputError(
@@ -123,7 +123,7 @@ class TextPlay(Generic[P]):
         return ids
 
     def encode_reference(self, task: P) -> list[int]:
-        """As `Play`. Raises InputError if the reference is longer than answers may be."""
+        """See `Play`. Raises InputError if the reference is longer than answers may be."""
         ids = self.codec.encode_answer(task.answer)
         if len(ids) > self._longest:
             raise InputError(
@@ -133,11 +133,11 @@ class TextPlay(Generic[P]):
         return ids
 
     def longest_answer(self, tasks: Tasks[P]) -> int:
-        """As `Play`: the same for all problems."""
+        """See `Play`: the same for all problems."""
         return self._longest
 
     def judge(self, tasks: Sequence[P], answers: Sequence[list[int]]) -> Judged:
-        """As `Play`, with the texts as details. Raises InputError on a verdict that contradicts itself."""
+        """Like `Play`, with the texts as details. Raises InputError on a verdict that contradicts itself."""
         texts = [self.codec.decode_answer(answer) for answer in answers]
         verdicts = list(self._judge(tasks, texts))
         if len(verdicts) != len(texts):
@@ -149,7 +149,7 @@ class TextPlay(Generic[P]):
         return Judged(valid, earned, [verdict.failure for verdict in verdicts], texts)
 
     def augment(self, task: P, rng: np.random.Generator) -> P:
-        """As `Play`: a problem in text has no known symmetry."""
+        """See `Play`: a problem in text has no known symmetry."""
         return task
 
     def _check_verdict(self, text: str, verdict: TextVerdict) -> None:

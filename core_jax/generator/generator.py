@@ -151,7 +151,7 @@ def can_draw(size: int, agents: int, hole_ratio: float, wait: bool) -> bool:
 @functools.cache
 @stated_settings()
 def _can_draw(size: int, agents: int, holes: int, wait: bool) -> bool:
-    """As `can_draw`, for a number of holes."""
+    """Like `can_draw`, for a number of holes."""
     if agents == 1 and wait:
         return False
     try:
@@ -256,7 +256,7 @@ def _draw_boards(
 def _draw_on_device(
     source: _Source, hole_ratio: float, index: np.ndarray, wait: np.ndarray, on_progress: Callable[[int], object]
 ) -> Batch:
-    """As `_draw_boards`, for two agents, on an accelerator.
+    """Like `_draw_boards`, for two agents, on an accelerator.
 
     Args: source, hole_ratio, index, wait, on_progress: see `_draw_boards`.
     """

@@ -60,7 +60,7 @@ def make_stream(size: int, agents: int, holes: int, seed: int) -> jax.Array:
 
 @program(static_argnums=(0, 1))
 def draw_there(size: int, agents: int, key: jax.Array, index: jax.Array, holes: jax.Array) -> Board:
-    """As `draw_free`, the boards of a set with these numbers, without leaving the device.
+    """Like `draw_free`, the boards of a set with these numbers, without leaving the device.
 
     Args:
         size: n, the cells on a side of the boards.

@@ -73,7 +73,7 @@ class RolloutGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def informative(self) -> bool:
-        """As the function `informative` of the group's rewards."""
+        """Return `informative` of the group's rewards."""
         return self.spread > 0
 
     @property

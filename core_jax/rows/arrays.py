@@ -39,7 +39,7 @@ def boards_of(rows: Sequence[Row]) -> Board:
 
 
 def boards_in(batch: pa.RecordBatch) -> Board:
-    """As `boards_of`, of columns."""
+    """Like `boards_of`, for columns."""
     size, agents = batch["size"][0].as_py(), batch["agents"][0].as_py()
     holes = (read_letters(batch["grid"].flatten()) == ord("H")).reshape(-1, size, size)
     starts, goals = (
@@ -99,7 +99,7 @@ def moves_of(plans: Sequence[list[str]], horizon: int) -> np.ndarray:
 
 
 def moves_in(plans: pa.ListArray, horizon: int) -> np.ndarray:
-    """As `moves_of`, of a column without nulls."""
+    """Like `moves_of`, for a column without nulls."""
     strings = plans.flatten()
     codes = _CODES[read_letters(strings)]
     if codes.min(initial=0) < PAD:

@@ -17,13 +17,13 @@ def columns_of(rows: Sequence[msgspec.Struct], schema: pa.Schema) -> pa.RecordBa
 
 
 def records_of(batch: pa.RecordBatch) -> list[dict[str, Any]]:
-    """As `batch.to_pylist()`."""
+    """The same as `batch.to_pylist()`."""
     names = batch.schema.names
     return [dict(zip(names, values, strict=True)) for values in zip(*map(to_python, batch.columns), strict=True)]
 
 
 def to_arrow(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """As `pa.array(values, kind)`."""
+    """The same as `pa.array(values, kind)`."""
     if not pa.types.is_list(kind):
         return pa.array(values, kind)
     lengths = np.fromiter((len(value or ()) for value in values), np.int32, len(values))
@@ -32,7 +32,7 @@ def to_arrow(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 
 def to_python(array: pa.Array) -> list[Any]:
-    """As `array.to_pylist()`."""
+    """The same as `array.to_pylist()`."""
     if pa.types.is_string(array.type) or pa.types.is_large_string(array.type):
         return array.to_numpy(zero_copy_only=False).tolist()
     if pa.types.is_integer(array.type) and not array.null_count:

@@ -283,7 +283,7 @@ def read_all(path: str | Path) -> list[Row]:
 
 
 def read_all_as(kind: type[R], path: str | Path) -> list[R]:
-    """As `read_all`, of another kind of rows."""
+    """Like `read_all`, for another kind of rows."""
 
     def stop(error: InputError) -> None:
         raise error

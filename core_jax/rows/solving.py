@@ -28,7 +28,7 @@ def rows_in_turn(made: Sequence[dict[int, Batch]], configs: Sequence[EnvConfig])
 
 
 def columns_in_turn(made: Sequence[dict[int, Batch]], configs: Sequence[EnvConfig]) -> pa.RecordBatch:
-    """As `rows_in_turn`, in columns."""
+    """Like `rows_in_turn`, in columns."""
     parts = [part for pair in zip(made, configs, strict=True) for part in _columns_by_size(*pair)]
     if not parts:
         return columns_of([], SCHEMA)
@@ -87,7 +87,7 @@ def with_labels(batch: pa.RecordBatch, labels: Labels) -> pa.RecordBatch:
 
 
 def solve_rows(rows: Sequence[Row]) -> list[Row]:
-    """As `solve_columns`, of rows."""
+    """Like `solve_columns`, for rows."""
     return _to_rows(solve_columns(columns_of(rows, SCHEMA)))
 
 

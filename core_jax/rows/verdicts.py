@@ -62,7 +62,7 @@ def verify_columns(batch: pa.RecordBatch, plans: pa.ListArray) -> pa.RecordBatch
 
 
 def _verify_plans(boards: Board, plans: pa.ListArray) -> BoardVerdict:
-    """As `core_jax.lake.verify`; plans of similar lengths together, so that one long plan lengthens no other."""
+    """Like `core_jax.lake.verify`, with plans of similar lengths together, so that one long plan lengthens no other."""
     known, place = np.unique(plan_lengths(plans), return_inverse=True)
     horizons = np.array([horizon_of(steps) for steps in known.tolist()])[place]
     groups = places_by_kind(horizons)
@@ -77,7 +77,7 @@ def _verify_plans(boards: Board, plans: pa.ListArray) -> BoardVerdict:
 
 
 def verify_rows(rows: Sequence[Row], plans: Sequence[list[str]]) -> list[VerdictRow]:
-    """As `verify_columns`, of rows."""
+    """Like `verify_columns`, for rows."""
     verdicts = verify_columns(columns_of(rows, SCHEMA), to_arrow(plans, PLAN))
     return [VerdictRow(**record) for record in records_of(verdicts)]
 

@@ -82,7 +82,7 @@ def solve_with_stages(
 
 
 def _solve_by_stages(boards: Board, makespan_plans: bool, budget: int, wanted: np.ndarray | None) -> SolvedBoards:
-    """As `solve_with_stages`, by the layout for CPUs, or a search.
+    """Like `solve_with_stages`, by the layout for CPUs, or a search.
 
     Args: boards, makespan_plans, budget, wanted: see `solve`.
     """

@@ -260,7 +260,7 @@ def count_components(free: jax.Array) -> dict[str, jax.Array]:
 def _name_components(free: jax.Array) -> jax.Array:
     """For each padded cell the smallest cell of its component, the largest number at holes: uint8 or uint16 [N, B].
 
-    As `label_components` of `lakewright.core_jax.generator.placements`, but with the boards last, so that their bytes
+    Like `label_components` of `lakewright.core_jax.generator.placements`, but with the boards last, so that their bytes
     are adjacent.
     """
     boards, size, _ = free.shape

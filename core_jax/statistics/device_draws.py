@@ -46,7 +46,7 @@ NARROW = 255  # the byte that means NONE: a block with a number from here on is 
 def measure_draws(
     size: int, holes: int, seed: int, first: int, count: int, columns: Collection[str] = tuple(COLUMNS)
 ) -> dict[str, np.ndarray]:
-    """As `features` of the boards of `draw_free` for two agents and the labels of `solve`; only numbers are copied.
+    """Like `features` of the boards of `draw_free` for two agents and the labels of `solve`; only numbers are copied.
 
     Raises InputError if the device has no room for the smallest block, or cannot go on.
 

@@ -44,7 +44,7 @@ def compiled(function: F) -> F:
 
 
 def compiled_within(function: F) -> F:
-    """As `compiled`, for a function that compiled functions of its room call, and Python never."""
+    """Like `compiled`, for a function that compiled functions of its room call, and Python never."""
     return _register_function(function, no_cpython_wrapper=True, no_cfunc_wrapper=True)
 
 

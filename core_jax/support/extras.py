@@ -53,5 +53,5 @@ def _tell_missing(module: str | None, who: str, extra: str) -> str:
 
 
 def _normalize_name(package: str) -> str:
-    """As in the names of wheels (PEP 503)."""
+    """The name in the normal form of wheels (PEP 503)."""
     return re.sub("[-_.]+", "-", package).lower()

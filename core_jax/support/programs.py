@@ -117,7 +117,7 @@ class Program(Generic[P, R]):
 def program(
     function: Callable[P, R] | None = None, *, static_argnums: int | Sequence[int] = (), compiler_options: Any = None
 ) -> Any:
-    """As `jax.jit`, for a function of arrays, and of dataclasses and tuples of them, that is worth caching.
+    """Like `jax.jit`, for a function of arrays, and of dataclasses and tuples of them, that is worth caching.
 
     Without a folder for compiled programs, or within another program, it is `jax.jit`.
     """

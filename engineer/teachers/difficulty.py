@@ -82,7 +82,7 @@ class ForecastTeacher(RuleTeacher):
     power: Power = 1.0
 
     def make_delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
-        """As `RuleTeacher.make_delta`.
+        """See `RuleTeacher.make_delta`.
 
         No edit if the forecast lacks a stratum or rests on nothing, or if no problem is worth anything.
         """
@@ -118,7 +118,7 @@ class WorthTeacher(RuleTeacher):
     power: Power = 1.0
 
     def make_delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
-        """As `RuleTeacher.make_delta`. No edit if the forecast lacks a stratum, or the worth of its cells."""
+        """See `RuleTeacher.make_delta`. No edit if the forecast lacks a stratum, or the worth of its cells."""
         known = evidence.forecast
         success, worth = (_list_told(known, design, space), rate_worths(known, space)) if known else ({}, {})
         weights = {cell: worth[cell] ** self.power for cell in success if cell in worth}

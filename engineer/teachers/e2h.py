@@ -53,7 +53,7 @@ class CosineTeacher(EasyToHardTeacher):
     schedule = "cosine"
 
     def schedule_shares(self, progress: float, count: int) -> list[float]:
-        """As `EasyToHardTeacher`."""
+        """See `EasyToHardTeacher`."""
         floor, easy = _find_floor(count), (1 + math.cos(math.pi * progress)) / 2
         weights = [max(floor, floor * (easy * (count - i) + (1 - easy) * (i + 1))) for i in range(count)]
         return [weight / math.fsum(weights) for weight in weights]
@@ -68,7 +68,7 @@ class GaussianTeacher(EasyToHardTeacher):
     sigma: Sigma = 0.5
 
     def schedule_shares(self, progress: float, count: int) -> list[float]:
-        """As `EasyToHardTeacher`."""
+        """See `EasyToHardTeacher`."""
         floor, mean = _find_floor(count), progress**self.exponent * (count - 1)
         bells = [math.exp(-((i - mean) ** 2) / (2 * self.sigma**2)) for i in range(count)]
         return [floor + (1 - count * floor) * bell / math.fsum(bells) for bell in bells]

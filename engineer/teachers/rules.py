@@ -58,7 +58,7 @@ class RulesTeacher(RuleTeacher):
         check_order("easier_below", self.easier_below, "harder_above", self.harder_above)
 
     def make_delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
-        """As `RuleTeacher.make_delta`."""
+        """See `RuleTeacher.make_delta`."""
         edits = {}
         for stratum, tally in list_outcomes(evidence, design, space).items():
             strides, token = self.choose_strides(tally, space)
@@ -147,7 +147,7 @@ class ProportionalTeacher(RuleTeacher):
     power: Power = 1.0
 
     def make_delta(self, evidence: Evidence, design: Design, space: DesignSpace) -> Delta:
-        """As `RuleTeacher.make_delta`."""
+        """See `RuleTeacher.make_delta`."""
         rules, edits = RulesTeacher.for_objective(self.objective), {}
         seen = list_outcomes(evidence, design, space)
         data = sum(design.strata[stratum][space.share.name] for stratum in seen)

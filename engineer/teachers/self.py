@@ -102,7 +102,7 @@ class SelfTrainedTeacher(Stateful):
 
 @dataclass
 class SelfTrainedLlmTeacher(Stateful):
-    """As `SelfTrainedTeacher`, for a language model: it answers in JSON at once, without a thought before it."""
+    """Like `SelfTrainedTeacher`, for a language model: it answers in JSON at once, without a thought before it."""
 
     sample: SampleJson
     settings: EvidenceSettings

@@ -120,7 +120,7 @@ class RlveTeacher(CellTeacher):
         return window or [min(grid, key=lambda cell: space.hardness(cell, design.strata))]
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
-        """As `Stateful.load_state_dict`; also of a version that counted each stage by itself."""
+        """See `Stateful.load_state_dict`; also of a version that counted each stage by itself."""
         old = {"tracks": {"": {"hardest": state["hardest"]}}} if "hardest" in state else state
         super().load_state_dict(old)
 

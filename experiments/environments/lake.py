@@ -41,7 +41,7 @@ class LakeSpace(DesignSpace):
     """The lake's design space, whose one trait needs more than one agent."""
 
     def siblings(self, cell: Cell) -> list[Cell]:
-        """As `DesignSpace.siblings`: an agent alone never has to wait."""
+        """See `DesignSpace.siblings`: an agent alone never has to wait."""
         return super().siblings(cell) if not cell.given or cell.given[0] > 1 else []
 
 
@@ -205,17 +205,17 @@ class Lake(Environment):
         return "\n".join([f"{row.size}x{row.size}", *row.grid, agents, f"answer: {answer[:500]}"])
 
     def draw(self, design: Design, count: int, seed: int, first: int = 0) -> list[Problem]:
-        """As `Environment.draw`, by the vmapped generator, as questions in text."""
+        """Like `Environment.draw`, by the vmapped generator, as questions in text."""
         rows = self.draw_rows(design, count, seed, first)
         return [msgspec.structs.replace(self._write_problem(row), version=design.version) for row in rows]
 
     def draw_cell(self, cell: Cell, count: int, seed: int, first: int = 0) -> list[Problem]:
-        """As `Environment.draw_cell`, by the vmapped generator; for policies that see rows."""
+        """Like `Environment.draw_cell`, by the vmapped generator; for policies that see rows."""
         config = self._config_of(cell)
         return list(map(problem_of, rows_of(generate(config, seed, count, first=first), config)))
 
     def draw_rows(self, design: Design, count: int, seed: int, first: int = 0) -> list[Row]:
-        """As `draw`, the boards as rows."""
+        """Like `draw`, the boards as rows."""
         configs = with_teams(config_of(design), self.teams)
         return rows_in_turn(generate_in_turn(configs, seed, count, first=first), configs)
 

@@ -150,14 +150,14 @@ class TensorBoard:
         self._writer = SummaryWriter(folder.folder / "tensorboard" / "loop")
 
     def log(self, point: TrackedPoint) -> None:
-        """As `Tracker`."""
+        """See `Tracker`."""
         for name, value in point.figures.items():
             self._writer.add_scalar(name, value, point.step)
         for name, picture in point.pictures.items():
             self._writer.add_image(name, picture, point.step, dataformats="HWC")
 
     def close(self) -> None:
-        """As `Tracker`."""
+        """See `Tracker`."""
         self._writer.close()
 
 
@@ -169,12 +169,12 @@ class WandbLike:
         module.init(project=PROJECT, resume="allow", **given)
 
     def log(self, point: TrackedPoint) -> None:
-        """As `Tracker`."""
+        """See `Tracker`."""
         pictures = {name: self._module.Image(picture) for name, picture in point.pictures.items()}
         self._module.log({**point.figures, **pictures}, step=point.step)
 
     def close(self) -> None:
-        """As `Tracker`."""
+        """See `Tracker`."""
         self._module.finish()
 
 

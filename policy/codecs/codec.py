@@ -53,7 +53,7 @@ class TokensCodec:
         self.tokenizer = tokenizer
 
     def encode_prompt(self, board: Board) -> list[int]:
-        """As `Codec`."""
+        """See `Codec`."""
         if not MIN_SIZE <= (size := board.holes.shape[0]) <= MAX_TOKEN_SIZE:
             raise InputError(
                 f"a board is {size}x{size}, the tokens codec has words for {MIN_SIZE} to {MAX_TOKEN_SIZE}; leave it out"
@@ -61,19 +61,19 @@ class TokensCodec:
         return tokens.encode_prompt(board)
 
     def encode_answer(self, board: Board, moves: np.ndarray) -> list[int]:
-        """As `Codec`."""
+        """See `Codec`."""
         return tokens.encode_answer(board, moves)
 
     def decode_answer(self, answer: list[int], board: Board, horizon: int) -> np.ndarray | None:
-        """As `Codec`."""
+        """See `Codec`."""
         return tokens.decode_answer(answer, board.holes.shape[0], np.asarray(board.starts), horizon)
 
     def answer_length(self, horizon: int, agents: int) -> int:
-        """As `Codec`."""
+        """See `Codec`."""
         return tokens.answer_length(horizon, agents)
 
     def decode_text(self, prompt: list[int], answer: list[int]) -> str:
-        """As `Codec`."""
+        """See `Codec`."""
         return ""
 
 
@@ -89,7 +89,7 @@ class TextCodec:
         self._begin = self.encode_request("")  # whether a template begins a thought does not depend on the board
 
     def encode_prompt(self, board: Board) -> list[int]:
-        """As `Codec`."""
+        """See `Codec`."""
         if self._compact:
             return self.encode_request(encode_compact_prompt(board))
         if (agents := len(board.starts)) > MAX_AGENTS:
@@ -110,7 +110,7 @@ class TextCodec:
         return self.tokenizer.encode(str(text), add_special_tokens=False)
 
     def encode_answer(self, board: Board, moves: np.ndarray) -> list[int]:
-        """As `Codec`; without a thought."""
+        """See `Codec`; without a thought."""
         text = plan_text(moves).lower() if self._compact else plan_text(moves)
         return [*self.tokenizer.encode(text, add_special_tokens=False), self.tokenizer.eos_token_id]
 
@@ -123,11 +123,11 @@ class TextCodec:
         return THINK * bool(self.thoughts.find_begun(prompt)) + self.thoughts.decode(answer)
 
     def decode_answer(self, answer: list[int], board: Board, horizon: int) -> np.ndarray | None:
-        """As `Codec`."""
+        """See `Codec`."""
         return text_plan(self.decode_text(self._begin, answer), board, horizon)
 
     def answer_length(self, horizon: int, agents: int) -> int:
-        """As `Codec`."""
+        """See `Codec`."""
         return self.settings.max_tokens
 
 

@@ -64,17 +64,17 @@ class ByteCodec:
         self.tokenizer = tokenizer
 
     def encode_prompt(self, text: str) -> list[int]:
-        """As `ProblemCodec`."""
+        """See `ProblemCodec`."""
         _check_text(text)
         return [*encode_text(text), BEGIN]
 
     def encode_answer(self, text: str) -> list[int]:
-        """As `ProblemCodec`."""
+        """See `ProblemCodec`."""
         _check_text(text)
         return [*encode_text(text), END]
 
     def decode_answer(self, answer: list[int]) -> str:
-        """As `ProblemCodec`."""
+        """See `ProblemCodec`."""
         return decode_text(answer)
 
 
@@ -92,18 +92,18 @@ class ChatCodec:
         self._ends = self._codec.thoughts.split(self._begin, [])[1]
 
     def encode_prompt(self, text: str) -> list[int]:
-        """As `ProblemCodec`."""
+        """See `ProblemCodec`."""
         _check_text(text)
         return self._codec.encode_request(text)
 
     def encode_answer(self, text: str) -> list[int]:
-        """As `ProblemCodec`; a thought that the template began is ended first."""
+        """See `ProblemCodec`; a thought that the template began is ended first."""
         _check_text(text)
         words = f"\n{self._ends}\n\n{text}" if self._ends else text
         return [*self.tokenizer.encode(words, add_special_tokens=False), self.tokenizer.eos_token_id]
 
     def decode_answer(self, answer: list[int]) -> str:
-        """As `ProblemCodec`; empty if a thought is never ended."""
+        """See `ProblemCodec`; empty if a thought is never ended."""
         said = read_after_thinking(self._codec.decode_text(self._begin, answer))
         return "" if isinstance(said, Refused) else said
 

@@ -289,7 +289,7 @@ class TransformerDecoder:
         self._forget_recording()
 
     def is_dropping_worth(self, share: float, left: int) -> bool:
-        """As `AnswerDecoder`: dropping copies all keys and values, so it pays once many boards are finished."""
+        """See `AnswerDecoder`: dropping copies all keys and values, so it pays once many boards are finished."""
         return share <= DROPPED_OF_GRAPH and left >= WORTH_RECORDING_AGAIN if self._steady else share <= DROPPED
 
     def rewind(self, length: int) -> None:

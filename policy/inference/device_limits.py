@@ -73,7 +73,7 @@ def answer_bytes(model: "PreTrainedModel", prompt: int, answer: int, copies: int
 
 
 def count_answer_bytes(pairs: int, words: int, prompt: int, answer: int, copies: int) -> int:
-    """As `answer_bytes`, by arithmetic.
+    """Like `answer_bytes`, by arithmetic.
 
     Args:
         pairs: bytes of the keys and values of a token.

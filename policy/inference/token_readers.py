@@ -50,7 +50,7 @@ class CacheReader:
 
     @torch.inference_mode()
     def read(self, ids: Sequence[int]) -> torch.Tensor:
-        """As `TokenReader`."""
+        """See `TokenReader`."""
         known = _count_known(self._ids, ids)
         if (more := self._cache.get_seq_length() - known) > 0:
             self._cache.crop(-more)
@@ -77,7 +77,7 @@ class DecoderReader:
 
     @torch.inference_mode()
     def read(self, ids: Sequence[int]) -> torch.Tensor:
-        """As `TokenReader`."""
+        """See `TokenReader`."""
         known = _count_known(self._ids, ids)
         with set_mode(self._model), use_precision(self._model):
             logits = self._begin(ids) if known < self._prompt or not self._decoder else self._continue(ids, known)

@@ -55,12 +55,12 @@ class PlanTrainer(GRPOTrainer):
 
     @use_torch_defaults()
     def training_step(self, *args: Any, **given: Any) -> torch.Tensor:
-        """As TRL's, whatever code of an environment has set in torch. A hook of transformers' Trainer."""
+        """Like TRL's, whatever code of an environment has set in torch. A hook of transformers' Trainer."""
         return super().training_step(*args, **given)
 
     @use_torch_defaults()
     def _prepare_inputs(self, *args: Any, **given: Any) -> Any:
-        """As TRL's; it has the environment judge. A hook of transformers' Trainer."""
+        """Like TRL's; it has the environment judge. A hook of transformers' Trainer."""
         return super()._prepare_inputs(*args, **given)
 
     def create_optimizer(self, model: Any = None) -> torch.optim.Optimizer:

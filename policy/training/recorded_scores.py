@@ -27,7 +27,7 @@ Pair = tuple[torch.Tensor, torch.Tensor]  # log-probabilities, and the entropies
 
 
 class RecordedScores:
-    """As `answer_log_probs`, for a model of Qwen3 or Llama on a GPU, see `is_recordable`.
+    """Like `answer_log_probs`, for a model of Qwen3 or Llama on a GPU, see `is_recordable`.
 
     Args:
         model: that is trained.

@@ -46,7 +46,7 @@ class BoardEpisode:
     def move(self, action: np.ndarray) -> tuple[BoardObservation, float, bool, bool, dict[str, Any]]:
         """A joint move: observation, the team's reward, whether it terminated, whether it was truncated, and info.
 
-        As `core_jax.lake.step_env`: nobody moves if a rule is broken, and nothing changes an episode that has ended.
+        Like `core_jax.lake.step_env`: nobody moves if a rule is broken, and nothing changes an episode that has ended.
         """
         if self._cells is None:
             raise InputError("step: no episode has begun; call reset first")

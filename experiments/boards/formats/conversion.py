@@ -190,12 +190,12 @@ def movingai_files(row: Row, name: str) -> dict[str, str]:
 
 
 def lacam_files(row: Row, name: str) -> dict[str, str]:
-    """As `movingai_files`."""
+    """See `movingai_files`."""
     return {".txt": lacam.result_text(row, f"{name}.map"), ".map": movingai.map_text(row)}
 
 
 def eecbs_files(row: Row, name: str) -> dict[str, str]:
-    """As `movingai_files`."""
+    """See `movingai_files`."""
     return {".txt": eecbs.paths_text(row)} | movingai_files(row, name)
 
 

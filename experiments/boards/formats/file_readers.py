@@ -212,7 +212,7 @@ class _TextLoader(yaml.BaseLoader):
     """Reads texts, whatever they look like: no dates, no numbers; and no name twice, of which YAML keeps the last."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict:
-        """As its base."""
+        """See its base."""
         if (twice := first_repeated(str(key.value) for key, _ in node.value)) is not None:
             raise yaml.YAMLError(f"{twice!r:.60} appears twice")
         return super().construct_mapping(node, deep)

@@ -108,7 +108,7 @@ class Growing:
         return count_at_once(self._processes or SERIAL)
 
     def submit(self, function: Callable[[A], R], item: A, /) -> Future[R]:
-        """As `Executor.submit`."""
+        """See `Executor.submit`."""
         if self._processes is None and self._seconds > ALONE:
             self._processes = _start_processes(None, self._task)
         if self._processes:
@@ -119,7 +119,7 @@ class Growing:
         return done
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """As `Executor.shutdown`."""
+        """See `Executor.shutdown`."""
         if self._processes:
             self._processes.shutdown(wait, cancel_futures=cancel_futures)
 

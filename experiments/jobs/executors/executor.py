@@ -59,7 +59,7 @@ class Serial:
     at_once = 1
 
     def submit(self, function: Callable[[A], R], item: A, /) -> Future[R]:
-        """As `Executor.submit`, finished when it returns."""
+        """Like `Executor.submit`, finished when it returns."""
         done: Future[R] = Future()
         try:
             done.set_result(function(item))
@@ -68,7 +68,7 @@ class Serial:
         return done
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """As `Executor.shutdown`."""
+        """See `Executor.shutdown`."""
 
 
 SERIAL = Serial()

@@ -48,11 +48,11 @@ class Local:
         self.shutdown(cancel_futures=True)
 
     def submit(self, function: Callable[[A], R], item: A, /) -> Future[R]:
-        """As `Executor.submit`."""
+        """See `Executor.submit`."""
         return self._threads.submit(_call_idle, self._idle, function, item)
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """As `Executor.shutdown`; with `cancel_futures` what is running is killed too."""
+        """See `Executor.shutdown`; with `cancel_futures` what is running is killed too."""
         if not cancel_futures:
             self._threads.shutdown(wait)
         if wait or cancel_futures:

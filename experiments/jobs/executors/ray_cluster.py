@@ -95,13 +95,13 @@ class Ray:
         self.shutdown(cancel_futures=True)
 
     def submit(self, function: Callable[[A], R], item: A, /) -> Future[R]:
-        """As `Executor.submit`."""
+        """See `Executor.submit`."""
         future: Future[R] = Future()
         self._begin(SubmittedTask(function, item, future, 0))
         return future
 
     def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
-        """As `Executor.shutdown`; with `cancel_futures` what is running is killed too."""
+        """See `Executor.shutdown`; with `cancel_futures` what is running is killed too."""
         if self._over.is_set():
             return
         self._closing = self._closing or cancel_futures

@@ -215,5 +215,5 @@ def read_record(path: Path, kind: type[T]) -> T:
 
 
 def find_record(path: Path, kind: type[T]) -> T | None:
-    """As `read_record`, or None without a file."""
+    """Like `read_record`, or None without a file."""
     return read_record(path, kind) if path.exists() else None

@@ -154,7 +154,7 @@ class StageJournal(Journal):
         self.finished = self.stage.next.exists() or (number >= 0 and self.stage.done.exists())
 
     def keep(self, step: Step, make: Callable[[], T]) -> T:
-        """As `Journal.keep`. No trial is held if no stage follows."""
+        """See `Journal.keep`. No trial is held if no stage follows."""
         path = getattr(self.stage, FILES.get(step, step))
         if path.exists() or (self.finished and step not in ("forecast", "evidence")):
             return self._read_step(step)
@@ -214,7 +214,7 @@ class StageJournal(Journal):
         return made
 
     def reconsider(self, attempts: Sequence[Attempt]) -> Reconsidered | None:
-        """As `Journal.reconsider`: the stage's policy is trained on its proposals, unless it is rolled back."""
+        """See `Journal.reconsider`: the stage's policy is trained on its proposals, unless it is rolled back."""
         stage, settings, space = self.stage, self.trainee.settings, self.engineer.space
         if self.finished:
             return None

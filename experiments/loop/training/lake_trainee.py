@@ -86,7 +86,7 @@ class LakeTrainee(Trainee):
         ]
 
     def count_held_out(self) -> int:
-        """As `Trainee.count_held_out`: also the boards of cells that cannot be drawn because trying takes minutes."""
+        """See `Trainee.count_held_out`: also the boards of cells that cannot be drawn because trying takes minutes."""
         return len(self._list_configs()) * self.settings.validation.boards
 
     def draw_test(self, known: Collection[str]) -> list[Problem]:
@@ -99,14 +99,14 @@ class LakeTrainee(Trainee):
     def draw_problems(
         self, design: Design, count: int, seed: int, first: int, on_progress: Callable[[int], object]
     ) -> tuple[list[Problem], list[Acceptance]]:
-        """As `Trainee.draw_problems`; the teams of the run alternate."""
+        """See `Trainee.draw_problems`; the teams of the run alternate."""
         configs = with_teams(config_of(design), self.settings.teams)
         made = generate_in_turn(configs, seed, count, on_progress, first)
         acceptance = [part for batches in made for batch in batches.values() for part in batch.acceptance]
         return list(map(problem_of, rows_in_turn(made, configs))), acceptance
 
     def count_problems(self, problems: Sequence[Problem], acceptance: Sequence[Acceptance]) -> dict[Stratum, Drawn]:
-        """As `Trainee.count_problems`. acceptance: for the strata of boards, or for no stratum."""
+        """See `Trainee.count_problems`. acceptance: for the strata of boards, or for no stratum."""
         rows = list(map(row_of, problems))
         return {
             size: _count_boards(
@@ -116,7 +116,7 @@ class LakeTrainee(Trainee):
         }
 
     def make_task(self, problem: Problem) -> BoardTask:
-        """As `Trainee.make_task`."""
+        """See `Trainee.make_task`."""
         return task_of(row_of(problem))
 
     def build_model(self) -> tuple[PreTrainedModel, PreTrainedTokenizerFast]:
@@ -127,14 +127,14 @@ class LakeTrainee(Trainee):
         return build_model(settings.model, tokenizer, derive_seed(settings.seed, "model"), settings.device), tokenizer
 
     def make_play(self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> BoardPlay:
-        """As `Trainee.make_play`."""
+        """See `Trainee.make_play`."""
         settings = self.settings
         return BoardPlay(codec_for(settings.codec, tokenizer, settings.text), settings.horizon, settings.reward)
 
     def check_start(
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, held_out: Sequence[Problem]
     ) -> None:
-        """As `Trainee.check_start`: a language model must end its answers."""
+        """See `Trainee.check_start`: a language model must end its answers."""
         codec = codec_for(self.settings.codec, tokenizer, self.settings.text)
         if isinstance(codec, TextCodec):
             check_chat_model(self.settings.start, model, codec, self.make_task(held_out[0]))
@@ -152,18 +152,18 @@ class LakeTrainee(Trainee):
         return nullcontext(tasks_of(*made))
 
     def stream_problems(self, stage: Stage, number: int) -> BoardTaskStream:
-        """As `Trainee.stream_problems`."""
+        """See `Trainee.stream_problems`."""
         settings, (rank, _) = self.settings, rank_and_processes()
         seed = derive_seed(settings.seed, f"stage {number} boards" + f" of process {rank}" * (rank > 0))
         config, excluded = config_of(stage.design()), _list_excluded(settings)
         return BoardTaskStream((config,), seed, recorded=True, teams=settings.teams, excluded=excluded)
 
     def list_taken(self, tasks: TaskStream[BoardTask]) -> list[Problem]:
-        """As `Trainee.list_taken`."""
+        """See `Trainee.list_taken`."""
         return [problem_of(row_of_task(task, f"drawn_{place:07d}")) for place, task in enumerate(tasks.taken)]
 
     def validate_stage(self, stage: Stage, held_out: Sequence[Problem]) -> None:
-        """As `Trainee.validate_stage`."""
+        """See `Trainee.validate_stage`."""
         rows = list(map(row_of, held_out))
         record, answers = self._measure_policy(stage, rows, "validation")
         lines = [BoardAnswers(board_key(row), [answer]) for row, answer in zip(rows, answers, strict=True)]
@@ -188,12 +188,12 @@ class LakeTrainee(Trainee):
         return _record_outcomes(tasks, verdicts), list(answers)
 
     def take_test(self, policy: Stage, problems: Sequence[Problem], path: Path) -> None:
-        """As `Trainee.take_test`, without the answers."""
+        """Like `Trainee.take_test`, without the answers."""
         record, _ = self._measure_policy(policy, list(map(row_of, problems)), "test")
         self.write_record(path, record)
 
     def describe_answers(self, answered: Answered, play: Play[BoardTask]) -> dict[str, Any]:
-        """As `Trainee.describe_answers`: the plans for a board."""
+        """See `Trainee.describe_answers`: the plans for a board."""
         assert isinstance(play, BoardPlay)
         texts = (play.codec.decode_text(answered.prompt, answer) for answer in answered.answers)
         judged = zip(answered.judged.details, texts, strict=True)

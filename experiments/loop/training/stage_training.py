@@ -237,7 +237,7 @@ class _Source(Supply):
         self.acceptance: list = []
 
     def draw(self, design: Design, count: int, seed: int, first: int) -> list[Problem]:
-        """As `Supply.draw`, by the trainee."""
+        """Like `Supply.draw`, by the trainee."""
         noun = self.environment.space.words.problems
         with progress(noun, count, noun) as bar:
             problems, acceptance = self.trainee.draw_problems(design, count, seed, first, bar.update)
