@@ -271,7 +271,7 @@ def describe_round(design: Design, following: Next, attempts: Sequence[Attempt],
 
 
 def sum_up_round(design: Design, following: Next, attempts: Sequence[Attempt], space: DesignSpace) -> str:
-    """The text of `Decision.summary`, such as `more of 3 (+10 %), less of 1 (-10 %), another level or trait in 2: WHY`.
+    """Like `Decision.summary`, such as `more of 3 (+10 %), less of 1 (-10 %), another level or trait in 2: WHY`.
 
     Args: as in `describe_round`.
     """
