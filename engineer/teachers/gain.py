@@ -1,7 +1,6 @@
 """The teacher that looks for the largest expected gain on the held-out problems."""
 
 import itertools
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
@@ -37,10 +36,10 @@ class GainTeacher(Stateful):
     it may be the best, and fewer as more of them add less. (Thompson 1933, for a round of many problems.) Its levels
     gain most.
 
-    A cell is worth the prospect of its kind (`Learners.estimate_prospects`), `horizon` rounds ahead, or fewer if fewer
-    are left; with 0, the gain of its next problem. Problems with a trait and without it are shared in proportion to
-    their gains to the power `mixing`, because learning one kind alone may unlearn the other; with 0, only the better
-    kind is drawn.
+    A cell is worth the prospect of its kind (`Learners.estimate_prospects`), as many rounds ahead as there were so far,
+    but at most `horizon`, and no more than are left; with 0, the gain of its next problem. Problems with a trait and
+    without it are shared in proportion to their gains to the power `mixing`, because learning one kind alone may
+    unlearn the other; with 0, only the better kind is drawn.
 
     The gain is per token if the trainer tells the lengths of answers, else per problem. With `length` it is divided by
     size^length, so 1 is per token if answers grow with the size of a stratum, as boards do: its number, or its rank.
@@ -67,7 +66,7 @@ class GainTeacher(Stateful):
         costs = self._list_costs(known, [cell.stratum for cell in cells], space)
         kinds = learners.group_cells(cells)
         problems = evidence.problems or USUAL * len(design.strata) * learners.unit
-        ahead = min(self.horizon, _count_rounds_left(evidence)) * problems
+        ahead = min(self.horizon, _count_rounds_ahead(evidence)) * problems
 
         def estimate() -> np.ndarray:
             found = learners.estimate_prospects(kinds, ahead) if ahead else learners.estimate_gains(cells)
@@ -92,11 +91,15 @@ class GainTeacher(Stateful):
         return find_costs(known.tokens or {} if self.per == "token" else {}, strata)
 
 
-def _count_rounds_left(evidence: Evidence) -> float:
-    """The rounds of training that are left; infinite if their number is not known."""
-    if evidence.round is None or evidence.rounds is None or evidence.rounds <= evidence.round + 1:
-        return math.inf
-    return evidence.rounds - evidence.round
+def _count_rounds_ahead(evidence: Evidence) -> float:
+    """As many rounds as there were so far, or as are left if that is less and their number is known.
+
+    How fast a policy learns is known from the rounds so far. If nobody says when training ends, it is as likely to end
+    within that time as to go on for longer.
+    """
+    seen = evidence.round or 0
+    left = (evidence.rounds or 0) - seen
+    return min(seen, left) if left > 1 else seen
 
 
 def _make_rows(
@@ -108,7 +111,7 @@ def _make_rows(
         places.setdefault(cell.stratum, []).append(place)
     rows: dict[Stratum, Row] = {}
     for stratum, mine in places.items():
-        kinds: dict[Levels, Kinds] = {}
+        kinds: dict[Levels, GainByTraits] = {}
         for place in mine:
             levels, traits = _split_values(cells[place].values, space)
             kinds.setdefault(levels, {})[traits] = float(gains[place])
@@ -128,7 +131,7 @@ def _make_rows(
 
 Levels = tuple[Value, ...]
 """The levels of a cell."""
-Kinds = dict[tuple[bool, ...], float]
+GainByTraits = dict[tuple[bool, ...], float]
 """The gain of a problem by its traits."""
 
 
@@ -147,7 +150,7 @@ def _combine(gains: Iterable[float], mixing: float) -> float:
     return float(sum(gain**mixing for gain in gains) ** (1 / mixing)) if mixing else max(gains)
 
 
-def _share_trait(number: int, kinds: Kinds, mixing: float) -> float:
+def _share_trait(number: int, kinds: GainByTraits, mixing: float) -> float:
     """The share of problems with a trait."""
     most = max(kinds.values())
     weights = {traits: gain**mixing if mixing else float(gain == most) for traits, gain in kinds.items()}
@@ -186,10 +189,17 @@ def list_candidates(stratum: Stratum, design: Design, space: DesignSpace) -> lis
     ways = [_list_values(stratum, knob, value, space) for knob, value in zip(space.knobs, usual, strict=True)]
     if np.prod([len(way) for way in ways]) <= MOST_CELLS:
         return [Cell(stratum, values) for values in itertools.product(*ways)]
-    found = [Cell(stratum, usual)]
-    for place, way in enumerate(ways):
-        found += [Cell(stratum, (*usual[:place], value, *usual[place + 1 :])) for value in way if value != usual[place]]
-    return found
+    # One level and one trait at a time, so that all levels are compared by the same kinds of problems.
+    rows = [usual]
+    for traits in (False, True):
+        rows += [
+            (*row[:place], value, *row[place + 1 :])
+            for row in list(rows)
+            for place, way in enumerate(ways)
+            for value in way
+            if space.knobs[place].trait == traits and value != row[place]
+        ]
+    return [Cell(stratum, row) for row in rows]
 
 
 def _list_values(stratum: Stratum, knob: Knob, now: float, space: DesignSpace) -> list[Value]:

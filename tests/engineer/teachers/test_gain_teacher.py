@@ -112,7 +112,9 @@ def test_candidates_are_all_levels_with_and_without_traits_or_one_knob_at_a_time
     knobs = [Knob(name=f"k{place}", low=0, high=1) for place in range(4)]
     wide = DesignSpace(("a",), (*knobs, Knob(name="t", trait=True)))
     found = list_candidates("a", wide.uniform(), wide)
-    assert len(found) == len(set(found)) <= 1 + 4 * 9 + 1
+    assert len(found) == len(set(found)) <= (1 + 4 * 9) * 2
+    levels = [{cell.values[:-1] for cell in found if cell.values[-1] == having} for having in (False, True)]
+    assert levels[0] == levels[1]  # so levels are compared by the same kinds of problems
 
 
 def test_the_worth_of_a_problem_is_its_signal_by_what_the_signal_moves():
