@@ -46,7 +46,10 @@ WRITTEN_TABLES = {  # of docs/results.md and of the studies in docs/lab, by firs
     ),
     "| work | agents | size | GPU | 16 cores | ratio |": "medians of docs/data/gpu/core.json, on a lent machine",
     "| phase | before | now |": "seconds and rates of docs/data/gpu/small-language-model.json, on a lent machine",
-    "| phase | tensors | held | estimate |": "peaks of the same file, and what `lakewright estimate` prints",
+    "| phase | tensors | held | estimate | without recordings |": (
+        "peaks of the same file, and what `lakewright estimate` prints"
+    ),
+    "| case | before | now | why |": "ratios that the tests of the estimate print",
     "| phase | estimate | tensors | held |": "peaks of docs/data/gpu/language-model.json, on the same machine",
     "| nodes | runs at a time | tasks/s | operations/s | in the busiest 10 s | MB/s | files opened to sum up |": (
         "printed by docs/examples/thousand_nodes.py"
