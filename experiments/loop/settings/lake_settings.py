@@ -170,7 +170,12 @@ def complete_run(recorded: Any) -> Any:
     """JSON values of a record of earlier versions with `settings` of a run, in the form of this version."""
     recorded = complete_settings(recorded)
     settings = recorded.get("settings") if isinstance(recorded, dict) else None
-    if not isinstance(settings, dict) or "env" not in settings:
+    if not isinstance(settings, dict):
+        return recorded
+    if settings.get("codec") == "bytes":  # the preset `text` set it, which had no effect, so it is no other run
+        settings = leave_out(settings, ("text.batch",))
+        recorded = recorded | {"settings": settings}
+    if "env" not in settings:
         return recorded
     lake = settings.get("environment", "lake") == "lake"
     if not lake:  # which had settings of the lake without effect, and its limits

@@ -45,7 +45,7 @@ EXAMPLES = 12  # held-out problems saved as examples, half of them valid
 WRONG = "?"  # a text that is judged beside the reference answer, to see that the judge works
 MOST_CELLS = 200  # that are held out; of a larger grid so many are chosen at random, evenly over the strata
 MOST_DRAWS = 20  # of each cell for a test, as a multiple of the problems wanted; a cell may have fewer different ones
-OTHER_CODECS = {"tokens": TextSettings.__struct_fields__, "bytes": ("thinking", "prompt"), "text": ()}
+OTHER_CODECS = {"tokens": TextSettings.__struct_fields__, "bytes": ("batch", "thinking", "prompt"), "text": ()}
 """Of each codec the fields of `text` that it does not use."""
 
 JudgedAnswer = tuple[Problem, str, Verdict]

@@ -62,12 +62,22 @@ def test_a_recorded_run_is_the_run_of_the_same_command_today(preset, tmp_path):
     older = {name: value for name, value in raw.items() if name not in TODAY} | OLDER["recorded"][preset]
     if settings.codec == "tokens":  # which does not use it: the default of another version is no other run
         older["text"] = older["text"] | {"batch": 16}
+    if settings.codec == "bytes":  # likewise, and the preset set it
+        older["text"] = older["text"] | {"batch": 256}
     (tmp_path / CLAIM.file).write_text(json.dumps({"format": 2, "settings": older}))
     assert CLAIM.read_work(tmp_path).settings == settings
     plan = {"spec": {}, "start": older, "runs": [{"arm": "a", "seed": 0, "settings": older}]}
     there = complete_plan(plan)
     assert msgspec.convert(there["start"], RunSettings) == settings
     assert msgspec.convert(there["runs"][0]["settings"], RunSettings) == settings
+
+
+def test_a_run_in_bytes_that_recorded_a_batch_is_the_run_of_the_same_command_today(tmp_path):
+    settings = load_settings("text", ["environment=sums.py:Sums"])
+    raw = msgspec.to_builtins(settings, str_keys=True)
+    raw["text"]["batch"] = 256
+    (tmp_path / CLAIM.file).write_text(json.dumps({"format": 2, "settings": raw}))
+    assert CLAIM.read_work(tmp_path).settings == settings
 
 
 def test_names_of_today_are_left_alone():
