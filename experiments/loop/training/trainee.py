@@ -357,6 +357,8 @@ def check_settings(settings: RunSettings, environment: Environment, start: Desig
     if isinstance(environment, MultiTurnEnvironment):
         name = f"environment {settings.environment!r:.80}"
         raise InputError(f"{name}: has several turns, and a run trains on one; use it in a trainer, such as TRL")
+    if settings.lake and settings.codec == "bytes":
+        raise InputError("codec is bytes, in which the lake has no boards; set environment, or codec=tokens")
     usual = RunSettings()
     for name in OTHER_CODECS[settings.codec]:
         if (value := getattr(settings.text, name)) != getattr(usual.text, name):
