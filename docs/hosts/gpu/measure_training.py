@@ -327,25 +327,30 @@ def pack_records() -> None:
                 packed.add(RUNS / name, name, filter=leave_weights)
 
 
-def measure_table(words: list[str]) -> None:
-    """The part `table`, in this process."""
+def measure_table(words: list[str]) -> int:
+    """The part `table`, in this process: its exit code."""
     from lakewright.experiments.jobs.runtime.library_setup import prepare_training
 
     prepare_training()
     found = Found(FOLDER / "table.json")
     with found.measuring("start"):
         table = Table(words)
+    if "error" in found.figures["start"]:  # nothing can be measured without the model
+        return 1
     table.measure(found)
+    return 0
 
 
 def main() -> int:
     """Runs the parts that are not finished, each until its limit."""
+    words = sys.argv[1:]
+    if any(word.startswith("-") for word in words):  # settings have no dashes
+        print(__doc__)
+        return 2
     FOLDER.mkdir(parents=True, exist_ok=True)
     RUNS.mkdir(parents=True, exist_ok=True)
-    words = sys.argv[1:]
     if words[:1] == ["table"]:
-        measure_table(words[1:])
-        return 0
+        return measure_table(words[1:])
     for part in PARTS.split(","):
         name, limit = part.split("=")
         if (FOLDER / f"{name}.done").exists():
