@@ -99,7 +99,7 @@ def _redesign_first_stage(trainee: Trainee, folder: RunFolder, engineer: RunEngi
 
 def _redesign_after_stage(settings: RunSettings, engineer: RunEngineer, number: int) -> None:
     """The policy answers as the engineer, trains as one, and is rolled out in trials: each may fill a GPU."""
-    lower = "text.batch or trial.boards" if settings.trial.enabled else "text.batch"
+    lower = settings.name_remedy(*(["trial.boards"] if settings.trial.enabled else []))
     with naming_full_memory(f"redesign after {'the warm-up' if number < 0 else f'stage {number}'}", lower):
         engineer.redesign(number)
 
@@ -111,13 +111,13 @@ def _run_stage(trainee: Trainee, folder: RunFolder, number: int, held_out: list[
     policy = folder.find_standing(number - 1)
     if not settings.grpo.fresh and not trainee.problems_file(stage).exists():
         tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number))
-        with naming_full_memory(f"problems of stage {number}", "text.batch"):
+        with naming_full_memory(f"problems of stage {number}", settings.name_remedy("grpo.prompts")):
             make_problems(trainee, stage, policy, before, number, tokens)
     if not stage.checkpoint.exists():
         tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number) + count_stage_tokens(stage))
         train_stage(trainee, stage, policy, number, tokens)
     if not stage.validation.exists():
-        with naming_full_memory(f"validation of stage {number}", "text.batch"):
+        with naming_full_memory(f"validation of stage {number}", settings.name_remedy()):
             trainee.validate_stage(stage, held_out)
 
 
