@@ -109,7 +109,8 @@ TESTED = {  # tables of docs/results.md: the row, its study, and two of its arms
     "gains": [
         ("small boards, gaps", "arena", "self-trained", "fixed"),
         ("small boards, gaps, before the first stage", "arena-first", "difficulty-first", "fixed"),
-        ("larger, gaps, asked early", "frontier-early", "self-trained-early", "fixed"),
+        ("the same, the default engineer", "arena-default", "gain", "fixed"),
+        ("larger, the default engineer", "frontier-default", "gain", "fixed"),
         ("larger, gaps, before the first stage", "frontier-first", "self-trained-first", "fixed"),
         ("the same, boards out of reach left alone", "frontier-within-reach", "difficulty-within-reach", "fixed"),
         ("small, no gaps", "arena-second", "self-trained", "fixed"),
@@ -136,16 +137,11 @@ TESTED = {  # tables of docs/results.md: the row, its study, and two of its arms
         ("small boards", "arena", "self-trained", "best-static"),
         ("small boards, before the first stage", "arena-first", "difficulty-first", "best-static"),
         ("larger", "frontier-taught", "self-trained", "best-static"),
-        (
-            "larger, at once, trained briefly",
-            "frontier-thrifty",
-            "self-trained-thrifty",
-            "best-static",
-        ),
         ("larger, asked early, trained briefly", "frontier-early", "self-trained-early", "best-static"),
         ("larger, before the first stage", "frontier-first", "self-trained-first", "best-static"),
         ("the same, boards out of reach left alone", "frontier-within-reach", "difficulty-within-reach", "best-static"),
         ("sums of numbers, before the first stage", "arithmetic-static", "learnability-first", "best-static"),
+        ("sums of numbers, the default engineer", "arithmetic-default", "gain", "best-static"),
         ("six tasks of reasoning-gym", "reasoning-gym-static", "difficulty-first", "best-static"),
     ],
     "evidence": [
