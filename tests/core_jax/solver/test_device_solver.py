@@ -68,7 +68,7 @@ def test_on_a_gpu_solve_is_the_solver_for_accelerators(monkeypatch):
 
     called = []
     monkeypatch.setattr(solver, "on_gpu", lambda: True)
-    monkeypatch.setattr(solver, "solve_on_device", lambda boards: called.append(boards) or expected)
+    monkeypatch.setattr(device_solver, "solve_on_device", lambda boards: called.append(boards) or expected)
     boards = mixed_boards(1, 32, 5)
     expected = solve_on_device(boards)
     assert solve(boards) is expected
