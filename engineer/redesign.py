@@ -274,8 +274,7 @@ class Engineer:
         """The forecast for the held-out problems, of the present design.
 
         Args:
-            observations: all groups so far, with age 0 for the new ones since `before`: `observe_groups` of
-                `lakewright.engineer.difficulty` makes them of (group.cell, group) and their age in rounds.
+            observations: all groups so far, by `lakewright.engineer.difficulty.observe_groups`; age 0 since `before`.
             tested: outcomes on held-out problems, which `observe_held_out` makes; the model is fitted to them, too.
             before: the forecast one round earlier, whose calibration is measured.
             doubts: of graders, by `find_doubts`: strata that say nothing of others and get no more than the floor.
@@ -331,8 +330,7 @@ class Engineer:
             forecast: for `fit_forecast`, what is known of the cells; None if nothing is.
             work: a new `TrialWork` (of `lakewright.engineer.trial`), whose `roll_out` runs the policy.
 
-        Raises InputError if an argument is of another kind, `roll_out` gives something else than it should, or the
-        environment fails.
+        Raises InputError on an argument of another kind, a wrong result of `roll_out`, or an environment that fails.
         """
         check_kind("try_proposal: verdict", verdict, GuardVerdict, needed=True)
         check_kind("try_proposal: work", work, TrialWork, needed=True)
@@ -354,6 +352,8 @@ class Engineer:
         )
         if known != self.teacher.state_dict():
             self.teacher.load_state_dict(known)
+        if not attempts:  # of an earlier version, which asked nobody after a first stage that was rolled back
+            return self._keep_next(journal, lambda: Next(self.design, "rollback", fallen)), [], None
         again = journal.reconsider(attempts)
         last, work = attempts[-1], self._start_trial(forecast, evidence, keys.trial)
         others = again.rivals if again else last.proposal.candidates

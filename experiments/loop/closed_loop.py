@@ -65,7 +65,7 @@ def run(settings: RunSettings, folder: RunFolder, on_stage: Callable[[], object]
             print_on_terminal(f"stage {number + 1} of {settings.stages}, teacher {settings.teacher}")
             begun = _read_clocks()
             _run_stage(trainee, folder, number, held_out)
-            _redesign_after_stage(settings, engineer, number)
+            _redesign_after_stage(trainee, engineer, number)
             _mark_done(folder, stage, begun)
             for line in describe_stage(folder, number, trainee.environment.space):
                 print_on_terminal(f"  {line}")
@@ -92,15 +92,16 @@ def _redesign_first_stage(trainee: Trainee, folder: RunFolder, engineer: RunEngi
     warmup = folder.warmup
     if not warmup.next.exists():
         _write_once(warmup.env, lambda: trainee.start, trainee)
-        _redesign_after_stage(trainee.settings, engineer, -1)
+        _redesign_after_stage(trainee, engineer, -1)
         for line in describe_redesign(warmup, trainee.environment.space):
             print_on_terminal(f"  {line}")
 
 
-def _redesign_after_stage(settings: RunSettings, engineer: RunEngineer, number: int) -> None:
+def _redesign_after_stage(trainee: Trainee, engineer: RunEngineer, number: int) -> None:
     """The policy answers as the engineer, trains as one, and is rolled out in trials: each may fill a GPU."""
-    lower = settings.name_remedy(*(["trial.boards"] if settings.trial.enabled else []))
-    with naming_full_memory(f"redesign after {'the warm-up' if number < 0 else f'stage {number}'}", lower):
+    after = "the warm-up" if number < 0 else f"stage {number}"
+    trial = ["trial.boards"] if trainee.settings.trial.enabled else []
+    with naming_full_memory(f"redesign after {after}", *trainee.remedies, *trial):
         engineer.redesign(number)
 
 
@@ -111,13 +112,13 @@ def _run_stage(trainee: Trainee, folder: RunFolder, number: int, held_out: list[
     policy = folder.find_standing(number - 1)
     if not settings.grpo.fresh and not trainee.problems_file(stage).exists():
         tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number))
-        with naming_full_memory(f"problems of stage {number}", settings.name_remedy("grpo.prompts")):
+        with naming_full_memory(f"problems of stage {number}", *trainee.remedies):
             make_problems(trainee, stage, policy, before, number, tokens)
     if not stage.checkpoint.exists():
         tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number) + count_stage_tokens(stage))
         train_stage(trainee, stage, policy, number, tokens)
     if not stage.validation.exists():
-        with naming_full_memory(f"validation of stage {number}", settings.name_remedy()):
+        with naming_full_memory(f"validation of stage {number}", *trainee.remedies):
             trainee.validate_stage(stage, held_out)
 
 

@@ -84,12 +84,12 @@ def count_answer_bytes(pairs: int, words: int, prompt: int, answer: int, copies:
 
 
 @contextmanager
-def naming_full_memory(work: str, remedy: str) -> Iterator[None]:
+def naming_full_memory(work: str, *remedies: str) -> Iterator[None]:
     """Raise InputError in place of torch's error if a GPU has too little memory for the block.
 
     Args:
         work: what the block does.
-        remedy: the settings to lower.
+        remedies: settings to lower, if any has an effect.
     """
     import torch
 
@@ -98,8 +98,9 @@ def naming_full_memory(work: str, remedy: str) -> Iterator[None]:
     except torch.OutOfMemoryError as error:
         wanted = re.search(r"Tried to allocate [\d.]+ \w+", str(error))
         problem = wanted[0].replace("Tried to allocate", "no room for another") if wanted else "no room left"
+        lower = f"lower {' or '.join(remedies)}, or " if remedies else ""
         raise InputError(
-            f"{work}: the memory of the GPU is full ({problem}); lower {remedy}, or end what else uses the GPU; "
+            f"{work}: the memory of the GPU is full ({problem}); {lower}end what else uses the GPU; "
             "the same command continues from the saved state"
         ) from error
 

@@ -6,7 +6,7 @@ bit for bit if processor, threads and versions are the same and its length does 
 The seconds of a training at each of its steps, so that one that the clock ends can be resumed as the same run.
 
 A training that is killed repeats the steps since its last saved state. They count with the seconds that they took at
-first: so it takes as many steps as it would have without the kill, at the same rates, and its second start costs no
+first: so it takes as many steps as an uninterrupted run, at the same rates, and its second start costs no
 step.
 """
 

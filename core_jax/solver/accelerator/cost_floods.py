@@ -174,7 +174,7 @@ def flood_all_costs(
         return at, cost, unforced | holds_start(at.front)
 
     def flood_four_layers(carry):
-        # A GPU asks its host after every turn of the loop whether it goes on, so a turn is worth a few layers.
+        # After each iteration a GPU asks its host whether the loop continues, so an iteration computes a few layers.
         return flood_two_layers(flood_two_layers(carry))
 
     def is_going(carry):

@@ -185,10 +185,6 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Return True if the teacher is a checkpoint that answers in JSON under a mask, which needs llguidance."""
         return self.codec == "text" and self.asks_checkpoint
 
-    def name_remedy(self, *others: str) -> str:
-        """The settings to lower if a GPU is full: `others`, and `text.batch`, which other codecs than text refuse."""
-        return " or ".join((*others, "text.batch") if self.codec == "text" else others or ("validation.boards",))
-
     @property
     def asked(self) -> str:
         """The teacher that proposes: the one that `matched_random` matches, if it is the teacher."""

@@ -92,7 +92,7 @@ def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, toke
             write_json(stage.resumed, Resumed(place.step, place.seconds))  # for the viewer alone, so without a digest
         describe = functools.partial(trainee.describe_answers, play=play)
         logger = _StageLogger(stage, describe, place.notes, grpo, tokens, opened)
-        opened.enter_context(naming_full_memory(f"stage {number}", settings.name_remedy("grpo.host.micro_batch")))
+        opened.enter_context(naming_full_memory(f"stage {number}", "grpo.host.micro_batch", *trainee.remedies))
         model = train_grpo(
             model,
             play,

@@ -38,7 +38,7 @@ def warm_up(trainee: Trainee, warmup: Stage, held_out: Sequence[Problem]) -> Non
             _make_checkpoint(trainee, warmup, held_out)
         free_memory()
     if not warmup.validation.exists():
-        with naming_full_memory("validation of the warm-up", trainee.settings.name_remedy()):
+        with naming_full_memory("validation of the warm-up", *trainee.remedies):
             trainee.validate_stage(warmup, held_out)
 
 

@@ -110,6 +110,9 @@ def test_after_a_first_stage_that_was_rolled_back_the_teacher_is_asked_for_other
     told = [line.split()[0] for line in describe_stage(run, 0, lake_space())]
     assert (told[:3], told[-1]) == (["validation", "rolled", "proposal"], "next")
     assert run.stage(1).read_evidence().history[0].undone
+    run.stage(0).proposal.unlink()  # earlier versions asked nobody there
+    assert redesign_again(tiny_run(teacher="random"), run, 1).teacher == "random"
+    assert run.stage(0).read_next() == following
 
 
 @pytest.mark.deep

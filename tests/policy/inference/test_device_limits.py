@@ -66,3 +66,11 @@ def test_a_full_gpu_is_one_line_with_the_setting():
     ):
         raise torch.OutOfMemoryError(torch_says)
     assert "\n" not in str(told.value)
+
+
+def test_a_full_gpu_is_one_line_without_a_setting_where_none_has_an_effect():
+    with (
+        pytest.raises(InputError, match=r"^validation: .*\(no room left\); end what else uses the GPU; .* continues"),
+        naming_full_memory("validation"),
+    ):
+        raise torch.OutOfMemoryError("CUDA out of memory")

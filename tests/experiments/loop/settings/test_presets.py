@@ -73,13 +73,3 @@ def test_boards_are_worth_their_regret_where_groups_hold_the_certified_plan():
 def test_null_empties_an_optional_setting():
     assert load_settings("cpu-30", []).warmup.minutes
     assert load_settings("cpu-30", ["warmup.minutes=null"]).warmup.minutes is None
-
-
-def test_a_full_gpu_is_told_a_setting_that_the_codec_has():
-    sums, plans = load_settings("text", []), load_settings("smollm2", [])
-    assert (sums.codec, sums.name_remedy("trial.boards"), sums.name_remedy()) == (
-        "bytes",
-        "trial.boards",
-        "validation.boards",
-    )
-    assert (plans.codec, plans.name_remedy("trial.boards")) == ("text", "trial.boards or text.batch")
