@@ -89,7 +89,7 @@ def follow(name: str, run: RunFolder) -> Walk:
         sys.setprofile(walk if number else None)
         try:
             closed_loop._run_stage(trainee, run, number, held_out)
-            closed_loop._redesign_after_stage(settings, engineer, number)
+            closed_loop._redesign_after_stage(trainee, engineer, number)
         finally:
             sys.setprofile(None)
         closed_loop._mark_done(run, run.stage(number), closed_loop._read_clocks())
