@@ -20,4 +20,5 @@ from .steps import Decision as Decision
 from .steps import EngineerSettings as EngineerSettings
 from .tally import Case as Case
 from .tally import Tally as Tally
+from .words import RateWords as RateWords
 from .words import Words as Words

@@ -7,7 +7,7 @@ from typing import Any, Protocol
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import first_repeated
 from lakewright.engineer.cells import Cell, Given, Knob, Stratum, check_grid, is_finite, stratum_of
-from lakewright.engineer.words import FIELDS, Words
+from lakewright.engineer.words import FIELDS, RateWords, Words
 
 _STRATUM = re.compile(r"[\w.:/+-]{1,60}")
 
@@ -52,6 +52,9 @@ def check_words(words: Words, knobs: Sequence[Knob]) -> None:
             raise InputError(f"space: words have phrases of {name!r:.60}, which is not a trait; leave them out")
         if not isinstance(phrases, tuple | list) or len(phrases) != 2:
             raise InputError(f"space: words of {name} are {phrases!r:.60}; give a phrase with and one without it")
+    for name, rate in words.rates.items():
+        if not isinstance(rate, RateWords):
+            raise InputError(f"space: words.rates of {name} are {rate!r:.60}; give RateWords")
     try:
         words.question.format(**dict.fromkeys(FIELDS, ""))
     except (KeyError, IndexError, ValueError, AttributeError) as error:

@@ -1,7 +1,7 @@
 """The words of an environment: names of problems, strata and knobs in prompts, evidence and summaries."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,22 +15,40 @@ if TYPE_CHECKING:
 FIELDS = ("stratum", "columns", "changes", "answer", "form", "summary")  # of a question
 
 
+class RateWords(NamedTuple):
+    """The names of a share of the answers.
+
+    name: in addresses. title, short: in charts, and in the terminal. where: for a trait, the problems in a sentence.
+    """
+
+    name: str
+    title: str
+    short: str
+    where: str = ""
+
+
 class Words(msgspec.Struct, frozen=True, kw_only=True):
     """The nouns and phrases of an environment; a subclass may phrase whole lines of the evidence.
 
-    problem, problems, answer, answers, stratum, design: nouns. path: what a field of a stratum begins with in messages.
-    token: what the token of a stratum begins with. task: what the policy learns, for prompts. guideline: what good
-    redesigns do. traits: the phrases of problems that have a trait, and of those that lack it, by knob; likewise
-    trait_outcomes, as the beginning of a line of outcomes. failures: phrases of failures by name. question: the
-    template of a question to a language model, with some of FIELDS in braces; empty for the usual one.
+    problem, problems, answer, answers, references, stratum, design, designs: nouns; references are reference answers.
+    columns: the names of a design's values, to be left out of lines with them. path: what a field of a stratum begins
+    with in messages. token: what the token of a stratum begins with. task: what the policy learns, for prompts.
+    guideline: what good redesigns do. traits: the phrases of problems that have a trait, and of those that lack it, by
+    knob; likewise trait_outcomes, as the beginning of a line of outcomes. failures: phrases of failures by name. rates:
+    names of the share of answers that have a grade, or of valid answers to problems that have a trait, by grade or
+    knob. question: the template of a question to a language model, with some of FIELDS in braces; empty for the usual
+    one.
     """
 
     problem: str = "problem"
     problems: str = "problems"
     answer: str = "answer"
     answers: str = "answers"
+    references: str = "reference answers"
     stratum: str = "stratum"
     design: str = "design"
+    designs: str = "designs"
+    columns: str = ""
     path: str = "strata"
     token: str = "stratum"
     task: str = "A policy learns to solve generated problems."
@@ -38,6 +56,7 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
     traits: Mapping[str, tuple[str, str]] = {}
     trait_outcomes: Mapping[str, tuple[str, str]] = {}
     failures: Mapping[str, str] = {}
+    rates: Mapping[str, RateWords] = {}
     question: str = ""
 
     def guide(self) -> str:
@@ -73,6 +92,16 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
         """The same as the beginning of a line of outcomes."""
         phrases = self.trait_outcomes.get(knob.name, (f"with {knob.short}", f"without {knob.short}"))
         return phrases[0] if has else phrases[1]
+
+    def grade_rate(self, name: str) -> RateWords:
+        """The share of the answers that have a grade."""
+        title = name.replace("_", " ")
+        return self.rates.get(name, RateWords(name, title, title))
+
+    def trait_rate(self, knob: "Knob") -> RateWords:
+        """The share of valid answers to problems that have a trait; its title is a phrase after a comma."""
+        phrase = self.trait_outcome(knob, True)
+        return self.rates.get(knob.name, RateWords(knob.name, phrase, f"valid, {phrase}", phrase))
 
     def failure(self, name: str) -> str:
         """A failure."""

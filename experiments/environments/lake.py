@@ -31,7 +31,7 @@ from lakewright.engineer.design import Row as DesignRow
 from lakewright.engineer.environment import Environment, Problem, Verdict
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Case, Drawn, Tally
-from lakewright.engineer.words import Words
+from lakewright.engineer.words import RateWords, Words
 
 GRADES = ("optimal_makespan", "optimal_sum_of_costs")
 WAIT = "wait_ratio"
@@ -244,6 +244,13 @@ def read_row(fields: Mapping[str, Any]) -> Row:
 TRAITS = MappingProxyType({"wait_ratio": ("a forced wait", "no forced wait")})
 TRAIT_OUTCOMES = MappingProxyType({"wait_ratio": ("a wait is forced", "no wait is forced")})
 FAILURES = MappingProxyType({"illegal_move": "off board", "goal_not_reached": "not home"})
+RATES = MappingProxyType(
+    {
+        "optimal_makespan": RateWords("optimal_makespan", "optimal makespan", "opt. makespan"),
+        "optimal_sum_of_costs": RateWords("optimal_cost", "optimal sum of costs", "opt. cost"),
+        WAIT: RateWords("forced", "wait forced", "forced wait", "where the board forces a wait"),
+    }
+)
 GUIDELINE = (
     "Edit locally: change a few ratios by a little and keep what works. Act on the failures you see. "
     "Put the data just below the frontier of competence, where some plans are valid and some are not. "
@@ -275,8 +282,11 @@ class LakeWords(Words, frozen=True, kw_only=True):
     problems: str = "boards"
     answer: str = "plan"
     answers: str = "plans"
+    references: str = "certified plans"
     stratum: str = "map size"
     design: str = "config"
+    designs: str = "configs"
+    columns: str = "size: share hole wait"
     path: str = "sizes"
     token: str = "size"
     guideline: str = GUIDELINE
@@ -284,6 +294,7 @@ class LakeWords(Words, frozen=True, kw_only=True):
     traits: Mapping[str, tuple[str, str]] = TRAITS
     trait_outcomes: Mapping[str, tuple[str, str]] = TRAIT_OUTCOMES
     failures: Mapping[str, str] = FAILURES
+    rates: Mapping[str, RateWords] = RATES
 
     def label(self, stratum: Stratum) -> str:
         """A map size, such as 5x5."""

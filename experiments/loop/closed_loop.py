@@ -77,7 +77,7 @@ def prepare_run(trainee: Trainee, folder: RunFolder) -> list[Problem]:
     """The held-out set, which is returned, and the warm-up of an opened folder."""
     settings, held_out = trainee.settings, trainee.hold_out(folder)
     if not folder.warmup.done.exists():
-        print_on_terminal(f"warm-up: {settings.warmup.steps} steps on {trainee.references}")
+        print_on_terminal(f"warm-up: {settings.warmup.steps} steps on {trainee.environment.space.words.references}")
         begun = _read_clocks()
         warm_up(trainee, folder.warmup, held_out)
         _mark_done(folder, folder.warmup, begun)

@@ -35,7 +35,7 @@ def _draw_arms(results: Results) -> str:
 
 def _draw_finals(arms: list[ArmResult], results: Results) -> str:
     """The last policies on held-out problems, their seeds, and their intervals against the baseline."""
-    problems, answers, *_ = results.words
+    problems, answers = results.words.problems, results.words.answers
     rows = _make_rows(arms, results, lambda run: run.valid, _mark_mean)
     return row_chart(
         f"After {results.budget:,} generated tokens (seeds)",
@@ -139,7 +139,7 @@ def curves_svg(results: Results, arms: list[str] | None = None) -> str:
     series = [_make_series(name, [run for run in results.runs if run.arm == name], grid) for name in names]
     if len(series) > MOST_RANGES:
         series = [Series(one.name, [Point(point.x, point.y) for point in one.points]) for one in series]
-    problems, answers, *_ = results.words
+    problems, answers = results.words.problems, results.words.answers
     return line_chart(
         f"Valid {answers} on the {problems} held out in each run",
         series,

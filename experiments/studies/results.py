@@ -2,14 +2,13 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
 
-from lakewright.engineer.cells import Stratum
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.tally import Tally
+from lakewright.engineer.words import Words
 from lakewright.experiments.environments.lake import WAIT, lake_space
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
@@ -95,19 +94,6 @@ class ArmResult(msgspec.Struct, frozen=True):
     at_equal_time: float | None = None
 
 
-class StudyWords(NamedTuple):
-    """The names of problems, answers, designs and strata in the tables and charts of a study, and of each stratum."""
-
-    problems: str = "problems"
-    answers: str = "answers"
-    designs: str = "designs"
-    stratum: str = "stratum"
-    label: Callable[[Stratum], str] = str
-
-
-LAKE = StudyWords("boards", "plans", "configs", "size", lake_space().words.label)
-
-
 class Results(msgspec.Struct, frozen=True):
     """results.json; valid: for the warm-up, in percent. held_out: the problems of the final test or held-out set.
 
@@ -145,9 +131,9 @@ class Results(msgspec.Struct, frozen=True):
         name_strata(self, "sizes", "forced_sizes", "constant")
 
     @property
-    def words(self) -> StudyWords:
-        """The names of its parts."""
-        return LAKE if self.lake else StudyWords()
+    def words(self) -> Words:
+        """The lake's words, or the usual ones: another environment may not be there any more."""
+        return lake_space().words if self.lake else Words()
 
     @property
     def lake(self) -> bool:

@@ -92,7 +92,7 @@ def _taught_lines(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
 def _stratum_tables(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
     """Valid % on each stratum, means over seeds, of all problems and, if known, of those that have a trait."""
     known: list[tuple[str, Rates, Callable[[RunResult], Rates]]] = [
-        (f"valid % by {results.words.stratum}", results.sizes, lambda run: run.sizes),
+        (f"valid % by {results.words.token}", results.sizes, lambda run: run.sizes),
         ("wait forced", results.forced_sizes, lambda run: run.forced_sizes),
     ]
     known += [(name, begun, lambda run, name=name: run.traits[name]) for name, begun in results.traits.items()]  # type: ignore[misc]

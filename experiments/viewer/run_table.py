@@ -50,14 +50,16 @@ def _count_repeated(folder: RunFolder) -> dict[str, Any]:
 def as_table(folder: RunFolder) -> str:
     """One line for each finished stage, and its most common failures below."""
     about = find_space(folder, folder.settings())
+    words = about.space.words
     lines: list[tuple[str, ...]] = []
     for chapter in read_chapters(folder):
-        drawn = about.describe_design(chapter.design) if chapter.design else about.phrases.references
+        drawn = about.describe_design(chapter.design) if chapter.design else words.references
         name = chapter.name + " (rolled back)" * chapter.rolled_back
         rates = [f"{100 * measure.share(chapter.pooled):.1f}" for measure in about.measures]
         lines.append((name, *rates, drawn))
         lines.append(("", *("" for _ in rates), f"failures: {_failure_line(chapter.pooled)}"))
-    header = ("", *(f"{measure.short} %" for measure in about.measures), about.phrases.drawn)
+    drawn_from = f"{words.problems} drawn from" + f" ({words.columns})" * bool(words.columns)
+    header = ("", *(f"{measure.short} %" for measure in about.measures), drawn_from)
     alignment = ("left", *["right"] * len(about.measures), "left")
     table = tabulate(lines, header, tablefmt="plain", colalign=alignment if lines else None, disable_numparse=True)
     known = [f"{about.problem}; the records are shown"] if about.problem else []

@@ -295,6 +295,7 @@ def test_cells_with_values_that_no_problem_has_are_refused(cell):
     [
         ({"words": Words(traits={"evn": ("even", "not even")})}, "words have phrases of 'evn', which is not a trait"),
         ({"words": Words(traits={"odd": "odd numbers"})}, "words of odd are 'odd numbers'; give a phrase with and one"),
+        ({"words": Words(rates={"odd": "odd numbers"})}, "words.rates of odd are 'odd numbers'; give RateWords"),
         (
             {"words": Words(question='{"edits": 1}')},
             "question of words has .*edits.*; its fields are {stratum}, .*others",

@@ -61,7 +61,7 @@ def make_rollouts(trainee: Trainee, find_policy: Callable[[], Stage], purpose: s
     """Rolls out the policy of a stage. Chance comes from the run's seed and `purpose`."""
 
     def roll_out(problems: Sequence[Problem], samples: int, turn: int) -> tuple[list[RolloutGroup], int]:
-        with progress("trial", len(problems) * samples, trainee.answers) as bar:
+        with progress("trial", len(problems) * samples, trainee.environment.space.words.answers) as bar:
             seed = derive_seed(trainee.settings.seed, f"{purpose} round {turn}")
             return trainee.roll_out(find_policy().onward, problems, samples, seed, bar.update)
 

@@ -47,11 +47,13 @@ VALID, UNREAD = FAILURE_NAMES[Failure.NONE], FAILURE_NAMES[Failure.PARSE_ERROR]
 class LakeTrainee(Trainee):
     """A policy that plans for the agents on boards, in tokens of cells, in text or as a board network."""
 
-    answers, references, lake = "plans", "certified plans", True
+    lake = True
 
     def _begin(self, environment: Environment | None) -> None:
         self.environment = Lake(self.settings.agents, self.settings.teams)
         self.start = design_of(first_boards(self.settings))
+        if self.settings.codec == "bytes":
+            raise InputError("codec is bytes, in which the lake has no boards; set environment, or codec=tokens")
 
     def draw_held_out(self) -> list[Problem]:
         """Boards of each size, hole ratio and wait ratio of the settings; without those that teams cannot have.

@@ -247,7 +247,8 @@ class _Source(Supply):
     def score_problems(self, problems: list[Problem]) -> list[Rollout]:
         """Each problem with a group of answers of the current policy, until the allowance of tokens is spent."""
         settings, groups = self.trainee.settings, list[RolloutGroup]()
-        with progress("scores", len(problems) * settings.sampler.plans, self.trainee.answers) as bar:
+        answers = self.trainee.environment.space.words.answers
+        with progress("scores", len(problems) * settings.sampler.plans, answers) as bar:
             for begin in range(0, len(problems), SCORED):
                 if self.tokens >= self.allowance:
                     break

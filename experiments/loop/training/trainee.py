@@ -54,13 +54,12 @@ JudgedAnswer = tuple[Problem, str, Verdict]
 class Trainee:
     """The policy that a run trains, and the form of its problems for it, which is a `Play`.
 
-    environment: draws problems, and says what may be changed. start: the design of the first stage. answers,
-    references: what answers and reference answers are called. lake: whether its records have the lake's own form.
-    Problems and answers are texts here, for a small transformer of bytes or a language model; a subclass may have a
-    `Play` of other tasks.
+    environment: draws problems, and says what may be changed. start: the design of the first stage. lake: whether its
+    files have the lake's own form. Problems and answers are texts here, for a small transformer of bytes or a language
+    model; a subclass may have a `Play` of other tasks.
     """
 
-    answers, references, lake = "answers", "reference answers", False
+    lake = False
     environment: Environment
     start: Design
 
@@ -359,8 +358,6 @@ def check_settings(settings: RunSettings, environment: Environment, start: Desig
     if isinstance(environment, MultiTurnEnvironment):
         name = f"environment {settings.environment!r:.80}"
         raise InputError(f"{name}: has several turns, and a run trains on one; use it in a trainer, such as TRL")
-    if settings.lake and settings.codec == "bytes":
-        raise InputError("codec is bytes, in which the lake has no boards; set environment, or codec=tokens")
     usual = RunSettings()
     for name in OTHER_CODECS[settings.codec]:
         if (value := getattr(settings.text, name)) != getattr(usual.text, name):

@@ -1,6 +1,6 @@
 """The environment of a run, as its pages show it: design space, words, and measures."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from lakewright.core_jax.errors import InputError
@@ -48,34 +48,6 @@ class Measure(NamedTuple):
         return counted / of if of else 0.0
 
 
-class Phrases(NamedTuple):
-    """The names and phrases of a run's pages that its design space does not have.
-
-    addresses, shorts: what measures are called in addresses and in the terminal, by name. trait, short, where: for a
-    trait, after a comma, in the terminal and in a sentence. references: the answers that the warm-up learns from.
-    drawn: the head of the column of designs. names: whether values of a design have names.
-    """
-
-    addresses: Mapping[str, str] = {}
-    shorts: Mapping[str, str] = {}
-    trait: str = ""
-    short: str = ""
-    where: str = ""
-    references: str = "reference answers"
-    drawn: str = ""
-    names: bool = True
-
-
-OF_LAKE = Phrases(
-    addresses={"optimal_sum_of_costs": "optimal_cost", "wait_ratio": "forced"},
-    shorts={"optimal_makespan": "opt. makespan", "optimal_sum_of_costs": "opt. cost"},
-    trait="wait forced",
-    short="forced wait",
-    where="where the board forces a wait",
-    references="certified plans",
-    drawn="boards drawn from (size: share hole wait)",
-    names=False,
-)
 VALID = Measure("valid", "valid", "valid", "", lambda tally: (tally.valid, tally.problems))
 
 
@@ -83,31 +55,23 @@ class RunSpace(NamedTuple):
     """The design space of a run. lake: whether it is the lake's. problem: why its environment cannot be loaded."""
 
     space: DesignSpace
-    lake: bool
+    lake: bool = False
     problem: str = ""
 
     @property
-    def phrases(self) -> Phrases:
-        """Names and phrases that the space does not have."""
-        return OF_LAKE if self.lake else Phrases(drawn=f"{self.space.words.problems} drawn from")
+    def listing(self) -> str:
+        """The address below which the problems of the run are listed."""
+        return "boards/run" if self.lake else "problems"
 
     @property
     def measures(self) -> list[Measure]:
         """Valid answers, those that have a grade, and those to problems that have a trait."""
-        found, phrases = [VALID], self.phrases
-        names, shorts = phrases.addresses, phrases.shorts
-        for name in self.space.grades:
-            title = name.replace("_", " ")
-            found.append(Measure(names.get(name, name), title, shorts.get(name, title), "", _count_grade(name)))
-        for knob in (self.space.knobs[place] for place in self.space.traits):
-            title, count = f"valid, {self.phrase_trait(knob)}", _count_trait(knob.name)
-            short, where = phrases.short or title, phrases.where or self.phrase_trait(knob)
-            found.append(Measure(names.get(knob.name, knob.name), title, short, where, count))
+        space, words = self.space, self.space.words
+        found = [VALID, *(Measure(*words.grade_rate(name), _count_grade(name)) for name in space.grades)]
+        for knob in (space.knobs[place] for place in space.traits):
+            rate = words.trait_rate(knob)
+            found.append(Measure(*rate._replace(title=f"valid, {rate.title}"), _count_trait(knob.name)))
         return found
-
-    def phrase_trait(self, knob: Knob) -> str:
-        """Problems that have a trait, after a comma."""
-        return self.phrases.trait or self.space.words.trait_outcome(knob, True)
 
     def label(self, stratum: Stratum) -> str:
         """A stratum for people."""
@@ -124,12 +88,12 @@ class RunSpace(NamedTuple):
         return ", ".join([f"{self.space.words.stratum} {label}" if label.isdigit() else label, *parts])
 
     def describe_design(self, design: Design) -> str:
-        """A design in a line: for each stratum its share and the values of its knobs; of the lake without names."""
-        lines = []
+        """A design in a line: for each stratum its share and the values of its knobs."""
+        lines, named = [], not self.space.words.columns
         for stratum in self.space.sort_strata(design.strata):
             row = design.strata[stratum]
             values = [(column.short, format_ends(column, row)) for column in self.space.columns]
-            shown = ", ".join(map(" ".join, values)) if self.phrases.names else " ".join(value for _, value in values)
+            shown = ", ".join(map(" ".join, values)) if named else " ".join(value for _, value in values)
             lines.append(f"{stratum}: {shown}")
         return " · ".join(lines)
 
@@ -142,8 +106,8 @@ def find_space(folder: RunFolder, settings: RunSettings) -> RunSpace:
         space = load_environment(settings.environment).space
         _check_columns(folder, settings, space)
     except InputError as error:
-        return RunSpace(gather_space(folder, settings), lake=False, problem=str(error))
-    return RunSpace(space, lake=False)
+        return RunSpace(gather_space(folder, settings), problem=str(error))
+    return RunSpace(space)
 
 
 def _check_columns(folder: RunFolder, settings: RunSettings, space: DesignSpace) -> None:

@@ -79,7 +79,7 @@ def _open_folder(item: Item) -> tuple[RunSpace | None, FolderStatus | None, str]
     about = None
     try:
         folder = EngineerFolder(item.path)
-        about = RunSpace(folder.space, lake=False)
+        about = RunSpace(folder.space)
         return about, folder.status(), ""
     except InputError as error:
         return about, None, str(error)

@@ -179,7 +179,8 @@ def difficulty_map(evidence: Evidence, title: str, about: RunSpace) -> str:
     marks = _mark_traits([knobs[place] for place in about.space.traits])
     levels = " and ".join(knobs[place].name.replace("_", " ") for place in about.space.levels)
     legend = "; ".join(
-        f"{mark}: {about.phrase_trait(knobs[place])}" for place, mark in zip(about.space.traits, marks, strict=True)
+        f"{mark}: {about.space.words.trait_rate(knobs[place]).title}"
+        for place, mark in zip(about.space.traits, marks, strict=True)
     )
     unit = f"valid {about.space.words.answers} in %{f', by {levels}' * bool(levels)}{f' ({legend})' * bool(legend)}"
     rows, columns = [about.label(stratum) for stratum in strata], _label_kinds(kinds, about.space, marks)
