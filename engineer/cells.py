@@ -116,7 +116,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
         if self.whole and any(value != int(value) for value in (self.low, self.high, *self.told)):
             raise InputError(f"{where}: whole, but its range is {self.low:g} to {self.high:g}; choose whole numbers")
         if outside := [value for value in self.told if not self.low <= value <= self.high]:
-            raise InputError(f"{where}: told has {outside[0]:g}, which is not {self.low:g} to {self.high:g}")
+            raise InputError(f"{where}: told has {outside[0]:g}; choose {self.low:g} to {self.high:g}")
 
     @property
     def short(self) -> str:

@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Hashable, Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -161,6 +161,9 @@ def _convert_leaf(raw: Any, kind: Any, at: str) -> Any:
     except msgspec.ValidationError as error:
         with contextlib.suppress(msgspec.ValidationError):
             return msgspec.convert(make_whole(raw), kind, str_keys=True)
+        if get_origin(kind) is Literal:
+            choices = ", ".join(map(str, get_args(kind)))
+            raise InputError(f"{at}{raw!r:.60} does not fit; choose from {choices}") from error
         problem = str(error).split(" - at ")[0]
         raise InputError(f"{at}{raw!r:.60} does not fit: {problem[0].lower()}{problem[1:]}") from error
 

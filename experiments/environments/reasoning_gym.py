@@ -226,7 +226,8 @@ class ReasoningGym(Environment):
         data = problem.data if isinstance(problem.data, dict) else {}
         task, places, number = (data.get(name) for name in ("task", "places", "number"))
         if task not in self._tasks or not isinstance(places, dict) or not isinstance(number, int):
-            raise InputError(f"reasoning_gym: data {problem.data!r:.80} belong to no task of {', '.join(self._tasks)}")
+            known = ", ".join(self._tasks)
+            raise InputError(f"reasoning_gym: data {problem.data!r:.80} are of no problem; give one of {known}")
         found = self._tasks[task]
         for name, ladder in found.ladders.items():
             place = places.get(name)

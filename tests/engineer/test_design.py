@@ -18,6 +18,7 @@ from lakewright.engineer.guard import GuardSettings, project_delta
 from lakewright.engineer.space import DesignSpace, check_design
 from lakewright.engineer.tally import Tally
 from tests.support.deep import count_examples
+from tests.support.refusals import refused
 from tests.support.samples.spaces import deltas, designs, finite, spaces
 
 SUMS = DesignSpace(["sums", 3], [Knob(name="terms", low=2, high=9, whole=True), Knob(name="noise", trait=True)])
@@ -131,21 +132,20 @@ def test_json_of_nearly_the_right_shape_is_read_or_refused(edits):
 @pytest.mark.parametrize(
     ("rows", "problem"),
     [
-        ({}, "strata is empty; name at least one stratum"),
-        ({"quotients": ROW}, "strata.quotients is unknown; choose from sums, 3"),
-        ({"sums": ROW | {"digits": 1}}, "strata.sums.digits is unknown; choose from share, terms, noise"),
-        ({"sums": {"share": 1.0}}, "strata.sums.terms is missing; add it"),
-        ({"sums": ROW | {"terms": 10}}, "strata.sums.terms is 10; choose 2 to 9"),
-        ({"sums": ROW | {"terms": 2.5, "share": 1.0}}, "strata.sums.terms is 2.5; choose a whole number"),
-        ({"sums": ROW | {"noise": math.nan}}, "strata.sums.noise is nan; choose 0 to 1"),
-        ({"sums": ROW | {"noise": True}}, "strata.sums.noise is True; choose 0 to 1"),
-        ({"sums": ROW}, "the share of all strata sum to 0.5, not 1"),
+        ({}, ["strata", "empty"]),
+        ({"quotients": ROW}, ["strata.quotients", "sums, 3"]),
+        ({"sums": ROW | {"digits": 1}}, ["strata.sums.digits", "share, terms, noise"]),
+        ({"sums": {"share": 1.0}}, ["strata.sums.terms", "missing"]),
+        ({"sums": ROW | {"terms": 10}}, ["strata.sums.terms", "10", "2 to 9"]),
+        ({"sums": ROW | {"terms": 2.5, "share": 1.0}}, ["strata.sums.terms", 2.5, "whole number"]),
+        ({"sums": ROW | {"noise": math.nan}}, ["strata.sums.noise", "nan", "0 to 1"]),
+        ({"sums": ROW | {"noise": True}}, ["strata.sums.noise", "True", "0 to 1"]),
+        ({"sums": ROW}, ["share", "0.5", "1"]),
     ],
 )
 def test_what_is_no_design_of_the_space_is_refused_in_one_line(rows, problem):
-    with pytest.raises(InputError, match=problem) as caught:
+    with refused(*problem):
         check_design(Design(rows), SUMS)
-    assert len(str(caught.value).splitlines()) == 1
 
 
 def test_designs_that_differ_in_version_alone_are_equal_and_not_unequal():

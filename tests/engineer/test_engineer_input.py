@@ -25,31 +25,30 @@ STRANGE = Problem("?", cell=OTHER.cell("long", words=0.5))
 
 
 @pytest.mark.parametrize(
-    ("parts", "problem"),
+    ("parts", "told"),
     [
-        ({"environment": Sums}, "is not an Environment with a space"),
-        ({"design": OTHER.uniform()}, "strata.long is unknown; choose from sums, 3"),
-        ({"design": {"sums": {}}}, "is not a Design; make one by space.design"),
-        ({"held_out": [STRANGE]}, r"held_out: cell \('long', .* does not fit this environment"),
-        ({"held_out": []}, "held_out is empty"),
-        ({"held_out": 3}, "held_out is 3; give a tuple of them"),
-        ({"held_out": ["1 + 1"]}, "held_out: '1 \\+ 1' is no Problem"),
-        ({"teacher": 3}, "teacher 3 has no propose"),
-        ({"settings": {}}, "give EngineerSettings"),
-        ({"settings": EngineerSettings(proposals="a")}, "engineer: settings: proposals: 'a' does not fit"),
-        ({"settings": EngineerSettings(guard=3)}, "engineer: settings: guard: expected an object, got 3"),
-        ({"tools": "x", "teacher": "self"}, "engineer: tools is 'x'; give Tools"),
-        ({"roll_out": 5}, "engineer: roll_out is 5; give a function"),
-        ({"seed": 2**70}, "give whole numbers"),
-        ({"rounds": 0}, "rounds from 1"),
-        ({"rounds": "3"}, "rounds '3'; give whole numbers"),
-        ({"options": 3}, "teacher_options: 3 does not fit"),
+        ({"environment": Sums}, ["Sums", "Environment"]),
+        ({"design": OTHER.uniform()}, ["strata.long", "sums, 3"]),
+        ({"design": {"sums": {}}}, ["{'sums': {}}", "Design", "space.design"]),
+        ({"held_out": [STRANGE]}, ["held_out", "cell ('long',"]),
+        ({"held_out": []}, ["held_out"]),
+        ({"held_out": 3}, ["held_out", 3, "tuple"]),
+        ({"held_out": ["1 + 1"]}, ["held_out", "'1 + 1'", "Problem"]),
+        ({"teacher": 3}, ["teacher", 3, "propose"]),
+        ({"settings": {}}, ["{}", "EngineerSettings"]),
+        ({"settings": EngineerSettings(proposals="a")}, ["engineer: settings: proposals", "'a'"]),
+        ({"settings": EngineerSettings(guard=3)}, ["engineer: settings: guard", 3]),
+        ({"tools": "x", "teacher": "self"}, ["engineer: tools", "'x'", "Tools"]),
+        ({"roll_out": 5}, ["engineer: roll_out", 5, "function"]),
+        ({"seed": 2**70}, ["seed", 2**70, "whole numbers"]),
+        ({"rounds": 0}, ["rounds", 0, "whole numbers"]),
+        ({"rounds": "3"}, ["rounds", "'3'", "whole numbers"]),
+        ({"options": 3}, ["teacher_options", 3]),
     ],
 )
-def test_what_an_engineer_cannot_use_is_refused(parts, problem):
-    with pytest.raises(InputError, match=problem) as caught:
+def test_what_an_engineer_cannot_use_is_refused(parts, told):
+    with refused(*told):
         Engineer(**({"environment": Sums()} | parts))
-    assert len(str(caught.value).splitlines()) == 1
 
 
 def observed(engineer: Engineer) -> list[Group]:
@@ -58,30 +57,30 @@ def observed(engineer: Engineer) -> list[Group]:
 
 
 @pytest.mark.parametrize(
-    ("change", "problem"),
+    ("change", "told"),
     [
-        ({"version": 1}, "version 1, reward 0.5; give groups of designs up to version 0"),
-        ({"reward": math.nan}, "reward nan"),
-        ({"cell": STRANGE.cell}, "does not fit this environment"),
-        ({"cell": Cell("sums", (math.nan, True))}, "does not fit this environment"),
-        ({"cell": Cell("sums", ("2", True))}, "does not fit this environment"),
-        ({"cell": Cell("sums", (2.5, True))}, "does not fit this environment"),
-        ({"cell": Cell("sums", (2, 0.5))}, "does not fit this environment"),
-        ({"cell": "sums"}, "group: cell 'sums' is no Cell"),
-        ({"version": "3"}, "version '3'; give whole numbers, of at least one answer"),
-        ({"version": -1}, "version -1; give whole numbers"),
-        ({"completions": 0, "valid": 0}, "0 of 0 valid, version 0; give whole numbers, of at least one answer"),
-        ({"valid": 99}, "99 of 2 valid"),
-        ({"valid": True}, "True of 2 valid"),
-        ({"failures": {"wrong": -1}}, "give whole numbers"),
-        ({"spread": math.inf}, "with finite rewards"),
+        ({"version": 1}, ["version 1", "reward 0.5", "version 0"]),
+        ({"reward": math.nan}, ["reward nan"]),
+        ({"cell": STRANGE.cell}, ["cell ('long',"]),
+        ({"cell": Cell("sums", (math.nan, True))}, ["cell ('sums', (nan"]),
+        ({"cell": Cell("sums", ("2", True))}, ["cell ('sums', ('2'"]),
+        ({"cell": Cell("sums", (2.5, True))}, ["cell ('sums', (2.5"]),
+        ({"cell": Cell("sums", (2, 0.5))}, ["cell ('sums', (2, 0.5"]),
+        ({"cell": "sums"}, ["group", "cell 'sums'", "Cell"]),
+        ({"version": "3"}, ["version '3'", "whole numbers"]),
+        ({"version": -1}, ["version -1", "whole numbers"]),
+        ({"completions": 0, "valid": 0}, ["0 of 0 valid", "version 0", "at least one answer"]),
+        ({"valid": 99}, ["99 of 2 valid"]),
+        ({"valid": True}, ["True of 2 valid"]),
+        ({"failures": {"wrong": -1}}, ["whole numbers"]),
+        ({"spread": math.inf}, ["finite rewards"]),
     ],
 )
-def test_a_group_of_another_design_is_refused_and_none_is_noted(change, problem):
+def test_a_group_of_another_design_is_refused_and_none_is_noted(change, told):
     engineer = Engineer(Sums())
     good, *_ = groups = observed(engineer)
     before = engineer.state_dict()
-    with pytest.raises(InputError, match=problem):
+    with refused(*told):
         engineer.observe([*groups, msgspec.structs.replace(good, **change)])
     assert engineer.state_dict() == before
 
@@ -93,15 +92,15 @@ def test_groups_that_are_no_list_are_refused(groups):
 
 
 @pytest.mark.parametrize(
-    ("parts", "problem"),
+    ("parts", "told"),
     [
-        ({"statistics": 3}, "3 is not a dict of statistics"),
-        ({"training": 3}, "training: 3 does not fit"),
-        ({"cases": 3}, "cases is 3"),
+        ({"statistics": 3}, [3, "dict of statistics"]),
+        ({"training": 3}, ["training", 3]),
+        ({"cases": 3}, ["cases", 3]),
     ],
 )
-def test_further_evidence_of_another_form_is_refused(parts, problem):
-    with pytest.raises(InputError, match=problem):
+def test_further_evidence_of_another_form_is_refused(parts, told):
+    with refused(*told):
         Engineer(Sums()).redesign(**parts)
 
 
@@ -112,54 +111,46 @@ def test_outcomes_that_are_no_tallies_are_refused(outcomes):
 
 
 @pytest.mark.parametrize(
-    ("change", "problem"),
+    ("change", "told"),
     [
-        ({"space": OTHER.signature()}, "load the state of this environment"),
-        ({"format": 9}, "use the version that wrote it"),
-        ({"teacher": {"counts": 3}}, "load the state of the same teacher"),
-        ({"teacher": {}}, "load the state of the same teacher"),
-        ({"drawn": -1}, "drawn: -1 does not fit"),
-        ({"standing": {"strata": {"long": {}}}}, "strata.long is unknown"),
-        ({"standing_valid": "xyz"}, "standing_valid is 'xyz'; give a 0 or 1 for each problem"),
+        ({"space": OTHER.signature()}, ["state", "this environment"]),
+        ({"format": 9}, ["format", 9, "version"]),
+        ({"teacher": {"counts": 3}}, ["teacher", "same teacher"]),
+        ({"teacher": {}}, ["teacher", "same teacher"]),
+        ({"drawn": -1}, ["drawn", -1]),
+        ({"standing": {"strata": {"long": {}}}}, ["strata.long"]),
+        ({"standing_valid": "xyz"}, ["standing_valid", "'xyz'", "0 or 1"]),
     ],
 )
 @pytest.mark.parametrize("teacher", ["thompson", "alp_gmm"])
-def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(change, problem, teacher):
+def test_a_state_that_does_not_fit_is_refused_and_changes_nothing(change, told, teacher):
     engineer = Engineer(Sums(), teacher)
     engineer.observe(observed(engineer))
     engineer.redesign()
     before = engineer.state_dict()
-    with pytest.raises(InputError, match=problem):
+    with refused(*told):
         engineer.load_state_dict(json.loads(json.dumps(before)) | change)
     assert engineer.state_dict() == before
 
 
 DAMAGED = {
-    "an unknown stratum": (("observations", 0, "cell"), ["zz", [2, 1], []], "state: observations: cell .* does not"),
-    "too few values": (("observations", 0, "cell"), ["sums", [2], []], "state: observations: cell .* does not"),
-    "no groups": (("observations", 0, "groups"), 0, "state: Observation.* cannot be; give what observe_groups makes"),
-    "too much success": (("observations", 0, "success"), 99.0, "state: Observation.* cannot be"),
-    "an effect that is no number": (("forecast", "model", "abilities", "mean", 0, 0), math.nan, "mean: 0: 0 is nan"),
-    "too few strata": (
-        ("forecast", "model", "abilities", "mean"),
-        [[1.0]],
-        "its model is not of [0-9]+ numbers for each",
-    ),
-    "another grid": (("forecast", "grid", 0, "cell"), ["zz", [2, 1], []], "state: forecast: cell .* does not"),
-    "an old design": (("history", 0, "design", "strata"), {"zz": {}}, "state: design: strata.zz is unknown"),
-    "old outcomes": (
-        ("history", 0, "outcomes"),
-        {"zz": {"problems": 1, "valid": 1}},
-        "state: history: 'zz' is",
-    ),
-    "a version": (("design", "version"), -3, "state: design: version is -3; give a whole number, at least 0"),
-    "a group": (("seen", 0, "group", "completions"), 0, "state: seen: group .* of 0 valid"),
+    "an unknown stratum": (("observations", 0, "cell"), ["zz", [2, 1], []], ["observations", "cell", "zz"]),
+    "too few values": (("observations", 0, "cell"), ["sums", [2], []], ["observations", "cell", "sums"]),
+    "no groups": (("observations", 0, "groups"), 0, ["Observation", "observe_groups"]),
+    "too much success": (("observations", 0, "success"), 99.0, ["Observation", "99.0"]),
+    "an effect that is no number": (("forecast", "model", "abilities", "mean", 0, 0), math.nan, ["mean", "nan"]),
+    "too few strata": (("forecast", "model", "abilities", "mean"), [[1.0]], ["forecast", "numbers for each"]),
+    "another grid": (("forecast", "grid", 0, "cell"), ["zz", [2, 1], []], ["forecast", "cell", "zz"]),
+    "an old design": (("history", 0, "design", "strata"), {"zz": {}}, ["design", "strata.zz"]),
+    "old outcomes": (("history", 0, "outcomes"), {"zz": {"problems": 1, "valid": 1}}, ["history", "'zz'"]),
+    "a version": (("design", "version"), -3, ["design: version", -3, "at least 0"]),
+    "a group": (("seen", 0, "group", "completions"), 0, ["seen", "group", "of 0 valid"]),
 }
 
 
 @pytest.mark.parametrize("name", DAMAGED)
 def test_a_state_with_a_damaged_part_is_refused_before_it_is_used(name):
-    path, value, problem = DAMAGED[name]
+    path, value, told = DAMAGED[name]
     engineer = Engineer(Sums(), "fixed")
     engineer.observe(observed(engineer))
     engineer.redesign()
@@ -169,9 +160,8 @@ def test_a_state_with_a_damaged_part_is_refused_before_it_is_used(name):
     for step in path[:-1]:
         part = part[step]
     part[path[-1]] = value
-    with pytest.raises(InputError, match=problem) as caught:
+    with refused("state: ", *told):
         engineer.load_state_dict(damaged)
-    assert len(str(caught.value).splitlines()) == 1
     assert engineer.state_dict() == before
 
 
@@ -197,29 +187,26 @@ def test_rollouts_that_are_no_groups_are_refused_and_the_redesign_may_be_tried_a
 
 
 @pytest.mark.parametrize(
-    ("step", "problem"),
+    ("step", "told"),
     [
-        (lambda engineer, *_: engineer.judge_delta({"edits": {}}, None), "judge_delta: delta is .*; give Delta"),
-        (lambda engineer, *_: engineer.judge_delta(Delta({}), 3), "judge_delta: forecast is 3; give Forecast"),
-        (lambda engineer, *_: engineer.fit_forecast(3), "fit_forecast: observations is 3; give a tuple of them"),
-        (lambda engineer, groups, _: engineer.fit_forecast(groups), "Group.* is no Observation"),
-        (lambda engineer, *_: engineer.fit_forecast([SEEN_ELSEWHERE]), "cell .* does not fit this environment"),
-        (lambda engineer, *_: engineer.fit_forecast([], before=3), "fit_forecast: before is 3; give Forecast"),
-        (lambda engineer, _, decision: engineer.propose(decision.evidence, None, 0), "propose: key is 0; make one by"),
-        (lambda engineer, *_: engineer.propose(3, None, 0), "propose: evidence is 3; give Evidence"),
-        (
-            lambda engineer, *_: engineer.try_proposal(3, [], None, None),
-            "try_proposal: verdict is 3; give Guard",
-        ),
+        (lambda engineer, *_: engineer.judge_delta({"edits": {}}, None), ["judge_delta: delta", "edits", "Delta"]),
+        (lambda engineer, *_: engineer.judge_delta(Delta({}), 3), ["judge_delta: forecast", 3, "Forecast"]),
+        (lambda engineer, *_: engineer.fit_forecast(3), ["fit_forecast: observations", 3, "tuple"]),
+        (lambda engineer, groups, _: engineer.fit_forecast(groups), ["Group", "Observation"]),
+        (lambda engineer, *_: engineer.fit_forecast([SEEN_ELSEWHERE]), ["cell ('long',"]),
+        (lambda engineer, *_: engineer.fit_forecast([], before=3), ["fit_forecast: before", 3, "Forecast"]),
+        (lambda engineer, _, decision: engineer.propose(decision.evidence, None, 0), ["propose: key", 0]),
+        (lambda engineer, *_: engineer.propose(3, None, 0), ["propose: evidence", 3, "Evidence"]),
+        (lambda engineer, *_: engineer.try_proposal(3, [], None, None), ["try_proposal: verdict", 3, "Guard"]),
     ],
 )
-def test_a_step_that_is_given_something_else_says_what_it_needs(step, problem):
+def test_a_step_that_is_given_something_else_says_what_it_needs(step, told):
     engineer = Engineer(Sums())
     groups = observed(engineer)
     engineer.observe(groups)
-    with pytest.raises(InputError, match=problem) as caught:
-        step(engineer, groups, engineer.redesign())
-    assert len(str(caught.value).splitlines()) == 1
+    decision = engineer.redesign()
+    with refused(*told):
+        step(engineer, groups, decision)
 
 
 SEEN_ELSEWHERE = Observation(STRANGE.cell, 1, 1.0, None)

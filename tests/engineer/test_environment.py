@@ -12,7 +12,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell, Knob
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, Problem, Verdict
@@ -132,39 +131,37 @@ def test_a_group_counts_the_answers_to_its_problem(texts):
 @pytest.mark.parametrize(
     ("verdict", "problem"),
     [
-        (None, "gave None; return a Verdict"),
-        (True, "gave True; return a Verdict"),
-        (Verdict(valid=True, reward=math.nan), "reward is nan; give a finite number"),
-        (Verdict(valid=True, reward=math.inf), "reward is inf; give a finite number"),
-        (Verdict(valid=True, reward=True), "reward is True; give a finite number"),
-        (Verdict(valid=False, reward=0.0), "failure '' is not declared; choose from wrong, unread"),
-        (Verdict(valid=False, reward=0.0, failure="late"), "failure 'late' is not declared"),
-        (ZeroDivisionError("of one"), "ZeroDivisionError: of one; give a verdict on any text"),
+        (None, ["None", "Verdict"]),
+        (True, ["True", "Verdict"]),
+        (Verdict(valid=True, reward=math.nan), ["reward", "nan"]),
+        (Verdict(valid=True, reward=math.inf), ["reward", "inf"]),
+        (Verdict(valid=True, reward=True), ["reward", "True"]),
+        (Verdict(valid=False, reward=0.0), ["failure ''", "wrong, unread"]),
+        (Verdict(valid=False, reward=0.0, failure="late"), ["failure 'late'"]),
+        (ZeroDivisionError("of one"), ["ZeroDivisionError: of one"]),
     ],
 )
 def test_a_wrong_verdict_is_refused_in_one_line(verdict, problem):
-    with pytest.raises(InputError, match=problem) as caught:
+    with refused(*problem):
         Odd(verdict).check_verdict(BOARDS[0], "17\n18")
-    assert len(str(caught.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize("made", ["a text", 7, Problem(prompt=None), Problem("1 + 1", answer=2)])  # type: ignore[arg-type]
 def test_what_is_no_problem_is_refused_in_one_line(made):
-    with pytest.raises(InputError, match=r"Odd\.make: gave .* for cell .*; return a Problem with texts") as caught:
+    with refused("Odd.make", "cell", "Problem"):
         Odd(problem=made).draw(DESIGN, 1, seed=0)
-    assert len(str(caught.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize(
-    ("make", "problem"),
+    ("make", "told"),
     [
-        (lambda *_: sys.exit(0), "make ended the program \\(0\\); return instead"),
-        (lambda _, cell, rng: cell.__setitem__("terms", 9), "make raised AttributeError: .*; correct it"),
+        (lambda *_: sys.exit(0), "ended the program (0)"),
+        (lambda _, cell, rng: cell.__setitem__("terms", 9), "AttributeError"),
     ],
     ids=["exits", "changes the cell"],
 )
-def test_a_generator_that_does_something_else_is_named_in_one_line(make, problem):
-    with pytest.raises(InputError, match=rf"Odd: cell 3 4 1: {problem}"):
+def test_a_generator_that_does_something_else_is_named_in_one_line(make, told):
+    with refused("Odd: cell 3 4 1: make", told):
         type("Odd", (Sums,), {"make": make})().draw(DESIGN, 1, seed=0)
     assert Sums().draw(DESIGN, 1, seed=1) == BOARDS[:1]
 
@@ -172,24 +169,24 @@ def test_a_generator_that_does_something_else_is_named_in_one_line(make, problem
 @pytest.mark.parametrize(
     ("design", "count", "problem"),
     [
-        (Design({"long": {"share": 1.0}}), 1, "strata.long is unknown; choose from sums, 3"),
-        (Design({3: row(1.0, 99, 0.5)}), 1, "strata.3.terms is 99; choose 2 to 9"),
-        ("3", 1, "'3' is not a Design; make one by space.design"),
-        (DESIGN, -1, "count is -1; give a whole number, at least 0"),
-        (DESIGN, 2.5, "count is 2.5; give a whole number, at least 0"),
+        (Design({"long": {"share": 1.0}}), 1, ["strata.long", "sums, 3"]),
+        (Design({3: row(1.0, 99, 0.5)}), 1, ["strata.3.terms", "99", "2 to 9"]),
+        ("3", 1, ["'3'", "Design", "space.design"]),
+        (DESIGN, -1, ["count", "-1", "0"]),
+        (DESIGN, 2.5, ["count", "2.5", "0"]),
     ],
 )
 def test_a_design_of_another_space_or_a_strange_count_is_refused(design, count, problem):
-    with pytest.raises(InputError, match=problem):
+    with refused(*problem):
         Sums().draw(design, count, seed=0)
 
 
 @pytest.mark.parametrize(
     ("texts", "problem"),
-    [("17", "answers: '17' to"), ([], "give a list of at least one text"), ([17], "an answer is a text, not int")],
+    [("17", ["answers: '17'"]), ([], ["give a list of at least one text"]), ([17], ["an answer is a text, not int"])],
 )
 def test_answers_that_are_no_list_of_texts_are_refused(texts, problem):
-    with pytest.raises(InputError, match=problem):
+    with refused(*problem):
         Sums().groups(BOARDS[:1], [texts])
 
 

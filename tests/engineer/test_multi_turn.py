@@ -8,7 +8,6 @@ import time
 
 import pytest
 
-from lakewright.core_jax.errors import InputError
 from lakewright.engineer import (
     DesignSpace,
     Engineer,
@@ -101,9 +100,9 @@ def test_an_episode_that_does_not_end_or_gives_no_text_is_a_line():
 
     environment = Counts()
     (problem,) = environment.draw(environment.start(), 1, seed=0)
-    with pytest.raises(InputError, match=r"Endless.verdict: on 'number \d+': the episode did not end"):
+    with refused("Endless.verdict", "'number", "did not end"):
         environment.end_episode(Endless(), problem)
-    with pytest.raises(InputError, match=r"Numbers.reset: on 'number \d+': gave \d+; return a text or None"):
+    with refused("Numbers.reset", "'number", problem.data):
         environment.begin_episode(Numbers(), problem)
     with refused("Elsewhere", "make_episode"):
         type("Elsewhere", (MultiTurnEnvironment,), {"space": Counts.space, "make": Counts.make})().make_episode()
@@ -122,12 +121,12 @@ def test_tools_are_the_public_methods_each_with_types_and_a_docstring():
 
     hidden = {"reset": Counting.reset, "verdict": Counting.verdict, "_add": Counting.add}
     for tools, told in [
-        ({"add": untyped}, "Mine.add: argument step has no type; annotate it"),
-        ({"add": silent}, "Mine.add: has no docstring"),
-        ({"add": brief}, "Mine.add: its docstring does not describe step"),
-        ({}, "Mine has no tools; write methods"),
+        ({"add": untyped}, ["Mine.add", "step", "type"]),
+        ({"add": silent}, ["Mine.add", "docstring"]),
+        ({"add": brief}, ["Mine.add", "docstring", "step"]),
+        ({}, ["Mine", "no tools"]),
     ]:
-        with pytest.raises(InputError, match=told):
+        with refused(*told):
             list_tools(type("Mine", (MultiTurnEpisode,), hidden | tools)())
 
 

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell, Given, Knob, stratum_of
 from lakewright.engineer.design import Design
 from lakewright.engineer.space import MOST_BINNED, DesignSpace
+from tests.support.refusals import assert_names, refused
 from tests.support.samples.spaces import designs, spaces
 
 TERMS = Knob(name="terms", low=2, high=9, whole=True)
@@ -17,44 +17,41 @@ SUMS = DesignSpace(["sums", "products"], [TERMS, Knob(name="noise", trait=True)]
 
 
 @pytest.mark.parametrize(
-    ("parts", "problem"),
+    ("parts", "told"),
     [
-        ({"knobs": [Knob(name=f"t{place}", trait=True) for place in range(14)]}, "give 32768 kinds of problems, more"),
-        ({"limits": {"a": {"n": (0.5, 0.7)}}}, "limits.a.n is 0.5 to 0.7, but the knob is whole; choose whole numbers"),
-        ({"spoken": (2,)}, "spoken has 2, which is not a stratum; leave it out"),
-        ({"ranked": "x"}, "ranked is 'x'; give True or False"),
-        ({"givens": [Given(name="n")]}, "given 'n' appears twice; name each once"),
+        ({"knobs": [Knob(name=f"t{place}", trait=True) for place in range(14)]}, [32768]),
+        ({"limits": {"a": {"n": (0.5, 0.7)}}}, ["limits.a.n", "0.5 to 0.7", "whole"]),
+        ({"spoken": (2,)}, ["spoken", 2]),
+        ({"ranked": "x"}, ["ranked", "'x'", "True or False"]),
+        ({"givens": [Given(name="n")]}, ["given 'n'", "twice"]),
     ],
 )
-def test_a_part_that_does_not_fit_the_others_is_refused(parts, problem):
-    with pytest.raises(InputError, match=f"space: .*{problem}"):
+def test_a_part_that_does_not_fit_the_others_is_refused(parts, told):
+    with refused("space: ", *told):
         DesignSpace(**{"strata": ("a", "b"), "knobs": [Knob(name="n", high=4, whole=True)]} | parts)
 
 
 @pytest.mark.parametrize(
-    ("make", "problem"),
-    [
-        (lambda: Knob(name="self"), "knob 'self': its name is a field"),
-        (lambda: Given(name="a b"), "given 'a b': its name is not an identifier; choose one, such as a_b"),
-    ],
+    ("make", "told"),
+    [(lambda: Knob(name="self"), ["knob 'self'"]), (lambda: Given(name="a b"), ["given 'a b'", "a_b"])],
 )
-def test_a_name_that_calls_use_is_refused(make, problem):
-    with pytest.raises(InputError, match=problem):
+def test_a_name_that_calls_use_is_refused(make, told):
+    with refused(*told):
         make()
 
 
 @pytest.mark.parametrize(
-    ("values", "problem"),
+    ("values", "told"),
     [
-        ({"g": float("nan")}, "given.g is nan; give a finite number"),
-        ({"g": True}, "given.g is True; give a finite number"),
-        ({"h": 1}, "given.h is unknown; choose from g"),
+        ({"g": float("nan")}, ["given.g", "nan"]),
+        ({"g": True}, ["given.g", "True"]),
+        ({"h": 1}, ["given.h", "choose from g"]),
     ],
 )
-def test_givens_are_numbers_of_the_space_and_by_default_the_middle(values, problem):
+def test_givens_are_numbers_of_the_space_and_by_default_the_middle(values, told):
     space = DesignSpace(("a",), [], givens=[Given(name="g", middle=3)])
     assert space.uniform().given == {"g": 3}
-    with pytest.raises(InputError, match=problem):
+    with refused(*told):
         space.uniform(**values)
 
 
@@ -120,8 +117,9 @@ def test_a_cell_is_read_by_the_names_of_its_knobs():
     cell = SUMS.cell("sums", terms=3, noise=True)
     assert (cell["terms"], cell["noise"], cell.stratum) == (3, True, "sums")
     assert cell == Cell("sums", (3, True))
-    with pytest.raises(KeyError, match="'digits' is not a knob; choose from terms, noise"):
+    with pytest.raises(KeyError) as caught:
         cell["digits"]
+    assert_names(str(caught.value), "'digits'", "terms, noise")
 
 
 @pytest.mark.parametrize("name", ["7", "-3", "0", "seven", "07", "7.0", "a b"])
@@ -130,79 +128,76 @@ def test_a_name_that_is_a_whole_number_is_that_number(name):
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"),
+    ("given", "told"),
     [
-        ({"strata": []}, "it has no strata; name at least one"),
-        ({"strata": [3, 3]}, "stratum 3 appears twice"),
-        ({"strata": ["3"]}, "stratum '3' is not a name"),
-        ({"strata": ["a b"]}, "stratum 'a b' is not a name"),
-        ({"strata": [True]}, "stratum True is neither"),
-        ({"strata": [1.5]}, "stratum 1.5 is neither"),
-        ({"knobs": [TERMS, TERMS]}, "knob 'terms' appears twice"),
-        ({"knobs": [Knob(name="share")]}, "knob 'share' appears twice"),
-        ({"knobs": [Knob(name="share", low=0.2)]}, "knob 'share' appears twice"),
-        ({"knobs": ["terms"]}, "knobs has 'terms'; give Knob objects"),
-        ({"knobs": TERMS}, "give a tuple of them"),
-        ({"strata": "sums"}, "strata is 'sums'; give a tuple of them"),
-        ({"share": Knob(name="share", low=0.2)}, "share is not a part; give a Knob from 0 to 1"),
-        ({"share": Knob(name="share", trait=True)}, "share is not a part"),
-        ({"share": "share"}, "share is not a part"),
-        ({"failures": "wrong"}, "failures is 'wrong'; give a tuple of them"),
-        ({"limits": {3: {"terms": 4}}}, "limits.3.terms: 4 does not fit"),
-        ({"failures": []}, "failures is empty"),
-        ({"failures": ["not right"]}, "failure 'not right' is not an identifier"),
-        ({"limits": {4: {}}}, "limits name 4, which is not a stratum"),
-        ({"limits": {3: {"digits": (0, 1)}}}, "limits.3 name 'digits', which is not a knob"),
-        ({"limits": {3: {"terms": (1, 5)}}}, "limits.3.terms is 1 to 5; choose a part of 2 to 9"),
+        ({"strata": []}, ["strata"]),
+        ({"strata": [3, 3]}, ["stratum 3", "twice"]),
+        ({"strata": ["3"]}, ["stratum '3'"]),
+        ({"strata": ["a b"]}, ["stratum 'a b'"]),
+        ({"strata": [True]}, ["stratum True"]),
+        ({"strata": [1.5]}, ["stratum 1.5"]),
+        ({"knobs": [TERMS, TERMS]}, ["knob 'terms'", "twice"]),
+        ({"knobs": [Knob(name="share")]}, ["knob 'share'", "twice"]),
+        ({"knobs": [Knob(name="share", low=0.2)]}, ["knob 'share'", "twice"]),
+        ({"knobs": ["terms"]}, ["knobs", "'terms'", "Knob"]),
+        ({"knobs": TERMS}, ["knobs", "terms", "tuple"]),
+        ({"strata": "sums"}, ["strata", "'sums'", "tuple"]),
+        ({"share": Knob(name="share", low=0.2)}, ["share", "Knob from 0 to 1"]),
+        ({"share": Knob(name="share", trait=True)}, ["share", "Knob from 0 to 1"]),
+        ({"share": "share"}, ["share", "Knob from 0 to 1"]),
+        ({"failures": "wrong"}, ["failures", "'wrong'", "tuple"]),
+        ({"limits": {3: {"terms": 4}}}, ["limits.3.terms", 4]),
+        ({"failures": []}, ["failures"]),
+        ({"failures": ["not right"]}, ["failure 'not right'"]),
+        ({"limits": {4: {}}}, ["limits", 4, "stratum"]),
+        ({"limits": {3: {"digits": (0, 1)}}}, ["limits.3", "'digits'", "knob"]),
+        ({"limits": {3: {"terms": (1, 5)}}}, ["limits.3.terms", "1 to 5", "2 to 9"]),
     ],
 )
-def test_what_is_no_space_is_refused_in_one_line(given, problem):
-    with pytest.raises(InputError, match=problem) as caught:
+def test_what_is_no_space_is_refused_in_one_line(given, told):
+    with refused("space", *told):
         DesignSpace(**{"strata": [3], "knobs": [TERMS], **given})
-    assert len(str(caught.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"),
+    ("given", "told"),
     [
-        ({"name": "two words"}, "choose an identifier"),
-        ({"name": "reason"}, "choose an identifier"),
-        ({"low": math.nan}, "low: nan is not a finite number"),
-        ({"low": "one"}, "low: 'one' does not fit"),
-        ({"name": 3}, "name: 3 does not fit"),
-        ({"harder": 5}, "harder: 5 does not fit"),
-        ({"told": 0.5}, "told: 0.5 does not fit"),
-        ({"low": 2.0}, "low is 2, above high 1"),
-        ({"step": 0.0}, "step is 0; choose more than 0"),
-        ({"bins": 0}, "bins: 0 does not fit: expected `int` >= 1"),
-        ({"bins": "3"}, "bins: .3. does not fit: expected `int`"),
-        ({"trait": True, "high": 2.0}, "a trait is a share"),
-        ({"whole": True, "high": 1.5}, "choose whole numbers"),
-        ({"told": (3.0,)}, "told has 3, which is not 0 to 1"),
+        ({"name": "two words"}, ["'two words'", "identifier"]),
+        ({"name": "reason"}, ["'reason'", "identifier"]),
+        ({"low": math.nan}, ["low", "nan"]),
+        ({"low": "one"}, ["low", "'one'"]),
+        ({"name": 3}, ["name", 3]),
+        ({"harder": 5}, ["harder", 5, "-1, 0, 1"]),
+        ({"told": 0.5}, ["told", 0.5]),
+        ({"low": 2.0}, ["low", 2, "high 1"]),
+        ({"step": 0.0}, ["step", 0, "more than 0"]),
+        ({"bins": 0}, ["bins", 0, "`int` >= 1"]),
+        ({"bins": "3"}, ["bins", "'3'", "`int`"]),
+        ({"trait": True, "high": 2.0}, ["digits", "trait"]),
+        ({"whole": True, "high": 1.5}, ["digits", "whole numbers"]),
+        ({"told": (3.0,)}, ["told", 3, "0 to 1"]),
     ],
 )
-def test_what_is_no_knob_is_refused_in_one_line(given, problem):
-    with pytest.raises(InputError, match=problem) as caught:
+def test_what_is_no_knob_is_refused_in_one_line(given, told):
+    with refused("knob", *told):
         Knob(**{"name": "digits", **given})
-    assert len(str(caught.value).splitlines()) == 1
 
 
 @pytest.mark.parametrize(
-    ("stratum", "values", "problem"),
+    ("stratum", "values", "told"),
     [
-        ("quotients", {"terms": 3, "noise": True}, "stratum 'quotients' is unknown; choose from sums, products"),
-        ("sums", {"terms": 3}, "knobs are terms; give terms, noise"),
-        ("sums", {"terms": 30, "noise": True}, "terms is 30; choose 2 to 9"),
-        ("sums", {"terms": "3", "noise": True}, "terms is '3'; choose 2 to 9"),
-        ("sums", {"terms": 2.5, "noise": True}, "terms is 2.5; choose a whole number"),
-        ("sums", {"terms": 3, "noise": "yes"}, "noise is 'yes'; choose True or False"),
-        (["sums"], {"terms": 3, "noise": True}, "stratum \\['sums'\\] is unknown"),
+        ("quotients", {"terms": 3, "noise": True}, ["stratum 'quotients'", "sums, products"]),
+        ("sums", {"terms": 3}, ["knobs", "terms", "terms, noise"]),
+        ("sums", {"terms": 30, "noise": True}, ["terms", 30, "2 to 9"]),
+        ("sums", {"terms": "3", "noise": True}, ["terms", "'3'", "2 to 9"]),
+        ("sums", {"terms": 2.5, "noise": True}, ["terms", 2.5, "whole number"]),
+        ("sums", {"terms": 3, "noise": "yes"}, ["noise", "'yes'", "True or False"]),
+        (["sums"], {"terms": 3, "noise": True}, ["stratum ['sums']"]),
     ],
 )
-def test_what_is_no_cell_is_refused_in_one_line(stratum, values, problem):
-    with pytest.raises(InputError, match=problem) as caught:
+def test_what_is_no_cell_is_refused_in_one_line(stratum, values, told):
+    with refused(*told):
         SUMS.cell(stratum, **values)
-    assert len(str(caught.value).splitlines()) == 1
 
 
 def test_a_grid_of_many_knobs_has_fewer_bins_rather_than_more_cells():

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakewright.core_jax.errors import InputError
 from lakewright.engineer import DesignSpace, Engineer, Environment, Knob, Problem, Verdict
 from lakewright.engineer.delta import derive_delta, edit_design, make_edit, summarize_delta
 from lakewright.engineer.delta_parsing import read_answer
@@ -85,15 +84,15 @@ def test_a_window_of_width_0_is_a_value_and_a_design_without_windows_has_none_in
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"digits_high": 2}, "short.digits_high is 2; choose 3 to 9"),
-        ({"digits_high": 10}, "short.digits_high is 10; choose 3 to 9"),
-        ({"digits_high": 4.5}, "short.digits_high is 4.5; choose a whole number"),
-        ({"carry_high": 0.7}, "short.carry_high is unknown"),
-        ({"share_high": 0.7}, "short.share_high is unknown"),
+        ({"digits_high": 2}, ["short.digits_high", "2", "3 to 9"]),
+        ({"digits_high": 10}, ["short.digits_high", "10", "3 to 9"]),
+        ({"digits_high": 4.5}, ["short.digits_high", 4.5, "whole number"]),
+        ({"carry_high": 0.7}, ["short.carry_high"]),
+        ({"share_high": 0.7}, ["short.share_high"]),
     ],
 )
 def test_a_window_that_is_none_is_refused(changes, said):
-    with pytest.raises(InputError, match=said):
+    with refused(*said):
         design(**changes)
 
 
@@ -105,7 +104,7 @@ def test_the_lake_draws_single_hole_ratios():
 
 
 def test_a_knob_cannot_have_the_name_of_an_upper_end():
-    with pytest.raises(InputError, match=r"digits_high.*window=False"):
+    with refused("digits_high", "window=False"):
         DesignSpace(("a",), (DIGITS, Knob(name="digits_high")))
     single = msgspec.structs.replace(DIGITS, window=False)
     assert DesignSpace(("a",), (single, Knob(name="digits_high"))).uniform().strata["a"]["digits_high"] == 0.5
@@ -192,7 +191,7 @@ def test_words_and_tokens_tell_windows_and_old_prompts_stay():
 def test_an_answer_may_open_a_window():
     delta, _ = read_answer('{"edits": {"short": {"digits_high": 2, "reason": "both"}}}', SPACE)
     assert edit_design(design(), delta, SPACE)["short"] == row(digits_high=5)
-    with pytest.raises(InputError, match="carry_high"):
+    with refused("carry_high"):
         read_answer('{"edits": {"short": {"carry_high": 0.2, "reason": "both"}}}', SPACE)
 
 

@@ -94,7 +94,7 @@ def _split_parts(text: str, place: str) -> tuple[dict[str, str], list[tuple[int,
         if "solution" in fields:
             time, mark, cells = line.partition(":")
             if not mark or time != str(len(times)):
-                raise InputError(f"{place}:{number}: {line!r:.40} where `{len(times)}:(x,y),...` should be")
+                raise InputError(f"{place}:{number}: {line!r:.40} is out of place; give `{len(times)}:(x,y),...`")
             times.append((number, _read_cells(cells, f"{place}:{number}")))
         else:
             name, mark, value = line.partition("=")

@@ -5,7 +5,6 @@ import msgspec
 import pytest
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import BoardOutcomes
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Delta, Design
@@ -160,7 +159,7 @@ def test_shuffled_evidence_shows_each_size_the_figures_of_another_in_every_round
 
 
 def test_one_size_alone_cannot_be_shuffled():
-    with pytest.raises(InputError, match="only 5, nothing to shuffle"):
+    with refused("only 5"):
         view(PRESETS["shuffled"], EnvConfig.single(5, 2, 0.2, 0.5), {5: FEW})
 
 
@@ -262,12 +261,12 @@ def test_evidence_of_another_version_is_refused_in_one_line(version):
 @pytest.mark.parametrize(
     ("given", "problem"),
     [
-        ({"preset": "v7"}, "preset is 'v7'; choose from v1, v2, v3, v4, v5, v6, rl_details, shuffled, none"),
-        ({"modules": {"hints": True}}, "modules: 'hints' is unknown; choose from failures, guideline"),
+        ({"preset": "v7"}, ["preset", "'v7'", "v1, v2, v3, v4, v5, v6, rl_details, shuffled"]),
+        ({"modules": {"hints": True}}, ["modules: 'hints'", "failures, guideline"]),
     ],
 )
 def test_an_unknown_preset_or_module_is_refused_and_the_choices_named(given, problem):
-    with pytest.raises(InputError, match=problem):
+    with refused(*problem):
         EvidenceSettings(**given)
 
 

@@ -7,7 +7,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
-from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Knob
 from lakewright.engineer.design import Delta, Design, Edit
 from lakewright.engineer.guard import MOST_WAYS, GivenBounds, GuardSettings, GuardVerdict
@@ -190,7 +189,7 @@ def test_a_floor_too_high_for_the_sizes_is_an_error_of_the_settings():
 @pytest.mark.parametrize("field", ["floor", "widen"])
 @pytest.mark.parametrize("value", [-0.1, 100.1, math.nan])
 def test_settings_outside_their_range_are_refused(field, value):
-    with pytest.raises(InputError, match=f"guard: {field} is .*; choose 0 to"):
+    with refused(f"guard: {field}", value, "0 to"):
         GuardSettings(**{field: value})
 
 
@@ -209,19 +208,19 @@ def test_no_tries_are_refused():
 @pytest.mark.parametrize("value", [-0.1, 100.1, math.nan, math.inf])
 @pytest.mark.parametrize(("knob", "top"), [("hole_ratio", "0.5"), ("wait_ratio", "1")])
 def test_a_limit_outside_the_range_of_its_knob_is_refused(knob, top, value):
-    with pytest.raises(InputError, match=rf"guard: most\.{knob} is .*; choose 0 to {top}$"):
+    with refused(f"guard: most.{knob}", value, f"0 to {top}"):
         judge(DESIGN, change(data_ratio=0.1), GuardSettings(most={knob: value}))
 
 
 @pytest.mark.parametrize(
     ("settings", "problem"),
     [
-        ({"reach": {"holes": 0.1}}, "guard: reach.holes is unknown; choose from data_ratio, hole_ratio, wait_ratio"),
-        ({"most": {"data_ratio": 0.5}}, "guard: most.data_ratio is unknown; choose from hole_ratio, wait_ratio"),
+        ({"reach": {"holes": 0.1}}, ["guard: reach.holes", "data_ratio, hole_ratio, wait_ratio"]),
+        ({"most": {"data_ratio": 0.5}}, ["guard: most.data_ratio", "hole_ratio, wait_ratio"]),
     ],
 )
 def test_a_name_that_the_space_lacks_is_refused_and_the_choices_named(settings, problem):
-    with pytest.raises(InputError, match=problem):
+    with refused(*problem):
         judge(DESIGN, Delta({}), GuardSettings(**settings))
 
 

@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
 from lakewright.engineer import DesignSpace, Engineer, EngineerSettings, Environment, Knob, Problem, Verdict
 from lakewright.engineer.samplers import Sampled, SamplerSettings
@@ -174,14 +173,14 @@ HERE = "tests.engineer.samplers.test_keeping_shares"
 @pytest.mark.parametrize(
     ("sampler", "further", "line"),
     [
-        ("dapo", {}, "sampler dapo does not keep the shares of the design; choose from fresh, signal, redraw"),
-        ("none", {}, "sampler: 'none' is unknown; choose from fresh"),
-        ("signal", {"plans": 8}, "sampler.plans is 8, but the sampler signal rolls nothing out; leave it out"),
-        ("redraw", {"plans": 1}, "sampler.plans is 1, but one answer alone has no signal; choose at least 2"),
-        ("redraw", {"options": {"turns": 0}}, "turns"),
-        ("signal", {"options": {"pool": 1}}, "pool"),
-        (f"{HERE}:Moving", {}, "gave turn 0, a problem of .* for place 1, whose first is of"),
-        (f"{HERE}:Asking", {}, "has the policy answer before it chooses; give roll_out, or choose signal"),
+        ("dapo", {}, ["sampler dapo", "fresh, signal, redraw"]),
+        ("none", {}, ["sampler: 'none'", "fresh"]),
+        ("signal", {"plans": 8}, ["sampler.plans", "8"]),
+        ("redraw", {"plans": 1}, ["sampler.plans", "1", "2"]),
+        ("redraw", {"options": {"turns": 0}}, ["turns"]),
+        ("signal", {"options": {"pool": 1}}, ["pool"]),
+        (f"{HERE}:Moving", {}, ["turn 0", "place 1"]),
+        (f"{HERE}:Asking", {}, ["policy answer", "roll_out"]),
     ],
 )
 def test_a_sampler_that_cannot_choose_is_refused_in_a_line(sampler, further, line):
@@ -189,7 +188,7 @@ def test_a_sampler_that_cannot_choose_is_refused_in_a_line(sampler, further, lin
         chosen = convert({"name": sampler, **further}, SamplerSettings, "sampler")
         return Engineer(DRILLS, "fixed", settings=EngineerSettings(sampler=chosen)).draw(9)
 
-    with pytest.raises(InputError, match=line):
+    with refused(*line):
         draw()
 
 

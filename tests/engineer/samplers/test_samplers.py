@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from lakewright.core_jax.config import EnvConfig
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import RolloutGroup, statistics_of
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem
@@ -15,6 +14,7 @@ from lakewright.engineer.samplers.pcl import PclSampler
 from lakewright.engineer.samplers.replaying import PlrSampler, VcrlSampler, spread_of
 from lakewright.experiments.environments.lake import design_of, problem_of, row_of
 from tests.support.boards.generated_rows import small_rows
+from tests.support.refusals import refused
 from tests.support.samples.evidence import LAKE
 
 BOARDS = [problem_of(row) for row in small_rows()]
@@ -219,11 +219,11 @@ def test_what_a_sampler_learned_survives_json(sampler):
 @pytest.mark.parametrize(
     ("name", "options", "problem"),
     [
-        ("oracle", {}, "sampler: 'oracle' is unknown; choose from fresh, domain_randomisation, sfl, plr, dapo"),
-        ("plr", {"alpha": 1.0}, "'alpha' is unknown to plr; choose from replay, staleness, beta, capacity"),
-        ("sfl", {"pool": 0.1}, "pool is 0.1, less than mix"),
+        ("oracle", {}, ["sampler: 'oracle'", "fresh, domain_randomisation, sfl, plr, dapo"]),
+        ("plr", {"alpha": 1.0}, ["'alpha'", "replay, staleness, beta, capacity"]),
+        ("sfl", {"pool": 0.1}, ["pool", "0.1"]),
     ],
 )
 def test_an_unknown_sampler_or_option_is_refused_and_the_choices_named(name, options, problem):
-    with pytest.raises(InputError, match=problem):
+    with refused(*problem):
         SamplerSettings(name, options)

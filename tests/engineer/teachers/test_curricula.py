@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
-from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta import weigh_cells
 from lakewright.engineer.evidence import CellGroups
@@ -225,18 +224,17 @@ def test_dump_prefers_what_has_large_advantages_and_what_was_seldom_drawn():
 @pytest.mark.parametrize(
     ("name", "options", "problem"),
     [
-        ("sec", {"temperature": 1.0}, "'temperature' is unknown to sec; choose from rate, tau"),
-        ("sec", {"tau": "hot"}, "tau: 'hot' does not fit: expected `float`"),
-        ("sec", {"tau": 0.0}, "tau: 0.0 does not fit: expected `float` >= 0.01"),
-        ("fixed", {"tau": 1.0}, "choose from none"),
-        ("matched_random", {"match": "oracle"}, "'oracle' is unknown; choose from fixed"),
-        ("matched_random", {"match": "matched_random"}, "name another teacher"),
-        ("e2h_cosine", {"schedule": "gaussian"}, "unknown to e2h_cosine; choose from none"),
-        ("e2h_cosine", {"sigma": 1.0}, "'sigma' is unknown to e2h_cosine; choose from none"),
-        ("thompson", {"draws": True}, "draws: True does not fit: expected `int`"),
+        ("sec", {"temperature": 1.0}, ["'temperature'", "rate, tau"]),
+        ("sec", {"tau": "hot"}, ["tau: 'hot'", "expected `float`"]),
+        ("sec", {"tau": 0.0}, ["tau: 0.0", "expected `float` >= 0.01"]),
+        ("fixed", {"tau": 1.0}, ["choose from none"]),
+        ("matched_random", {"match": "oracle"}, ["'oracle'", "fixed"]),
+        ("matched_random", {"match": "matched_random"}, ["name another teacher"]),
+        ("e2h_cosine", {"schedule": "gaussian"}, ["'schedule'", "e2h_cosine"]),
+        ("e2h_cosine", {"sigma": 1.0}, ["'sigma'", "e2h_cosine"]),
+        ("thompson", {"draws": True}, ["draws: True", "expected `int`"]),
     ],
 )
 def test_an_option_that_a_teacher_does_not_have_is_refused(name: str, options: dict[str, Any], problem: str):
-    with pytest.raises(InputError, match=problem) as caught:
+    with refused(*problem):
         make_teacher(name, options=options)
-    assert len(str(caught.value).splitlines()) == 1

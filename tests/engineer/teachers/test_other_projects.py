@@ -4,7 +4,6 @@ import math
 
 import pytest
 
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import GroupStatistics
 from lakewright.engineer.cells import Cell, Knob
 from lakewright.engineer.delta import edit_design
@@ -16,6 +15,7 @@ from lakewright.engineer.teachers.difficulty_pools import DifficultyPoolsTeacher
 from lakewright.engineer.teachers.learning_progress import LearningProgressTeacher
 from lakewright.engineer.teachers.success_levels import CoachingTeacher, RlveTeacher
 from tests.support.environments.odd_spaces import RAGGED, key_of
+from tests.support.refusals import refused
 
 LADDERS = DesignSpace(
     [2, 3],
@@ -176,5 +176,5 @@ def test_rlve_takes_up_a_state_of_before():
     ],
 )
 def test_options_that_do_not_fit_are_refused_in_a_line(name, options):
-    with pytest.raises(InputError, match="teacher_options"):
+    with refused("teacher_options"):
         make_teacher(name, options=options)

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lakewright.core_jax.errors import InputError
 from lakewright.engineer import DesignSpace, Engineer, Knob
 from lakewright.engineer.tally import Tally
 from lakewright.engineer.teachers import Tools, check_teacher, make_teacher
@@ -105,7 +104,7 @@ def test_easy_to_hard_ends_with_the_largest_size_and_leaves_hole_and_wait(schedu
 )
 def test_a_value_of_a_knob_that_the_space_does_not_have_is_refused(options):
     space = DesignSpace(("one", "two"), (Knob(name="terms", low=1, high=9),), failures=("wrong",))
-    with pytest.raises(InputError, match=r"teacher static: .* is .*no knob has that name; give values of terms$"):
+    with refused("teacher static:", "give values of terms"):
         check_teacher("static", options, space)
     assert check_teacher("static", {"values": {"terms": 3.0}, "tilt": 1.0}, space)
     assert check_teacher("static", {}, space) == {}

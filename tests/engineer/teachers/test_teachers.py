@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import BoardOutcomes
 from lakewright.engineer.delta_parsing import read_answer
 from lakewright.engineer.design import Delta, Design, Edit
@@ -174,5 +173,5 @@ def test_an_unknown_teacher_is_refused_and_the_choices_named():
 
 
 def test_the_self_teacher_needs_a_decode_function():
-    with pytest.raises(InputError, match="a model to ask is missing"):
+    with refused("a model to ask is missing"):
         make_teacher("self")

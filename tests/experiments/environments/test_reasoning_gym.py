@@ -10,7 +10,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.environment import Problem
 from lakewright.engineer.guard import GuardSettings, project_delta
@@ -209,7 +208,7 @@ def test_a_task_without_known_answers_is_judged_all_the_same():
 def test_a_task_that_refuses_its_own_answers_has_no_place_to_start():
     environment = ReasoningGym("wrong")
     assert "its own answer" in environment.why_not(Cell(0, ()))
-    with pytest.raises(InputError, match=r"wrong has no level that can be drawn .its own answer"):
+    with refused("wrong", "its own answer"):
         environment.start()
 
 
@@ -230,7 +229,7 @@ def test_fields_on_no_ladder_are_settings():
 def test_a_problem_of_another_version_is_refused():
     environment = ReasoningGym("sums")
     other = msgspec.structs.replace(first_of(environment), prompt="1 + 1 =")
-    with pytest.raises(InputError, match=r"draws another problem .* than before"):
+    with refused("draws another problem"):
         environment.judge(other, "2")
 
 
@@ -239,31 +238,31 @@ def test_a_problem_of_another_version_is_refused():
     [None, {}, {"task": "maze", "places": {}, "number": 1}, {"task": "sums", "places": {"num_terms": 9}, "number": 1}],
 )
 def test_data_of_no_problem_of_these_are_refused(data):
-    with pytest.raises(InputError, match="reasoning_gym: data"):
+    with refused("reasoning_gym: data"):
         ReasoningGym("sums").judge(Problem("?", data=data), "2")
 
 
 @pytest.mark.parametrize(
     ("arguments", "told"),
     [
-        ({"tasks": "mase"}, "'mase' is not a task with a curriculum; choose from classwide, evaluates"),
-        ({"tasks": []}, "tasks is empty"),
-        ({"by": "depth"}, "by is 'depth', no attribute of sums; choose from num_terms, num_digits, task"),
-        ({"tasks": ["sums", "loops"], "by": "num_terms"}, "each is a stratum; leave it out"),
-        ({"threshold": 0}, "threshold is 0; choose more than 0"),
-        ({"seconds": float("nan")}, "seconds is nan"),
-        ({"settings": {"sums": {"colour": 1}}}, "settings.sums.colour is unknown"),
-        ({"settings": {"maze": {}}}, "settings.maze is not among the tasks"),
+        ({"tasks": "mase"}, ["'mase'", "classwide, evaluates"]),
+        ({"tasks": []}, ["tasks", "empty"]),
+        ({"by": "depth"}, ["'depth'", "num_terms, num_digits, task"]),
+        ({"tasks": ["sums", "loops"], "by": "num_terms"}, ["each is a stratum"]),
+        ({"threshold": 0}, ["threshold is 0", "more than 0"]),
+        ({"seconds": float("nan")}, ["seconds", "nan"]),
+        ({"settings": {"sums": {"colour": 1}}}, ["settings.sums.colour"]),
+        ({"settings": {"maze": {}}}, ["settings.maze"]),
     ],
 )
 def test_bad_arguments_are_refused_in_a_line(arguments, told):
-    with pytest.raises(InputError, match=told):
+    with refused(*told):
         ReasoningGym(**({"tasks": "sums"} | arguments))
 
 
 def test_without_the_package_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "reasoning_gym", None)
-    with pytest.raises(InputError, match=r"pip install 'lakewright\[reasoning-gym\]'"):
+    with refused("pip install 'lakewright[reasoning-gym]'"):
         ReasoningGym("sums")
 
 

@@ -5,7 +5,6 @@ from copy import deepcopy
 import pytest
 import torch
 
-from lakewright.core_jax.errors import InputError
 from lakewright.policy.board_play import check_chat_model
 from lakewright.policy.codecs import TextCodec, TextSettings
 from tests.support.models.byte_language_model import byte_tokenizer
@@ -53,15 +52,15 @@ def test_a_model_that_speaks_passes():
 
 
 TEMPLATES = {
-    "none": (None, "a-model: its tokenizer has no chat template; choose a model that was trained to chat"),
-    "no system turn": (NO_SYSTEM, "a-model: its chat template drops the system turn, which the engineer needs"),
+    "none": (None, ["a-model", "chat template"]),
+    "no system turn": (NO_SYSTEM, ["a-model", "system turn"]),
 }
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
 def test_templates_that_do_not_serve_are_refused(name):
     template, problem = TEMPLATES[name]
-    with pytest.raises(InputError, match=problem):
+    with refused(*problem):
         checked(speaking(template))
 
 
@@ -69,7 +68,7 @@ def test_a_template_that_refuses_a_system_turn_is_reported():
     tokenizer = language()
     codec = TextCodec(tokenizer, TextSettings())
     codec.tokenizer = speaking(FAILING)
-    with pytest.raises(InputError, match=r"a-model: its chat template fails \(.*System role not supported"):
+    with refused("a-model:", "chat template", "System role not supported"):
         check_chat_model("a-model", language_model(), codec, TASK)
 
 
@@ -79,5 +78,5 @@ def test_a_tokenizer_that_splits_moves_is_refused_where_moves_are_to_be_single_t
 
 
 def test_a_model_that_answers_nothing_is_refused():
-    with pytest.raises(InputError, match="a-model: answers nothing to the prompt of a board"):
+    with refused("a-model", "answers nothing"):
         checked(language(), Silent())

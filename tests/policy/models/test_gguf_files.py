@@ -72,16 +72,16 @@ def test_other_places_are_left_alone(tmp_path):
 
 
 REFUSED = {
-    "a file that is not there": ("nowhere.gguf", r"nowhere\.gguf: no such file"),
-    "a package that is not there": ("no-such-model", r"no-such-model: neither a folder nor an installed package"),
-    "a package without a model": ("pytest", r"pytest: the package has 0 GGUF files; name the file itself"),
+    "a file that is not there": ("nowhere.gguf", ["nowhere.gguf", "no such file"]),
+    "a package that is not there": ("no-such-model", ["no-such-model", "folder"]),
+    "a package without a model": ("pytest", ["pytest:", "0 GGUF files"]),
 }
 
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_no_model_is_refused(name):
     place, problem = REFUSED[name]
-    with pytest.raises(InputError, match=problem):
+    with refused(*problem):
         load_model(place)
 
 
