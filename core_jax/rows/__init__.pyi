@@ -4,7 +4,10 @@ from .arrays import kinds_of as kinds_of
 from .arrays import moves_of as moves_of
 from .arrays import plan_of as plan_of
 from .chunks import Chunk as Chunk
+from .chunks import Section as Section
+from .chunks import cut_sections as cut_sections
 from .chunks import ending as ending
+from .chunks import join_sections as join_sections
 from .chunks import read_chunks as read_chunks
 from .chunks import row_place as row_place
 from .columns import columns_of as columns_of
@@ -38,5 +41,6 @@ from .verdicts import VerdictRow as VerdictRow
 from .verdicts import verify_columns as verify_columns
 from .verdicts import verify_rows as verify_rows
 from .writers import column_writer as column_writer
+from .writers import parquet_writer as parquet_writer
 from .writers import row_writer as row_writer
 from .writers import write_rows as write_rows

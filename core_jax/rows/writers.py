@@ -22,18 +22,30 @@ STRUCTS = 512  # turned into columns at once
 
 
 @contextlib.contextmanager
-def column_writer(path: str | Path, schema: pa.Schema = SCHEMA) -> Iterator[Callable[[pa.RecordBatch], object]]:
-    """Yields a function that appends columns; the file takes its place, complete, when the block succeeds."""
+def column_writer(
+    path: str | Path, schema: pa.Schema = SCHEMA, writer: str = ""
+) -> Iterator[Callable[[pa.RecordBatch], object]]:
+    """Yields a function that appends columns; the file takes its place, complete, when the block succeeds.
+
+    writer: see `replacing`.
+    """
     form = ending(path)
-    with replacing(path) as beside:
+    with replacing(path, writer) as beside:
         if form == ".jsonl":
             with open(beside, "wb") as lines:
                 yield lambda batch: lines.writelines(in_threads(encode_lines, _cut_pieces(batch)))
         else:
-            with pq.ParquetWriter(beside, schema) as parquet:
-                groups = RowGroups(parquet, schema)
-                yield groups.add
-                groups.write_rest()
+            with parquet_writer(beside, schema) as write:
+                yield write
+
+
+@contextlib.contextmanager
+def parquet_writer(path: Path, schema: pa.Schema) -> Iterator[Callable[[pa.RecordBatch], object]]:
+    """Like `column_writer`, straight into a file of Parquet at `path`."""
+    with pq.ParquetWriter(path, schema) as parquet:
+        groups = RowGroups(parquet, schema)
+        yield groups.add
+        groups.write_rest()
 
 
 def _cut_pieces(batch: pa.RecordBatch) -> list[pa.RecordBatch]:

@@ -13,6 +13,7 @@ import hashlib
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support.atomic_files import replacing
@@ -23,10 +24,11 @@ LINE = re.compile(rb"([0-9a-f]{64}) [ *]([^\n]+)\n")
 
 
 @contextlib.contextmanager
-def listed(*paths: Path, writer: str = "") -> Iterator[None]:
+def listed(*paths: Path, writer: str = "", known: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
     """Lists files of one folder once the block has written them whole; until then they are not listed.
 
-    writer: see `replacing`, if several processes may write the same files at the same time.
+    writer: see `replacing`, if several processes may write the same files at the same time. known: digests of files,
+    by name, that need not be computed.
     """
     folder, there = paths[0].parent, _read_listing(paths[0].parent)
     # Off the list first, and on the disk: a kill while the file is written leaves it unlisted, which is read without
@@ -35,7 +37,7 @@ def listed(*paths: Path, writer: str = "") -> Iterator[None]:
         names = {path.name for path in paths}
         _write_listing(folder, {name: digest for name, digest in there.items() if name not in names}, writer)
     yield
-    written = {path.name: digest_of(path) for path in paths}
+    written = {path.name: known.get(path.name) or digest_of(path) for path in paths}
     # A power cut may empty this list: then the files are unlisted. Waiting for the disk would double the cost.
     _write_listing(folder, {**_read_listing(folder), **written}, writer, synchronized=False)
 

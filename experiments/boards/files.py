@@ -5,9 +5,8 @@ import itertools
 import re
 import sqlite3
 import threading
-import time
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -20,7 +19,7 @@ import pyarrow.compute as pc
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.generator import Acceptance, check_count, generate, manifest_of, manifest_path, prng
+from lakewright.core_jax.generator import check_count, generate, manifest_of, manifest_path, prng
 from lakewright.core_jax.rows import (
     SCHEMA,
     VERDICT_SCHEMA,
@@ -39,17 +38,10 @@ from lakewright.core_jax.rows import (
 )
 from lakewright.core_jax.support import check_digest, listed, write_json
 from lakewright.experiments.jobs.executors.choice import HERE, ExecutorChoice
-from lakewright.experiments.jobs.executors.executor import Task, in_order
-from lakewright.experiments.jobs.resumable.parts import (
-    AHEAD,
-    MOST_LISTED,
-    Pace,
-    Part,
-    Parts,
-    job_of,
-    parts_of,
-    work_in_parts,
-)
+from lakewright.experiments.jobs.executors.executor import Task
+from lakewright.experiments.jobs.resumable.part_files import Made, Part
+from lakewright.experiments.jobs.resumable.part_work import Pace, make_parts, work_in_parts
+from lakewright.experiments.jobs.resumable.parts import MOST_LISTED, Parts, job_of, parts_of
 from lakewright.experiments.jobs.resumable.rejects import rejects_option
 from lakewright.experiments.jobs.runtime.progress_bars import UNWATCHED, Watch
 
@@ -74,24 +66,11 @@ def generate_file(
     job = job_of("generate", {}, {**drawn_from, "seed": seed, "count": count})
     with parts_of(out, job, SCHEMA) as parts, where.open(Task("part", spreads=True)) as executor:
         watch.on_resume(parts.consumed)
-        pace = Pace()
-        ranges = _split_range(parts.consumed, count, pace)
-        for drawn in in_order(executor, partial(_draw_range, config, seed), ranges, AHEAD):
-            parts.add_part(Part(len(drawn.rows), acceptance=drawn.acceptance), drawn.rows)
-            watch.on_progress(len(drawn.rows))
-            pace.adapt(drawn.seconds, drawn.kinds)
+        draw, split = partial(_draw_range, config, seed), partial(_split_range, parts.consumed, count)
+        make_parts(parts, draw, split, executor, on_progress=watch.on_progress)
         manifest = manifest_of(config, seed, count, parts.acceptance)
         manifest_path(out).unlink(missing_ok=True)  # the manifest of another file is worse than none
         parts.assemble(lambda: write_json(manifest_path(out), manifest))
-
-
-class DrawnRows(NamedTuple):
-    """The rows of a part. kinds: the kinds of board among them."""
-
-    rows: pa.RecordBatch
-    acceptance: list[Acceptance]
-    kinds: int
-    seconds: float
 
 
 def _split_range(first: int, end: int, pace: Pace) -> Iterator[range]:
@@ -101,12 +80,11 @@ def _split_range(first: int, end: int, pace: Pace) -> Iterator[range]:
         first = some.stop
 
 
-def _draw_range(config: EnvConfig, seed: int, some: range) -> DrawnRows:
-    begun = time.monotonic()
+def _draw_range(config: EnvConfig, seed: int, some: range) -> Made:
     batches = generate(config, seed, len(some), first=some.start)
     acceptance = [stratum for batch in batches.values() for stratum in batch.acceptance]
     rows = columns_in_turn([batches], [config])
-    return DrawnRows(rows, acceptance, len(batches), time.monotonic() - begun)
+    return Made(Part(len(rows), acceptance=acceptance), rows, good=len(rows), kinds=len(batches))
 
 
 def solve_file(
@@ -152,7 +130,7 @@ FIND = "SELECT plans.id, plan FROM json_each(?) JOIN plans ON plans.id = value"
 
 
 class PlanIndex:
-    """Plans that are added once and then found by id."""
+    """Plans that are added once and then found by id; a process that is given the index opens it for itself."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -162,6 +140,9 @@ class PlanIndex:
             self._file.execute("PRAGMA journal_mode = OFF")  # an incomplete index is built again
             self._file.execute("PRAGMA cache_size = -65536")  # KiB
             self._file.execute(CREATE)
+
+    def __reduce__(self) -> tuple[type["PlanIndex"], tuple[Path]]:
+        return PlanIndex, (self._path,)
 
     def add(self, row: PlanRow, number: int = 0) -> None:
         """Adds a plan, with the number of its row. Raises ValueError if its board has one already."""
@@ -253,29 +234,35 @@ def verify_file(
         ending(path)
     job = job_of("verify", inputs, {"makespan_plans": makespan_plans, **rejects_option(rejects)})
     with parts_of(out, job, VERDICT_SCHEMA, rejects) as parts, where.open(Task("part", spreads=True)) as executor:
-        index = _index(plans, source, parts) if plans else None
-
-        def plans_for(rows: pa.RecordBatch) -> pa.ListArray:
-            return index.find_plans(rows["id"]) if index else rows["makespan_plan" if makespan_plans else "plan"]
-
+        given = GivenPlans(makespan_plans, plans, _index(plans, source, parts) if plans else None)
         watch.on_resume(parts.consumed)
-
-        def check(rows: pa.RecordBatch) -> Mapping[int, str | InputError]:
-            given = plans_for(rows)
-            return _find_missing(rows, given) | (_unfit(rows, given, index, plans) if index and plans else {})
-
         work_in_parts(
-            source,
-            parts,
-            check,
-            _judge,
-            watch.on_bad_row,
-            executor,
-            give=lambda rows: (rows, plans_for(rows)),
-            on_progress=watch.on_progress,
+            source, parts, given.check, _judge, watch.on_bad_row, executor, given.add_plans, watch.on_progress
         )
         parts.assemble()
     return parts.tally
+
+
+class GivenPlans(NamedTuple):
+    """The plans that are judged: of the file `path`, by its index `found`, or of the rows."""
+
+    makespan: bool
+    path: Path | None
+    found: PlanIndex | None
+
+    def find_plans(self, rows: pa.RecordBatch) -> pa.ListArray:
+        """The plan for each row, null if there isn't any."""
+        return self.found.find_plans(rows["id"]) if self.found else rows["makespan_plan" if self.makespan else "plan"]
+
+    def add_plans(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.ListArray]:
+        """The rows, and their plans."""
+        return rows, self.find_plans(rows)
+
+    def check(self, rows: pa.RecordBatch) -> dict[int, str | InputError]:
+        """What is wrong with the plans, by the places of their rows."""
+        plans = self.find_plans(rows)
+        unfit = _find_unfit(rows, plans, self.found, self.path) if self.found and self.path else {}
+        return _find_missing(rows, plans) | unfit
 
 
 def _judge(given: tuple[pa.RecordBatch, pa.ListArray]) -> tuple[pa.RecordBatch, dict[str, int]]:
@@ -295,7 +282,7 @@ def _find_missing(rows: pa.RecordBatch, plans: pa.ListArray) -> dict[int, str | 
     return {place: f"no plan for {rows['id'][place].as_py()!r:.60}; {remedy}" for place in places}
 
 
-def _unfit(rows: pa.RecordBatch, plans: pa.ListArray, index: PlanIndex, path: Path) -> dict[int, str | InputError]:
+def _find_unfit(rows: pa.RecordBatch, plans: pa.ListArray, index: PlanIndex, path: Path) -> dict[int, str | InputError]:
     """The rows that have a plan in the file `path` that does not fit them, and which row of that file is wrong."""
     problems: dict[int, str | InputError] = {}
     names = rows["id"]
@@ -321,7 +308,8 @@ def _index(path: Path, source: Path, parts: Parts) -> PlanIndex:
         lost, more = _split_first(_without_board(index, path, source))
         with listed(place):
             index.commit()
-        parts.add_part(Part(0, bad, unlisted, lost, {"without_board": len(lost) + more}))
+        first = Part(0, bad, unlisted, lost, {"without_board": len(lost) + more})
+        parts.add_part(parts.files.save(parts.number, Made(first)))
     return index
 
 

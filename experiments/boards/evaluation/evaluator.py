@@ -54,7 +54,8 @@ from lakewright.experiments.boards.evaluation.scores import (
 )
 from lakewright.experiments.jobs.resumable.claims import Claim
 from lakewright.experiments.jobs.resumable.journal import LineJournal
-from lakewright.experiments.jobs.resumable.parts import job_of, parts_of, work_in_parts
+from lakewright.experiments.jobs.resumable.part_work import work_in_parts
+from lakewright.experiments.jobs.resumable.parts import job_of, parts_of
 from lakewright.policy.codecs import PROMPT, Refusal, Refused, encode_compact_prompt, encode_prompt
 from lakewright.policy.inference import BudgetSpentError
 from lakewright.policy.judging import judge_plans, read_plan

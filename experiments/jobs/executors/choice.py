@@ -107,9 +107,14 @@ class Growing:
         """The number of tasks that this executor is given at a time."""
         return count_at_once(self._processes or SERIAL)
 
+    @property
+    def separate(self) -> bool:
+        """Whether the next task is for another process."""
+        return self._processes is not None or self._seconds > ALONE
+
     def submit(self, function: Callable[[A], R], item: A, /) -> Future[R]:
         """See `Executor.submit`."""
-        if self._processes is None and self._seconds > ALONE:
+        if self._processes is None and self.separate:
             self._processes = _start_processes(None, self._task)
         if self._processes:
             return self._processes.submit(function, item)

@@ -43,7 +43,8 @@ class Executor(Protocol):
     """Calls functions that can be imported, or `functools.partial`s of such, in other processes.
 
     An attribute `at_once`, if there is one, says how many tasks it is given at a time; `elsewhere`, that it works on
-    machines that may have what this one has not, such as a GPU.
+    machines that may have what this one has not, such as a GPU; `separate`, that it works in other processes of this
+    one, which have its files.
     """
 
     def submit(self, function: Callable[[A], R], item: A, /) -> Future[R]:
@@ -167,3 +168,8 @@ def count_at_once(executor: Executor) -> int:
 def is_elsewhere(executor: Executor) -> bool:
     """Whether an executor works on other machines."""
     return getattr(executor, "elsewhere", False)
+
+
+def is_separate(executor: Executor) -> bool:
+    """Whether an executor works in other processes of this machine."""
+    return getattr(executor, "separate", False)

@@ -30,6 +30,8 @@ class Local:
     Raises InputError if the machine has too few GPUs for these tasks.
     """
 
+    separate = True
+
     def __init__(self, workers: int | None = None, task: Task = Task()) -> None:  # noqa: B008
         self.workers = workers or max(1, cores() // (task.cores or 1))
         self.at_once = 2 * self.workers  # so that no worker is idle between two of them

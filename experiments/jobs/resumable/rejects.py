@@ -6,7 +6,7 @@ killed continues with them too. The file is written from the parts in one go, ju
 
 import os
 import shutil
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.rows import Chunk, ending
+from lakewright.core_jax.rows import ending
 from lakewright.core_jax.support import check_digest, replacing
 
 
@@ -38,18 +38,20 @@ class Rejects:
             raise InputError(f"{path}: is a folder; choose a file for --rejects")
         self._path, self._source, self._folder = path, source, folder
 
-    def save_rows(self, number: int, left_out: Iterable[tuple[Chunk, Sequence[int]]]) -> None:
-        """Saves the rows left out of part `number`: chunks of the source, and places in each."""
-        found = [chunk.take(places) for chunk, places in left_out if places]
-        with replacing(self.part_file(number)) as beside, open(beside, "wb") as file:
-            for rows in found:
+    def save_rows(self, number: int, left_out: Sequence[list[bytes] | pa.RecordBatch], writer: str = "") -> Path:
+        """Saves the rows left out of part `number`, in pieces as `Chunk.take` has them; returns their file.
+
+        writer: see `replacing`.
+        """
+        with replacing(self.part_file(number), writer) as beside, open(beside, "wb") as file:
+            for rows in left_out:
                 if isinstance(rows, list):
                     file.writelines(rows)
-            if not found or isinstance(found[0], list):
-                return
-            with pa.ipc.new_file(file, found[0].schema) as batches:
-                for rows in found:
-                    batches.write(rows)
+            if left_out and not isinstance(left_out[0], list):
+                with pa.ipc.new_file(file, left_out[0].schema) as batches:
+                    for rows in left_out:
+                        batches.write(rows)
+        return self.part_file(number)
 
     def assemble(self, parts: int) -> None:
         """Writes the rows left out of the first `parts` parts to the file, which appears whole."""

@@ -81,7 +81,7 @@ def without_clock(data: bytes) -> bytes:
 
 BOARDS = {"rows in JSONL": "in.jsonl"}
 PARQUET = {"rows in Parquet": "in.parquet"}
-PARTS = {"job.json": "job.json", "records of parts": "[0-9]*.json", "rows of parts": "*.arrow"}
+PARTS = {"job.json": "job.json", "records of parts": "[0-9]*.json", "rows of parts": "[0-9]*.jsonl"}
 IN_PARTS = {name: f".{{}}.jsonl.parts/{pattern}" for name, pattern in PARTS.items()}
 JOURNAL = {"job.json": "job.json", "journal of answers": "answers.jsonl"}
 IN_A_STUDY = {

@@ -25,7 +25,7 @@ from lakewright.experiments.boards.benchmark import builder, tiers
 from lakewright.experiments.boards.sweep.runner import sweep
 from lakewright.experiments.boards.sweep.spec import read_spec
 from lakewright.experiments.jobs.executors.executor import Serial
-from lakewright.experiments.jobs.resumable import parts
+from lakewright.experiments.jobs.resumable import part_work, parts
 from tests.campaigns.corruption.outside import TRACKER, URL, outside_alike, save_language_model
 
 Main: TypeAlias = Callable[[Sequence[str]], int]
@@ -191,7 +191,7 @@ def _make_parts(run: Run, boards: Path, out: Path) -> None:
         "generate": ("generate", *ALIKE, "--count", 4),
     }.items():
         with (
-            mock.patch.object(parts, "FEWEST_ROWS", 2),
+            mock.patch.object(part_work, "FEWEST_ROWS", 2),
             mock.patch.object(parts.Parts, "assemble", side_effect=KeyboardInterrupt),
         ):
             run(*words, "--out", out / f"{command}.jsonl", code=INTERRUPTED)

@@ -1,5 +1,6 @@
 """Rows come back as they were written; what is not a row is reported with its line, field, value and remedy."""
 
+import codecs
 import os
 
 import msgspec
@@ -14,7 +15,11 @@ from lakewright.core_jax.rows import (
     SCHEMA,
     PlanRow,
     Row,
+    chunks,
+    cut_sections,
     decode,
+    decode_numbered,
+    join_sections,
     read_all,
     read_chunks,
     read_columns,
@@ -53,9 +58,9 @@ def numbered(count: int) -> list[Row]:
 def test_rows_beyond_one_chunk_keep_their_order(tmp_path, form):
     path = tmp_path / f"rows{form}"
     write_rows(path, numbered(10))
-    chunks = list(read_chunks(path, size=4 * len(msgspec.json.encode(GOOD)), rows=4))
-    assert [len(chunk) for chunk in chunks] == [4, 4, 2]
-    assert [row for chunk in chunks for row in decode(chunk, Row, pytest.fail, lambda row: None)] == numbered(10)
+    some = list(read_chunks(path, size=4 * len(msgspec.json.encode(GOOD)), rows=4))
+    assert [len(chunk) for chunk in some] == [4, 4, 2]
+    assert [row for chunk in some for row in decode(chunk, Row, pytest.fail, lambda row: None)] == numbered(10)
 
 
 @each_ending
@@ -72,6 +77,37 @@ def test_rows_are_skipped_and_the_others_keep_their_numbers(tmp_path, form, skip
     assert not found
     assert [str(error) for error in problems] == [f"{path}{mark}{n + 1}: id is {n}" for n in range(skip, 10)]
     assert sum(map(len, skipped)) == max(10 - skip, 0)
+
+
+@each_ending
+@pytest.mark.parametrize("skip", [0, 1, 3, 4, 5, 9, 10, 11])
+def test_sections_are_cut_without_reading_and_have_the_same_rows_with_the_same_numbers(
+    tmp_path, monkeypatch, form, skip
+):
+    monkeypatch.setattr(chunks, "CHUNK_ROWS", 3)
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 2 * len(msgspec.json.encode(GOOD)))
+    path = tmp_path / f"rows{form}"
+    write_rows(path, numbered(10))
+    if form == ".parquet":
+        pq.write_table(pq.read_table(path), path, row_group_size=4)
+    else:  # with a mark, a blank line, a line longer than a chunk, and no end of the last one
+        lines = path.read_bytes().replace(b"\n", b" " * 999 + b"\r\n\n", 1)
+        path.write_bytes(codecs.BOM_UTF8 + lines.removesuffix(b"\n"))
+    expected = [row for chunk in read_chunks(path, skip) for row in decode_numbered(chunk, Row)]
+    sections = list(cut_sections(path, skip))
+    for some in (sections, [join_sections(sections)] if sections else []):
+        assert [row for one in some for chunk in one.read_chunks() for row in decode_numbered(chunk, Row)] == expected
+    assert len(sections) > 1 or skip > 5
+
+
+@each_ending
+def test_a_file_that_lost_rows_since_it_was_cut_is_reported(tmp_path, form):
+    path = tmp_path / f"rows{form}"
+    write_rows(path, numbered(10))
+    (section,) = cut_sections(path)
+    write_rows(path, numbered(9))
+    with pytest.raises(InputError, match=f"^{path}: was changed while it was read; run the command again$"):
+        list(section.read_chunks())
 
 
 def refuse(row: Row) -> None:

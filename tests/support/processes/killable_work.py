@@ -17,7 +17,7 @@ import pytest
 from lakewright.core_jax.rows import chunks
 from lakewright.experiments import cli
 from lakewright.experiments.boards.benchmark.tiers import TIERS, Tier
-from lakewright.experiments.jobs.resumable import parts
+from lakewright.experiments.jobs.resumable import part_work
 from tests.support.processes.commands import HOUSE
 from tests.support.processes.killable import serve
 
@@ -45,7 +45,7 @@ LEARNED = (
 def few_rows_a_part(patch: pytest.MonkeyPatch, rows: int = 8) -> None:
     """Makes parts as small as their writing allows."""
     for name in ("FEWEST_ROWS", "SOME_ROWS", "ROWS_A_KIND", "MOST_ROWS"):
-        patch.setattr(parts, name, rows)
+        patch.setattr(part_work, name, rows)
     patch.setattr(chunks, "CHUNK_ROWS", rows)
     patch.setattr(chunks, "CHUNK_BYTES", 1)  # a line at a time
 

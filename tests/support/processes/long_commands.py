@@ -113,6 +113,7 @@ CASES = {
     "generate": Case(["generate", *DRAWN], "out.jsonl", Path.read_bytes),
     "solve": Case(["solve", "bare.jsonl"], "out.parquet", Path.read_bytes),
     "verify": Case(["verify", "solved.jsonl"], "out.jsonl", Path.read_bytes),
+    "verify by workers": Case(["verify", "solved.jsonl", "--workers", "2"], "out.jsonl", Path.read_bytes),
     "benchmark build": Case(
         ["benchmark", "build", "--tier", "small"], "out", _contents("benchmark.jsonl", "manifest.json")
     ),

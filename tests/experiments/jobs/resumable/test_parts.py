@@ -15,17 +15,10 @@ import pytest
 
 from lakewright.core_jax.generator import content_hash, versions
 from lakewright.core_jax.generator.manifest import FileManifest
-from lakewright.core_jax.rows import SCHEMA, Chunk, Row, read_all, solving, write_rows
-from lakewright.experiments.jobs.resumable import parts as resumable
-from lakewright.experiments.jobs.resumable.parts import (
-    MOST_ROWS,
-    ROWS_A_KIND,
-    SOME_ROWS,
-    Pace,
-    job_of,
-    parts_of,
-    work_in_parts,
-)
+from lakewright.core_jax.rows import SCHEMA, Chunk, Row, columns_of, read_all, solving, write_rows
+from lakewright.experiments.jobs.resumable import part_work
+from lakewright.experiments.jobs.resumable.part_work import MOST_ROWS, ROWS_A_KIND, SOME_ROWS, Pace, work_in_parts
+from lakewright.experiments.jobs.resumable.parts import job_of, parts_of
 from tests.support.boards.generated_rows import BLOCKED, SMALL, SMALL_COUNT, SMALL_SEED, small_rows, unsolved
 from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.processes.commands import lakewright, verdicts
@@ -58,7 +51,8 @@ def parts(out: Path) -> dict[str, tuple[int, bytes]]:
     """Time and bytes of all that is kept of an unfinished file."""
     folder = out.with_name(f".{out.name}.parts")
     records = sorted(file.stem for file in folder.glob("[0-9]*.json"))
-    files = [folder / f"{name}{ending}" for name in records for ending in (".json", ".arrow")]
+    rows = ".jsonl" if out.suffix == ".jsonl" else ".arrow"
+    files = [folder / f"{name}{ending}" for name in records for ending in (".json", rows)]
     return {file.name: (file.stat().st_mtime_ns, file.read_bytes()) for file in files}
 
 
@@ -92,10 +86,11 @@ def test_a_command_that_is_cut_off_at_every_renaming_ends_as_if_it_had_not_been(
 
 
 @pytest.mark.deep
-def test_commands_that_are_killed_resume(tmp_path, capsys):
+@pytest.mark.parametrize("workers", [(), ("--workers", "2")])
+def test_commands_that_are_killed_resume(tmp_path, capsys, workers):
     with server("commands") as commands:
         for command in COMMANDS:
-            given = arguments(command, tmp_path, ".jsonl", command)
+            given = [*arguments(command, tmp_path, ".jsonl", command), *workers]
             out = tmp_path / f"{command}.jsonl"
             child = begin(commands, json.dumps(given))
             wait_for(tmp_path / f".{command}.jsonl.parts" / "000002.json")
@@ -166,6 +161,21 @@ def test_an_interruption_keeps_the_parts_and_their_bad_rows_are_reported_again(t
         "out": f"{tmp_path}/out.jsonl",
     }
     assert not litter(tmp_path)
+
+
+def test_parts_that_an_earlier_version_saved_as_columns_become_lines(tmp_path, capsys, few, monkeypatch):
+    given = arguments("solve", tmp_path, ".jsonl")
+    with monkeypatch.context() as patch:
+        interrupted_at(patch, call=3)
+        lakewright(capsys, *given)
+    (tmp_path / ".out.jsonl.parts" / "SHA256SUMS").unlink()
+    for lines in (tmp_path / ".out.jsonl.parts").glob("[0-9]*.jsonl"):
+        with pa.ipc.new_file(lines.with_suffix(".arrow"), SCHEMA) as columns:
+            columns.write(columns_of(read_all(lines), SCHEMA))
+        lines.unlink()
+    assert lakewright(capsys, *given)[0] == 0
+    assert lakewright(capsys, *arguments("solve", tmp_path, ".jsonl", "whole"))[0] == 0
+    assert (tmp_path / "out.jsonl").read_bytes() == (tmp_path / "whole.jsonl").read_bytes()
 
 
 def test_the_parts_of_another_command_are_not_lost_and_not_mixed_in(tmp_path, capsys, few, monkeypatch):
@@ -280,7 +290,7 @@ def test_the_hash_of_a_config_is_that_of_its_content():
 @pytest.mark.parametrize("form", [".jsonl", ".parquet"])
 def test_a_file_five_times_as_long_takes_no_more_memory(tmp_path, form, monkeypatch):
     for name in ("SOME_ROWS", "ROWS_A_KIND"):  # parts do not grow either
-        monkeypatch.setattr(resumable, name, 512)
+        monkeypatch.setattr(part_work, name, 512)
     for name, value in (("CHUNK_BYTES", 1 << 16), ("CHUNK_ROWS", 512)):
         monkeypatch.setattr(f"lakewright.core_jax.rows.chunks.{name}", value)
     monkeypatch.setattr("lakewright.core_jax.rows.writers.ROW_GROUP", 1024)
