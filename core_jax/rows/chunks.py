@@ -55,8 +55,8 @@ class Chunk:
 class Section:
     """Some rows of a file that were not read.
 
-    first: as of `Chunk`. rows: how many. begin: the place of the first byte of JSON lines. nbytes: their size; of
-    Parquet an estimate.
+    first: see `Chunk`. rows: how many. begin: where the first line begins, in bytes. nbytes: their size, which is
+    estimated for Parquet.
     """
 
     path: Path
@@ -108,9 +108,9 @@ def read_chunks(path: str | Path, skip: int = 0, *, size: int = 0, rows: int = 0
 
 
 def cut_sections(path: str | Path, skip: int = 0) -> Iterator[Section]:
-    """Yields the places of what `read_chunks` reads, for the same arguments; lines are counted, and nothing is decoded.
+    """Yields sections with the rows that `read_chunks` reads; lines are counted, and nothing is decoded.
 
-    Raises what `read_chunks` raises.
+    Args: see `read_chunks`. Raises InputError as it does.
     """
     path = _check_file(path)
     return (_cut_groups if ending(path) == ".parquet" else _cut_lines)(path, skip)

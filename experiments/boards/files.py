@@ -259,7 +259,7 @@ class GivenPlans(NamedTuple):
         return rows, self.find_plans(rows)
 
     def check(self, rows: pa.RecordBatch) -> dict[int, str | InputError]:
-        """What is wrong with the plans, by the places of their rows."""
+        """The faults of the plans, by the places of their rows."""
         plans = self.find_plans(rows)
         unfit = _find_unfit(rows, plans, self.found, self.path) if self.found and self.path else {}
         return _find_missing(rows, plans) | unfit

@@ -43,8 +43,8 @@ class Executor(Protocol):
     """Calls functions that can be imported, or `functools.partial`s of such, in other processes.
 
     An attribute `at_once`, if there is one, says how many tasks it is given at a time; `elsewhere`, that it works on
-    machines that may have what this one has not, such as a GPU; `separate`, that it works in other processes of this
-    one, which have its files.
+    machines that may have what this one has not, such as a GPU. `separate` says that it works in other processes of
+    this machine, which can read its files.
     """
 
     def submit(self, function: Callable[[A], R], item: A, /) -> Future[R]:

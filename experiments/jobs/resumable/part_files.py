@@ -56,7 +56,7 @@ class Made(NamedTuple):
 
 
 class Saved(NamedTuple):
-    """A part whose files are there, but not its record. digests: of the files, by name. good, kinds: as of `Made`."""
+    """A part whose files exist, but not its record. digests: by the name of the file. good, kinds: see `Made`."""
 
     part: Part
     digests: dict[str, str]
@@ -68,8 +68,8 @@ class Saved(NamedTuple):
 class PartFiles:
     """The place and the form of the files of parts.
 
-    folder: of the parts. suffix: of the file that is made, `.jsonl` or `.parquet`. schema: of its rows. rejects: where
-    the rows that are left out go, if anywhere.
+    folder: where they are. suffix: `.jsonl` or `.parquet`, the form of the file that is made. schema: its columns.
+    rejects: where the rows that are left out go, if anywhere.
     """
 
     folder: Path

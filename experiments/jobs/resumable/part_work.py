@@ -127,7 +127,7 @@ def _split_file(source: Path, taken: int, pace: Pace, executor: Executor) -> Ite
 def _read_part(
     check: Check, give: Callable[[pa.RecordBatch], Any] | None, some: Sequence[Chunk | Section]
 ) -> tuple[Any, Made]:
-    """The good rows of a part as `give` returns them, and the part without what is made of them."""
+    """The good rows of a part as `give` returns them, and the part, which has no rows yet."""
     with _collecting_nothing():
         chunks = [chunk for one in some for chunk in (one.read_chunks() if isinstance(one, Section) else [one])]
         read, errors = zip(*in_threads(lambda chunk: _check_rows(chunk, check), chunks), strict=True)
@@ -146,7 +146,7 @@ def _check_rows(chunk: Chunk, check: Check) -> tuple[pa.RecordBatch, dict[int, I
 
 
 def _finish_part(work: Callable[[Any], Worked], read: tuple[Any, Made]) -> Made:
-    """The part with what `work` makes of what was read."""
+    """The part with the rows that `work` makes from the good rows."""
     given, made = read
     with _collecting_nothing():
         rows, tally = work(given)
