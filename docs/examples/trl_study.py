@@ -78,7 +78,6 @@ class Study(NamedTuple):
         return usual.replace({stratum: {**row, **dict(self.knobs)} for stratum, row in usual.strata.items()})
 
 
-TASKS = "basic_arithmetic,number_sorting,letter_counting"
 STUDIES = {
     "largest": Study("docs/examples/largest.py:Largest", tokens=40_000, longest=2, rate=5e-5, warmup=30),
     "sums": Study("docs/examples/addition.py:Addition", tokens=60_000, longest=6, rate=3e-5, warmup=600),
@@ -95,7 +94,18 @@ STUDIES = {
         temperature=1.0,
         arms=("fixed", "gain-default"),
     ),
-    "reasoning_gym": Study(f"reasoning_gym:{TASKS}", tokens=200_000, longest=32, rate=3e-5, warmup=1500),
+    "tasks": Study(
+        "docs/data/studies/reasoning-gym/mixture.py:Mixture",
+        tokens=200_000,
+        longest=20,
+        rate=1e-4,
+        warmup=2000,
+        problems=16,
+        every=20,
+        rise=15,
+        temperature=1.0,
+        arms=("fixed", "gain-default"),
+    ),
 }
 
 
