@@ -96,10 +96,10 @@ STUDIES = {
     ),
     "tasks": Study(
         "docs/data/studies/reasoning-gym/mixture.py:Mixture",
-        tokens=200_000,
+        tokens=100_000,
         longest=20,
         rate=1e-4,
-        warmup=2000,
+        warmup=1500,
         problems=16,
         every=20,
         rise=15,
