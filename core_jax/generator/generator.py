@@ -123,7 +123,7 @@ def generate(
 def check_count(count: int) -> None:
     """Raises InputError unless a set can have `count` boards."""
     if not 1 <= count <= MOST_BOARDS:
-        raise InputError(f"count is {count:.6g}: ask for at least one board and at most {MOST_BOARDS}")
+        raise InputError(f"count is {count:.6g}; choose 1 to {MOST_BOARDS}")
 
 
 @stated_settings()
@@ -354,9 +354,9 @@ def _check_request(config: EnvConfig, seed: int, count: int, first: int) -> None
     """
     check_count(count)
     if not 0 <= first <= MOST_BOARDS - count:
-        raise InputError(f"first is {first}: boards are numbered 0 to {MOST_BOARDS - 1}")
+        raise InputError(f"first is {first}; choose 0 to {MOST_BOARDS - count}")
     if not 0 <= seed < 1 << 32:
-        raise InputError(f"seed is {seed}: choose 0 to {(1 << 32) - 1}")
+        raise InputError(f"seed is {seed}; choose 0 to {(1 << 32) - 1}")
     for size, cell in config.sizes.items():
         if config.agents == 1 and cell.data_ratio * cell.wait_ratio > 0:
             raise InputError(

@@ -100,7 +100,7 @@ def test_decimals_of_databases_are_whole_numbers(rows, tmp_path):
     assert read(tmp_path / "rows.parquet") == rows
     odd = table.set_column(1, "size", pa.array([2.5] * len(rows)).cast(pa.decimal128(9, 1)))
     pq.write_table(odd, tmp_path / "odd.parquet")
-    with pytest.raises(InputError, match=r"row 1: size: Decimal\('2.5'\) does not fit"):
+    with refused("row 1: size: Decimal('2.5')"):
         read_all(tmp_path / "odd.parquet")
 
 
@@ -154,5 +154,5 @@ def test_a_config_in_json_may_have_whole_numbers_as_floats(tmp_path):
     path.write_text('{"agents": 2.0, "sizes": {"4": {"data_ratio": 1, "hole_ratio": 0.2, "wait_ratio": 0.0}}}')
     assert read_config(path, EnvConfig) == EnvConfig.single(4, 2, 0.2, 0.0)
     path.write_text(path.read_text().replace("2.0", "2.5"))
-    with pytest.raises(InputError, match=r"config.json: agents: 2.5 .*`int`"):
+    with refused("config.json: agents: 2.5", "`int`"):
         read_config(path, EnvConfig)

@@ -7,7 +7,6 @@ import msgspec
 import pytest
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig, holes_of
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import board_key, read_all
 from lakewright.core_jax.support import convert
 from lakewright.engineer.evidence import evidence_text
@@ -127,13 +126,16 @@ ROWS = {"3": {"data_ratio": 1.0, "hole_ratio": 0.2, "wait_ratio": 0.5}}
 REFUSED = {
     "a team that fits no size": (
         {"teams": [2, 5], "design": ROWS, "warmup_design": ROWS},
-        "5 agents do not fit on any size",
+        ["5 agents"],
     ),
-    "a team named twice": ({"teams": [2, 3, 2]}, r"teams is \[2, 3, 2\], which names one twice; name each once"),
-    "agents that are no team": ({"teams": [3, 4]}, r"agents is 2, not in teams \[3, 4\]; set it to one of them"),
-    "one agent": ({"teams": [1, 2]}, "teams"),
-    "a floor of nothing": ({"teams": [2, 5], "guard": {"floor": 0.0}}, "guard.floor is 0, but 5 agents do not fit"),
-    "a sampler of one team": ({"sampler": {"name": "domain_randomisation"}}, "drop teams, or choose another sampler"),
+    "a team named twice": ({"teams": [2, 3, 2]}, ["teams", "[2, 3, 2]"]),
+    "agents that are no team": ({"teams": [3, 4]}, ["agents", "2", "teams [3, 4]"]),
+    "one agent": ({"teams": [1, 2]}, ["teams"]),
+    "a floor of nothing": ({"teams": [2, 5], "guard": {"floor": 0.0}}, ["guard.floor", "0", "5 agents"]),
+    "a sampler of one team": (
+        {"sampler": {"name": "domain_randomisation"}},
+        ["sampler.name", "domain_randomisation", "drop teams"],
+    ),
 }
 
 
@@ -141,9 +143,8 @@ REFUSED = {
 def test_teams_that_cannot_be_had_are_refused_in_one_line(name):
     changes, problem = REFUSED[name]
     raw = {"teams": [2, 3], **boards_as_settings(ENV), **changes}
-    with pytest.raises(InputError, match=problem) as caught:
+    with refused(*problem):
         convert(raw, RunSettings, "settings")
-    assert "\n" not in str(caught.value)
 
 
 def test_teams_are_an_override():

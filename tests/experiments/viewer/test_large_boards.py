@@ -4,7 +4,6 @@ import msgspec
 import numpy as np
 import pytest
 
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, read_all, write_rows
 from lakewright.experiments.boards.episodes.pictures import as_pixels
 from lakewright.experiments.loop.records.stage_records import Validation, read_record, write_record
@@ -76,9 +75,9 @@ def test_no_other_picture_is_drawn_of_a_large_board():
     for draw in (draw_frames, moving_svg, draw_played, strip_svg):
         with refused(65, "pictures", 64):
             draw(example)
-    with pytest.raises(InputError, match="65 cells a side"):
+    with refused("65 cells"):
         still_svg(large(65))
-    with pytest.raises(InputError, match="65 cells a side"):
+    with refused("65 cells"):
         as_pixels(np.zeros((65, 65), bool), np.zeros((1, 2), int), np.ones((1, 2), int))
 
 

@@ -9,7 +9,6 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 import lakewright.experiments.boards.gym  # noqa: F401, it registers the environment
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.lake import verify
 from lakewright.core_jax.types import DELTAS, FAILURE_NAMES, Board, Failure
 from lakewright.experiments.boards.episodes.pools import board_pool
@@ -176,21 +175,21 @@ def test_boards_are_drawn_as_letters_and_as_pixels(pool):
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"size": 2}, "map size 2 is not supported"),
-        ({"size": 3, "agents": 5}, "agents"),
-        ({"render_mode": "human"}, "choose from ansi, rgb_array"),
-        ({"step_limit": -1}, "lake: step_limit: -1 does not fit: expected `int` >= 0"),
-        ({"width": 4}, "lake: unknown field 'width' = 4; choose from size, agents"),
+        ({"size": 2}, ["map size 2"]),
+        ({"size": 3, "agents": 5}, ["agents"]),
+        ({"render_mode": "human"}, ["ansi, rgb_array"]),
+        ({"step_limit": -1}, ["lake: step_limit: -1", "expected `int` >= 0"]),
+        ({"width": 4}, ["lake:", "field 'width' = 4", "size, agents"]),
     ],
 )
 def test_options_that_cannot_be_are_refused_with_what_to_do(options, message):
-    with pytest.raises(InputError, match=message):
+    with refused(*message):
         TeamEnv(**{"boards": 4, **options})
 
 
 def test_a_board_beyond_the_pool_and_a_step_before_the_first_reset_are_refused():
     env = TeamEnv(**SMALL)
-    with pytest.raises(InputError, match="call reset first"):
+    with refused("call reset first"):
         env.step(np.array([0, 0]))
     with refused("board", 16):
         env.reset(options={"board": 16})
