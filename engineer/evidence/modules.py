@@ -74,7 +74,6 @@ PRESETS = {
     "forecast": Modules(failures=False, guideline=False, history=False, bookkeeping=False, difficulty=True),
     "worth": Modules(failures=False, guideline=False, history=False, bookkeeping=False, difficulty=True, worth=True),
 }
-PAPER_PRESETS = ("v1", "v2", "v3", "v4", "v5", "v6", "rl_details")
 
 
 class EvidenceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 from cyclopts import App, Parameter
 
@@ -133,7 +133,8 @@ def _print_report(report: "NextReport", json: bool) -> None:
 def status_text(status: "FolderStatus") -> str:
     """The status as a table."""
     lines = [f"version {status.version} by {status.by}, {status.environment}, teacher {status.teacher}"]
-    lines += [f"  {stratum}: {_row_text(row)}" for stratum, row in status.design["strata"].items()]
+    for stratum, row in status.design["strata"].items():
+        lines.append(f"  {stratum}: {' '.join(f'{name} {value:.4g}' for name, value in row.items())}")
     lines += _list_signal(status)
     for version, strata in status.outcomes.items():
         parts = [f"{stratum} {valid} of {total} valid" for stratum, (total, valid) in strata.items()]
@@ -169,7 +170,3 @@ def _list_signal(status: "FolderStatus") -> list[str]:
         for stratum, one in versions[newest].items()
     ]
     return [f"groups of version {newest} whose rewards differ:", *lines]
-
-
-def _row_text(row: dict[str, Any]) -> str:
-    return " ".join(f"{name} {value:.4g}" for name, value in row.items())

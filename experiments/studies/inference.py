@@ -54,7 +54,7 @@ def run_paired_tests(
             found.append((arm, other, pairs))
     values = [_p_value(pairs) for _, _, pairs in found]
     return [
-        PairedTest(arm, other, _estimate_difference(pairs, resamples), len(pairs), value, corrected)
+        PairedTest(arm, other, _estimate_statistic(pairs[:, 0] - pairs[:, 1], resamples), len(pairs), value, corrected)
         for (arm, other, pairs), value, corrected in zip(found, values, correct_by_holm(values), strict=True)
     ]
 
@@ -74,11 +74,7 @@ def _p_value(pairs: np.ndarray) -> float:
     return 1.0 if not np.ptp(differences) and not differences[0] else float(ttest_rel(*pairs.T).pvalue)
 
 
-def _estimate_difference(pairs: np.ndarray, resamples: int) -> MeanEstimate:
-    return _estimate_statistic((pairs[:, 0] - pairs[:, 1]).tolist(), resamples)
-
-
-def _estimate_statistic(values: Sequence[float], resamples: int, statistic=np.mean) -> MeanEstimate:
+def _estimate_statistic(values: Sequence[float] | np.ndarray, resamples: int, statistic=np.mean) -> MeanEstimate:
     data = np.asarray(values, float)
     mean = float(statistic(data, axis=0))
     if len(data) < 2 or not np.ptp(data):

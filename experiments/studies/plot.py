@@ -156,12 +156,8 @@ def _to_draw(results: Results) -> list[str]:
 
 
 def _make_series(name: str, runs: list[RunResult], grid: np.ndarray) -> Series:
-    lines = np.array([_interpolate_run(run, grid) for run in runs])
+    curves = [([point.tokens for point in run.curve], [point.valid for point in run.curve]) for run in runs]
+    lines = np.array([np.interp(grid, *curve) for curve in curves])
     rows = zip(grid / 1000, lines.mean(0), lines.min(0), lines.max(0), strict=True)
     points = [Point(float(x), float(y), float(low), float(high)) for x, y, low, high in rows]
     return Series(f"{name} ({len(runs)})", points)
-
-
-def _interpolate_run(run: RunResult, grid: np.ndarray) -> np.ndarray:
-    """A run's valid % at each number of tokens, interpolated between stages."""
-    return np.interp(grid, [point.tokens for point in run.curve], [point.valid for point in run.curve])

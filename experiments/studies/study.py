@@ -12,7 +12,6 @@ import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
@@ -176,7 +175,8 @@ def plan_of(path: Path) -> Plan:
 
     Raises InputError naming file, arm, setting, value and remedy.
     """
-    known = {file.name.removesuffix(".toml"): file for file in _find_own_specs().iterdir()}
+    own = resources.files("lakewright.experiments") / "presets" / "studies"
+    known = {file.name.removesuffix(".toml"): file for file in own.iterdir()}
     if not path.suffix and str(path) not in known:
         raise InputError(f"study {str(path)!r:.60} is unknown; give a file, or choose from {', '.join(sorted(known))}")
     with resources.as_file(known[str(path)]) if str(path) in known else nullcontext(path) as file:
@@ -267,10 +267,6 @@ def begin_run(planned: Planned, folder: StudyFolder) -> RunFolder:
 def read_prediction(folder: StudyFolder) -> Trial:
     """The trial of a study of configs."""
     return read_record(folder.trial, Trial)
-
-
-def _find_own_specs() -> Traversable:
-    return resources.files("lakewright.experiments") / "presets" / "studies"
 
 
 def _plan_runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: StudySpec, where: str) -> Iterator[Planned]:

@@ -104,7 +104,8 @@ def difficulty_svg(forecast: Forecast, space: DesignSpace) -> str:
     values = sorted({_read_level(found.cell, space) for found in forecast.grid})
     kinds = sorted({_read_traits(found.cell, space) for found in forecast.grid})
     axes = _Axes(strata, values, space)
-    titles = [", ".join(["", *_name_traits(kind, space)]) for kind in kinds]
+    traits = [space.knobs[place] for place in space.traits]
+    titles = [", ".join(["", *map(space.words.trait, traits, kind)]) for kind in kinds]
     room = TITLE_LETTER * max(map(len, titles), default=0)
     wide = round(axes.left + max(len(values) * BOX + GAP, room + BOX))
     high = len(strata) * BOX + TOP + GAP
@@ -149,10 +150,6 @@ def _read_level(cell: Cell, space: DesignSpace) -> Value:
 
 def _read_traits(cell: Cell, space: DesignSpace) -> tuple[bool, ...]:
     return tuple(bool(cell.values[place]) for place in space.traits)
-
-
-def _name_traits(kind: Sequence[bool], space: DesignSpace) -> list[str]:
-    return [space.words.trait(space.knobs[place], has) for place, has in zip(space.traits, kind, strict=True)]
 
 
 def _label_values(values: Sequence[Value], space: DesignSpace) -> list[str]:

@@ -45,7 +45,9 @@ def compare_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
     if asked.measure not in measures:
         raise InputError(f"address: measure is {asked.measure!r:.40}; choose from {', '.join(measures)}")
     measure, title = measures[asked.measure], _title_of(measures[asked.measure], spaces)
-    series = _series_of_arms(histories, measure) if asked.arms else _series_of_runs(histories, measure)
+    series = [Series(name, curve_of(history, measure.counts)) for name, history in histories.items()]
+    if asked.arms:
+        series = _series_of_arms(histories, measure)
     flat = {name: _flatten_settings(msgspec.to_builtins(each)) for name, each in settings.items()}
     values = {
         "all": [item.name for item in catalogue.items() if item.kind is Kind.RUN],
@@ -106,10 +108,6 @@ def _read_history(folder: Path, stamp: str) -> list[Chapter]:
 
 def _draw_chart(series: Sequence[Series], title: str) -> str:
     return line_chart(title, series, x_label="tokens generated", y_label="%")
-
-
-def _series_of_runs(histories: Mapping[str, Sequence[Chapter]], measure: Measure) -> list[Series]:
-    return [Series(name, curve_of(history, measure.counts)) for name, history in histories.items()]
 
 
 def _series_of_arms(histories: Mapping[str, Sequence[Chapter]], measure: Measure) -> list[Series]:

@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-from markupsafe import Markup
 
 from lakewright.experiments.loop.records.history import Chapter, count_met_in_training, read_chapters, read_examination
 from lakewright.experiments.loop.records.run_folder import RunFolder
@@ -196,7 +195,8 @@ def _draw_strips(examples: Sequence[Example]) -> list[tuple[str, list[tuple[str,
     for title, valid in (("Valid plans on boards that force a wait", True), ("Failures", False)):
         shown = [example for example in examples if example.is_plan and (example.failure == "none") == valid]
         if shown:
-            strips = [(_write_caption(example), _draw_frames(example)) for example in shown]
+            frames = [draw_frames(example) if is_drawable(example.row.size) else [] for example in shown]
+            strips = [(_write_caption(one), list(map(mark_svg, its))) for one, its in zip(shown, frames, strict=True)]
             found.append((title, strips))
     return found
 
@@ -205,10 +205,6 @@ def _write_caption(example: Example) -> str:
     side = example.row.size
     without = "" if is_drawable(side) else f" {side} x {side} cells, no picture above {MOST_SIDE}."
     return write_caption(example) + without
-
-
-def _draw_frames(example: Example) -> list[Markup]:
-    return [mark_svg(frame) for frame in draw_frames(example)] if is_drawable(example.row.size) else []
 
 
 def _describe_change(measure: Measure, before: Chapter, after: Chapter) -> str:
