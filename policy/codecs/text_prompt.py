@@ -153,12 +153,16 @@ def row_of(published: PublishedRow) -> Row:
     """Return the board of a published row, without labels. Raises ValueError if the row contradicts its own text."""
     row = read_lake(published.sample_id, published.text)
     if row.agents != published.num_agents:
-        raise ValueError(f"num_agents is {published.num_agents}, but the grid of text has {row.agents} starts")
+        raise ValueError(
+            f"num_agents is {published.num_agents}, but the grid of text has {row.agents} starts; correct one of them"
+        )
     if name := _NAME.match(published.sample_id):
         agents, size, width = map(int, name.groups())
         if (agents, size, width) != (row.agents, row.size, row.size):
             shown = f"{row.agents} agents on {row.size}x{row.size}"
-            raise ValueError(f"sample_id is {published.sample_id!r:.60}, but the grid of text has {shown}")
+            raise ValueError(
+                f"sample_id is {published.sample_id!r:.60}, but the grid of text has {shown}; correct one of them"
+            )
     return row
 
 
@@ -189,7 +193,9 @@ def read_lake(name: str, text: str) -> Row:
     for letter, *numbers in _PLACE.findall(text):
         stated = (int(numbers[0]), int(numbers[1]))
         if cells.get(letter, stated) != stated:
-            raise ValueError(f"text says that {letter} is at {stated}, but its grid has it at {cells[letter]}")
+            raise ValueError(
+                f"text says that {letter} is at {stated}, but its grid has it at {cells[letter]}; correct one of them"
+            )
     lines = ["".join(HOLE if letter == HOLE else "." for letter in row) for row in grid]
     starts, goals = ([cells[letter] for letter in letters[:agents]] for letters in (STARTS, GOALS))
     return Row(name, len(lines), agents, lines, starts, goals)

@@ -211,7 +211,7 @@ def _describe_proxy(url: str, error: Exception) -> InputError:
         names = [other for other in os.environ if other.lower().endswith("_proxy") and "socks" in os.environ[other]]
         name = name if "socks" in value else (names or [name])[0]
         value = value if "socks" in value else "a socks proxy"
-        return InputError(f"{name} is {value:.80}, which needs a package: pip install 'httpx2[socks]', or unset it")
+        return InputError(f"{name} is {value:.80}, which needs a package; pip install 'httpx2[socks]', or unset it")
     others = [other for other in os.environ if other.lower().endswith("_proxy")]
     said = f"{name} is {value:.80}" if name else f"{' or '.join(others) or 'a proxy'} cannot be used"
     return InputError(f"{said}: {error!s:.120}; write it as http://host:port, or unset it")

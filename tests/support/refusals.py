@@ -13,9 +13,12 @@ from lakewright.core_jax.errors import InputError
 
 
 @contextlib.contextmanager
-def refused(*parts: object) -> Iterator[pytest.ExceptionInfo[InputError]]:
-    """Expects an InputError in one line with these parts in this order, such as a place and a value, and a remedy."""
-    with pytest.raises(InputError) as caught:
+def refused(*parts: object, kind: type[Exception] = InputError) -> Iterator[pytest.ExceptionInfo[Exception]]:
+    """Expects an InputError in one line with these parts in this order, such as a place and a value, and a remedy.
+
+    kind: of the error, if it is no InputError or a narrower one.
+    """
+    with pytest.raises(kind) as caught:
         yield caught
     assert_names(str(caught.value), *parts)
 

@@ -33,7 +33,9 @@ def read_paths(text: str, place: str) -> list[list[Cell]]:
             continue
         found = _LINE.fullmatch(line.strip())
         if found is None or int(found[1]) != len(paths):
-            raise InputError(f"{place}:{number}: {line!r:.40} where `Agent {len(paths)}: (row,column)->` should be")
+            raise InputError(
+                f"{place}:{number}: {line!r:.40} is out of place; give `Agent {len(paths)}: (row,column)->`"
+            )
         cells = [(int(row), int(column)) for row, column in _CELL.findall(found[2])]
         if _CELL.sub("", found[2]).strip() or not cells:
             raise InputError(f"{place}:{number}: {found[2]!r:.40} are not cells; write (row,column)->(row,column)->")

@@ -5,7 +5,6 @@ import shutil
 
 import pytest
 
-from lakewright.core_jax.errors import InputError
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
@@ -35,17 +34,16 @@ def change_version(folder: EngineerFolder, change) -> None:
 @pytest.mark.parametrize(
     ("change", "problem"),
     [
-        (lambda raw: raw["state"].update(format=99), "state: format is 99, this version reads 1; use the version that"),
-        (lambda raw: raw.update(spirit=1), "unknown field 'spirit'"),
-        (lambda raw: raw.pop("design"), "missing"),
+        (lambda raw: raw["state"].update(format=99), ["state: format", 99, "version"]),
+        (lambda raw: raw.update(spirit=1), ["'spirit'"]),
+        (lambda raw: raw.pop("design"), ["'design'", "missing"]),
     ],
 )
 def test_a_journal_of_another_version_is_a_line_with_its_file(folder, change, problem):
     copy = shutil.copytree(folder.path, folder.path.parent / "copy")
     change_version(folder, change)
-    with pytest.raises(InputError, match=rf"versions/0001.json: .*{problem}") as refused:
+    with refused("versions/0001.json", *problem):
         folder.next()
-    assert "\n" not in str(refused.value)
     assert (copy / "outcomes.jsonl").read_bytes() == folder.files.outcomes_path.read_bytes()
     shutil.copyfile(copy / "versions" / "0001.json", folder.files.version_path(1))
     assert folder.next().counts.answers == 16, "with the right file the answers count"

@@ -3,13 +3,11 @@
 import json
 import os
 import random
-import re
 import time
 
 import msgspec
 import pytest
 
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import listed, locked, write_json
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.teachers import Reply
@@ -133,19 +131,19 @@ def test_a_model_that_answers_nothing_leaves_the_design_and_is_told_of_once(tmp_
 @pytest.mark.parametrize(
     ("changes", "place"),
     [
-        ({"strata": {"2": {"share": 1.0, "terms": 9, "carry": 0.5}}}, r"\.2\.terms is 9; choose 2 to 4"),
-        ({"strata": {"9": {"share": 1.0, "terms": 2, "carry": 0.5}}}, r"\.9 is unknown; choose from 1, 2, 3, 4"),
-        ({"strata": {"2": {"share": 0.5, "terms": 2, "carry": 0.5}}}, "sum to 0.5, not 1"),
-        ({"strata": {"2": {"share": 1.0, "terms": 2}}}, r"\.2\.carry is missing"),
-        ({"strata": {"2": "all"}}, r"strata\.2: .*does not fit"),
-        ({"note": "mine"}, "unknown field 'note'"),
-        ({"environment": "lake"}, "environment is 'lake', this folder is of .*; write its design into a folder"),
+        ({"strata": {"2": {"share": 1.0, "terms": 9, "carry": 0.5}}}, [".2.terms", 9, "2 to 4"]),
+        ({"strata": {"9": {"share": 1.0, "terms": 2, "carry": 0.5}}}, [".9", "1, 2, 3, 4"]),
+        ({"strata": {"2": {"share": 0.5, "terms": 2, "carry": 0.5}}}, ["sum to 0.5"]),
+        ({"strata": {"2": {"share": 1.0, "terms": 2}}}, [".2.carry", "missing"]),
+        ({"strata": {"2": "all"}}, ["strata.2"]),
+        ({"note": "mine"}, ["field 'note'"]),
+        ({"environment": "lake"}, ["environment", "'lake'"]),
     ],
 )
 def test_an_illegal_edit_is_refused_with_its_place(folder, changes, place):
     edit(folder, **changes)
     for command in (folder.next, folder.undo):
-        with pytest.raises(InputError, match=rf"^{re.escape(str(folder.path))}/design\.json: .*{place}"):
+        with refused(folder.path / "design.json", *place):
             command()
     assert folder.files.list_versions() == [0]
     (folder.path / "design.json").unlink()
@@ -238,7 +236,7 @@ def test_a_folder_that_lost_versions_is_refused(folder, lost):
     for number in lost:
         folder.files.version_path(number).unlink()
     for doing in (folder.next, folder.status, folder.undo, folder.log, lambda: source.take(1)):
-        with pytest.raises(InputError, match=rf"versions/000{lost[0]}\.json: is missing, but SHA256SUMS beside it"):
+        with refused(f"versions/000{lost[0]}.json", "missing", "SHA256SUMS"):
             doing()
 
 

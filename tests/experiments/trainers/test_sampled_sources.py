@@ -6,7 +6,6 @@ import random
 
 import pytest
 
-from lakewright.core_jax.errors import InputError
 from lakewright.engineer.samplers import SamplerSettings
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
@@ -153,11 +152,11 @@ def test_a_server_that_does_not_answer_is_one_line_and_pins_nothing(tmp_path):
 
 def test_a_sampler_without_a_policy_and_a_policy_without_a_sampler_are_refused(tmp_path):
     for name, sampler, roll_out, line in (
-        ("a", "redraw", None, "sampler redraw has the policy answer before it chooses; give roll_out, or begin with"),
-        ("b", "signal", print, "roll_out is given, but the sampler signal rolls nothing out; leave it out"),
+        ("a", "redraw", None, ["sampler redraw", "roll_out"]),
+        ("b", "signal", print, ["roll_out", "sampler signal"]),
     ):
         folder = begin_engineer(tmp_path / name, sampler=sampler)
-        with pytest.raises(InputError, match=line):
+        with refused(*line):
             ProblemSource(folder.path, roll_out=roll_out)
 
 

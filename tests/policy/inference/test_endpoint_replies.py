@@ -7,7 +7,6 @@ import math
 import msgspec
 import pytest
 
-from lakewright.core_jax.errors import InputError
 from lakewright.experiments.cli.conventions.answerers import EndpointOptions
 from lakewright.policy.inference import Endpoint, EndpointError, EndpointSettings
 from lakewright.policy.inference.chat_reply import FailedTryError, read_completion, read_pause
@@ -54,8 +53,8 @@ def test_an_answer_that_ends_in_an_error_is_none():
 
 
 def test_a_redirection_names_its_place():
-    refused = pytest.raises(EndpointError, match=r"answers 308 \(its place is https://there/v1, which is not followed")
-    with serving(lambda request, body: send(request, b"", 308, Location="https://there/v1")) as server, refused:
+    told = refused("answers 308", "https://there/v1", kind=EndpointError)
+    with serving(lambda request, body: send(request, b"", 308, Location="https://there/v1")) as server, told:
         Endpoint(EndpointSettings(server.url, "m", timeout=0.4)).ask(HELLO)
 
 
@@ -105,7 +104,7 @@ def test_an_error_of_status_200_has_the_servers_words_costs_nothing_and_is_tried
     settings = {"model": "m", "timeout": 0.4, "retries": 1, "max_tokens": 64, "price_in": 1.0, "max_cost": 1.0}
     with serving(lambda request, body: send(request, msgspec.json.encode(said))) as server:
         endpoint = Endpoint(EndpointSettings(server.url, **settings), record=charges.append)
-        with pytest.raises(EndpointError, match=words):
+        with refused(words, kind=EndpointError):
             endpoint.ask(HELLO)
     assert len(server.seen) == 1 + passing
     assert endpoint.spent == 0
@@ -116,7 +115,7 @@ def test_a_page_has_its_title_in_one_short_line(status):
     page = b"<!DOCTYPE html><html><head><title>Sign in &amp; wait</title></head>" + b"<p>" * 5000
     with serving(lambda request, body: send(request, page, status, Content_Type="text/html")) as server:
         endpoint = Endpoint(EndpointSettings(server.url, "m", timeout=0.4, retries=1, price_in=1.0, max_cost=1.0))
-        with pytest.raises(EndpointError, match="a page, 'Sign in & wait'") as caught:
+        with refused("a page", "'Sign in & wait'", kind=EndpointError) as caught:
             endpoint.ask(HELLO)
     assert len(server.seen) == (1 if status < 500 else 2)
     assert (endpoint.spent > 0) == (status == 502), "a gateway may have asked the model"
@@ -136,15 +135,15 @@ def test_a_page_has_its_title_in_one_short_line(status):
 )
 def test_lasting_errors_are_not_tried_again(status, code, tries):
     said = msgspec.json.encode({"error": {"message": "no", "code": code}})
-    refused = pytest.raises(EndpointError, match=f"answers {status}")
-    with serving(lambda request, body: send(request, said, status, retry_after_ms="5")) as server, refused:
+    told = refused(f"answers {status}", kind=EndpointError)
+    with serving(lambda request, body: send(request, said, status, retry_after_ms="5")) as server, told:
         Endpoint(EndpointSettings(server.url, "m", timeout=0.4, retries=1)).ask(HELLO)
     assert len(server.seen) == tries
 
 
 def test_a_server_that_knows_another_limit_says_so_with_the_setting():
-    refused = pytest.raises(EndpointError, match=r"set limit_field=max_tokens \(--limit-field\)")
-    with serving(failing(400, "Unrecognized argument: max_completion_tokens")) as server, refused:
+    told = refused("limit_field=max_tokens", "--limit-field", kind=EndpointError)
+    with serving(failing(400, "Unrecognized argument: max_completion_tokens")) as server, told:
         Endpoint(EndpointSettings(server.url, "m", timeout=0.4)).ask(HELLO)
     assert {field.name for field in msgspec.structs.fields(EndpointSettings)} == {
         *("url", "model", "max_tokens", "schemas"),
@@ -169,7 +168,7 @@ def test_a_pause_is_honoured_up_to_the_limit(monkeypatch):
 
 
 PROXIES = {
-    "ALL_PROXY": ("socks5://user:secret@host:1080", "needs a package: pip install 'httpx2.socks.'"),
+    "ALL_PROXY": ("socks5://user:secret@host:1080", "pip install 'httpx2[socks]'"),
     "http_proxy": ("ftp://host:1", "Unknown scheme"),
     "HTTP_PROXY": ("http://host:port", "Invalid port"),
     "https_proxy": ("socks5://host:1080", "needs a package"),
@@ -182,10 +181,9 @@ def test_a_proxy_that_cannot_be_used_is_named_in_one_line(monkeypatch, name):
         monkeypatch.delenv(other, raising=False)
     value, words = PROXIES[name]
     monkeypatch.setenv(name, value)
-    with pytest.raises(InputError, match=words) as caught:
+    with refused(name) as caught:
         Endpoint(EndpointSettings("http://host/v1", "m"))
-    assert name in str(caught.value)
-    assert "\n" not in str(caught.value)
+    assert words in str(caught.value)
     assert "secret" not in str(caught.value)
 
 

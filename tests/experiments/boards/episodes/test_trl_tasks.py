@@ -16,6 +16,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
 from lakewright.experiments.boards.episodes.trl_tasks import LakePlay, LakePrompts, plan_reward
 from tests.support.models.tool_calling_model import tool_calling_checkpoint
+from tests.support.refusals import refused
 from tests.support.tools.text_games import joint_moves
 
 EXAMPLES = Path(__file__).parents[4] / "docs" / "examples"
@@ -74,12 +75,12 @@ def test_a_broken_rule_ends_the_game_and_what_is_no_move_does_not(play):
     env = play.environment_factory()
     env.reset(**play.train_dataset[0])
     for wrong, message in [
-        (["UP"], "give a list of 2 moves"),
-        ("UP", "give a list of 2 moves"),
-        (["UP", "JUMP"], "'JUMP' is not a move; choose from UP"),
-        ([1, 2], "1 is not a move"),
+        (["UP"], ["2 moves"]),
+        ("UP", ["2 moves"]),
+        (["UP", "JUMP"], ["'JUMP'", "UP"]),
+        ([1, 2], [1, "UP"]),
     ]:
-        with pytest.raises(InputError, match=message):
+        with refused(*message):
             env.move(wrong)
     told = ""
     while "lost" not in told:

@@ -185,65 +185,46 @@ def test_a_rectangle_is_padded_with_holes_and_its_labels_are_exact(tmp_path):
 EECBS = {"a.map": MAP, "a.scen": SCENARIO}
 LEAGUE = {"a.json": PROBLEM, "maps/a.map": MAP, "a.agents": "2\n0\n4\n", "a.tasks": "2\n5\n0\n"}
 WRONG = {
-    "a path of no agent": (EECBS | {"a.txt": "Agent 1: (0,0)->\n"}, r"a\.txt:1: .* where `Agent 0: \(row,column\)->`"),
-    "a path with words": (EECBS | {"a.txt": "Agent 0: (0,0)->here\n"}, r"a\.txt:1: '\(0,0\)->here' are not cells"),
-    "a path from elsewhere": (
-        EECBS | {"a.txt": "Agent 0: (0,1)->\n"},
-        r"agent 0 begins at \[0, 1\], but starts at \[0, 0\]",
+    "a path of no agent": (
+        EECBS | {"a.txt": "Agent 1: (0,0)->\n"},
+        ["a.txt:1", "Agent 1", "`Agent 0: (row,column)->`"],
     ),
-    "a path that jumps": (EECBS | {"a.txt": "Agent 0: (0,0)->(1,1)->\n"}, r"agent 0: a step from \(0,0\) to \(1,1\)"),
+    "a path with words": (EECBS | {"a.txt": "Agent 0: (0,0)->here\n"}, ["a.txt:1", "'(0,0)->here'"]),
+    "a path from elsewhere": (EECBS | {"a.txt": "Agent 0: (0,1)->\n"}, ["agent 0", "[0, 1]", "[0, 0]"]),
+    "a path that jumps": (EECBS | {"a.txt": "Agent 0: (0,0)->(1,1)->\n"}, ["agent 0", "(0,0) to (1,1)"]),
     "more paths than agents": (
         EECBS | {"a.txt": PATHS + "Agent 2: (1,0)->\nAgent 3: (0,1)->\n"},
-        "4 paths, but its scenario",
+        ["4 paths", "scenario"],
     ),
-    "paths without a scenario": ({"a.txt": PATHS}, r"a\.scen: no such file"),
-    "a schedule alone": ({"a.yaml": SCHEDULE}, r"a\.yaml: has no `map`; put the input of the solver beside it"),
-    "no goal": ({"a.yaml": YAML.replace("goal: [2", "potentialGoals: [2")}, r"agents\[0\] has no 'goal'"),
-    "an obstacle off the map": ({"a.yaml": YAML.replace("[2, 0]", "[2, 2]")}, r"map\.obstacles\[0\] is off the map"),
-    "a cell of three numbers": (
-        {"a.yaml": YAML.replace("[1, 1]", "[1, 1, 0]")},
-        r"agents\[1\]\.start is .*give two numbers",
-    ),
+    "paths without a scenario": ({"a.txt": PATHS}, ["a.scen", "no such file"]),
+    "a schedule alone": ({"a.yaml": SCHEDULE}, ["a.yaml", "`map`"]),
+    "no goal": ({"a.yaml": YAML.replace("goal: [2", "potentialGoals: [2")}, ["agents[0]", "'goal'"]),
+    "an obstacle off the map": ({"a.yaml": YAML.replace("[2, 0]", "[2, 2]")}, ["map.obstacles[0]", "off the map"]),
+    "a cell of three numbers": ({"a.yaml": YAML.replace("[1, 1]", "[1, 1, 0]")}, ["agents[1].start", "two numbers"]),
     "a start in an obstacle": (
         {"a.yaml": YAML.replace("[0, 0]\n    goal: [2", "[2, 0]\n    goal: [2")},
-        "a blocked cell",
+        ["agent 0", "x=2, y=0", "blocked"],
     ),
-    "huge dimensions": (
-        {"a.yaml": YAML.replace("[3, 2]", "[99999, 99999]")},
-        "map.dimensions is 99999 by 99999; choose 1",
-    ),
-    "an agent without a schedule": (
-        {"a.yaml": YAML + SCHEDULE.replace("other", "third")},
-        "schedule has no cells of 'other'",
-    ),
-    "a time left out": (
-        {"a.yaml": YAML + SCHEDULE.replace("t: 2", "t: 3")},
-        r"schedule\.agent0\[2\]\.t is 3; give each time",
-    ),
-    "no map file": (LEAGUE | {"a.json": PROBLEM.replace("mapFile", "map")}, r"a\.json: mapFile is None; name a file"),
-    "no team": (
-        LEAGUE | {"a.json": PROBLEM.replace("2.0", "0")},
-        r"a\.json: teamSize is 0; give a whole number from 1",
-    ),
-    "not JSON": (LEAGUE | {"a.json": "{"}, r"a\.json: not JSON"),
-    "too few robots": (LEAGUE | {"a.agents": "2\n0\n"}, r"a\.agents: 1 cells for 2 robots"),
-    "a task of words": (LEAGUE | {"a.tasks": "2\nhere,1\n0\n"}, r"a\.tasks:2: 'here,1' is not the number of a cell"),
-    "a letter of other maps": (LEAGUE | {"maps/a.map": MAP.replace("..@", "..O")}, r"a\.map:5: the letter 'O'"),
-    "a roadmap": ({"a.yaml": "roadmap: {}\n" + YAML}, r"a\.yaml: its map is a roadmap; give a `map`"),
-    "a robot off the map": (LEAGUE | {"a.agents": "2\n0\n77\n"}, "the start of agent 1 is x=2, y=25, off the 3x3 map"),
-    "a map outside": (
-        LEAGUE | {"a.json": PROBLEM.replace("maps/a", "../../b")},
-        r"b\.map: no such file; put the map beside",
-    ),
+    "huge dimensions": ({"a.yaml": YAML.replace("[3, 2]", "[99999, 99999]")}, ["map.dimensions", "99999 by 99999"]),
+    "an agent without a schedule": ({"a.yaml": YAML + SCHEDULE.replace("other", "third")}, ["schedule", "'other'"]),
+    "a time left out": ({"a.yaml": YAML + SCHEDULE.replace("t: 2", "t: 3")}, ["schedule.agent0[2].t", 3]),
+    "no map file": (LEAGUE | {"a.json": PROBLEM.replace("mapFile", "map")}, ["a.json: mapFile", "None"]),
+    "no team": (LEAGUE | {"a.json": PROBLEM.replace("2.0", "0")}, ["a.json: teamSize", 0, "whole number from 1"]),
+    "not JSON": (LEAGUE | {"a.json": "{"}, ["a.json", "not JSON"]),
+    "too few robots": (LEAGUE | {"a.agents": "2\n0\n"}, ["a.agents", "1 cells for 2 robots"]),
+    "a task of words": (LEAGUE | {"a.tasks": "2\nhere,1\n0\n"}, ["a.tasks:2", "'here,1'"]),
+    "a letter of other maps": (LEAGUE | {"maps/a.map": MAP.replace("..@", "..O")}, ["a.map:5", "letter 'O'"]),
+    "a roadmap": ({"a.yaml": "roadmap: {}\n" + YAML}, ["a.yaml", "roadmap", "`map`"]),
+    "a robot off the map": (LEAGUE | {"a.agents": "2\n0\n77\n"}, ["agent 1", "x=2, y=25", "3x3 map"]),
+    "a map outside": (LEAGUE | {"a.json": PROBLEM.replace("maps/a", "../../b")}, ["b.map", "no such file"]),
 }
 
 
 @pytest.mark.parametrize("what", WRONG)
 def test_files_that_cannot_be_read_are_refused_in_one_line_with_their_place(tmp_path, what):
-    files, message = WRONG[what]
-    with pytest.raises(InputError, match=message) as refused:
+    files, told = WRONG[what]
+    with refused(*told):
         read(tmp_path, files)
-    assert "\n" not in str(refused.value)
     assert not (tmp_path / "out.jsonl").exists()
 
 

@@ -5,7 +5,6 @@ import time
 
 import pytest
 
-from lakewright.core_jax.errors import InputError
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Kind, MissingError
 from tests.support.models.tiny_policy import tiny_run
@@ -31,7 +30,7 @@ def test_a_file_that_holds_nothing_to_look_at_is_refused(tmp_path):
         ("c.csv", "choose a folder"),
     ):
         (tmp_path / name).touch()
-        with pytest.raises(InputError, match=rf"{name}: is no \.jsonl or \.parquet file.*{remedy}"):
+        with refused(name, ".jsonl or .parquet", remedy):
             Catalogue([tmp_path / name])
 
 
