@@ -25,6 +25,7 @@ from lakewright.engineer.steps import Decision
 from lakewright.engineer.tally import Drawn, Tally
 
 STATE = 1  # the form of a state
+REMEDY = "load the state of this environment, or give the space what it had, such as ranked=True"
 FIRST = 32  # problems that are compared with those held out
 SAME = 8  # distinct ones that are equal; fewer may be chance
 
@@ -114,7 +115,7 @@ def read_state(state: Any, space: DesignSpace) -> State:
     # The same strata with another order or direction fit the file's form, but its posterior means something else.
     if restored.directions not in ("", _list_directions(space)):
         said = f"state: problems got harder by {restored.directions:.80}, now by {_list_directions(space):.80}"
-        raise InputError(f"{said}; load the state of this environment, or give the space what it had, such as ranked")
+        raise InputError(f"{said}; {REMEDY}")
     designs = [restored.design, *(one.design for one in restored.history), restored.standing or restored.design]
     for design in designs:
         check_design(design, space, "state: design")
@@ -155,7 +156,7 @@ def check_forecast(forecast: Forecast, space: DesignSpace) -> None:
     if model.abilities:
         check_abilities(model.abilities, space)
     elif len(model.weights) != count or [len(row) for row in model.covariance] != [count] * count:
-        raise InputError(f"state: forecast: its model is not of {count} weights; load the state of this environment")
+        raise InputError(f"state: forecast: its model is not of {count} weights; {REMEDY}")
     for part in (*forecast.grid, *forecast.held_out):
         check_cell_of(part, type(part), space, "state: forecast")
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from lakewright.engineer import Cell, Delta, DesignSpace, Edit, Engineer, EngineerSettings, Group, Knob
+from lakewright.engineer.difficulty.model import DifficultySettings
 from lakewright.engineer.proposal import propose_delta
 from lakewright.engineer.tally import Drawn
 from lakewright.engineer.trial.signals import TrialSettings
@@ -175,3 +176,19 @@ def test_a_state_of_a_space_where_problems_get_harder_in_another_direction_is_re
     make(harder=-1).load_state_dict(state | {"directions": ""})  # of an older version, which does not say
     for other, problem in (({"harder": -1}, "ranked, n 1, now by ranked, n -1"), ({"ranked": False}, "by not ranked")):
         assert_line(lambda other=other: make(**other).load_state_dict(state), problem)
+
+
+def test_an_older_state_of_a_space_that_had_an_order_says_how_to_go_on():
+    """Spaces had an order by default, which states did not record, nor that their model was a regression."""
+    regression = EngineerSettings(difficulty=DifficultySettings(model="regression"))
+
+    def make(**order):
+        space = DesignSpace(("a", "b"), (Knob(name="n", low=1, high=5, step=1, whole=True),), **order)
+        return Engineer(type("Other", (Teams,), {"space": space})(), "difficulty", settings=regression)
+
+    older = make(ranked=True)
+    older.redesign()
+    state = older.state_dict() | {"directions": ""}
+    assert state["forecast"]
+    assert_line(lambda: make().load_state_dict(state), "weights; load the state of this environment, or give the space")
+    make(ranked=True).load_state_dict(state)
