@@ -99,8 +99,8 @@ class EngineerFolder:
         check_design(start, loaded.space)
         settings = msgspec.structs.replace(settings, sampler=choose_sampler(settings.sampler, sampler, loaded.space))
         check_served_teacher(teacher, options or {}, settings, loaded, held_out=held_out, rounds=rounds)
-        if not 0 <= held_out <= MOST_HELD_OUT:
-            raise InputError(f"held_out is {held_out}; choose 0 to {MOST_HELD_OUT}")
+        if not isinstance(held_out, int) or not 0 <= held_out <= MOST_HELD_OUT:
+            raise InputError(f"held_out is {held_out!r:.20}; choose 0 to {MOST_HELD_OUT}")
         setup = Setup(
             environment=name,
             space=loaded.space.signature(),
@@ -165,11 +165,12 @@ class EngineerFolder:
         )
         complaint = read.complaint(self.files.outcomes_path)
         if not read.pending:
-            policy = roll_out or self._make_rollouts()
-            if policy and self.setup.held_out and current.by == "begin" and not current.decisions:
+            first = self.setup.held_out if current.by == "begin" and not current.decisions else 0
+            if first and (policy := roll_out or self._make_rollouts()):
                 self._answer_held_out(policy)
                 return self._decide(roll_out, ask, step)
             line = f"no outcomes since version {current.version} was decided"
+            line += f"; record answers to the {first} held-out problems, or begin with rollouts.url" if first else ""
             return self._make_report(current, new=False, line=line, complaint=complaint)
         decision = engineer().redesign(read.tested.tally())
         if unanswered and decision.design.version == current.version:
@@ -396,5 +397,4 @@ class EngineerFolder:
 
     def _make_report(self, version: Version, *, new: bool, line: str = "", complaint: str = "") -> NextReport:
         design = msgspec.to_builtins(self.files.describe_design(version.design))
-        line = line or version.line
-        return NextReport(version.version, version.by, new, line, design, complaint=complaint)
+        return NextReport(version.version, version.by, new, line or version.line, design, complaint=complaint)

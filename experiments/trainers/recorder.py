@@ -12,8 +12,9 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.calls import show
-from lakewright.engineer.cells import MOST_COUNT, MOST_REWARD, is_reward, is_whole_number
+from lakewright.engineer.cells import MOST_COUNT, MOST_REWARD, is_reward, is_whole_number, list_parts
 from lakewright.engineer.environment import Environment, Problem, Verdict, find_fault_of_verdict, make_plain
+from lakewright.engineer.state import check_kind
 from lakewright.experiments.trainers.outcome_lines import LONGEST, Line, Split, append_whole, open_appended
 from lakewright.experiments.trainers.versions import VersionFiles
 
@@ -61,11 +62,13 @@ class OutcomeRecorder:
                 that they count once; by default a new name.
             first: the number of the first answer in the group, if several processes record one group.
 
-        Returns the verdicts. Raises InputError, and writes nothing, on lists of unequal lengths, a reward beyond
-        MOST_REWARD, a verdict that the environment could not give, a broken length, or another split.
+        Returns the verdicts. Raises InputError, and writes nothing, on a single text, lists of unequal lengths, a
+        reward beyond MOST_REWARD, a verdict that the environment could not give, a broken length, or another split.
         """
         if split not in get_args(Split):
             raise InputError(f"split is {split!r:.40}; choose from {', '.join(get_args(Split))}")
+        check_kind("record: problem", problem, Problem, needed=True)
+        answers = list_parts("record: answers", answers)  # a single text would be read letter by letter
         verdicts = self._judge_answers(problem, answers, outcomes)
         counts = [0] * len(answers) if tokens is None else list(map(_as_int, tokens))
         _check_length("tokens", counts, answers)

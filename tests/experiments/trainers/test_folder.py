@@ -39,8 +39,13 @@ def edit(folder, **changes):
 def test_a_folder_begins_with_a_design_that_any_trainer_can_read(folder):
     strata = {str(digits): {"share": 0.25, "terms": 3, "carry": 0.5} for digits in (1, 2, 3, 4)}
     assert design_of(folder) == {"version": 0, "environment": ADDITION, "strata": strata}
-    assert folder.next().line == "no outcomes since version 0 was decided"
+    told = folder.next().line
+    assert told.startswith("no outcomes since version 0 was decided; record answers to the 12 held-out problems, or")
+    assert "rollouts.url" in told
     assert folder.log() == ["0 by begin: begins"]
+    record_some(folder, ProblemSource(folder.path).take(4))
+    folder.next()
+    assert "held-out" not in folder.next().line, "once there were answers"
 
 
 def test_outcomes_lead_to_versions_with_their_reasons(folder):

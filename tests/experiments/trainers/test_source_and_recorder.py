@@ -108,6 +108,16 @@ def test_what_cannot_be_recorded_is_refused_and_nothing_is_written(folder, given
     assert lines_of(folder) == []
 
 
+def test_a_single_text_is_refused_and_not_read_letter_by_letter(folder):
+    recorder, problem = OutcomeRecorder(folder.path), ProblemSource(folder.path)[0]
+    for answers in ("12", 12, None):
+        with refused("answers", repr(answers)):
+            recorder.record(problem, answers)
+    with refused("problem", "'1+1='", "Problem"):
+        recorder.record("1+1=", ["2"])
+    assert lines_of(folder) == []
+
+
 @pytest.mark.parametrize("room", [0, 10])
 def test_a_full_disk_is_an_error_and_what_fits_later_counts(folder, monkeypatch, room):
     source, recorder, write = ProblemSource(folder.path), OutcomeRecorder(folder.path), os.write
