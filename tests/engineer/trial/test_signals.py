@@ -13,6 +13,7 @@ from lakewright.engineer.difficulty import Mix
 from lakewright.engineer.rollback import compare_answers
 from lakewright.engineer.trial import FEWEST, CellTrial, Signal, TrialSettings, problems_to_try, sum_up_trial
 from lakewright.experiments.environments.lake import design_of
+from tests.support.refusals import refused
 from tests.support.samples.evidence import LAKE
 
 DESIGN = design_of(EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 5: SizeConfig(0.5, 0.25, 0.5)}))
@@ -83,7 +84,7 @@ def test_boards_with_equal_holes_are_of_one_cell_whatever_their_ratio():
 
 
 def test_one_plan_a_board_shows_no_variance():
-    with pytest.raises(ValueError, match="samples is 1; choose at least 2"):
+    with refused("samples", 1, 2, kind=ValueError):
         TrialSettings(samples=1)
 
 

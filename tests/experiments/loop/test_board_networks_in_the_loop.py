@@ -61,7 +61,7 @@ def test_it_is_never_trained_on_an_excluded_board_nor_on_a_symmetric_one_and_say
 
 def test_it_is_refused_as_an_engineer(run, monkeypatch):
     """Before the run begins, where the model's folder is there; else, as of a hub, when the teacher is made."""
-    with pytest.raises(ValueError, match=r"self, but start .* has no answers except plans; choose a teacher"):
+    with refused("teacher is self", "start", kind=ValueError):
         msgspec.structs.replace(run.settings(), teacher="self", start=str(run.warmup.checkpoint))
     monkeypatch.setattr(run_settings, "is_board_network", lambda start: False)
     settings = msgspec.structs.replace(run.settings(), teacher="self", start=str(run.warmup.checkpoint))

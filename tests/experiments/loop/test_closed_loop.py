@@ -5,7 +5,6 @@ import msgspec
 import pytest
 
 from lakewright.core_jax.config import EnvConfig, holes_of
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, read_all
 from lakewright.engineer.evidence import Modules, evidence_tokens, read_tokens, show_evidence
 from lakewright.engineer.trial import Trial
@@ -15,6 +14,7 @@ from lakewright.experiments.loop.records.stage_records import Done, Validation, 
 from lakewright.policy.models import load_checkpoint
 from lakewright.policy.training import GrpoSettings
 from tests.support.models.tiny_policy import ENV, boards_as_settings, tiny_run
+from tests.support.refusals import refused
 from tests.support.samples.tiny_runs import FILES, TRIED, decision, files, finished, run_loop, state, watch_loading
 from tests.support.tools.parameter_walk import follow
 
@@ -108,7 +108,7 @@ def test_stages_may_begin_short_and_double(tmp_path):
 
 
 def test_a_first_stage_that_is_longer_than_the_others_is_refused():
-    with pytest.raises(ValueError, match="first_steps is 4, more than steps 3; choose at most as many"):
+    with refused("first_steps", 4, "steps 3", kind=ValueError):
         GrpoSettings(steps=3, first_steps=4)
 
 
@@ -132,18 +132,16 @@ def test_running_again_changes_no_file(teacher):
 @pytest.mark.parametrize(
     ("changes", "difference"),
     [
-        ({"seed": 1}, "seed is 0 there and 1 now"),
-        ({"stages": 3}, "stages is 2 there and 3 now"),
-        ({"teacher": "rules"}, "teacher is 'self' there and 'rules' now"),
-        (boards_as_settings(EnvConfig.single(3, 2, 0.2, 0.5)), "design.3.data_ratio is 0.5 there and 1.0 now"),
-        ({"horizon": 9}, "horizon is 8 there and 9 now"),
+        ({"seed": 1}, ["seed", 0, 1]),
+        ({"stages": 3}, ["stages", 2, 3]),
+        ({"teacher": "rules"}, ["teacher", "'self'", "'rules'"]),
+        (boards_as_settings(EnvConfig.single(3, 2, 0.2, 0.5)), ["design.3.data_ratio", 0.5, 1.0]),
+        ({"horizon": 9}, ["horizon", 8, 9]),
     ],
 )
 def test_other_settings_on_the_same_folder_are_refused_and_nothing_is_lost(changes, difference):
     before = state(finished("self").folder)
-    with pytest.raises(
-        InputError, match=f"config.json: holds another run: settings.{difference}[,;].* to continue that run add "
-    ):
+    with refused("config.json", *difference, "to continue that run add "):
         run_loop(msgspec.structs.replace(tiny_run(teacher="self"), **changes), finished("self"))
     assert state(finished("self").folder) == before
 

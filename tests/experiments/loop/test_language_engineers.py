@@ -314,12 +314,10 @@ def test_the_form_in_the_prompt_is_no_answer_and_its_placeholders_are_none(prese
 
 
 def test_what_a_run_cannot_do_is_refused_before_it_begins():
-    with pytest.raises(
-        ValueError, match=r"sampler\.name is plr, but with grpo\.fresh boards are taken as they are drawn"
-    ):
+    with refused("sampler.name", "plr", "grpo.fresh", kind=ValueError):
         tiny_run(sampler=SamplerSettings("plr"), grpo=GrpoSettings(fresh=True))
     words = {"codec": "text", "start": "x"}
-    with pytest.raises(ValueError, match=r"warmup\.steps is 2, but the warm-up trains all weights in one process"):
+    with refused("warmup.steps", 2, "launch", kind=ValueError):
         tiny_run(**words, launch=LaunchSettings(processes=2))
     for options in ({"tilt": 1e9}, {"tilt": math.nan}, {"hole_ratio": 0.6}):
         with refused("teacher_options", *options):

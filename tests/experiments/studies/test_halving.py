@@ -63,7 +63,7 @@ def test_a_part_of_the_configs_cannot_be_halved(tmp_path, spec, capsys):
 
 def test_there_are_no_more_rounds_than_configs_can_be_halved():
     assert Configs(count=4, rounds=3).rounds == 3
-    with pytest.raises(ValueError, match="rounds is 4, but 4 configs can be halved 2 times; give at most 3"):
+    with refused("rounds", 4, "at most 3", kind=ValueError):
         Configs(count=4, rounds=4)
 
 

@@ -13,6 +13,7 @@ from lakewright.policy.training.rollouts import Rollouts
 from lakewright.policy.training.settings import HostSettings
 from tests.support.boards.sample_boards import as_lists
 from tests.support.models.tiny_policy import HORIZON, board_play, tasks
+from tests.support.refusals import refused
 
 GROUP, END = 4, ID["<eos>"]
 TRAINER = SimpleNamespace(model=None, accelerator=SimpleNamespace(unwrap_model=lambda model: model))
@@ -105,5 +106,5 @@ def test_a_certified_plan_that_is_longer_than_answers_may_be_earns_nothing(make)
 
 
 def test_guidance_and_chances_of_another_sampler_are_refused_together():
-    with pytest.raises(ValueError, match=r"guided is true, but host\.vllm colocate weighs answers"):
+    with refused("guided", "host.vllm colocate", kind=ValueError):
         GrpoSettings(guided=True, host=HostSettings(vllm="colocate"))

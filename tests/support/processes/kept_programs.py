@@ -16,18 +16,18 @@ MOST = 256 << 20  # bytes; beyond that all are removed, as programs of older sou
 COMPILED = "-cache"  # the end of the name of what XLA compiled, which JAX compresses
 
 
-def begin_folder() -> Path:
+def begin_folder(kept: Path = KEPT) -> Path:
     """A new folder with all that is kept, which is removed when this process ends."""
     folder = Path(tempfile.mkdtemp(prefix="lakewright-compiled-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     with contextlib.suppress(shutil.Error, FileNotFoundError):  # nothing is kept, or another run removes it
-        shutil.copytree(KEPT, folder, dirs_exist_ok=True)
+        shutil.copytree(kept, folder, dirs_exist_ok=True)
     return folder
 
 
-def keep_programs(folder: Path, kept: Path = KEPT) -> None:
-    """Keeps what a run compiled. folder: of the run."""
-    if sum(file.stat().st_size for file in kept.rglob("*") if file.is_file()) > MOST:
+def keep_programs(folder: Path, kept: Path = KEPT, most: int = MOST) -> None:
+    """Keeps what a run compiled. folder: of the run. most: bytes."""
+    if sum(file.stat().st_size for file in kept.rglob("*") if file.is_file()) > most:
         shutil.rmtree(kept, ignore_errors=True)
     for file in sorted(file for file in folder.rglob("*") if file.is_file()):
         place = kept / file.relative_to(folder)
