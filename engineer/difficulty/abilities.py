@@ -31,7 +31,8 @@ class Abilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     mean: float [S, D]. covariance: float [S, D, D]. unit: the signal that a stratum receives in a usual round, which
     rates are per. step: the standard deviation, in logits, by which an ability moves in a round beside what is learned.
     leverage: float [S], the gain on the held-out problems by the signal of one problem, 1 in the mean over the strata;
-    empty if no problems are held out. It is per token if lengths of answers are known.
+    empty if no problems are held out. It is per token if lengths of answers are known. evenness: float [S], how even
+    the problems of a cell are (see `DifficultyModel`); empty in files of earlier versions, which knew one for all.
     """
 
     mean: list[list[float]]
@@ -39,6 +40,7 @@ class Abilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unit: float
     step: float
     leverage: list[float] = []
+    evenness: list[float] = []
 
 
 class Effects(NamedTuple):
@@ -167,7 +169,9 @@ def check_abilities(known: Abilities, space: DesignSpace) -> None:
     strata, size = len(space.strata), count_effects(known, space) + count_rates(space)
     rows = [size] * strata
     square = [[len(row) for row in part] == [size] * size for part in known.covariance]
-    if [len(row) for row in known.mean] != rows or len(square) != strata or not all(square) or known.unit <= 0:
+    of_strata = all(len(row) in (0, strata) for row in (known.leverage, known.evenness))
+    fits = [len(row) for row in known.mean] == rows and len(square) == strata and all(square) and of_strata
+    if not fits or known.unit <= 0:
         said = f"state: forecast: its model is not of {size} numbers for each of {strata} {space.words.path}"
         raise InputError(f"{said}; load the state of this environment")
 

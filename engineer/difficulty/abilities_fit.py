@@ -28,6 +28,8 @@ FIRM = 3.0  # how many strata the supposed spreads count for
 STILL = 8.0  # how many steps the supposed step counts for
 SURE = 0.8  # the most of a stratum's posterior that may be owed to its prior, when the shared mean is found from it
 ALIKE = (1.8, 2.0)  # what evenness is supposed to be before any group, .9, as if seen in two groups
+EVEN = 8.0  # groups of the pooled evenness that are added to those of a stratum
+LEAST_EVEN = 0.05
 MOST_MOVE = 3.0  # in logits, of one turn
 
 
@@ -73,7 +75,7 @@ class Smoothed(NamedTuple):
 
 
 class Fitted(NamedTuple):
-    """Abilities, how even the problems of a cell are, and the groups or single answers that were counted."""
+    """Abilities, how even the problems of a cell are in all, and the groups or single answers that were counted."""
 
     abilities: Abilities
     evenness: float
@@ -100,7 +102,7 @@ def fit_abilities(
     squares). A smoother over the rounds finds each stratum's posterior (Rauch, Tung, Striebel 1965). From these the
     prior that strata share is estimated (empirical Bayes by EM; Dempster, Laird, Rubin 1977).
 
-    The answers to one problem are alike with a correlation of 1 - evenness, so G of them weigh
+    The answers to one problem are alike with a correlation of 1 - evenness of its stratum, so G of them weigh
     G / (1 + (G - 1) (1 - evenness)).
     """
     effects, rates = describe_effects(space)
@@ -110,7 +112,7 @@ def fit_abilities(
     used = sorted({space.ranks[one.cell.stratum] for one in (*observations, *tested)})
     if not used:
         mean, covariance = _predict_unseen(shared, order)
-        return Fitted(_make_abilities(mean, covariance, 1.0, shared), 1.0, 0.0)
+        return Fitted(_make_abilities(mean, covariance, 1.0, shared, []), 1.0, 0.0)
     rounds = max(1, min(ROUNDS, STEPS // len(used)))
     recent = [one for one in observations if one.age < rounds]
     observations = [one for one in recent if not one.tried]
@@ -119,7 +121,7 @@ def fit_abilities(
     last = 1 + max((one.age for one in (*observations, *tested)), default=0)
     answers = _list_answers(observations, tested, last, used, space)
     signals, unit = _list_signals(observations, last, space, objective)
-    evenness, logits = ALIKE[0] / ALIKE[1], np.zeros(len(answers.time))
+    evenness, logits = np.full(len(used), ALIKE[0] / ALIKE[1]), np.zeros(len(answers.time))
     trusted = [place for place, rank in enumerate(used) if space.strata[rank] not in doubted] or range(len(used))
     smoothed = None
     for _ in range(TURNS):
@@ -129,18 +131,22 @@ def fit_abilities(
         found = np.einsum("nk,nk->n", answers.effects, states)
         logits = logits + np.clip(found - logits, -MOST_MOVE, MOST_MOVE)
         shared = _share(smoothed, shared, effects, rates, order[used], last, list(trusted))
-        evenness = _estimate_evenness([*observations, *tested], logits)
+        overall, evenness = _estimate_evenness([*observations, *tested], logits, answers.stratum, len(used))
     assert smoothed
     mean, covariance = _predict_unseen(shared, order)
     mean[used], covariance[used] = smoothed.mean[-1], smoothed.covariance[-1]
     groups = float(sum(one.groups for one in (*observations, *tested)))
-    return Fitted(_make_abilities(mean, covariance, unit, shared), evenness, groups)
+    of_strata = np.full(len(space.strata), overall)
+    of_strata[used] = evenness
+    return Fitted(_make_abilities(mean, covariance, unit, shared, of_strata.tolist()), overall, groups)
 
 
-def _make_abilities(mean: np.ndarray, covariance: np.ndarray, unit: float, shared: Shared) -> Abilities:
+def _make_abilities(
+    mean: np.ndarray, covariance: np.ndarray, unit: float, shared: Shared, evenness: list[float]
+) -> Abilities:
     # Rounding makes a covariance uneven, and `eigh` and the file would see another matrix each.
     even = (covariance + covariance.transpose(0, 2, 1)) / 2
-    return Abilities(mean.tolist(), even.tolist(), unit, float(np.sqrt(shared.step)))
+    return Abilities(mean.tolist(), even.tolist(), unit, float(np.sqrt(shared.step)), evenness=evenness)
 
 
 def _predict_unseen(shared: Shared, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -199,7 +205,7 @@ def _list_signals(
 def _smooth(
     answers: Answers,
     logits: np.ndarray,
-    evenness: float,
+    evenness: np.ndarray,
     signals: np.ndarray,
     shared: Shared,
     effects: Effects,
@@ -249,13 +255,13 @@ def _smooth(
 
 
 def _pool_evidence(
-    answers: Answers, logits: np.ndarray, evenness: float, shape: tuple[int, int, int]
+    answers: Answers, logits: np.ndarray, evenness: np.ndarray, shape: tuple[int, int, int]
 ) -> tuple[np.ndarray, np.ndarray]:
     """The normal likelihood of each point and stratum: precision float [T + 1, S, D, D], precision x mean [.., D]."""
     points, strata, size = shape
     count = answers.effects.shape[1]
     # The design effect: answers to one problem say little more than one answer if problems of a cell differ.
-    worth = 1 / (1 + (answers.size - 1) * (1 - evenness))
+    worth = 1 / (1 + (answers.size - 1) * (1 - evenness[answers.stratum]))
     chance = 1 / (1 + np.exp(-np.clip(logits, -30, 30)))
     # The floor keeps an answer that was certain from weighing nothing, whatever it was.
     weight = np.maximum(answers.answers * worth * chance * (1 - chance), 1e-9)
@@ -325,12 +331,25 @@ def _undo_shrinkage(
     return (state - owed * mean) / (1 - owed), np.maximum(1 / variance - doubt / variance**2, 1e-9)
 
 
-def _estimate_evenness(observations: Sequence[Observation], logits: np.ndarray) -> float:
-    """E[p (1 - p)] over the problems of a cell as a share of p (1 - p) of the cell's mean, from groups of answers."""
-    known = [(one, logit) for one, logit in zip(observations, logits, strict=True) if one.variance is not None]
+def _estimate_evenness(
+    observations: Sequence[Observation], logits: np.ndarray, stratum: np.ndarray, strata: int
+) -> tuple[float, np.ndarray]:
+    """E[p (1 - p)] over the problems of a cell as a share of p (1 - p) of the cell's mean, from groups of answers.
+
+    Args:
+        observations, logits: with the logit of each.
+        stratum: int [N], the place of each.
+        strata: how many.
+
+    Returns: Evenness of all, and by stratum, float [S], which is pooled with it as if seen in EVEN groups.
+    """
+    overall = ALIKE[0] / ALIKE[1]
+    known = [place for place, one in enumerate(observations) if one.variance is not None]
     if not known:
-        return ALIKE[0] / ALIKE[1]
-    chance = 1 / (1 + np.exp(-np.array([logit for _, logit in known])))
-    meant = float(np.array([one.groups for one, _ in known]) @ (chance * (1 - chance)))
-    seen = sum(one.variance or 0.0 for one, _ in known)
-    return min(1.0, max(0.05, (seen + ALIKE[0] / 4) / (meant + ALIKE[1] / 4)))
+        return overall, np.full(strata, overall)
+    chance = 1 / (1 + np.exp(-logits[known]))
+    meant, seen = np.zeros(strata), np.zeros(strata)
+    np.add.at(meant, stratum[known], np.array([observations[place].groups for place in known]) * chance * (1 - chance))
+    np.add.at(seen, stratum[known], np.array([observations[place].variance for place in known]))
+    overall = float(np.clip((seen.sum() + ALIKE[0] / 4) / (meant.sum() + ALIKE[1] / 4), LEAST_EVEN, 1))
+    return overall, np.clip((seen + overall * EVEN / 4) / (meant + EVEN / 4), LEAST_EVEN, 1)

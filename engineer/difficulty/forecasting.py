@@ -259,12 +259,14 @@ def predict_grid(
         if (cell := _find_nearest_cell(found.cell, space)) in seen:
             seen[cell] += found.groups
     predicted = model.predict([space.complete_cell(cell, design) for cell in cells], space)
-    columns = (part.tolist() for part in (predicted.mean, predicted.deviation, model.learnability(predicted.mean)))
+    evenness = model.list_evenness(cells, space)
+    learnability = model.learnability(predicted.mean, evenness)
+    columns = (part.tolist() for part in (predicted.mean, predicted.deviation, learnability))
     rows = [CellForecast(*row) for row in zip(cells, *columns, seen.values(), strict=True)]
     if not model.abilities or not model.abilities.leverage:
         return rows
     leverage = np.array([model.find_leverage(cell.stratum, space) for cell in cells])
-    worth = (model.expect_signal(predicted.mean) * leverage).tolist()
+    worth = (model.expect_signal(predicted.mean, evenness) * leverage).tolist()
     return [msgspec.structs.replace(row, worth=one) for row, one in zip(rows, worth, strict=True)]
 
 

@@ -158,11 +158,13 @@ class Prediction(msgspec.Struct, frozen=True):
 
 class Sample(NamedTuple):
     """P(valid) of N cells under each of M weights, float [M, N] each: `success`, and `best`, the largest of it and that
-    of the cells that differ in their traits alone. leverage: float [N], what their signal is worth."""
+    of the cells that differ in their traits alone. leverage: float [N], what their signal is worth. evenness: float
+    [N], of their strata."""
 
     success: np.ndarray
     best: np.ndarray
     leverage: np.ndarray
+    evenness: np.ndarray
 
 
 class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -213,12 +215,18 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for turn in range(max(map(len, siblings), default=0)):
             others = [mine[turn] if turn < len(mine) else cell for mine, cell in zip(siblings, cells, strict=True)]
             best = np.maximum(best, self.predict_drawn(drawn, others, space))
-        return Sample(success, best, np.array([self.find_leverage(cell.stratum, space) for cell in cells]))
+        leverage = np.array([self.find_leverage(cell.stratum, space) for cell in cells])
+        return Sample(success, best, leverage, self.list_evenness(cells, space))
 
     def find_leverage(self, stratum: Stratum, space: DesignSpace) -> float:
         """The gain on the held-out problems by the signal of a problem of a stratum; 1 if the model has no answers."""
         known = self.abilities.leverage if self.abilities else []
         return known[space.ranks[stratum]] if known else 1.0
+
+    def list_evenness(self, cells: Sequence[Cell], space: DesignSpace) -> np.ndarray:
+        """How even the problems of each cell are, float [N]: its stratum's evenness, or of all if none is known."""
+        known = self.abilities.evenness if self.abilities else []
+        return np.array([known[space.ranks[cell.stratum]] if known else self.evenness for cell in cells])
 
     def _draw_weights(self, rng: np.random.Generator, count: int) -> np.ndarray:
         if self.abilities:
@@ -238,20 +246,21 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         easier kind of problems of a stratum and its levels, and more for the other.
         """
         regret = self.objective == "regret"
-        signal = 1 - drawn.success if regret else self.learnability(drawn.success)
+        signal = 1 - drawn.success if regret else self.learnability(drawn.success, drawn.evenness)
         return signal * drawn.best**self.reach * drawn.leverage
 
-    def expect_signal(self, success: np.ndarray) -> np.ndarray:
+    def expect_signal(self, success: np.ndarray, evenness: np.ndarray | None = None) -> np.ndarray:
         """The signal, at most 1, that groups of answers to problems of cells are expected to give.
 
-        success: P(valid) of the cells, of any shape. `receive_signals` says what a signal is.
+        success: P(valid) of the cells, of any shape. evenness: of the cells, in a shape that fits; by default the same
+        for all. `receive_signals` says what a signal is.
         """
-        differ = self.learnability(success)
+        differ = self.learnability(success, evenness)
         return 2 * differ + (1 - success) / 2 if self.objective == "regret" else 4 * differ
 
-    def learnability(self, success: np.ndarray) -> np.ndarray:
-        """The expected p (1 - p) of problems of cells whose P(valid) is `success`."""
-        return self.evenness * success * (1 - success)
+    def learnability(self, success: np.ndarray, evenness: np.ndarray | None = None) -> np.ndarray:
+        """The expected p (1 - p) of problems of cells whose P(valid) is `success`. evenness: see `expect_signal`."""
+        return (self.evenness if evenness is None else evenness) * success * (1 - success)
 
 
 def logistic_normal_moments(logit: np.ndarray, variance: np.ndarray) -> Prediction:
