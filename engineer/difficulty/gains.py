@@ -43,9 +43,9 @@ class Kinds(NamedTuple):
     """The kinds of N cells, G in all, at most L cells each, and their held-out cells, at most H each.
 
     points, places: the effects and the places of the cells' strata. kind, number: int [N], the kind of each cell and
-    its number there. cells: int [G, L]; a kind with fewer has its first cell again. strata: int [G]. evenness: float [G].
-    traits: float [G, J]. tested: int [G, H], the held-out cells of the stratum; weights: float [G, H], 0 beyond their
-    number.
+    its number there. cells: int [G, L]; a kind with fewer has its first cell again. strata: int [G]; evenness: float
+    [G]. traits: float [G, J]. tested: int [G, H], the held-out cells of the stratum; weights: float [G, H], 0 beyond
+    their number.
     """
 
     points: np.ndarray

@@ -37,7 +37,7 @@ class Truth(NamedTuple):
     """The truth, which an engineer does not know.
 
     By stratum, float [S]: ability, rate, slope, weight of the held-out problems, lapse, the P(valid) that no ability
-    goes beyond, and fade, the ability lost in a round.
+    goes beyond, fade, the ability lost in a round, and spread, in logits, by which problems of a cell differ.
 
     transfer: float [S, S], what training on a stratum (row) adds to the others. own: the ability for twists alone,
     float [S], or None if missing. apart: the share of learning without twists that does not help with them; above 1
@@ -51,11 +51,11 @@ class Truth(NamedTuple):
     weight: np.ndarray
     lapse: np.ndarray
     fade: np.ndarray
+    spread: np.ndarray
     transfer: np.ndarray
     own: np.ndarray | None = None
     apart: float = 0.0
     carried: float = 0.3
-    spread: float = 0.5
     twist: float = 0.0
     step: float = 1.0
     levels: int = 8
@@ -73,6 +73,7 @@ def _make_truth(rng: np.random.Generator, strata: int = 6, **changes: Any) -> Tr
         "weight": np.full(strata, 1 / strata),
         "lapse": np.ones(strata),
         "fade": np.zeros(strata),
+        "spread": np.full(strata, 0.5),
         "transfer": np.eye(strata),
     }
     return Truth(**usual | changes)
@@ -135,7 +136,11 @@ KINDS: dict[str, tuple[str, Callable[[np.random.Generator], Truth]]] = {
             twist=rng.uniform(1.0, 2.0),
         ),
     ),
-    "noisy": ("problems of a cell differ", lambda rng: _make_truth(rng, spread=1.2)),
+    "noisy": ("problems of a cell differ", lambda rng: _make_truth(rng, spread=np.full(6, 1.2))),
+    "rote": (
+        "half of the tasks have problems that are known by heart or not",
+        lambda rng: _make_truth(rng, spread=np.where(rng.permutation(6) < 3, 6.0, 0.5)),
+    ),
     "guided": ("a right answer in each group", lambda rng: _make_truth(rng, signal="guided")),
     "normed": ("advantages divided by their deviation", lambda rng: _make_truth(rng, signal="normed")),
     "stuck": (
@@ -203,7 +208,7 @@ class World(Environment):
         ability = truth.ability[stratum] + (0 if truth.own is None else truth.own[stratum] * twist)
         logit = truth.slope[stratum] * (ability - truth.step * level - truth.twist * twist)
         assert isinstance(data, dict)
-        chance = truth.lapse[stratum] * _apply_logistic(logit + truth.spread * data["u"])
+        chance = truth.lapse[stratum] * _apply_logistic(logit + truth.spread[stratum] * data["u"])
         return ["right" if rng.random() < chance else "x" for _ in range(count)]
 
     def predict(self) -> np.ndarray:
@@ -211,7 +216,7 @@ class World(Environment):
         truth, of = self.truth, self._of
         ability = truth.ability[of] + (0 if truth.own is None else truth.own[of] * self._twist)
         logit = truth.slope[of] * (ability - truth.step * self._level - truth.twist * self._twist)
-        chance = truth.lapse[of][:, None] * _apply_logistic(logit[:, None] + truth.spread * NODES)
+        chance = truth.lapse[of][:, None] * _apply_logistic(logit[:, None] + truth.spread[of][:, None] * NODES)
         return np.where(np.isin(of, truth.broken)[:, None], 0.0, chance)
 
     def measure_valid(self) -> float:

@@ -161,6 +161,31 @@ def test_answers_weigh_what_they_are_worth():
     assert even.evenness > 0.9 > 0.3 > uneven.evenness
 
 
+def test_problems_that_are_known_or_not_give_less_signal_than_problems_that_are_half_solved():
+    """Both tasks have half of their answers valid; of `sort` every problem is solved always or never."""
+    half, known = Cell("add", (4, False)), Cell("sort", (4, False))
+    model = fit([Observation(half, 40, 20.0, 10.0, 0, 320), Observation(known, 40, 20.0, 0.0, 0, 320)])
+    even, rote, unseen = model.list_evenness([half, known, Cell("spell", (4, False))], TASKS)
+    assert even > 0.8
+    assert rote < 0.2
+    assert unseen == model.evenness
+    predicted = model.predict([half, known], TASKS).mean
+    signals = model.expect_signal(predicted, model.list_evenness([half, known], TASKS))
+    assert signals[0] > 4 * signals[1]
+
+
+def test_a_model_that_was_recorded_with_one_evenness_has_it_for_all_tasks():
+    cell = Cell("add", (4, False))
+    model = fit([Observation(cell, 40, 20.0, 10.0, 0, 320)])
+    assert model.abilities
+    old = msgspec.structs.replace(model, abilities=msgspec.structs.replace(model.abilities, evenness=[]))
+    assert old.list_evenness([cell, Cell("sort", (4, False))], TASKS).tolist() == [model.evenness] * 2
+    check_abilities(old.abilities, TASKS)
+    wrong = msgspec.structs.replace(model.abilities, evenness=[0.5])
+    with pytest.raises(InputError, match="model is not of"):
+        check_abilities(wrong, TASKS)
+
+
 def test_after_training_on_a_task_the_model_is_unsure_by_how_much_it_learned():
     rng, cell = np.random.default_rng(6), Cell("add", (4, False))
     trained, tried = see(cell, 0.5, rng), see(cell, 0.5, rng, tried=True)
