@@ -224,7 +224,7 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return known[space.ranks[stratum]] if known else 1.0
 
     def list_evenness(self, cells: Sequence[Cell], space: DesignSpace) -> np.ndarray:
-        """How even the problems of each cell are, float [N]: its stratum's evenness, or of all if none is known."""
+        """The evenness of each cell's stratum, float [N]; files of earlier versions know one for all strata."""
         known = self.abilities.evenness if self.abilities else []
         return np.array([known[space.ranks[cell.stratum]] if known else self.evenness for cell in cells])
 
@@ -252,8 +252,8 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def expect_signal(self, success: np.ndarray, evenness: np.ndarray | None = None) -> np.ndarray:
         """The signal, at most 1, that groups of answers to problems of cells are expected to give.
 
-        success: P(valid) of the cells, of any shape. evenness: of the cells, in a shape that fits; by default the same
-        for all. `receive_signals` says what a signal is.
+        success: P(valid) of the cells, of any shape. evenness: one for each cell, in a shape that fits; by default the
+        same for all. `receive_signals` says what a signal is.
         """
         differ = self.learnability(success, evenness)
         return 2 * differ + (1 - success) / 2 if self.objective == "regret" else 4 * differ
