@@ -28,8 +28,9 @@ FIRM = 3.0  # how many strata the supposed spreads count for
 STILL = 8.0  # how many steps the supposed step counts for
 SURE = 0.8  # the most of a stratum's posterior that may be owed to its prior, when the shared mean is found from it
 ALIKE = (1.8, 2.0)  # what evenness is supposed to be before any group, .9, as if seen in two groups
-EVEN = 8.0  # groups of the pooled evenness that are added to those of a stratum
 LEAST_EVEN = 0.05
+UNEVEN = 0.1  # the supposed standard deviation of evenness over strata, as if seen in FIRM of them
+NOISE = 0.12  # the variance of the evenness of one group, of about p = 1/2
 MOST_MOVE = 3.0  # in logits, of one turn
 
 
@@ -341,7 +342,7 @@ def _estimate_evenness(
         stratum: int [N], the place of each.
         strata: how many.
 
-    Returns: Evenness of all, and by stratum, float [S], which is pooled with it as if seen in EVEN groups.
+    Returns: Evenness of all, and by stratum, float [S], pooled as far as strata are alike (DerSimonian, Laird 1986).
     """
     overall = ALIKE[0] / ALIKE[1]
     known = [place for place, one in enumerate(observations) if one.variance is not None]
@@ -352,4 +353,11 @@ def _estimate_evenness(
     np.add.at(meant, stratum[known], np.array([observations[place].groups for place in known]) * chance * (1 - chance))
     np.add.at(seen, stratum[known], np.array([observations[place].variance for place in known]))
     overall = float(np.clip((seen.sum() + ALIKE[0] / 4) / (meant.sum() + ALIKE[1] / 4), LEAST_EVEN, 1))
-    return overall, np.clip((seen + overall * EVEN / 4) / (meant + EVEN / 4), LEAST_EVEN, 1)
+    # The variance over strata is what their evenness differs by beyond what chance in their groups explains.
+    weight = 4 * meant / NOISE
+    differ = float((weight * (seen / np.maximum(meant, 1e-9) - overall) ** 2).sum()) - (strata - 1)
+    scale = float(weight.sum() - (weight**2).sum() / max(1e-9, weight.sum()))
+    spread = max(0.0, differ / scale) if scale > 0 else 0.0
+    spread = ((strata - 1) * spread + FIRM * UNEVEN**2) / (strata - 1 + FIRM)
+    pooled = (4 * seen / NOISE + overall / spread) / (weight + 1 / spread)
+    return overall, np.clip(pooled, LEAST_EVEN, 1)
