@@ -127,7 +127,7 @@ def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardS
     A `design` below the floor is first moved along the line to P(d), then toward P(r), as far as the trust region of d
     reaches; if that ends short of the floor, the next round's non-empty delta continues.
     Strata that a `HoldingGuard` holds are at most at the floor in d and in r, whatever the trust region; what they lose
-    in d goes to the others in proportion.
+    in d goes to the others in proportion, and so it does in r if no other stratum has an excess.
     Knobs: clip to the limits, then to the trust region around the current value; whole knobs go by whole numbers, by
     one where their reach is between 0 and 1. Of a window both ends are projected so.
 
@@ -218,6 +218,8 @@ def _project_rows(
     held = np.array([isinstance(settings, HoldingGuard) and stratum in settings.held for stratum in design.strata])
     if held.any():
         current, raw = _hold_shares(current, held, floor), np.where(held, np.minimum(raw, floor), raw)
+        if not (raw > floor).any():  # all was for held strata, and equal shares would be more than the floor for them
+            raw = _hold_shares(raw, held, floor)
     shares = _project_shares(current, raw, floor, settings.reach_of(space.share))
     rows: dict[Stratum, Row] = {}
     for part, (stratum, row) in zip(shares.tolist(), design.strata.items(), strict=True):

@@ -159,6 +159,18 @@ def test_what_a_held_stratum_loses_goes_to_the_others_at_once():
     assert project_delta(design, Delta({}), environment, hold_strata(GuardSettings(), [4])).design == design
 
 
+def test_a_held_stratum_stays_at_the_floor_if_the_proposal_wants_nothing_else():
+    environment = Sums("", 0)
+    delta = Delta({stratum: Edit({"share": 0.75 if stratum == 4 else -0.25}, "") for stratum in range(1, 5)})
+    guard = hold_strata(GuardSettings(reach={"share": 1.0}), [4])
+    shares = [
+        row["share"]
+        for row in project_delta(environment.space.uniform(), delta, environment, guard).design.strata.values()
+    ]
+    assert shares[3] == pytest.approx(FLOOR)
+    assert min(shares[:3]) > 0.3
+
+
 @pytest.mark.parametrize("model", ["abilities", "regression"])
 def test_what_is_doubted_says_nothing_of_others(model):
     space = Sums("", 0).space
