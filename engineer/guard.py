@@ -127,7 +127,7 @@ def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardS
     A `design` below the floor is first moved along the line to P(d), then toward P(r), as far as the trust region of d
     reaches; if that ends short of the floor, the next round's non-empty delta continues.
     Strata that a `HoldingGuard` holds are at most at the floor in d and in r, whatever the trust region; what they lose
-    in d goes to the others in proportion, and so it does in r if no other stratum has an excess.
+    in d goes to the others in proportion. So it does in r if no other stratum has an excess.
     Knobs: clip to the limits, then to the trust region around the current value; whole knobs go by whole numbers, by
     one where their reach is between 0 and 1. Of a window both ends are projected so.
 
