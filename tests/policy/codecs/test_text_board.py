@@ -81,7 +81,7 @@ def test_a_bad_line_of_a_published_file_is_reported_by_its_place_and_other_colum
     rows = [row for chunk in read_rows(tmp_path / "rows.jsonl", PublishedRow, problems.append, row_of) for row in chunk]
     assert len(rows) == 2
     assert [str(error).removeprefix(f"{tmp_path}/") for error in problems] == [
-        "rows.jsonl:2: num_agents is 5, but the grid of text has 3 starts",
+        "rows.jsonl:2: num_agents is 5, but the grid of text has 3 starts; correct one of them",
         "rows.jsonl:3: text: None does not fit: expected `str`, got `null`",
         "rows.jsonl:4: field 'num_agents' is missing; add it",
     ]
