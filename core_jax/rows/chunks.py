@@ -110,7 +110,7 @@ def read_chunks(path: str | Path, skip: int = 0, *, size: int = 0, rows: int = 0
 def cut_sections(path: str | Path, skip: int = 0) -> Iterator[Section]:
     """Yields sections with the rows that `read_chunks` reads; lines are counted, and nothing is decoded.
 
-    Args: see `read_chunks`. Raises InputError as it does.
+    path, skip: as in `read_chunks`, which raises the same errors.
     """
     path = _check_file(path)
     return (_cut_groups if ending(path) == ".parquet" else _cut_lines)(path, skip)
