@@ -78,34 +78,25 @@ class Study(NamedTuple):
         return usual.replace({stratum: {**row, **dict(self.knobs)} for stratum, row in usual.strata.items()})
 
 
+PAIRS = Study(
+    "docs/examples/addition.py:Addition",
+    tokens=100_000,
+    longest=6,
+    rate=1e-4,
+    warmup=600,
+    problems=16,
+    every=20,
+    knobs=(("terms", 2),),
+    rise=15,
+    temperature=1.0,
+    arms=("fixed", "gain-default"),
+)
+MIXTURE = "docs/data/studies/reasoning-gym/mixture.py:Mixture"
 STUDIES = {
     "largest": Study("docs/examples/largest.py:Largest", tokens=40_000, longest=2, rate=5e-5, warmup=30),
     "sums": Study("docs/examples/addition.py:Addition", tokens=60_000, longest=6, rate=3e-5, warmup=600),
-    "pairs": Study(
-        "docs/examples/addition.py:Addition",
-        tokens=100_000,
-        longest=6,
-        rate=1e-4,
-        warmup=600,
-        problems=16,
-        every=20,
-        knobs=(("terms", 2),),
-        rise=15,
-        temperature=1.0,
-        arms=("fixed", "gain-default"),
-    ),
-    "tasks": Study(
-        "docs/data/studies/reasoning-gym/mixture.py:Mixture",
-        tokens=100_000,
-        longest=20,
-        rate=1e-4,
-        warmup=1500,
-        problems=16,
-        every=20,
-        rise=15,
-        temperature=1.0,
-        arms=("fixed", "gain-default"),
-    ),
+    "pairs": PAIRS,
+    "tasks": PAIRS._replace(environment=MIXTURE, longest=20, warmup=1500, knobs=()),
 }
 
 

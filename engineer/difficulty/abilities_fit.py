@@ -349,15 +349,15 @@ def _estimate_evenness(
     if not known:
         return overall, np.full(strata, overall)
     chance = 1 / (1 + np.exp(-logits[known]))
-    meant, seen = np.zeros(strata), np.zeros(strata)
-    np.add.at(meant, stratum[known], np.array([observations[place].groups for place in known]) * chance * (1 - chance))
-    np.add.at(seen, stratum[known], np.array([observations[place].variance for place in known]))
+    groups = np.array([observations[place].groups for place in known])
+    meant = np.bincount(stratum[known], groups * chance * (1 - chance), strata)
+    seen = np.bincount(stratum[known], np.array([observations[place].variance for place in known]), strata)
     overall = float(np.clip((seen.sum() + ALIKE[0] / 4) / (meant.sum() + ALIKE[1] / 4), LEAST_EVEN, 1))
     # The variance over strata is what their evenness differs by beyond what chance in their groups explains.
-    weight = 4 * meant / NOISE
-    differ = float((weight * (seen / np.maximum(meant, 1e-9) - overall) ** 2).sum()) - (strata - 1)
+    weight, count = 4 * meant / NOISE, np.count_nonzero(meant)
+    differ = float((weight * (seen / np.maximum(meant, 1e-9) - overall) ** 2).sum()) - (count - 1)
     scale = float(weight.sum() - (weight**2).sum() / max(1e-9, weight.sum()))
     spread = max(0.0, differ / scale) if scale > 0 else 0.0
-    spread = ((strata - 1) * spread + FIRM * UNEVEN**2) / (strata - 1 + FIRM)
+    spread = ((count - 1) * spread + FIRM * UNEVEN**2) / (count - 1 + FIRM)
     pooled = (4 * seen / NOISE + overall / spread) / (weight + 1 / spread)
     return overall, np.clip(pooled, LEAST_EVEN, 1)

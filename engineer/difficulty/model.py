@@ -249,18 +249,18 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         signal = 1 - drawn.success if regret else self.learnability(drawn.success, drawn.evenness)
         return signal * drawn.best**self.reach * drawn.leverage
 
-    def expect_signal(self, success: np.ndarray, evenness: np.ndarray | None = None) -> np.ndarray:
+    def expect_signal(self, success: np.ndarray, evenness: np.ndarray) -> np.ndarray:
         """The signal, at most 1, that groups of answers to problems of cells are expected to give.
 
-        success: P(valid) of the cells, of any shape. evenness: one for each cell, in a shape that fits; by default the
-        same for all. `receive_signals` says what a signal is.
+        success: P(valid) of the cells, of any shape. evenness: one for each cell, in a shape that fits.
+        `receive_signals` says what a signal is.
         """
         differ = self.learnability(success, evenness)
         return 2 * differ + (1 - success) / 2 if self.objective == "regret" else 4 * differ
 
-    def learnability(self, success: np.ndarray, evenness: np.ndarray | None = None) -> np.ndarray:
+    def learnability(self, success: np.ndarray, evenness: np.ndarray) -> np.ndarray:
         """The expected p (1 - p) of problems of cells whose P(valid) is `success`. evenness: see `expect_signal`."""
-        return (self.evenness if evenness is None else evenness) * success * (1 - success)
+        return evenness * success * (1 - success)
 
 
 def logistic_normal_moments(logit: np.ndarray, variance: np.ndarray) -> Prediction:

@@ -53,8 +53,9 @@ class SignalSampler(MemorylessSampler):
                 for place, problem in enumerate(problems)
             ]
             distinct = list(dict.fromkeys(cell for row in cells for cell in row))
-            success = known.model.predict(distinct, fresh.environment.space).mean
-            signal = dict(zip(distinct, known.model.expect_signal(success).tolist(), strict=True))
+            model, space = known.model, fresh.environment.space
+            signals = model.expect_signal(model.predict(distinct, space).mean, model.list_evenness(distinct, space))
+            signal = dict(zip(distinct, signals.tolist(), strict=True))
             for place, row in enumerate(cells):
                 # Within BETTER of the best the first is taken, so that rounding does not decide, and most places keep
                 # their problem.

@@ -102,7 +102,8 @@ def test_problems_of_most_expected_signal_are_chosen_and_nothing_is_rolled_out()
     model, space = engineer.forecast.model, DRILLS.space
 
     def expect(problems):
-        return model.expect_signal(model.predict([problem.cell for problem in problems], space).mean)
+        cells = [problem.cell for problem in problems]
+        return model.expect_signal(model.predict(cells, space).mean, model.list_evenness(cells, space))
 
     assert (expect(drawn) >= expect(plain) - 1e-6).all()
     assert expect(drawn).mean() > 1.5 * expect(plain).mean()
