@@ -101,11 +101,16 @@ def _list_directions(space: DesignSpace) -> str:
     return ", ".join(["ranked" if space.ranked else "not ranked", *knobs])
 
 
-def read_state(state: Any, space: DesignSpace) -> State:
-    """The state from JSON values. Raises InputError if it is of another space or of another form."""
+def check_form(state: Any) -> None:
+    """Raises InputError if a state is of another form; the values in it are not checked."""
     form = state.get("format") if isinstance(state, Mapping) else state
     if not isinstance(state, Mapping) or form != STATE:
         raise InputError(f"state: format is {form!r:.20}, this version reads {STATE}; use the version that wrote it")
+
+
+def read_state(state: Any, space: DesignSpace) -> State:
+    """The state from JSON values. Raises InputError if it is of another space or of another form."""
+    check_form(state)
     if state.get("space") != space.signature():
         other, own = state.get("space"), space.signature()
         raise InputError(f"state: belongs to the space {other!r:.40}, not {own!r}; load the state of this environment")

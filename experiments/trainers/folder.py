@@ -223,7 +223,7 @@ class EngineerFolder:
 
     def status(self) -> FolderStatus:
         """The present state of the folder; nothing is written."""
-        current = self.files.read_version(self.files.newest())
+        current = self.files.read_newest()
         places, sampling = count_sampling(self.path)
         decisions = self.files.read_decisions()
         read, _ = self._read_outcomes(current)
@@ -328,7 +328,7 @@ class EngineerFolder:
 
     def _settle_design(self) -> tuple[Version, bool]:
         """The newest version, and whether it is one that a user has just made by editing `design.json`."""
-        current = self.files.read_version(self.files.newest())
+        current = self.files.read_newest()
         edited = self._find_edit(current)
         if edited is None:
             if not self.files.design_path.exists() or self.files.read_design()[1].version != current.version:

@@ -39,6 +39,7 @@ from lakewright.engineer.difficulty import Forecast, complete_settings
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.rollback import RollbackSettings
+from lakewright.engineer.state import check_form
 from lakewright.engineer.steps import EngineerSettings
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.policy.inference import EndpointSettings
@@ -209,6 +210,15 @@ class VersionFiles:
     def read_version(self, number: int) -> Version:
         """A version. Raises InputError if its file is missing or damaged."""
         return read_config(self.version_path(number), Version)
+
+    def read_newest(self) -> Version:
+        """The newest version. Raises InputError if its file is missing or damaged, or its state is of another form."""
+        version = self.read_version(self.newest())
+        try:
+            check_form(version.state)
+        except InputError as error:
+            raise InputError(f"{self.version_path(version.version)}: {error}") from error
+        return version
 
     def load_state(self, engineer: Engineer, state: Mapping[str, Any]) -> None:
         """Restores the newest version's state. Raises InputError, with its file, if it is of another form or space."""

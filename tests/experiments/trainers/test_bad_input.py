@@ -49,6 +49,14 @@ def test_a_journal_of_another_version_is_a_line_with_its_file(folder, change, pr
     assert folder.next().counts.answers == 16, "with the right file the answers count"
 
 
+@pytest.mark.parametrize("ask", [EngineerFolder.next, EngineerFolder.status])
+def test_a_state_of_another_form_is_reported_before_there_are_new_outcomes(folder, ask):
+    folder.next()
+    change_version(folder, lambda raw: raw["state"].update(format=99))
+    with refused("versions/0002.json", "state: format", 99, "use the version that wrote it"):
+        ask(folder)
+
+
 def test_held_out_answers_to_unknown_problems_are_a_line_and_count_by_their_cells(folder):
     recorder = OutcomeRecorder(folder.path, folder.environment)
     strange = ProblemSource(folder.path, seed=5).take(3)
