@@ -68,8 +68,12 @@ def _import_module(where: str, what: str) -> ModuleType:
         assert spec.loader
         module = importlib.util.module_from_spec(spec)
         sys.modules[name] = module  # so that its classes can be pickled by name, as worker processes need
-        with _search_folder(str(path.parent)):
-            spec.loader.exec_module(module)
+        try:
+            with _search_folder(str(path.parent)):
+                spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[name]  # a module that is half there would be found the next time
+            raise
         _FILES[where] = module
     except InputError:
         raise

@@ -107,6 +107,15 @@ def test_what_is_no_environment_is_refused_in_one_line(folder, name):
     assert "\n" not in str(refused.value)
 
 
+def test_a_file_whose_import_failed_is_imported_again(folder):
+    for _ in range(2):
+        with refused("later.py cannot be imported", "ModuleNotFoundError"):
+            (folder / "later.py").write_text(f"import no_such_module\n{FILE}")
+            load_environment("later.py:Own")
+    (folder / "later.py").write_text(FILE)
+    assert load_environment("later.py:Own").size == 3
+
+
 def test_tasks_without_their_package_are_refused_with_the_remedy(monkeypatch):
     monkeypatch.setitem(sys.modules, "reasoning_gym", None)
     with refused("not installed", "lakewright[reasoning-gym"):
