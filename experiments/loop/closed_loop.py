@@ -28,6 +28,7 @@ from lakewright.experiments.loop.records.token_budget import (
 )
 from lakewright.experiments.loop.redesign.run_engineer import RunEngineer
 from lakewright.experiments.loop.redesign.teacher_models import check_askable
+from lakewright.experiments.loop.settings.memory_remedies import list_remedies
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.stage_training import make_problems, train_stage
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
@@ -100,8 +101,7 @@ def _redesign_first_stage(trainee: Trainee, folder: RunFolder, engineer: RunEngi
 def _redesign_after_stage(trainee: Trainee, engineer: RunEngineer, number: int) -> None:
     """The policy answers as the engineer, trains as one, and is rolled out in trials: each may fill a GPU."""
     after = "the warm-up" if number < 0 else f"stage {number}"
-    trial = ["trial.boards"] if trainee.settings.trial.enabled else []
-    with naming_full_memory(f"redesign after {after}", *trainee.remedies, *trial):
+    with naming_full_memory(f"redesign after {after}", *list_remedies(trainee.settings, "engineer", "trial")):
         engineer.redesign(number)
 
 
@@ -112,13 +112,13 @@ def _run_stage(trainee: Trainee, folder: RunFolder, number: int, held_out: list[
     policy = folder.find_standing(number - 1)
     if not settings.grpo.fresh and not trainee.problems_file(stage).exists():
         tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number))
-        with naming_full_memory(f"problems of stage {number}", *trainee.remedies):
+        with naming_full_memory(f"problems of stage {number}", *list_remedies(settings, "scores")):
             make_problems(trainee, stage, policy, before, number, tokens)
     if not stage.checkpoint.exists():
         tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number) + count_stage_tokens(stage))
         train_stage(trainee, stage, policy, number, tokens)
     if not stage.validation.exists():
-        with naming_full_memory(f"validation of stage {number}", *trainee.remedies):
+        with naming_full_memory(f"validation of stage {number}", *list_remedies(settings, "validation")):
             trainee.validate_stage(stage, held_out)
 
 

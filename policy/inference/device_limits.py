@@ -23,6 +23,7 @@ LEAST_SHARED = 4  # tokens that a CPU reads once rather than for each row; it wa
 OPERATIONS = 160  # of a layer in a forward and a backward pass, and their
 START = 3e-5  # seconds until an operation has started, as measured beside an H200, and
 SPEED = 2e14  # operations of bfloat16 in a second: half of what an H100 does at best
+UNUSABLE = re.compile("out of memory|STATUS_ALLOC_FAILED|busy or unavailable")  # in errors of CUDA and its libraries
 
 
 def count_free_bytes(device: "torch.device") -> int:
@@ -85,23 +86,27 @@ def count_answer_bytes(pairs: int, words: int, prompt: int, answer: int, copies:
 
 @contextmanager
 def naming_full_memory(work: str, *remedies: str) -> Iterator[None]:
-    """Raise InputError in place of torch's error if a GPU has too little memory for the block.
+    """Raise InputError in place of torch's error if a GPU has too little memory for the block, or takes no process.
 
     Args:
         work: what the block does.
-        remedies: settings to lower, if any has an effect.
+        remedies: changes of settings that have an effect, such as "set warmup.batch=32"; a folder with other settings
+            is another run.
     """
-    import torch
-
     try:
         yield
-    except torch.OutOfMemoryError as error:
-        wanted = re.search(r"Tried to allocate [\d.]+ \w+", str(error))
+    except RuntimeError as error:  # only some are torch.OutOfMemoryError; CUDA and its libraries raise others
+        told = str(error)
+        if not (found := UNUSABLE.search(told)):
+            raise
+        wanted = re.search(r"Tried to allocate [\d.]+ \w+", told)
         problem = wanted[0].replace("Tried to allocate", "no room for another") if wanted else "no room left"
-        lower = f"lower {' or '.join(remedies)}, or " if remedies else ""
+        busy = found[0].startswith("busy")
+        state = "the GPU is busy or unavailable" if busy else f"the memory of the GPU is full ({problem})"
+        changed = f", or in a new folder {', or '.join(remedies)}" if remedies and not busy else ""
         raise InputError(
-            f"{work}: the memory of the GPU is full ({problem}); {lower}end what else uses the GPU; "
-            "the same command continues from the saved state"
+            f"{work}: {state}; end what else uses the GPU and give the same command, which continues from the saved "
+            f"state{changed}"
         ) from error
 
 

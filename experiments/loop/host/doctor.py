@@ -15,6 +15,7 @@ from lakewright.experiments.loop.host.estimate import GB, Estimate, estimate_of
 from lakewright.experiments.loop.host.machine import Machine
 from lakewright.experiments.loop.host.memory_arithmetic import HALF, keys_and_values
 from lakewright.experiments.loop.host.model_shape import model_shape
+from lakewright.experiments.loop.settings.memory_remedies import list_remedies
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.policy.models import is_gguf
 
@@ -87,7 +88,7 @@ def _check_gpus(settings: RunSettings, machine: Machine, need: Estimate, smalles
     yield Finding("GPUs", f"{here} x {name}, {wanted} needed", few)
     worst = need.peak
     much = f"{worst.name} needs {worst.total / GB:.1f} GB, {smallest / GB:.1f} GB available in each GPU"
-    yield Finding("GPU memory", much, _suggest_lower(settings, worst.name) if worst.total > smallest else "")
+    yield Finding("GPU memory", much, _suggest_change(settings, worst.name) if worst.total > smallest else "")
     if settings.grpo.host.bf16 and not all(gpu.bf16 for gpu in machine.accelerators):
         yield Finding("bf16", f"{name} does not compute in it", "set grpo.host.bf16=false, or use newer GPUs")
     if settings.grpo.host.vllm == "colocate":
@@ -108,15 +109,8 @@ def _check_cuda(machine: Machine) -> Finding:
     return Finding("CUDA", there, wrong)
 
 
-def _suggest_lower(settings: RunSettings, phase: str) -> str:
-    if phase == "update":
-        small = (
-            "halve grpo.host.micro_batch" if settings.grpo.host.checkpointing else "set grpo.host.checkpointing=true"
-        )
-        return f"{small}, or train an adapter: grpo.host.lora.rank=32"
-    if phase == "sampling":
-        return "lower grpo.host.vllm_memory" if settings.grpo.host.vllm == "colocate" else "lower grpo.prompts"
-    return "lower text.batch" if settings.codec == "text" else "lower warmup.batch"
+def _suggest_change(settings: RunSettings, phase: str) -> str:
+    return ", or ".join(list_remedies(settings, phase)) or "use a host with more memory, or a smaller model"
 
 
 def _share_of_vllm(settings: RunSettings, need: Estimate, smallest: int) -> Finding:
@@ -132,7 +126,7 @@ def _check_cpu(settings: RunSettings, machine: Machine, need: Estimate) -> Itera
     processes = settings.launch.processes
     takes = processes * (need.peak.total + PROGRAMS)
     found = f"{need.peak.name} needs about {takes / GB:.1f} GB, {machine.memory / GB:.1f} GB available"
-    yield Finding("memory", found, _suggest_lower(settings, need.peak.name) if takes > machine.memory else "")
+    yield Finding("memory", found, _suggest_change(settings, need.peak.name) if takes > machine.memory else "")
     cores = "" if processes <= machine.cores else f"set launch.processes={machine.cores}"
     yield Finding("cores", f"{machine.cores} for {processes} process{'es' if processes > 1 else ''}", cores)
 

@@ -26,6 +26,7 @@ from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Resumed, SampledRecord, read_record
 from lakewright.experiments.loop.records.stage_rollouts import read_problems, read_rollouts, write_problems
 from lakewright.experiments.loop.settings.launch import launch_stage
+from lakewright.experiments.loop.settings.memory_remedies import list_remedies
 from lakewright.experiments.loop.training.policy_models import FreeCores, free_memory, load_policy
 from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.policy.inference import naming_full_memory
@@ -79,11 +80,13 @@ def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, toke
     """
     settings, (rank, processes) = trainee.settings, rank_and_processes()
     device = "cpu" if processes > 1 else settings.device  # a trainer of several processes places the weights itself
-    model, tokenizer = load_policy(settings, previous, device)
-    play, grpo = trainee.make_play(model, tokenizer), settings.grpo.of_stage(number)
+    work, grpo = f"stage {number}" + f" in process {rank}" * (processes > 1), settings.grpo.of_stage(number)
+    remedies = list_remedies(settings, "update", "sampling")
     # Where the reporters that write files put them.
     os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(stage.folder / "tensorboard"))
-    with ExitStack() as opened:
+    with naming_full_memory(work, *remedies), ExitStack() as opened:
+        model, tokenizer = load_policy(settings, previous, device)
+        play = trainee.make_play(model, tokenizer)
         stream = opened.enter_context(trainee.stream_problems(stage, number)) if grpo.fresh else None
         tasks = stream or list(map(trainee.make_task, read_problems(trainee.problems_file(stage))))
         saved = stage.scratch / "training.safetensors" if processes == 1 else None
@@ -92,7 +95,6 @@ def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, toke
             write_json(stage.resumed, Resumed(place.step, place.seconds))  # for the viewer alone, so without a digest
         describe = functools.partial(trainee.describe_answers, play=play)
         logger = _StageLogger(stage, describe, place.notes, grpo, tokens, opened)
-        opened.enter_context(naming_full_memory(f"stage {number}", "grpo.host.micro_batch", *trainee.remedies))
         model = train_grpo(
             model,
             play,
@@ -106,10 +108,10 @@ def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, toke
             state_file=saved,
             notes=logger.write_notes,
         )
-    if not rank:
-        if stream:
-            trainee.save_problems(stage, stream)
-        save_checkpoint(stage.checkpoint, model, tokenizer)
+        if not rank:
+            if stream:
+                trainee.save_problems(stage, stream)
+            save_checkpoint(stage.checkpoint, model, tokenizer)
 
 
 class _StageLogger:

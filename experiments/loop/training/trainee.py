@@ -65,8 +65,6 @@ class Trainee:
 
     def __init__(self, settings: RunSettings, environment: Environment | None = None) -> None:
         self.settings = settings
-        # What to lower if answers fill a GPU. Other codecs decode as many at once as fit, or a fixed number.
-        self.remedies = ("text.batch",) if settings.codec == "text" else ()
         self._begin(environment)
         check_settings(settings, self.environment, self.start)
 

@@ -16,6 +16,7 @@ from lakewright.experiments.jobs.resumable.journal import line_log
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.records.stage_records import Excluded, Resumed, write_record
+from lakewright.experiments.loop.settings.memory_remedies import list_remedies
 from lakewright.experiments.loop.training.policy_models import FreeCores, free_memory
 from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.policy.codecs import token_ids
@@ -34,11 +35,11 @@ def warm_up(trainee: Trainee, warmup: Stage, held_out: Sequence[Problem]) -> Non
     It learns reference answers and, if it answers in tokens, the form of an engineer's answer.
     """
     if not warmup.checkpoint.exists():
-        with naming_full_memory("warm-up", "warmup.batch"):
+        with naming_full_memory("warm-up", *list_remedies(trainee.settings, "warm-up")):
             _make_checkpoint(trainee, warmup, held_out)
         free_memory()
     if not warmup.validation.exists():
-        with naming_full_memory("validation of the warm-up", *trainee.remedies):
+        with naming_full_memory("validation of the warm-up", *list_remedies(trainee.settings, "validation")):
             trainee.validate_stage(warmup, held_out)
 
 

@@ -61,7 +61,7 @@ def test_a_gpu_that_is_full_in_a_redesign_is_one_line_and_the_run_continues(run,
     again.stage(0).done.unlink()
     with monkeypatch.context() as patch:
         patch.setattr(RunEngineer, "redesign", fill)
-        with pytest.raises(InputError, match=r"^redesign after stage 0: .*another 3\.38 GiB.* lower trial\.boards,"):
+        with pytest.raises(InputError, match=r"^redesign after stage 0: .*another 3\.38 GiB.* lower trial\.boards$"):
             run_loop(first(), again)
     run_loop(first(), again)
     assert again.stage(0).done.exists()

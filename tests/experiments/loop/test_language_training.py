@@ -17,10 +17,10 @@ from lakewright.core_jax.support.child_processes import STARTER
 from lakewright.experiments.environments.lake import problem_of
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.settings import launch as launching
-from lakewright.experiments.loop.settings.launch import LaunchSettings, launch_command
+from lakewright.experiments.loop.settings.launch import BAD_INPUT, ERROR_PREFIX, LaunchSettings, launch_command
 from lakewright.experiments.loop.settings.run_settings import load_settings
-from lakewright.experiments.loop.training import stage_process
-from lakewright.experiments.loop.training.stage_training import train_stage
+from lakewright.experiments.loop.training import stage_process, stage_training
+from lakewright.experiments.loop.training.stage_training import train_here, train_stage
 from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.loop.training.warmup import warm_up as warm_up_run
 from lakewright.policy.board_play import BoardPlay
@@ -34,7 +34,7 @@ from tests.support.boards.generated_rows import SMALL, rows, small_rows
 from tests.support.models.small_language_model import language, language_checkpoint, language_model
 from tests.support.models.tiny_policy import SHORT, tasks, tiny_run, weights
 from tests.support.processes.commands import assert_refused, lakewright, surroundings
-from tests.support.refusals import refused
+from tests.support.refusals import assert_names, refused
 from tests.support.tools.own_environments import installed_here, own_environment, run_there
 
 WORDS = TextSettings(max_tokens=12)
@@ -160,6 +160,32 @@ def test_a_process_that_is_launched_trains_the_stage(tmp_path, monkeypatch, caps
     logs = msgspec.json.Decoder(dict).decode_lines(stage.train_log.read_bytes())
     assert [log["step"] for log in logs] == [1]
     assert weights(load_model(stage.checkpoint)[0]).keys() == weights(language_model()).keys()
+
+
+def test_a_gpu_on_which_the_model_of_a_stage_does_not_fit_is_one_line(tmp_path, monkeypatch):
+    def fill(*_):
+        raise torch.AcceleratorError("CUDA error: out of memory")
+
+    monkeypatch.setattr(stage_training, "load_policy", fill)
+    stage = RunFolder(tmp_path / "run").stage(2)
+    with refused("stage 2", "memory of the GPU is full", "end what else uses the GPU", "micro_batch=2"):
+        train_here(make_trainee(text_run()), stage, language_checkpoint(), 2, math.inf)
+
+
+def test_every_launched_process_says_what_it_refuses(tmp_path, monkeypatch, capsys):
+    def fill(number):
+        raise torch.AcceleratorError("CUDA error: out of memory")
+
+    run = RunFolder(tmp_path / "run")
+    run.open(text_run(launch=LaunchSettings(processes=2)))
+    monkeypatch.delenv(STARTER, raising=False)
+    for name, value in {"RANK": "1", "LOCAL_RANK": "1", "WORLD_SIZE": "2"}.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(sys, "argv", ["stage_process", str(run.folder), "0", str(language_checkpoint()), "inf"])
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "set_device", fill)
+    assert stage_process.main() == BAD_INPUT
+    assert_names(capsys.readouterr().err.rstrip(), ERROR_PREFIX, "stage 0", "process 1", "memory of the GPU is full")
 
 
 DEEPSPEED = "deepspeed==0.19.8"

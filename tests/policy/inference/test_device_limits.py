@@ -59,8 +59,8 @@ def test_a_common_beginning_is_read_once_on_a_cpu_and_on_a_gpu_only_if_it_is_lon
 def test_a_full_gpu_is_one_line_with_the_setting():
     torch_says = "CUDA out of memory. Tried to allocate 3.38 GiB. GPU 0 has a total capacity of 139.80 GiB"
     with (
-        refused("stage 2", "3.38 GiB", "grpo.host.micro_batch", "continues") as told,
-        naming_full_memory("stage 2", "grpo.host.micro_batch"),
+        refused("stage 2", "3.38 GiB", "continues", "set grpo.host.micro_batch=4") as told,
+        naming_full_memory("stage 2", "set grpo.host.micro_batch=4"),
     ):
         raise torch.OutOfMemoryError(torch_says)
     assert "\n" not in str(told.value)
@@ -72,3 +72,22 @@ def test_a_full_gpu_is_one_line_without_a_setting_where_none_has_an_effect():
         naming_full_memory("validation"),
     ):
         raise torch.OutOfMemoryError("CUDA out of memory")
+
+
+UNUSABLE = {
+    "CUDA error: out of memory": (torch.AcceleratorError, "memory of the GPU is full"),
+    "CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`": (RuntimeError, "GPU is full"),
+    "CUDA error: CUDA-capable device(s) is/are busy or unavailable": (torch.AcceleratorError, "GPU is busy"),
+}
+
+
+@pytest.mark.parametrize("torch_says", UNUSABLE)
+def test_a_gpu_that_takes_no_other_process_is_one_line(torch_says):
+    kind, told = UNUSABLE[torch_says]
+    with refused("stage 2", told, "end what else uses the GPU"), naming_full_memory("stage 2"):
+        raise kind(torch_says + "\nCUDA kernel errors might be asynchronously reported at some other API call")
+
+
+def test_other_errors_of_a_gpu_are_not_taken_for_a_full_one():
+    with pytest.raises(RuntimeError, match="device-side assert"), naming_full_memory("stage 2"):
+        raise torch.AcceleratorError("CUDA error: device-side assert triggered")
