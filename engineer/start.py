@@ -4,6 +4,8 @@ import itertools
 from collections.abc import Iterator
 from typing import Protocol
 
+import msgspec
+
 from lakewright.engineer.calls import FailedCallError, run_call
 from lakewright.engineer.cells import Stratum, Value
 from lakewright.engineer.design import Design, Row
@@ -28,6 +30,17 @@ def find_start(environment: Startable) -> Design:
     check_design(design, environment.space, where)
     check_draws(design, environment, where)
     return design
+
+
+def complete_design(design: Design, environment: Startable, where: str = "design") -> Design:
+    """A user's design as version 0, with the environment's givens if it has no givens, because a file has strata alone.
+
+    Raises InputError, whose message begins with `where`, if it isn't a design of the space.
+    """
+    if isinstance(design, Design) and environment.space.givens and not design.given:
+        design = msgspec.structs.replace(design, given=find_start(environment).given)
+    check_design(design, environment.space, where)
+    return msgspec.structs.replace(design, version=0)
 
 
 def choose_start(bounds: Bounds, /, **given: float) -> Design:

@@ -31,6 +31,7 @@ def begin(
     option: Annotated[Sequence[str], Parameter(metavar="NAME=VALUE", negative_iterable=(), show_default=False)] = (),
     design: Path | None = None,
     held_out: int = 0,
+    held_out_design: Path | None = None,
     rounds: int | None = None,
     seed: int = 0,
     sampler: str = "",
@@ -46,6 +47,7 @@ def begin(
         option: An option of the teacher, NAME=VALUE; may be repeated.
         design: A JSON file with the first shares and knobs, by stratum.
         held_out: The number of held-out problems; the first version is redesigned from answers to them.
+        held_out_design: A JSON file like DESIGN that they are drawn from; by default the first design.
         rounds: The number of redesigns, for teachers with a schedule.
         seed: The seed for the teacher's randomness.
         sampler: How to choose individual problems, keeping the shares: fresh, signal or redraw; by default
@@ -57,15 +59,19 @@ def begin(
     from lakewright.experiments.trainers.folder import EngineerFolder
     from lakewright.experiments.trainers.versions import FolderSettings
 
+    def read_design(path: Path | None) -> Design | None:
+        return None if path is None else convert({"strata": read_raw(path)}, Design, str(path))
+
     words = [*overrides, *([f"sampler.name={sampler}"] if sampler else [])]
     begun = EngineerFolder.begin(
         folder,
         environment,
         teacher,
-        None if design is None else convert({"strata": read_raw(design)}, Design, str(design)),
+        read_design(design),
         options=set_all(option),
         settings=convert(set_all(words), FolderSettings, "settings"),
         held_out=held_out,
+        held_out_design=read_design(held_out_design),
         rounds=rounds,
         seed=seed,
     )

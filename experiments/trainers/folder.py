@@ -26,7 +26,7 @@ from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.samplers import choose_sampler
 from lakewright.engineer.signal import measure_signal
 from lakewright.engineer.space import check_design, normalize_design
-from lakewright.engineer.start import find_start
+from lakewright.engineer.start import complete_design, find_start
 from lakewright.engineer.steps import Decision
 from lakewright.engineer.teachers import DEFAULT_TEACHER, Ask, Tools
 from lakewright.engineer.trial import RollOut, check_rollouts
@@ -48,7 +48,6 @@ from lakewright.experiments.trainers.versions import (
     VersionFiles,
 )
 
-MOST_HELD_OUT = 100_000
 UNTRAINED = 999  # the turn of the answers before training, beyond those of a trial
 MOST_EDITS = 3  # of design.json, while one decision is made
 
@@ -75,6 +74,7 @@ class EngineerFolder:
         options: Mapping[str, Any] | None = None,
         settings: FolderSettings = FolderSettings(),  # noqa: B008 - it is frozen
         held_out: int = 0,
+        held_out_design: Design | None = None,
         rounds: int | None = None,
         seed: int = 0,
         sampler: str = "",
@@ -87,20 +87,16 @@ class EngineerFolder:
                 asks the policy under training, through an argument of `next`.
             design: version 0; by default the environment's first design, whose givens it has if it states none.
             settings: settings of the engineer and of a server.
-            held_out: the number of held-out problems, drawn from version 0.
+            held_out, held_out_design: the number of held-out problems, and their design; by default version 0.
 
         Raises InputError if one is not usable, a stratum has no problems, or an engineer is there already.
         """
         files, name = VersionFiles(path), resolve_name(environment)
         loaded = load_environment(name)
-        start = msgspec.structs.replace(find_start(loaded) if design is None else design, version=0)
-        if loaded.space.givens and not start.given:  # as of a file, which holds the strata alone
-            start = msgspec.structs.replace(start, given=find_start(loaded).given)
-        check_design(start, loaded.space)
+        start = find_start(loaded) if design is None else complete_design(design, loaded)
+        target = None if held_out_design is None else complete_design(held_out_design, loaded, "held_out_design")
         settings = msgspec.structs.replace(settings, sampler=choose_sampler(settings.sampler, sampler, loaded.space))
         check_served_teacher(teacher, options or {}, settings, loaded, held_out=held_out, rounds=rounds)
-        if not isinstance(held_out, int) or not 0 <= held_out <= MOST_HELD_OUT:
-            raise InputError(f"held_out is {held_out!r:.20}; choose 0 to {MOST_HELD_OUT}")
         setup = Setup(
             environment=name,
             space=loaded.space.signature(),
@@ -110,10 +106,12 @@ class EngineerFolder:
             rounds=rounds,
             seed=seed,
             held_out=held_out,
+            held_out_design=target,
         )
         check_floor(settings.guard, len(start.strata), loaded.space)
         check_limits(settings.guard, loaded.space)
-        check_design_draws(loaded, start)
+        for drawn in filter(None, (start, target)):
+            check_design_draws(loaded, drawn)
         setup = convert(msgspec.to_builtins(setup, str_keys=True), Setup, "engineer")  # which checks the numbers
         with locked(files.folder):
             # A kill may have come between version 0 and design.json: then nothing was drawn yet.
@@ -128,8 +126,8 @@ class EngineerFolder:
 
     def held_out(self) -> list[Problem]:
         """The held-out problems, on which a policy may be judged; record their answers with split="held_out"."""
-        first = self.files.read_version(0).design
-        return self.environment.draw(first, self.setup.held_out, self.setup.held_out_seed)
+        design = self.setup.held_out_design or self.files.read_version(0).design
+        return self.environment.draw(design, self.setup.held_out, self.setup.held_out_seed)
 
     def next(self, roll_out: RollOut | None = None, ask: Ask | None = None, *, step: int | None = None) -> NextReport:
         """Reads the outcomes since the last time, and writes the next version, or leaves the design unchanged.

@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -70,8 +70,8 @@ class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """The arguments that an engineer was begun with: `engineer.json`.
 
     format: format of the folder. environment: its name. space: the signature of its design space. teacher, options,
-    settings, rounds, seed: as in `Engineer`. held_out, held_out_seed: how many held-out problems there are, drawn from
-    version 0 with that seed.
+    settings, rounds, seed: as in `Engineer`. held_out, held_out_seed, held_out_design: how many held-out problems there
+    are, drawn from that design, or from version 0, with that seed.
     """
 
     format: int = FORMAT
@@ -82,8 +82,13 @@ class Setup(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     settings: FolderSettings = FolderSettings()
     rounds: Count | None = None
     seed: Natural = 0
-    held_out: Natural = 0
+    held_out: Annotated[int, msgspec.Meta(ge=0, le=100_000)] = 0
     held_out_seed: Natural = HELD_OUT_SEED
+    held_out_design: Design | None = None
+
+    def __post_init__(self) -> None:
+        if self.held_out_design and not self.held_out:
+            raise InputError("held_out_design has no effect, because held_out is 0; give held_out, too, or remove it")
 
 
 class Counts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -6,6 +6,7 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.rollback import RollbackSettings
+from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
@@ -13,7 +14,8 @@ from lakewright.experiments.trainers.trl import EngineerTasks
 from lakewright.experiments.trainers.versions import FolderSettings
 from lakewright.policy.inference import EndpointSettings
 from tests.support.processes.commands import lakewright
-from tests.support.samples.engineer_folders import begin_engineer, record_some
+from tests.support.refusals import refused
+from tests.support.samples.engineer_folders import ADDITION, begin_engineer, record_some
 from tests.support.samples.trl_trainers import FEW_TRIED, make_trainer
 from tests.support.servers.chat_server import completion, send, serving
 
@@ -59,6 +61,33 @@ def test_a_policy_that_is_rolled_out_answers_them(folder):
     assert report.spent.trials == trial["tokens"] > 0
     assert not folder.next(answer_short_sums(folder)).new, "once"
     assert ProblemSource(folder.path)[0].version == report.version
+
+
+def test_held_out_problems_of_another_design_draw_the_first_version_towards_it(tmp_path):
+    usual = load_environment(ADDITION).space.uniform()
+
+    def prefer(stratum):
+        return usual.replace(
+            {one: {**row, "share": 0.91 if one == stratum else 0.03} for one, row in usual.strata.items()}
+        )
+
+    drawn = {}
+    for name, target in (("own", None), ("other", prefer(3))):
+        folder = begin_engineer(tmp_path / name, teacher="gain", design=prefer(1), held_out=60, held_out_design=target)
+        record_some(folder, EngineerFolder(folder.path).held_out(), split="held_out")
+        assert folder.next().new
+        drawn[name] = folder.files.read_version(1).design.strata[3]["share"]
+    assert max(one.cell.stratum for one in folder.held_out()[:20]) == 3
+    assert drawn["other"] > drawn["own"]
+
+
+def test_a_held_out_design_that_is_not_used_or_not_legal_is_refused(tmp_path):
+    uniform = load_environment(ADDITION).space.uniform()
+    with refused("held_out_design has no effect", "held_out is 0"):
+        begin_engineer(tmp_path / "e", held_out_design=uniform)
+    with refused("held_out_design", 1.5):
+        crowded = uniform.replace({1: {**uniform.strata[1], "share": 1.5}})
+        begin_engineer(tmp_path / "e", held_out=5, held_out_design=crowded)
 
 
 def test_recorded_answers_do_too_though_some_lack(folder):
