@@ -1,11 +1,11 @@
 """Does the engineer pay in TRL's own trainer? `python docs/examples/trl_study.py largest studies/trl-largest`.
 
-For each seed a small transformer that reads bytes is warmed up on reference answers. From there `GRPOTrainer` trains it
-for equal generated tokens in some arms: `fixed` stays with the design that an engineer begins with, `gain` is the
+For each seed a small transformer that reads bytes is warmed up on reference answers. From there `GRPOTrainer` trains
+it for equal generated tokens in some arms: `fixed` stays with the design that an engineer begins with, `gain` is the
 default engineer with the lines of README.md, without trials, `gain-tried` has trials of any size, `gain-shares` is
-`gain` that may change shares only, and `gain-default`, in the study `pairs`, is the engineer with all defaults. Run
-again after a kill, it continues with the first unfinished run. Each run is a file of runs/; results.json and the table
-are made from all of them.
+`gain` that may change shares only, and `gain-default` is the engineer with all defaults. In the study `guess`, each
+seed begins with a random design. Run again after a kill, it continues with the first unfinished run. Each run is a
+file of runs/; results.json and the table are made from all of them.
 docs/lab/grpo-of-trl.md has the analysis.
 """
 
@@ -51,6 +51,7 @@ from lakewright.policy.training import WarmupSettings, answer_groups, warm_up
 ARMS = ("fixed", "gain", "gain-tried", "gain-shares")  # the first is what the others are compared with
 SEEDS = (0, 1, 2, 3, 4)
 TEST_SEED = 20261127  # apart from the seeds of warm-up, training and held-out problems
+PARTS = (0.0, 0.25, 0.5, 0.75, 1.0)  # shares of a trait in a random design, as in the studies of the closed loop
 TEMPLATE = "{% for message in messages %}{{ message['content'] }}{% endfor %}<begin>"
 
 
@@ -71,11 +72,26 @@ class Study(NamedTuple):
     rise: int = 1  # steps in which the rate rises
     temperature: float = 0.0  # of the answers to the test
     arms: tuple[str, ...] = ARMS
+    guessed: bool = False  # whether each seed begins with a random design, a guess of what matters
 
-    def find_start(self, environment: Environment) -> Design:
-        """The design that the engineer begins with, and the test is drawn from."""
+    def find_target(self, environment: Environment) -> Design:
+        """The design that the warm-up, the held-out problems and the test are drawn from."""
         usual = find_start(environment)
         return usual.replace({stratum: {**row, **dict(self.knobs)} for stratum, row in usual.strata.items()})
+
+    def find_start(self, environment: Environment, seed: int) -> Design:
+        """The design that all arms of a seed begin with: the target, or with random shares and traits."""
+        target = self.find_target(environment)
+        if not self.guessed:
+            return target
+        rng, traits = np.random.default_rng(seed), [knob.name for knob in environment.space.knobs if knob.trait]
+        shares = rng.dirichlet(np.ones(len(target.strata)))
+        return target.replace(
+            {
+                stratum: {**row, **{name: float(rng.choice(PARTS)) for name in traits}, "share": float(share)}
+                for share, (stratum, row) in zip(shares, target.strata.items(), strict=True)
+            }
+        )
 
 
 PAIRS = Study(
@@ -96,6 +112,7 @@ STUDIES = {
     "largest": Study("docs/examples/largest.py:Largest", tokens=40_000, longest=2, rate=5e-5, warmup=30),
     "sums": Study("docs/examples/addition.py:Addition", tokens=60_000, longest=6, rate=3e-5, warmup=600),
     "pairs": PAIRS,
+    "guess": PAIRS._replace(guessed=True),
     "tasks": PAIRS._replace(environment=MIXTURE, longest=20, warmup=1500, knobs=()),
 }
 
@@ -118,7 +135,7 @@ class Policy(NamedTuple):
 
     def answer_test(self, study: Study, temperature: float) -> Outcomes:
         """The outcomes of an answer to each problem of the test, at a temperature; 0 is greedy."""
-        problems = self.environment.draw(study.find_start(self.environment), study.test, TEST_SEED)
+        problems = self.environment.draw(study.find_target(self.environment), study.test, TEST_SEED)
         with torch.random.fork_rng():
             torch.manual_seed(TEST_SEED)
             found = answer_groups(self.model, self.play, problems, temperature=temperature)
@@ -136,7 +153,7 @@ def prepare_policy(study: Study, seed: int, folder: Path) -> Policy:
     if not saved.exists():
         policy = wrap_model(*build_byte_policy("0.6M", seed, "cpu"))
         settings = WarmupSettings(steps=study.warmup, batch=32, matrix_rate=4e-3, other_rate=4e-3)
-        problems = environment.draw(study.find_start(environment), settings.boards, seed=1000 + seed)
+        problems = environment.draw(study.find_target(environment), settings.boards, seed=1000 + seed)
         model = warm_up(policy.model, policy.play, problems, [], settings, seed)
         save_checkpoint(folder / "saving", model, policy.play.tokenizer)
         (folder / "saving").rename(saved)
@@ -194,8 +211,9 @@ def train_run(study: Study, arm: str, seed: int, folder: Path) -> Run:
     still = {knob.name: 0.0 for knob in policy.environment.space.knobs} if arm == "gain-shares" else {}
     trial = TrialSettings() if arm == "gain-default" else TrialSettings(enabled=arm == "gain-tried", share=0)
     settings = FolderSettings(trial=trial, guard=GuardSettings(reach=still))
-    start, asked = study.find_start(policy.environment), study.held_out if redesigns else 0
-    how: dict[str, Any] = {"settings": settings, "held_out": asked, "seed": seed}
+    start, how = study.find_start(policy.environment, seed), dict[str, Any](settings=settings, seed=seed)
+    if redesigns:
+        how |= {"held_out": study.held_out, "held_out_design": study.find_target(policy.environment)}
     EngineerFolder.begin(place / "engineer", study.environment, teacher, start, **how)
     tasks = EngineerTasks(place / "engineer", every=study.every, chat=True, seed=seed)
     policy.play.tokenizer.chat_template = TEMPLATE
