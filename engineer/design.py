@@ -17,7 +17,7 @@ class Design(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True, 
     """The distribution of problems: for each stratum its share of the problems and the values of its knobs.
 
     given: the values that no edit changes, by name. version: counts the changes of an engineer; designs that differ in
-    it alone are equal.
+    it alone are equal. The tables are copies: what a design was made from may change later.
     """
 
     strata: dict[int | str, Row]
@@ -37,6 +37,10 @@ class Design(msgspec.Struct, frozen=True, eq=False, forbid_unknown_fields=True, 
 
     def __hash__(self) -> int:
         return hash(tuple((stratum, *row.values()) for stratum, row in self.strata.items()))
+
+    def copy(self) -> "Design":
+        """An equal design of the same version, with tables of its own."""
+        return msgspec.structs.replace(self)
 
     def replace(self, strata: Mapping[Stratum, Row]) -> "Design":
         """This design with other rows."""
@@ -63,10 +67,10 @@ class Delta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _as_plain(row: Any) -> Any:
-    """A row with the numbers of NumPy as Python's, which JSON can hold."""
-    if isinstance(row, dict) and any(isinstance(value, np.generic) for value in row.values()):
-        return {name: value.item() if isinstance(value, np.generic) else value for name, value in row.items()}
-    return row
+    """A copy of a row, with the numbers of NumPy as Python's, which JSON can hold."""
+    if not isinstance(row, dict):
+        return row
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in row.items()}
 
 
 def by_stratum(table: Any) -> dict[Any, Any]:

@@ -18,6 +18,10 @@ class InCell(Protocol):
     def cell(self) -> Cell:
         """The cell that it was drawn from."""
 
+    @property
+    def key(self) -> str:
+        """Its key."""
+
 
 class VerdictLike(Protocol):
     """A verdict."""
@@ -38,11 +42,12 @@ class VerdictLike(Protocol):
 class Outcomes(dict[Stratum, Tally]):
     """Tallies by stratum.
 
-    valid: a digit for each problem in their order, 1 if the answer is valid. answers: how many there are to problems
-    of each cell, and valid or not; None if it is not known.
+    valid: a digit for each problem in their order, 1 if the answer is valid. problem_keys: the problems' keys; empty if
+    they are not known. answers: how many there are to problems of each cell, and valid or not; None if it is not known.
     """
 
     valid: str = ""
+    problem_keys: tuple[str, ...] = ()
     answers: Counter[tuple[Cell, bool]] | None = None
 
     @classmethod
@@ -51,6 +56,7 @@ class Outcomes(dict[Stratum, Tally]):
         pairs = list(zip(problems, verdicts, strict=True))
         outcomes = cls(tally_by_stratum(((problem.cell, _count_verdict(one, space)) for problem, one in pairs), space))
         outcomes.valid = "".join("01"[verdict.valid] for _, verdict in pairs)
+        outcomes.problem_keys = tuple(problem.key for problem, _ in pairs)
         outcomes.answers = Counter((problem.cell, verdict.valid) for problem, verdict in pairs)
         return outcomes
 

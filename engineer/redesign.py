@@ -29,7 +29,7 @@ from lakewright.engineer.proposal import Teacher
 from lakewright.engineer.random_generators import Key, check_key
 from lakewright.engineer.rollback import Comparison, compare_rounds, has_fallen
 from lakewright.engineer.samplers.supply import Sampling, Supply, choose_problems, choose_sampler, list_places
-from lakewright.engineer.seen import SeenCells, add_groups, fold_groups
+from lakewright.engineer.seen import add_groups, fold_groups
 from lakewright.engineer.signal import Doubt, find_doubts
 from lakewright.engineer.space import check_design
 from lakewright.engineer.start import find_start
@@ -42,8 +42,11 @@ from lakewright.engineer.state import (
     check_not_held_out,
     check_observations,
     check_tables,
+    gather_known,
     list_held_out,
+    make_evidence,
     note_groups,
+    order_answers,
     read_state,
     restore_teacher,
     write_state,
@@ -122,17 +125,17 @@ class Engineer:
         check_design(begin, self.space)
         check_floor(settings.guard, len(begin.strata), self.space)
         check_limits(settings.guard, self.space)
-        self._state = State(STATE, self.space.signature(), {}, begin)
+        self._state = State(STATE, self.space.signature(), {}, begin.copy())
 
     @property
     def design(self) -> Design:
-        """The design that the next problems are drawn from; one may be set, as a user's takes the place of its own."""
-        return self._state.design
+        """A copy of the design that the next problems are drawn from; set it to replace the engineer's own."""
+        return self._state.design.copy()
 
     @design.setter
     def design(self, design: Design) -> None:
         check_design(design, self.space)
-        self._state.design = design
+        self._state.design = design.copy()
 
     @property
     def forecast(self) -> Forecast | None:
@@ -200,22 +203,18 @@ class Engineer:
         answered = ((part.cell, part.tally) for part in seen.tallies)
         found = tally_by_stratum(answered, self.space) if outcomes is None else outcomes
         check_tables(found, statistics or {}, self.space)
-        convert(training or {}, dict[str, float | str], "redesign: training")
-        known = {
-            "given": dict(given or {}),
-            "training": dict(training or {}),
-            "statistics": dict(statistics or {}),
-            "cases": list(list_parts("redesign: cases", cases, Case)),
-        }
+        known = gather_known(given, cases, training, statistics)
         observations = [*seen.observations, *grow_older(state.observations)]
         tested = [*observe_answers(outcomes, design, self.space), *grow_older(state.tested)]
-        valid, how = getattr(outcomes, "valid", ""), self.settings.rollback
+        (valid, problems), how = order_answers(outcomes, self.held_out), self.settings.rollback
+        before = state.standing_valid if problems == state.standing_problems else ""  # else answers to other problems
         teacher_state = self.teacher.state_dict()
         try:
-            comparison = journal.keep("comparison", lambda: compare_rounds(state.standing_valid, valid, how))
+            comparison = journal.keep("comparison", lambda: compare_rounds(before, valid, how))
             doubts = find_doubts([*(one.outcomes for one in state.history), found], self.space)
             forecast = journal.keep("forecast", lambda: self.fit_forecast(observations, tested, state.forecast, doubts))
-            evidence = journal.keep("evidence", lambda: self._make_evidence(found, seen, forecast, known))
+            parts = {"space": self.space, "rounds": self.rounds, **known}
+            evidence = journal.keep("evidence", lambda: make_evidence(state, found, seen, forecast, **parts))
             keys = keys or derive_keys(self.seed, state.round)
             following, attempts, trial = self._choose_next(evidence, forecast, comparison, journal, keys)
             line, short = (tell(design, following, attempts, self.space) for tell in (describe_round, sum_up_round))
@@ -225,7 +224,7 @@ class Engineer:
         fell = has_fallen(comparison, how)
         decision = Decision(following, design, evidence, forecast, attempts, trial, comparison, line, fell, short)
         state.observations, state.tested = [*observations, *(trial.observe() if trial else ())], tested
-        advance_round(state, decision, find_delta(decision, self.space), valid, weights=how.weights)
+        advance_round(state, decision, find_delta(decision, self.space), (valid, problems), weights=how.weights)
         return decision
 
     def observe_start(self, outcomes: Outcomes) -> None:
@@ -238,31 +237,7 @@ class Engineer:
         if self._state.round:
             raise InputError(f"observe_start: {self._state.round} rounds are over; give the outcomes to redesign")
         self._state.tested = observe_answers(outcomes, self.design, self.space)
-        self._state.standing_valid = outcomes.valid
-
-    def _make_evidence(
-        self,
-        found: Mapping[Stratum, Tally],
-        seen: SeenCells,
-        forecast: Forecast,
-        known: Mapping[str, Any],
-    ) -> Evidence:
-        """All that is known of this round. known: fields that come from elsewhere."""
-        state = self._state
-        return Evidence(
-            design=self.design,
-            outcomes=dict(found),
-            by_trait={stratum: dict(tally.traits) for stratum, tally in found.items()},
-            guideline=self.space.words.guide(),
-            history=list(state.history),
-            summary=state.summary,
-            round=state.round,
-            rounds=self.rounds or state.round + 1,
-            problems=sum(part.problems for part in known["statistics"].values()) or seen.count or None,
-            groups=seen.groups,
-            forecast=forecast,
-            **known,
-        )
+        self._state.standing_valid, self._state.standing_problems = order_answers(outcomes, self.held_out)
 
     def fit_forecast(
         self,

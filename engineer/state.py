@@ -1,6 +1,8 @@
 """The state of an engineer, as `Engineer.state_dict` gives it, and the checks of restored or observed values."""
 
+import hashlib
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
@@ -9,20 +11,20 @@ import msgspec
 from lakewright.core_jax.errors import InputError, one_line
 from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.support import convert
-from lakewright.engineer.cells import MOST_REWARD, is_finite, is_reward, is_spread, is_whole_number, list_parts
+from lakewright.engineer.cells import MOST_REWARD, Stratum, is_finite, is_reward, is_spread, is_whole_number, list_parts
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.abilities import check_abilities
 from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.difficulty.model import Observation, count_features
 from lakewright.engineer.environment import Environment, Group, Problem
-from lakewright.engineer.evidence.evidence import Round
+from lakewright.engineer.evidence.evidence import Evidence, Round
 from lakewright.engineer.proposal import Teacher
 from lakewright.engineer.samplers.supply import Sampling
 from lakewright.engineer.seen import Seen, SeenCells
 from lakewright.engineer.space import DesignSpace, check_design
 from lakewright.engineer.space_checks import check_cell_of
 from lakewright.engineer.steps import Decision
-from lakewright.engineer.tally import Drawn, Tally
+from lakewright.engineer.tally import Case, Drawn, Tally
 
 STATE = 1  # the form of a state
 REMEDY = "load the state of this environment, or give the space what it had, such as ranked=True"
@@ -37,8 +39,9 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
 
     seen, seen_cells: the groups of this round, and those before them. observations, tested: for all rounds, with their
     ages: groups of training and of trials, and answers to held-out problems. standing: the design of the last round
-    that stands. standing_valid: the held-out answers of the policy that training continues with. teacher_type: the name
-    of the teacher's class; directions: in which problems get harder; both are empty in states of older versions.
+    that stands. standing_valid: the held-out answers of the policy that training continues with; standing_problems: to
+    which problems, as `order_answers` says. teacher_type: the name of the teacher's class; directions: in which
+    problems get harder; both are empty in states of older versions.
     sampling: what the sampler did so far.
     """
 
@@ -57,31 +60,111 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     summary: str = ""
     standing: Design | None = None
     standing_valid: str = ""
+    standing_problems: str = ""
     teacher_type: str = ""
     directions: str = ""
     sampling: Sampling = Sampling()
 
 
-def advance_round(state: State, decision: Decision, delta: Delta | None, valid: str, *, weights: bool) -> None:
+def order_answers(outcomes: Any, held_out: Sequence[Problem] | None) -> tuple[str, str]:
+    """The digits of held-out answers in an order that is the same in each round, and a digest of the problems.
+
+    They are in the order of `held_out`, with an empty digest; without held-out problems in the order of their keys.
+    Outcomes that name no problems keep their order. Raises InputError if the problems are not the ones held out.
+    """
+    valid, keys = getattr(outcomes, "valid", ""), getattr(outcomes, "problem_keys", ())
+    if not keys:
+        return valid, ""
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    if held_out is None:
+        digest = hashlib.sha256("\n".join(keys[place] for place in order).encode()).hexdigest()[:16]
+        return "".join(valid[place] for place in order), digest
+    own = [problem.key for problem in held_out]
+    if sorted(keys) != sorted(own):
+        said = f"redesign: {len(keys)} answers, {(Counter(keys) & Counter(own)).total()} of them to held-out problems"
+        raise InputError(f"{said}; give environment.tallies an answer to each of the {len(own)} problems in held_out")
+    digits = dict(zip(sorted(range(len(own)), key=own.__getitem__), (valid[place] for place in order), strict=True))
+    return "".join(digits[place] for place in range(len(own))), ""
+
+
+def advance_round(
+    state: State, decision: Decision, delta: Delta | None, tested: tuple[str, str], *, weights: bool
+) -> None:
     """Notes a decision in a state.
 
     Args:
         state: gets another design, and one more round.
         decision: for this round.
         delta: that was proposed, or preferred.
-        valid: a digit for each held-out problem.
+        tested: the held-out answers, from `order_answers`.
         weights: whether the trainer restores the weights from before, if validation fell.
     """
     note, fell = "; ".join(decision.next.reasons), decision.rolled_back
-    state.history.append(Round(state.design, decision.evidence.outcomes, delta, note, fell))
+    # What loops and teachers see are copies: an edit in place would be a change that no guard has seen.
+    state.history.append(Round(state.design.copy(), decision.evidence.outcomes, delta, note, fell))
     state.summary = decision.attempts[-1].proposal.summary if decision.attempts else ""
     state.seen, state.seen_cells, state.forecast = [], SeenCells(), decision.forecast
     # A design that fell never becomes the one to return to. If the trainer keeps the weights that fell, though, the
     # next comparison must be with their answers.
     state.standing = state.standing if fell else state.design
-    state.standing_valid = state.standing_valid if fell and weights else valid
-    state.design = decision.design
+    if not (fell and weights):
+        state.standing_valid, state.standing_problems = tested
+    state.design = decision.design.copy()
     state.round += 1
+
+
+def gather_known(
+    given: Mapping[str, tuple[int | float, ...]] | None,
+    cases: Sequence[Case],
+    training: Mapping[str, float | str] | None,
+    statistics: Mapping[Stratum, Drawn] | None,
+) -> dict[str, Any]:
+    """The fields of `Evidence` that come from elsewhere.
+
+    given, cases, training, statistics: as in `Engineer.redesign`. Raises InputError if one is of another form.
+    """
+    return {
+        "given": dict(given or {}),
+        "training": convert(training or {}, dict[str, float | str], "redesign: training"),
+        "statistics": dict(statistics or {}),
+        "cases": list(list_parts("redesign: cases", cases, Case)),
+    }
+
+
+def make_evidence(
+    state: State,
+    found: Mapping[Stratum, Tally],
+    seen: SeenCells,
+    forecast: Forecast,
+    *,
+    space: DesignSpace,
+    rounds: int | None,
+    **known: Any,
+) -> Evidence:
+    """All that is known of a round.
+
+    Args:
+        state: of the engineer.
+        found: the outcomes.
+        seen: the groups.
+        forecast, space: of the round.
+        rounds: how many there will be, if that is known.
+        known: fields that come from elsewhere.
+    """
+    return Evidence(
+        design=state.design.copy(),
+        outcomes=dict(found),
+        by_trait={stratum: dict(tally.traits) for stratum, tally in found.items()},
+        guideline=space.words.guide(),
+        history=list(state.history),
+        summary=state.summary,
+        round=state.round,
+        rounds=rounds or state.round + 1,
+        problems=sum(part.problems for part in known["statistics"].values()) or seen.count or None,
+        groups=seen.groups,
+        forecast=forecast,
+        **known,
+    )
 
 
 def write_state(state: State, teacher: Teacher, space: DesignSpace) -> dict[str, Any]:

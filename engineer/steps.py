@@ -125,8 +125,9 @@ def _ask(teacher: Teacher, evidence: Evidence, design: Design, space: DesignSpac
     Raises InputError, in one line, if the code of a user's own teacher raises or returns something else.
     """
     where = f"{type(teacher).__name__}.propose"
+    evidence = msgspec.structs.replace(evidence, design=evidence.design.copy())
     try:
-        proposal = teacher.propose(evidence, design, space, key)
+        proposal = teacher.propose(evidence, design.copy(), space, key)
     except InputError:
         raise
     except Exception as error:
