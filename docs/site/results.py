@@ -132,6 +132,7 @@ TESTED = {  # tables of docs/results.md: the row, its study, and two of its arms
         ("the same from another warm-up", "reasoning-gym-second", "difficulty-first", "fixed"),
         ("the same, five times the tokens", "reasoning-gym-long", "difficulty-first", "fixed"),
         ("largest of some digits, from an even design, trained by TRL", "trl-largest", "gain", "fixed"),
+        ("sums of two numbers, from random designs, trained by TRL", "trl-guess", "gain-default", "fixed"),
     ],
     "against-static": [
         ("small boards", "arena", "self-trained", "best-static"),
