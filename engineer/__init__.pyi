@@ -15,9 +15,9 @@ from .outcomes import Outcomes as Outcomes
 from .proposal import Proposal as Proposal
 from .proposal import Teacher as Teacher
 from .redesign import Engineer as Engineer
+from .settings import EngineerSettings as EngineerSettings
 from .space import DesignSpace as DesignSpace
 from .steps import Decision as Decision
-from .steps import EngineerSettings as EngineerSettings
 from .tally import Case as Case
 from .tally import Tally as Tally
 from .words import RateWords as RateWords

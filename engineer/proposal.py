@@ -75,8 +75,11 @@ def check_space(part: object, space: DesignSpace) -> None:
 class Stateful:
     """A teacher or a sampler whose state are the fields that are not options, `dataclasses.field(init=False)`, if any.
 
-    Their types say how they are read. Tables by cell are written by the names of the cells.
+    Their types say how they are read. Tables by cell are written by the names of the cells. reads_outcomes: whether a
+    teacher has nothing to say without outcomes since its last proposal.
     """
+
+    reads_outcomes: ClassVar[bool] = False
 
     @classmethod
     def list_state(cls) -> list[dataclasses.Field]:
@@ -133,6 +136,8 @@ class CellTeacher(Stateful, abc.ABC):
 
     reason: for its edits.
     """
+
+    reads_outcomes = True
 
     reason: ClassVar[str]
 

@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import convert
 from lakewright.engineer.cells import Stratum, list_parts
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast, make_forecast
@@ -30,6 +29,7 @@ from lakewright.engineer.random_generators import Key, check_key
 from lakewright.engineer.rollback import Comparison, compare_rounds, has_fallen
 from lakewright.engineer.samplers.supply import Sampling, Supply, choose_problems, choose_sampler, list_places
 from lakewright.engineer.seen import add_groups, fold_groups
+from lakewright.engineer.settings import EngineerSettings, read_settings
 from lakewright.engineer.signal import Doubt, find_doubts
 from lakewright.engineer.space import check_design
 from lakewright.engineer.start import find_start
@@ -54,11 +54,11 @@ from lakewright.engineer.state import (
 from lakewright.engineer.steps import (
     Attempt,
     Decision,
-    EngineerSettings,
     Next,
     count_held_out,
     decide_again,
     decide_next,
+    decide_nothing,
     describe_round,
     find_delta,
     grow_older,
@@ -67,6 +67,7 @@ from lakewright.engineer.steps import (
     observe_answers,
     sum_up_round,
     try_rivals,
+    warn_of_graders,
 )
 from lakewright.engineer.tally import Case, Drawn, Tally
 from lakewright.engineer.teachers.models import Tools
@@ -84,7 +85,7 @@ class Engineer:
         design: Design | None = None,
         *,
         held_out: Sequence[Problem] | None = None,
-        settings: EngineerSettings = EngineerSettings(),  # noqa: B008 - it is frozen
+        settings: EngineerSettings | Mapping[str, Any] = EngineerSettings(),  # noqa: B008 - it is frozen
         options: Mapping[str, Any] | None = None,
         tools: Tools | None = None,
         roll_out: RollOut | None = None,
@@ -100,22 +101,21 @@ class Engineer:
             design: the first design; by default equal shares and middle values.
             held_out: the problems that the policy is judged on; they decide which cells matter and how much; by default
                 all cells matter equally.
-            settings: settings of the engineer.
+            settings: settings of the engineer, or a table of some, such as `{"trial.boards": 50}`.
             options: keyword arguments of a teacher that is given by name.
             tools: asks a teacher that is a model.
             roll_out: samples the current policy, for trials and samplers; without it there are no trials.
-            rounds: the number of redesigns; teachers with a schedule need it.
+            rounds: the number of redesigns; teachers with a schedule need it, and `gain` looks no further ahead.
             seed: seed for problems and for the teacher's randomness.
             sampler: `fresh`, `signal` or `redraw`; by default the sampler of the settings, which have its options.
 
         Raises InputError if one of these or the guard's limits are not usable, or do not suit the space.
         """
         check_environment_type(environment, "engineer")
-        check_kind("engineer: settings", settings, EngineerSettings, needed=True)
-        convert(msgspec.to_builtins(settings, str_keys=True), type(settings), "engineer: settings")
         check_kind("engineer: tools", tools, Tools)
         check_arguments(roll_out, rounds, seed)
-        self.environment, self.settings, self.rounds, self.seed = environment, settings, rounds, seed
+        self.environment, self.rounds, self.seed = environment, rounds, seed
+        self.settings = settings = read_settings(settings)
         self.space, self.roll_out = environment.space, roll_out
         self.sampler = choose_sampler(settings.sampler, sampler, self.space)
         self.held_out = list_held_out(held_out, self.space)
@@ -169,7 +169,8 @@ class Engineer:
     def observe(self, groups: Iterable[Group]) -> None:
         """Notes groups of answers to problems, of this design or of an earlier one.
 
-        Raises InputError, and notes nothing, on a group of another space, a later design, or with impossible numbers.
+        A group that is given twice counts twice. Raises InputError, and notes nothing, on a group of another space, a
+        later design, or with impossible numbers.
         """
         state, noted = self._state, note_groups(groups, self.design, self.space)
         state.seen, state.seen_cells = fold_groups([*state.seen, *noted], state.seen_cells, self.space)
@@ -204,6 +205,10 @@ class Engineer:
         found = tally_by_stratum(answered, self.space) if outcomes is None else outcomes
         check_tables(found, statistics or {}, self.space)
         known = gather_known(given, cases, training, statistics)
+        parts = {"space": self.space, "rounds": self.rounds, **known}
+        if not found and not seen.count and getattr(self.teacher, "reads_outcomes", False):
+            forecast = state.forecast or self.fit_forecast(())
+            return decide_nothing(make_evidence(state, found, seen, forecast, **parts), forecast)
         observations = [*seen.observations, *grow_older(state.observations)]
         tested = [*observe_answers(outcomes, design, self.space), *grow_older(state.tested)]
         (valid, problems), how = order_answers(outcomes, self.held_out), self.settings.rollback
@@ -213,7 +218,6 @@ class Engineer:
             comparison = journal.keep("comparison", lambda: compare_rounds(before, valid, how))
             doubts = find_doubts([*(one.outcomes for one in state.history), found], self.space)
             forecast = journal.keep("forecast", lambda: self.fit_forecast(observations, tested, state.forecast, doubts))
-            parts = {"space": self.space, "rounds": self.rounds, **known}
             evidence = journal.keep("evidence", lambda: make_evidence(state, found, seen, forecast, **parts))
             keys = keys or derive_keys(self.seed, state.round)
             following, attempts, trial = self._choose_next(evidence, forecast, comparison, journal, keys)
@@ -339,8 +343,8 @@ class Engineer:
             if again and again.instead is not None and trial is None:
                 verdicts = (self.judge_delta(delta, forecast) for delta in again.instead)
                 following = decide_again(verdicts, self.design, following)
-            doubts = [doubt.describe(self.space.words.stratum) for doubt in forecast.doubts or ()]
-            return msgspec.structs.replace(following, reasons=[*fallen, *doubts, *following.reasons])
+            warned = warn_of_graders(evidence, forecast, following.design, self.settings.guard, self.space)
+            return msgspec.structs.replace(following, reasons=[*fallen, *warned, *following.reasons])
 
         return self._keep_next(journal, decide), attempts, trial
 

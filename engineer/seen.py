@@ -5,12 +5,11 @@ from collections.abc import Iterable, Sequence
 
 import msgspec
 
-from lakewright.core_jax.results import GroupStatistics, RolloutGroup
+from lakewright.core_jax.results import GroupStatistics, RolloutGroup, statistics_of
 from lakewright.engineer.cells import Cell, sort_cells
 from lakewright.engineer.difficulty.model import Observation, observe_groups
 from lakewright.engineer.evidence.evidence import CellGroups
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.steps import count_answers, group_by_cell
 from lakewright.engineer.tally import Tally, pool_tallies
 
 MOST_SEEN = 1 << 13  # groups that are held one by one
@@ -69,17 +68,32 @@ def add_groups(cells: SeenCells, seen: Iterable[Seen], space: DesignSpace) -> Se
 
 def _observe_lengths(seen: Iterable[Seen]) -> list[Observation]:
     """Like `observe_groups`, with the tokens of the answers."""
-    counts: dict[Cell, list[int | msgspec.UnsetType]] = defaultdict(list)
+    counts: dict[tuple[Cell, bool], list[int | msgspec.UnsetType]] = defaultdict(list)
     for one in seen:
-        counts[one.cell] += [one.tokens] if one.group.completions > 1 else []
+        counts[one.cell, one.group.completions == 1].append(one.tokens)
     observed = observe_groups((one.cell, one.group) for one in seen)
-    return [msgspec.structs.replace(one, tokens=_add_tokens(counts[one.cell])) for one in observed]
+    return [
+        msgspec.structs.replace(one, tokens=_add_tokens(counts[one.cell, one.variance is None])) for one in observed
+    ]
 
 
 def _add_tokens(counts: Sequence[int | msgspec.UnsetType]) -> int | msgspec.UnsetType:
     """The sum; unset if a count is."""
     known = [count for count in counts if count is not msgspec.UNSET]
     return sum(known) if len(known) == len(counts) else msgspec.UNSET
+
+
+def count_answers(group: RolloutGroup, space: DesignSpace) -> Tally:
+    """The tally of a training group, each answer counting as a problem."""
+    return Tally(group.completions, group.valid, {name: group.failures.get(name, 0) for name in space.failures})
+
+
+def group_by_cell(groups: Iterable[tuple[Cell, RolloutGroup]]) -> list[CellGroups]:
+    """The statistics of groups by cell, without givens, in order."""
+    cells: dict[Cell, list[RolloutGroup]] = defaultdict(list)
+    for cell, group in groups:
+        cells[Cell(cell.stratum, cell.values)].append(group)
+    return [CellGroups(cell, statistics_of(cells[cell])) for cell in sort_cells(cells)]
 
 
 def pool_groups(parts: Iterable[CellGroups]) -> list[CellGroups]:
@@ -104,16 +118,16 @@ def _pool_statistics(parts: Sequence[GroupStatistics]) -> GroupStatistics:
 
 
 def pool_observations(parts: Iterable[Observation]) -> list[Observation]:
-    """Observations of one age with each cell as one."""
-    cells: dict[Cell, Observation] = {}
+    """Observations of one age with each cell as one, and another one for its groups of one answer."""
+    cells: dict[Cell, dict[bool, Observation]] = defaultdict(dict)
     for part in parts:
-        before = cells.get(part.cell)
-        cells[part.cell] = part if before is None else _add_observation(before, part)
-    return [cells[cell] for cell in sort_cells(cells)]
+        mine, single = cells[part.cell], part.variance is None
+        mine[single] = _add_observation(mine[single], part) if single in mine else part
+    return [mine[single] for mine in map(cells.__getitem__, sort_cells(cells)) for single in sorted(mine)]
 
 
 def _add_observation(one: Observation, other: Observation) -> Observation:
-    # Unknown is not zero: one part without a variance, or without lengths, makes the sum unknown.
+    # Unknown is not zero: one part without lengths makes the sum unknown. Both have a variance, or both have none.
     variance = None if one.variance is None or other.variance is None else one.variance + other.variance
     sums = {name: getattr(one, name) + getattr(other, name) for name in ("groups", "success", "answers")}
     return msgspec.structs.replace(one, **sums, variance=variance, tokens=_add_tokens((one.tokens, other.tokens)))

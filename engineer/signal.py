@@ -22,6 +22,7 @@ SUCCEEDS = 0.2  # the share of valid answers from which on a neighbour succeeds
 USUAL = 0.5  # the share of the failures elsewhere from which on a way to fail is not odd
 DOUBTED = 64  # of the last answers to a stratum, without which it is not doubted,
 NEVER = 256  # or this many, if no more is known than that other strata, in no order, succeed
+NO_ANSWER = "no answer is valid"  # begins the line that says so
 LOOK = 5  # rounds: in each LOOK-th in a row, a stratum that is doubted may have any share
 
 
@@ -187,6 +188,17 @@ def describe_suspect(word: str, stratum: Stratum, reason: str) -> str:
     return f"{word} {stratum}: {reason}; a broken grader looks like a hard task: {remedy}"
 
 
+def find_no_valid_answer(answers: Iterable[Sequence[Tally]], word: str) -> str:
+    """The line about answers that are all invalid; empty if one is valid, or there are fewer than FEWEST.
+
+    answers: to held-out problems and of training. word: for a stratum, of the space's words.
+    """
+    pooled = [(sum(one.problems for one in part), sum(one.valid for one in part)) for part in answers]
+    if any(valid for _, valid in pooled) or max(problems for problems, _ in pooled) < FEWEST:
+        return ""
+    return f"{NO_ANSWER} in any {word}; check the judge, and where answers are cut off"
+
+
 class Doubt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A stratum that the engineer doubts, why, and for how many rounds in a row, this one included."""
 
@@ -199,9 +211,10 @@ class Doubt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Whether the stratum gets no more than the guard's floor; not in a round in which it is checked again."""
         return self.rounds % LOOK > 0
 
-    def describe(self, word: str) -> str:
-        """The line of the decision. word: as in `describe_suspect`."""
-        what = "it gets the least share" if self.holds else f"checked again after {self.rounds} rounds"
+    def describe(self, word: str, *, held: bool) -> str:
+        """The line of the decision. word: as in `describe_suspect`. held: whether it has the least share now."""
+        least = "it gets the least share" if held else "its share stays, because the design does"
+        what = least if self.holds else f"checked again after {self.rounds} rounds"
         return f"{describe_suspect(word, self.stratum, self.reason)}; {what}"
 
 

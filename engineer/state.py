@@ -159,7 +159,7 @@ def make_evidence(
         history=list(state.history),
         summary=state.summary,
         round=state.round,
-        rounds=rounds or state.round + 1,
+        rounds=rounds,
         problems=sum(part.problems for part in known["statistics"].values()) or seen.count or None,
         groups=seen.groups,
         forecast=forecast,

@@ -1,25 +1,22 @@
 """The steps of a redesign and their settings: the proposal, its rivals, their trial, and the next design."""
 
 import functools
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import RolloutGroup, statistics_of
-from lakewright.core_jax.support import Count
 from lakewright.engineer.calls import describe_error, show
 from lakewright.engineer.cells import Cell, Stratum, sort_cells
 from lakewright.engineer.delta import derive_delta, describe_delta, list_changes, make_printable
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
-from lakewright.engineer.difficulty.model import DifficultySettings, Observation, observe_held_out
+from lakewright.engineer.difficulty.model import Observation, observe_held_out
 from lakewright.engineer.difficulty.worth import Worth, estimate_worth
 from lakewright.engineer.environment import Environment
-from lakewright.engineer.evidence.evidence import CellGroups, Evidence
-from lakewright.engineer.evidence.modules import EvidenceSettings
+from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.guard import (
     Bounds,
     GuardSettings,
@@ -33,8 +30,8 @@ from lakewright.engineer.guard import (
 from lakewright.engineer.outcomes import InCell, Outcomes
 from lakewright.engineer.proposal import Proposal, Teacher
 from lakewright.engineer.random_generators import Key, fold_key, split_key
-from lakewright.engineer.rollback import Comparison, RollbackSettings
-from lakewright.engineer.samplers.registry import SamplerSettings
+from lakewright.engineer.rollback import Comparison
+from lakewright.engineer.signal import NO_ANSWER, find_no_valid_answer
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally
 from lakewright.engineer.trial.selection import shortlist_designs
@@ -46,25 +43,6 @@ STRETCHES = (2.0, 0.5, 3.0, 1.5, 4.0)  # of a change, in the order in which they
 SMALLEST, MOST_SHOWN, MOST_WHY = 0.005, 3, 120  # of a summary: a change of a share, strata, characters of the reason
 PREFERRED = "another proposal of yours, which the trial preferred"
 TOLD = 300  # characters of a refusal that the teacher is shown: what it wrote itself may be in there
-
-
-class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings of an engineer: its evidence, difficulty model, guard, trial and rollback."""
-
-    evidence: EvidenceSettings = EvidenceSettings()
-    """The evidence that a language model sees."""
-    difficulty: DifficultySettings = DifficultySettings()
-    """How the difficulty model is fitted."""
-    guard: GuardSettings = GuardSettings()
-    """The limits of a redesign."""
-    trial: TrialSettings = TrialSettings()
-    """How proposals are tried, if the policy can be rolled out."""
-    rollback: RollbackSettings = RollbackSettings()
-    """When a design that lowered validation is rolled back."""
-    proposals: Count = 1
-    """How many changes a teacher proposes, to be tried side by side."""
-    sampler: SamplerSettings = SamplerSettings()
-    """How individual problems of the design are chosen, by a sampler that keeps the shares of the strata."""
 
 
 class Attempt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -180,6 +158,27 @@ def limit_changes(guard: GuardSettings, forecast: Forecast | None, space: Design
     return hold_strata(widen_reach(guard, space, forecast.certainty), held)
 
 
+def warn_of_graders(
+    evidence: Evidence, forecast: Forecast, following: Design, guard: GuardSettings, space: DesignSpace
+) -> list[str]:
+    """The lines about graders that may be broken.
+
+    Args:
+        evidence, forecast, space: of the round.
+        following: the next design.
+        guard: the guard's settings.
+    """
+    word, floor = space.words.stratum, guard.least_share(len(following.strata)) + 1e-6
+    answered = [Tally(part.groups.completions, part.groups.valid) for part in evidence.groups]
+    silent = find_no_valid_answer([[*evidence.outcomes.values()], answered], word)
+    doubts = [
+        doubt.describe(word, held=following.strata[doubt.stratum][space.share.name] <= floor)
+        for doubt in forecast.doubts or ()
+        if doubt.stratum in following.strata
+    ]
+    return [silent, *doubts] if silent else doubts
+
+
 class Next(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The next design, its source, and the reasons.
 
@@ -244,6 +243,13 @@ class Decision(msgspec.Struct, frozen=True):
         return self.line
 
 
+def decide_nothing(evidence: Evidence, forecast: Forecast) -> Decision:
+    """The decision of a round without outcomes: the design stays, and nobody is asked."""
+    design, line = evidence.design, f"no outcomes since version {evidence.design.version} was decided"
+    following = Next(design, "current", [line])
+    return Decision(following, design, evidence, forecast, [], None, None, line, short=f"unchanged: {line}")
+
+
 def decide_again(verdicts: Iterable[GuardVerdict], design: Design, before: Next) -> Next:
     """The first change that is not refused, of an engineer that was trained after what led to `before`; else that."""
     verdict = next((verdict for verdict in verdicts if verdict.status != "refused"), None)
@@ -272,7 +278,7 @@ def describe_round(design: Design, following: Next, attempts: Sequence[Attempt],
 
 
 def sum_up_round(design: Design, following: Next, attempts: Sequence[Attempt], space: DesignSpace) -> str:
-    """Like `Decision.summary`, such as `more of 3 (+10 %), less of 1 (-10 %), another level or trait in 2: WHY`.
+    """Like `Decision.summary`: `more of 3 (+9 points), less of 1 (-9 points), another level or trait in 2: WHY`.
 
     Args: as in `describe_round`.
     """
@@ -281,7 +287,7 @@ def sum_up_round(design: Design, following: Next, attempts: Sequence[Attempt], s
     parts, named = [], set[Stratum]()
     for word, sign in (("more", 1), ("less", -1)):
         moved = sorted((one for one in gains if sign * gains[one] >= SMALLEST), key=lambda one: -sign * gains[one])
-        shown = ", ".join(f"{label(one)} ({100 * gains[one]:+.0f} %)" for one in moved[:MOST_SHOWN])
+        shown = ", ".join(f"{label(one)} ({100 * gains[one]:+.0f} points)" for one in moved[:MOST_SHOWN])
         more = f" and {len(moved) - MOST_SHOWN} others" if len(moved) > MOST_SHOWN else ""
         parts += [f"{word} of {shown}{more}"] if moved else []
         named.update(moved)
@@ -292,7 +298,8 @@ def sum_up_round(design: Design, following: Next, attempts: Sequence[Attempt], s
     reasons = list(dict.fromkeys(edit.reason for edit in delta.edits.values())) if delta else []
     why = "; ".join(reasons) if following.source == "proposal" and reasons else following.reasons[-1]
     why = "no change was proposed" if delta and not delta.edits else make_printable(why)
-    return f"{', '.join(parts) or 'unchanged'}: {why[:MOST_WHY]}{'...' if len(why) > MOST_WHY else ''}"
+    warned = "".join(f"; {reason}" for reason in following.reasons if reason.startswith(NO_ANSWER))
+    return f"{', '.join(parts) or 'unchanged'}: {why[:MOST_WHY]}{'...' if len(why) > MOST_WHY else ''}{warned}"
 
 
 def find_delta(decision: Decision, space: DesignSpace) -> Delta | None:
@@ -363,16 +370,3 @@ def observe_answers(outcomes: Mapping[Stratum, Tally] | None, design: Design, sp
     """Single answers to held-out problems by cell, with the givens of a design; empty if only tallies are known."""
     answers = outcomes.answers.elements() if isinstance(outcomes, Outcomes) and outcomes.answers else ()
     return observe_held_out((space.complete_cell(cell, design), valid) for cell, valid in answers)
-
-
-def count_answers(group: RolloutGroup, space: DesignSpace) -> Tally:
-    """The tally of a training group, each answer counting as a problem."""
-    return Tally(group.completions, group.valid, {name: group.failures.get(name, 0) for name in space.failures})
-
-
-def group_by_cell(groups: Iterable[tuple[Cell, RolloutGroup]]) -> list[CellGroups]:
-    """The statistics of groups by cell, without givens, in order."""
-    cells: dict[Cell, list[RolloutGroup]] = defaultdict(list)
-    for cell, group in groups:
-        cells[Cell(cell.stratum, cell.values)].append(group)
-    return [CellGroups(cell, statistics_of(cells[cell])) for cell in sort_cells(cells)]

@@ -173,10 +173,10 @@ def _list_answers(
     groups = np.array([one.groups for one in both], float)
     answers = np.array([one.answers or one.groups for one in both], float)
     success = np.array([one.success for one in both], float)
+    # Training samples its answers, also if it has one for a problem; of answers after it, only those of trials.
+    sampled = np.array([one.variance is not None for one in both], bool) | ~after
     return Answers(
-        effects=compute_effects(
-            [one.cell for one in both], space, sampled=np.array([one.variance is not None for one in both])
-        ),
+        effects=compute_effects([one.cell for one in both], space, sampled=sampled),
         stratum=np.array([place[space.ranks[one.cell.stratum]] for one in both], int),
         time=last - 1 - ages + after,
         answers=answers,

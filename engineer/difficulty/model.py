@@ -37,7 +37,7 @@ class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The groups rolled out on problems of one cell, which has its givens, `age` stages ago.
 
     success: the sum over the groups of their shares of valid answers. variance: the sum of the unbiased estimates of
-    p (1 - p), k (G - k) / (G (G - 1)); None if a group is one answer, as on held-out problems. answers: for all groups;
+    p (1 - p), k (G - k) / (G (G - 1)); None if groups are one answer, as on held-out problems. answers: for all groups;
     0 in files of version 0.2, which count a group as one. tried: whether they are of a trial after the round, which
     trains nothing. tokens: the length of all answers; unset if it is not known.
     """
@@ -66,19 +66,22 @@ def observe_held_out(answers: Iterable[tuple[Cell, bool]], age: int = 0) -> list
 def observe_groups(
     groups: Iterable[tuple[Cell, RolloutGroup]], age: int = 0, *, tried: bool = False
 ) -> list[Observation]:
-    """The groups of at least two answers by the cells of their problems, in that order. tried: they are of a trial."""
-    cells: dict[Cell, list[RolloutGroup]] = defaultdict(list)
+    """The groups by the cells of their problems, in that order. tried: they are of a trial.
+
+    A cell with groups of one answer and others has two observations, because one answer tells no variance.
+    """
+    cells: dict[Cell, tuple[list[RolloutGroup], list[RolloutGroup]]] = defaultdict(lambda: ([], []))
     for cell, group in groups:
-        if group.completions > 1:
-            cells[cell].append(group)
-    return [_observe_cell(cell, cells[cell], age, tried) for cell in sort_cells(cells)]
+        cells[cell][group.completions == 1].append(group)
+    return [_observe_cell(cell, part, age, tried) for cell in sort_cells(cells) for part in cells[cell] if part]
 
 
 def _observe_cell(cell: Cell, groups: list[RolloutGroup], age: int, tried: bool) -> Observation:
     # Sums, not means: observations of a cell are pooled by adding them, in any order and any number of rounds.
     counts = [(group.valid, group.completions) for group in groups]
     success = sum(valid / answers for valid, answers in counts)
-    variance = sum(valid * (answers - valid) / (answers * (answers - 1)) for valid, answers in counts)
+    parts = [valid * (answers - valid) / (answers * (answers - 1)) for valid, answers in counts if answers > 1]
+    variance = sum(parts) if parts else None
     return Observation(cell, len(groups), success, variance, age, sum(answers for _, answers in counts), tried)
 
 

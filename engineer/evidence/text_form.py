@@ -32,9 +32,10 @@ def token_estimate(text: str) -> int:
 
 def _write_sections(evidence: Evidence, space: DesignSpace) -> Iterator[list[str]]:
     words = space.words
-    if evidence.round is not None and evidence.rounds is not None:
+    if evidence.round is not None:
+        count = "" if evidence.rounds is None else f" of {evidence.rounds}"
         trained = "" if evidence.problems is None else f" It trained on {evidence.problems} {words.problems}."
-        yield [f"This is round {evidence.round + 1} of {evidence.rounds}.{trained}"]
+        yield [f"This is round {evidence.round + 1}{count}.{trained}"]
     if evidence.guideline:
         yield ["## Guideline", evidence.guideline]
     if evidence.history:

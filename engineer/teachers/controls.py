@@ -138,6 +138,7 @@ class MatchedRandomTeacher:
     def __init__(self, other: Teacher) -> None:
         self.other = other
         self.follows_schedule = getattr(other, "follows_schedule", False)
+        self.reads_outcomes = getattr(other, "reads_outcomes", False)
 
     def check_space(self, space: DesignSpace) -> None:
         """As the other teacher's. Raises InputError if it cannot work with a space."""

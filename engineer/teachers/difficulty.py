@@ -39,6 +39,8 @@ class DifficultyTeacher(Stateful):
     of q's.
     """
 
+    reads_outcomes = True
+
     power: Power = 1.0
     mix: Share = 0.1
     group: Natural = 0

@@ -24,6 +24,7 @@ MOST_VALUES = 16  # of a whole level that are looked at; of more, or of one that
 POINTS = 9
 MOST_CELLS = 128  # of a stratum; with more, one level at a time is varied
 PARTS = 16  # of a round: after each part of the training, the best cell is chosen again
+REASON = "the largest gain expected"
 TRACE = 0.05  # the least share of the problems of a stratum that have a trait, and that lack it
 USUAL = 2.0  # what a round trains, in units of signal by stratum, before a round was seen
 
@@ -47,6 +48,8 @@ class GainTeacher(Stateful):
     With `near` below 1 a level is drawn from a window: the values about the best one that gain at least `near` as much.
     """
 
+    reads_outcomes = True
+
     per: Literal["token", "problem"] = "token"
     length: Power = 0.0
     near: Share = 1.0
@@ -66,7 +69,7 @@ class GainTeacher(Stateful):
         costs = self._list_costs(known, [cell.stratum for cell in cells], space)
         kinds = learners.group_cells(cells)
         problems = evidence.problems or USUAL * len(design.strata) * learners.unit
-        ahead = min(self.horizon, _count_rounds_ahead(evidence)) * problems
+        ahead = min(self.horizon, count_rounds_ahead(evidence)) * problems
 
         def estimate() -> np.ndarray:
             found = learners.estimate_prospects(kinds, ahead) if ahead else learners.estimate_gains(cells)
@@ -81,8 +84,7 @@ class GainTeacher(Stateful):
                 learners.train([cells[place] for place in best], problems / PARTS)
                 now = estimate()
         rows = _make_rows(cells, chosen, gains.mean(axis=0), self.near, self.mixing, space)
-        reason = f"the largest gain expected on the held-out {space.words.problems}"
-        return propose_rows(design, {stratum: rows[stratum] for stratum in design.strata}, reason, space)
+        return propose_rows(design, {stratum: rows[stratum] for stratum in design.strata}, REASON, space)
 
     def _list_costs(self, known: Forecast, strata: list[Stratum], space: DesignSpace) -> np.ndarray:
         """The cost of a problem of each stratum, float [N]."""
@@ -91,15 +93,15 @@ class GainTeacher(Stateful):
         return find_costs(known.tokens or {} if self.per == "token" else {}, strata)
 
 
-def _count_rounds_ahead(evidence: Evidence) -> float:
+def count_rounds_ahead(evidence: Evidence) -> float:
     """As many rounds as there were so far, or as are left if that is less and their number is known.
 
     How fast a policy learns is known from the rounds so far. If nobody says when training ends, it is as likely to end
     within that time as to go on for longer.
     """
     seen = evidence.round or 0
-    left = (evidence.rounds or 0) - seen
-    return min(seen, left) if left > 1 else seen
+    # Beyond the last round that was announced there is still the stage that this design is for.
+    return seen if evidence.rounds is None else min(seen, max(1, evidence.rounds - seen))
 
 
 def _make_rows(

@@ -37,6 +37,8 @@ class AlpGmmTeacher(Stateful):
     design.
     """
 
+    reads_outcomes = True
+
     random: Share = 0.2
     components: Components = 6
     first: First = 8

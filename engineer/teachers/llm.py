@@ -73,6 +73,8 @@ class LlmTeacher(Stateful):
         inline: whether the reasoning is a part of the JSON, for servers that let a model write nothing else.
     """
 
+    reads_outcomes = True
+
     ask: Ask
     settings: EvidenceSettings
     proposals: int = 1

@@ -24,6 +24,8 @@ from lakewright.engineer.windows import find_ends, find_middle
 class RuleTeacher(Stateful, abc.ABC):
     """A teacher whose delta is a rule on the evidence."""
 
+    reads_outcomes = True
+
     def propose(self, evidence: Evidence, design: Design, space: DesignSpace, key: Key) -> Proposal:
         """The delta of the rule. Deterministic."""
         return propose_delta(self.make_delta(evidence, design, space))

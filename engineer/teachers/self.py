@@ -28,6 +28,8 @@ class SelfTeacher(Stateful):
     It is shown what `settings` switch on; its own answer is its summary of the round.
     """
 
+    reads_outcomes = True
+
     decode: Decode
     settings: EvidenceSettings
 
@@ -88,6 +90,8 @@ class SelfTrainedTeacher(Stateful):
     The training that follows from their rewards is the loop's.
     """
 
+    reads_outcomes = True
+
     sample: Sample
     settings: EvidenceSettings
 
@@ -103,6 +107,8 @@ class SelfTrainedTeacher(Stateful):
 @dataclass
 class SelfTrainedLlmTeacher(Stateful):
     """Like `SelfTrainedTeacher`, for a language model: it answers in JSON at once, without a thought before it."""
+
+    reads_outcomes = True
 
     sample: SampleJson
     settings: EvidenceSettings

@@ -149,6 +149,8 @@ class CoachingTeacher(Stateful):
     the value that problems have, and stops at the ends of its range.
     """
 
+    reads_outcomes = True
+
     success: Share = 0.7
     failure: Share = 0.3
     last: Natural = 0

@@ -48,7 +48,7 @@ def begin(
         design: A JSON file with the first shares and knobs, by stratum.
         held_out: The number of held-out problems; the first version is redesigned from answers to them.
         held_out_design: A JSON file like DESIGN that they are drawn from; by default the first design.
-        rounds: The number of redesigns, for teachers with a schedule.
+        rounds: The number of redesigns, which schedules need; gain looks no further ahead.
         seed: The seed for the teacher's randomness.
         sampler: How to choose individual problems, keeping the shares: fresh, signal or redraw; by default
             sampler.name.

@@ -39,8 +39,8 @@ from lakewright.engineer.difficulty import Forecast, complete_settings
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.rollback import RollbackSettings
+from lakewright.engineer.settings import EngineerSettings
 from lakewright.engineer.state import check_form
-from lakewright.engineer.steps import EngineerSettings
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.policy.inference import EndpointSettings
 

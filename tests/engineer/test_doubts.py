@@ -93,6 +93,13 @@ def test_a_planted_fault_gets_the_floor_from_any_teacher_and_a_line(fault, strat
     assert f"checked again after {LOOK} rounds" in decisions[first + LOOK - 1].explain()
 
 
+def test_a_doubted_stratum_whose_share_stays_is_not_said_to_get_the_least():
+    decision = play_rounds(Sums("refused format", 3), "fixed", 2, held_out=False)[-1]
+    assert share(decision, 3) == 0.25
+    assert "broken grader" in decision.explain()
+    assert "least share" not in decision.explain()
+
+
 def test_training_answers_alone_are_enough():
     decisions = play_rounds(Sums("refused format", 3), "gain", 2, held_out=False)
     assert share(decisions[-1], 3) <= FLOOR + 1e-6

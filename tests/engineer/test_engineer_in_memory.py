@@ -2,8 +2,10 @@
 
 import pytest
 
-from lakewright.engineer import Engineer
+from lakewright.engineer import Engineer, EngineerSettings
+from lakewright.engineer.guard import GuardSettings
 from lakewright.engineer.proposal import propose_rows
+from lakewright.engineer.trial import TrialSettings
 from tests.engineer.test_environment import Sums
 from tests.support.refusals import refused
 
@@ -102,3 +104,58 @@ def test_without_held_out_problems_answers_to_others_than_before_are_not_compare
         learn(engineer)
         decision = engineer.redesign(answer(problems, wrong=problems if seed == 99 else ()))
     assert (decision.comparison, decision.rolled_back) == (None, False)
+
+
+@pytest.mark.parametrize("teacher", ["gain", "difficulty"])
+def test_a_trainer_with_one_answer_for_each_problem_is_redesigned_for(teacher):
+    engineer = Engineer(SUMS, teacher)
+    problems = engineer.draw(64)
+    engineer.observe(SUMS.groups(problems, [[one.answer if one.cell.stratum == "sums" else "?"] for one in problems]))
+    decision = engineer.redesign()
+    assert engineer.design.version == 1
+    (sums,) = (one.p for one in decision.forecast.grid if one.cell == ("sums", (9, True), ()))
+    (three,) = (one.p for one in decision.forecast.grid if one.cell == (3, (9, True), ()))
+    assert sums > 0.5 > three
+
+
+def test_settings_in_a_table_are_those_of_structs_and_are_converted():
+    known = EngineerSettings(trial=TrialSettings(boards=50), guard=GuardSettings(reach={"terms": 2.0}))
+    for table in (
+        {"trial": {"boards": 50}, "guard": {"reach": {"terms": 2.0}}},
+        {"trial.boards": 50, "guard.reach.terms": 2},
+        {"trial": TrialSettings(boards=50), "guard.reach": {"terms": 2.0}},
+        EngineerSettings(trial={"boards": 50}, guard={"reach": {"terms": 2}}),
+    ):
+        assert Engineer(SUMS, settings=table).settings == known
+
+
+def test_answers_that_are_all_invalid_are_a_line_of_the_decision():
+    engineer = Engineer(SUMS)
+    for valid in (False, True):
+        problems = engineer.draw(16)
+        engineer.observe(SUMS.groups(problems, [[one.answer if valid else "?", "?"] for one in problems]))
+        decision = engineer.redesign()
+        for line in (decision.summary(), decision.explain(), *decision.next.reasons[:1]):
+            assert ("no answer is valid in any stratum; check the judge" in line) is not valid
+
+
+@pytest.mark.parametrize("teacher", ["gain", "difficulty", "thompson", "rules"])
+def test_without_new_outcomes_the_design_stays_and_the_line_says_so(teacher):
+    engineer = Engineer(SUMS, teacher)
+    assert engineer.redesign().summary() == "unchanged: no outcomes since version 0 was decided"
+    learn(engineer, 64)
+    engineer.redesign()
+    before = engineer.state_dict()
+    version = engineer.design.version
+    for _ in range(2):
+        decision = engineer.redesign()
+        assert decision.explain() == f"no outcomes since version {version} was decided"
+        assert (decision.design, decision.rolled_back) == (engineer.design, False)
+    assert engineer.state_dict() == before
+
+
+@pytest.mark.parametrize("teacher", ["random", "fixed", Teaches(edit_in_place)])
+def test_a_teacher_that_does_not_read_outcomes_goes_on_without_any(teacher):
+    engineer = Engineer(SUMS, teacher)
+    engineer.redesign()
+    assert engineer.redesign().evidence.round == 1

@@ -10,7 +10,7 @@ from lakewright.engineer.difficulty import DifficultySettings
 from lakewright.engineer.outcomes import Outcomes
 from lakewright.engineer.proposal import Proposal, Stateful
 from lakewright.engineer.rollback import RollbackSettings
-from lakewright.engineer.steps import EngineerSettings
+from lakewright.engineer.settings import EngineerSettings
 from lakewright.engineer.trial import TrialSettings
 from tests.engineer.test_environment import Sums
 from tests.support.refusals import refused
@@ -122,7 +122,7 @@ def test_a_state_of_an_earlier_version_without_held_out_answers_is_read():
 def test_a_summary_says_in_a_sentence_which_strata_gain_which_lose_and_why():
     mine = engineer(Shares(), settings=EngineerSettings(trial=TrialSettings(enabled=False)))
     decision = mine.redesign()
-    assert decision.summary() == "more of sums (+6 %), less of 3 (-6 %): why"
+    assert decision.summary() == "more of sums (+6 points), less of 3 (-6 points): why"
     assert decision.explain().startswith("3 share -0.1 (why)")
     assert engineer("fixed").redesign().summary() == "unchanged: no change was proposed"
 
@@ -131,4 +131,7 @@ def test_a_summary_after_a_fall_says_that_validation_fell():
     mine = engineer(Shares(), settings=EngineerSettings(trial=TrialSettings(enabled=False)))
     mine.redesign(outcomes("all"))
     fell = mine.redesign(outcomes("none"))
-    assert fell.summary() == "more of 3 (+6 %), less of sums (-6 %): validation fell: 40 lost, 0 gained, p 9.1e-13"
+    assert (
+        fell.summary()
+        == "more of 3 (+6 points), less of sums (-6 points): validation fell: 40 lost, 0 gained, p 9.1e-13"
+    )

@@ -5,7 +5,8 @@ import pytest
 from lakewright.engineer import Engineer
 from lakewright.engineer.difficulty import observe_groups
 from lakewright.engineer.random_generators import fold_key, make_key
-from lakewright.engineer.steps import EngineerSettings, decide_next, grow_older
+from lakewright.engineer.settings import EngineerSettings
+from lakewright.engineer.steps import decide_next, grow_older
 from lakewright.engineer.trial import TrialSettings, TrialWork
 from tests.engineer.test_environment import Sums
 

@@ -13,7 +13,7 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment, Problem
 from lakewright.engineer.proposal import AnswerTokens, Teacher
 from lakewright.engineer.redesign import Engineer
-from lakewright.engineer.steps import EngineerSettings
+from lakewright.engineer.settings import EngineerSettings
 from lakewright.engineer.teachers import MODELS, Allowed, Message, Reply, SampledAnswers, Tools, make_teacher
 from lakewright.experiments.jobs.resumable.spending import Spending, ask_server
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage

@@ -183,16 +183,17 @@ def test_a_policy_that_learned_makes_the_older_groups_count_less():
     assert forgotten.mean.min() > 0.8
 
 
-def test_observations_are_the_groups_of_a_cell_and_single_plans_count_for_none():
+def test_observations_are_the_groups_of_a_cell_and_single_plans_tell_no_variance():
     rows = small_rows()[:3]
     groups = [RolloutGroup.of(str(i), [True, False, False, True], [0.0] * 4) for i in range(2)] + [
         RolloutGroup.of("2", [True], [1.0])
     ]
-    found = observe_groups(zip(map(cell_of, rows), groups, strict=True), age=2)
-    assert sum(one.groups for one in found) == 2
-    assert sum(one.success for one in found) == 1.0
-    assert sum(one.variance for one in found) == pytest.approx(2 * (2 * 2) / (4 * 3))
-    assert {one.age for one in found} == {2}
+    cell = cell_of(rows[0])
+    groups, single = observe_groups([(cell, group) for group in groups], age=2)
+    assert (groups.groups, groups.success, groups.answers) == (2, 1.0, 8)
+    assert groups.variance == pytest.approx(2 * (2 * 2) / (4 * 3))
+    assert (single.groups, single.success, single.answers, single.variance) == (1, 1.0, 1, None)
+    assert (groups.age, single.age) == (2, 2)
 
 
 def test_calibration_compares_what_was_predicted_with_what_came():

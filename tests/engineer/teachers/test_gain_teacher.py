@@ -25,7 +25,7 @@ from lakewright.engineer.evidence.text_form import evidence_text
 from lakewright.engineer.evidence.token_form import evidence_tokens
 from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.teachers.difficulty import WorthTeacher
-from lakewright.engineer.teachers.gain import GainTeacher, list_candidates
+from lakewright.engineer.teachers.gain import GainTeacher, count_rounds_ahead, list_candidates
 from tests.support.refusals import refused
 
 LEVEL = Knob(name="level", low=1, high=8, step=1, reach=2, whole=True)
@@ -242,3 +242,9 @@ def test_problems_with_a_trait_and_without_it_are_mixed_by_what_both_gain():
 def test_looking_ahead_gives_more_to_what_is_hardly_solved_yet():
     soon, later = (share_twists(0.9, 0.06, horizon=horizon) for horizon in (0.0, 8.0))
     assert later > soon + 0.1
+
+
+@pytest.mark.parametrize(("rounds", "ahead"), [(8, [0, 1, 2, 3, 4, 3, 2, 1, 1]), (None, [0, 1, 2, 3, 4, 5, 6, 7, 8])])
+def test_gain_looks_no_further_than_training_goes(rounds, ahead):
+    known = [Evidence(design=DESIGN, outcomes={}, round=number, rounds=rounds) for number in range(9)]
+    assert list(map(count_rounds_ahead, known)) == ahead

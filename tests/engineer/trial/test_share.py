@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lakewright.engineer import Engineer
-from lakewright.engineer.steps import EngineerSettings
+from lakewright.engineer.settings import EngineerSettings
 from lakewright.engineer.trial import TrialSettings
 from lakewright.experiments.cli.engineer_folder import status_text
 from lakewright.experiments.trainers.versions import FolderSettings

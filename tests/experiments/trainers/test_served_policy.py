@@ -5,7 +5,7 @@ import json
 import pytest
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.steps import EngineerSettings
+from lakewright.engineer.settings import EngineerSettings
 from lakewright.engineer.trial import TrialSettings
 from lakewright.experiments.trainers.source import ProblemSource
 from lakewright.experiments.trainers.versions import FolderSettings

@@ -14,7 +14,8 @@ from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.outcomes import Outcomes
 from lakewright.engineer.proposal import Proposal
-from lakewright.engineer.steps import Next, group_by_cell
+from lakewright.engineer.seen import group_by_cell
+from lakewright.engineer.steps import Next
 from lakewright.engineer.trial import Signal, Trial, Tried
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage

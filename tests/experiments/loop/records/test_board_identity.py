@@ -7,7 +7,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.rows import Row, board_key, read_all, write_rows
 from lakewright.engineer.evidence import CellGroups
-from lakewright.engineer.steps import group_by_cell
+from lakewright.engineer.seen import group_by_cell
 from lakewright.experiments.environments.lake import row_of
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_rollouts import BoardAnswers, read_answers, read_rollouts

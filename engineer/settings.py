@@ -1,0 +1,57 @@
+"""The settings of an engineer, also as a table of some of them, nested or by dotted names."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import Count, convert
+from lakewright.engineer.difficulty.model import DifficultySettings
+from lakewright.engineer.evidence.modules import EvidenceSettings
+from lakewright.engineer.guard import GuardSettings
+from lakewright.engineer.rollback import RollbackSettings
+from lakewright.engineer.samplers.registry import SamplerSettings
+from lakewright.engineer.trial.signals import TrialSettings
+
+
+class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Settings of an engineer: its evidence, difficulty model, guard, trial and rollback."""
+
+    evidence: EvidenceSettings = EvidenceSettings()
+    """The evidence that a language model sees."""
+    difficulty: DifficultySettings = DifficultySettings()
+    """How the difficulty model is fitted."""
+    guard: GuardSettings = GuardSettings()
+    """The limits of a redesign."""
+    trial: TrialSettings = TrialSettings()
+    """How proposals are tried, if the policy can be rolled out."""
+    rollback: RollbackSettings = RollbackSettings()
+    """When a design that lowered validation is rolled back."""
+    proposals: Count = 1
+    """How many changes a teacher proposes, to be tried side by side."""
+    sampler: SamplerSettings = SamplerSettings()
+    """How individual problems of the design are chosen, by a sampler that keeps the shares of the strata."""
+
+
+def read_settings(settings: Any) -> EngineerSettings:
+    """Settings from such, or from a table of some, nested or by dotted names. Raises InputError in one line."""
+    where, kind = "engineer: settings", EngineerSettings
+    raw = msgspec.to_builtins(settings, str_keys=True, enc_hook=repr)
+    if isinstance(settings, EngineerSettings):
+        kind = type(settings)
+    elif isinstance(settings, Mapping):
+        raw = _nest_names(raw)
+    else:
+        raise InputError(f"{where} is {settings!r:.60}; give EngineerSettings, or a table of some of them")
+    return convert(raw, kind, where)
+
+
+def _nest_names(table: dict[str, Any]) -> dict[str, Any]:
+    """A table in which a dotted name is a path: {"a.b": 1} is {"a": {"b": 1}}."""
+    nested: dict[str, Any] = {}
+    for name, value in table.items():
+        first, _, rest = name.partition(".")
+        part, known = _nest_names({rest: value}) if rest else value, nested.get(first)
+        nested[first] = {**known, **part} if isinstance(known, dict) and isinstance(part, dict) else part
+    return nested
