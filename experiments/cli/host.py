@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 from cyclopts import App, Parameter
 
 from lakewright.experiments.cli.conventions.options import Json, Overrides
@@ -28,6 +29,8 @@ def estimate(
 ) -> None:
     """Print the memory and disk that a run takes, by arithmetic: nothing is loaded or trained.
 
+    With device=auto it is the memory of a GPU if this machine has one.
+
     Args:
         preset: The settings to start from.
         accelerator: Memory of one GPU in GB; vLLM takes its share of it.
@@ -38,7 +41,9 @@ def estimate(
     prepare_training(settings.start)
     with importing():
         from lakewright.experiments.loop.host.estimate import GB, estimate_of, estimate_table
+        from lakewright.policy.models import resolve_device
 
+    settings = msgspec.structs.replace(settings, device=resolve_device(settings.device))
     print_found(estimate_of(settings, round(accelerator * GB)), json, estimate_table)
 
 

@@ -7,6 +7,7 @@ from .building import check_shape as check_shape
 from .building import compute_in_bfloat16 as compute_in_bfloat16
 from .building import computes_in_bfloat16 as computes_in_bfloat16
 from .building import get_codec as get_codec
+from .building import resolve_device as resolve_device
 from .building import save_checkpoint as save_checkpoint
 from .building import set_mode as set_mode
 from .building import use_precision as use_precision

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 import msgspec
 import torch
@@ -86,7 +86,7 @@ def _list_special_words(tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
 
 def place_on_device(device: str, model: PreTrainedModel) -> PreTrainedModel:
     """Return the model, on the GPU if there is one and `device` allows it."""
-    if device != "cpu" and torch.cuda.is_available():
+    if resolve_device(device) == "cuda":
         cast(torch.nn.Module, model).cuda()
     return model
 
@@ -105,6 +105,11 @@ def check_shape(settings: ModelSettings | ModelName, tokenizer: PreTrainedTokeni
     with torch.device("meta"):
         model = build_model(settings, tokenizer, 0, "cpu")
     check_memory("model", model.num_parameters())
+
+
+def resolve_device(device: str) -> Literal["cpu", "cuda"]:
+    """Return where a model is placed: `auto` and `cuda` are the GPU if there is one, see `check_device`."""
+    return "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"
 
 
 def check_device(device: str) -> None:

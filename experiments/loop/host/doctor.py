@@ -41,12 +41,13 @@ def diagnose(settings: RunSettings, machine: Machine, version_of: Versions) -> l
 
     Raises InputError if the config of the model cannot be read.
     """
-    smallest = min((gpu.memory for gpu in machine.accelerators), default=80 * GB)
-    need = estimate_of(settings, smallest)
+    if settings.device == "auto" and machine.accelerators:
+        settings = msgspec.structs.replace(settings, device="cuda")
+    used = machine.accelerators[: _count_wanted(settings)]
+    shared = settings.grpo.host.vllm == "colocate"  # with vLLM, whose share is of all memory, not of the free memory
+    need = estimate_of(settings, min((gpu.memory if shared else gpu.free for gpu in used), default=80 * GB))
     found = [*_check_packages(settings, version_of)]
-    found += (
-        _check_gpus(settings, machine, need, smallest) if wants_gpu(settings) else _check_cpu(settings, machine, need)
-    )
+    found += _check_gpus(settings, machine, need) if wants_gpu(settings) else _check_cpu(settings, machine, need)
     found += [
         _check_loading(machine, need),
         _check_disk(machine, need),
@@ -76,23 +77,26 @@ def _check_packages(settings: RunSettings, version_of: Versions) -> Iterator[Fin
         yield Finding("packages", "everything that this run needs, in versions that fit")
 
 
-def _check_gpus(settings: RunSettings, machine: Machine, need: Estimate, smallest: int) -> Iterator[Finding]:
-    here, hosts = len(machine.accelerators), _count_hosts(settings)
-    wanted = -(-settings.launch.processes // hosts)
+def _check_gpus(settings: RunSettings, machine: Machine, need: Estimate) -> Iterator[Finding]:
+    here, wanted = len(machine.accelerators), _count_wanted(settings)
     yield _check_cuda(machine)
     if not here:
         yield Finding("GPUs", f"none, and this run needs {wanted}", "use a host with GPUs, or a preset for the CPU")
         return
-    name = machine.accelerators[0].name
-    few = f"use {wanted} GPUs, or launch.processes={here * hosts}" if here < wanted else ""
-    yield Finding("GPUs", f"{here} x {name}, {wanted} needed", few)
-    worst = need.peak
-    much = f"{worst.name} needs {worst.total / GB:.1f} GB, {smallest / GB:.1f} GB available in each GPU"
-    yield Finding("GPU memory", much, _suggest_change(settings, worst.name) if worst.total > smallest else "")
-    if settings.grpo.host.bf16 and not all(gpu.bf16 for gpu in machine.accelerators):
-        yield Finding("bf16", f"{name} does not compute in it", "set grpo.host.bf16=false, or use newer GPUs")
+    used = machine.accelerators[:wanted]
+    few = f"use {wanted} GPUs, or launch.processes={here * _count_hosts(settings)}" if here < wanted else ""
+    yield Finding("GPUs", f"{here} x {used[0].name}, {wanted} needed", few)
+    worst, fullest = need.peak, min(used, key=lambda gpu: gpu.free)
+    found = (
+        f"{worst.name} needs {worst.total / GB:.1f} GB, {fullest.free / GB:.1f} of {fullest.memory / GB:.1f} GB free"
+    )
+    changes = ["end what else uses the GPU"] if worst.total <= fullest.memory else []
+    changes.append(_suggest_change(settings, worst.name))
+    yield Finding("GPU memory", f"{found} in the GPU", ", or ".join(changes) if worst.total > fullest.free else "")
+    if settings.grpo.host.bf16 and not all(gpu.bf16 for gpu in used):
+        yield Finding("bf16", f"{used[0].name} does not compute in it", "set grpo.host.bf16=false, or use newer GPUs")
     if settings.grpo.host.vllm == "colocate":
-        yield _share_of_vllm(settings, need, smallest)
+        yield _share_of_vllm(settings, need, min(gpu.memory for gpu in used))
 
 
 def _check_cuda(machine: Machine) -> Finding:
@@ -146,7 +150,7 @@ def _check_shared_folder(settings: RunSettings, machine: Machine) -> Iterator[Fi
     """The shared memory that processes exchange data through; containers have 64 MB by default."""
     if machine.shared is None or not (settings.launch.processes > 1 or settings.grpo.host.vllm == "colocate"):
         return
-    wanted = SHARED_EACH * -(-settings.launch.processes // _count_hosts(settings))
+    wanted = SHARED_EACH * _count_wanted(settings)
     found = f"{machine.shared / GB:.2f} GB free, {wanted / GB:.0f} wanted"
     change = f"start the container with --shm-size={wanted // GB}g" if machine.shared < wanted else ""
     yield Finding("shared memory", found, change)
@@ -192,6 +196,11 @@ def _check_precision(settings: RunSettings) -> Iterator[Finding]:
     if host.bf16 and not host.lora and settings.teacher == "self_trained":
         found = f"the engineer is trained in one process in bf16 only, where updates below {LOST:g} are lost"
         yield Finding("engineer in bf16", found, "set grpo.host.lora.rank=32, or grpo.host.bf16=false")
+
+
+def _count_wanted(settings: RunSettings) -> int:
+    """The GPUs of this host that the run uses, which are the first."""
+    return -(-settings.launch.processes // _count_hosts(settings))
 
 
 def _count_hosts(settings: RunSettings) -> int:

@@ -62,9 +62,9 @@ class Phase(msgspec.Struct, frozen=True):
 class Estimate(msgspec.Struct, frozen=True):
     """The memory of a run, in bytes.
 
-    phases: in one process each. known: whether activations are among the items, which no arithmetic here has for a
-    network on the board. loading: the peak of the host's memory while every process holds the model, before it is on
-    its GPU.
+    on_gpu: whether the arithmetic is for GPUs. phases: in one process each. known: whether activations are among the
+    items, which no arithmetic here has for a network on the board. loading: the peak of the host's memory while every
+    process holds the model, before it is on its GPU.
     checkpoint: one of them on disk. disk: all of a run, with the most that is saved while a stage trains.
     """
 
@@ -73,6 +73,7 @@ class Estimate(msgspec.Struct, frozen=True):
     trained: int
     adapter: bool
     number: str
+    on_gpu: bool
     processes: int
     sharing: str
     lengths: Lengths
@@ -109,6 +110,7 @@ def estimate_of(settings: RunSettings, accelerator: int = 80 * GB) -> Estimate:
         trained=trained.count,
         adapter=trained.adapter > 0,
         number="bf16" if trained.number == HALF else "fp32",
+        on_gpu=trained.on_gpu,
         processes=settings.launch.processes,
         sharing=settings.launch.config,
         lengths=lengths,
@@ -345,7 +347,8 @@ def _write_head(found: Estimate) -> Iterator[str]:
     whole = found.trained == found.parameters
     trained = "all trained" if whole else f"{found.trained:,}{' of an adapter' * found.adapter} trained"
     shared = f" with {found.sharing}" if found.sharing != "none" else ""
-    processes = f"{found.processes} process{'es' if found.processes > 1 else ''}"
+    place = "the CPU" if not found.on_gpu else "GPUs" if found.processes > 1 else "a GPU"
+    processes = f"{found.processes} process{'es' if found.processes > 1 else ''} on {place}"
     yield f"{found.model}: {found.parameters:,} weights in {found.number}, {trained}; {processes}{shared}"
     lengths = found.lengths
     yield f"longest prompt {lengths.prompt:,} tokens{KIND[lengths.exact]}, longest answer {lengths.answer:,}"

@@ -27,10 +27,11 @@ WEIGHTS_PORT = 51216  # on which TRL's client sends weights to a vLLM server
 
 
 class Accelerator(msgspec.Struct, frozen=True):
-    """A GPU. memory: bytes in all. bf16: whether it computes in it."""
+    """A GPU. memory, free: bytes in all, and those that nothing uses. bf16: whether it computes in it."""
 
     name: str
     memory: int
+    free: int
     bf16: bool = True
 
 
@@ -101,8 +102,10 @@ def installed_version(package: str) -> str | None:
 
 
 def _accelerator(number: int) -> Accelerator:
-    found = torch.cuda.get_device_properties(number)
-    return Accelerator(found.name, found.total_memory, bf16=found.major >= 8)
+    found, free = torch.cuda.get_device_properties(number), 0
+    with contextlib.suppress(RuntimeError):  # of a GPU that is full or busy, so that this process cannot use it
+        free, _ = torch.cuda.mem_get_info(number)
+    return Accelerator(found.name, found.total_memory, free, bf16=found.major >= 8)
 
 
 def _driver() -> str | None:

@@ -4,6 +4,7 @@ import dataclasses
 import os
 import re
 import socket
+import types
 
 import msgspec
 import pytest
@@ -25,7 +26,7 @@ from lakewright.experiments.loop.host.machine import (
 from lakewright.experiments.loop.settings.run_settings import RunSettings, load_settings
 from tests.support.processes.commands import HOUSE
 
-H100 = Accelerator("H100", 80 * GB)
+H100 = Accelerator("H100", 80 * GB, free=79 * GB)
 EIGHT = Machine(
     cores=96,
     memory=1000 * GB,
@@ -76,10 +77,16 @@ LACKS = {
     "a driver too old": Lack({"accelerators": ()}, "CUDA", "driver 580.65", "a driver that serves CUDA 13.0"),
     "too few GPUs": Lack({"accelerators": (H100,) * 2}, "GPUs", "2 x H100, 8 needed", "launch.processes=2"),
     "small GPUs": Lack(
-        {"accelerators": (Accelerator("A10", 24 * GB),) * 8}, "GPU memory", "GB, 24.0 GB available", "text.batch"
+        {"accelerators": (Accelerator("A10", 24 * GB, 24 * GB),) * 8}, "GPU memory", "24.0 of 24.0 GB", "text.batch=24"
+    ),
+    "a GPU that something else uses": Lack(
+        {"accelerators": (Accelerator("H100", 80 * GB, 9 * GB), *(H100,) * 7)},
+        "GPU memory",
+        "needs 40.9 GB, 9.0 of 80.0 GB",
+        "end what else uses the GPU",
     ),
     "GPUs without bf16": Lack(
-        {"accelerators": (Accelerator("V100", 80 * GB, False),) * 8}, "bf16", "V100", "bf16=false"
+        {"accelerators": (Accelerator("V100", 80 * GB, 80 * GB, bf16=False),) * 8}, "bf16", "V100", "bf16=false"
     ),
     "a small share": Lack({}, "vLLM's share", "4.0 GB in each", "raise", ("grpo.host.vllm_memory=0.05",)),
     "little memory": Lack(
@@ -119,6 +126,47 @@ def test_hosts_share_the_processes_and_their_server_must_answer():
 def test_an_adapter_fits_on_one_gpu_of_80_gb():
     assert changes(qwen(*ADAPTER), accelerators=(H100,)) == {}
     assert changes(qwen(*ADAPTER, "teacher=self_trained"), accelerators=(H100,)) == {}
+
+
+def test_only_the_gpus_that_the_run_uses_must_be_free():
+    taken = Accelerator("H100", 80 * GB, free=GB)
+    assert changes(qwen(*ADAPTER), accelerators=(H100, taken)) == {}
+    assert "end what" in changes(qwen(*ADAPTER), accelerators=(taken, H100))["GPU memory"].change
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """A GPU, as torch describes it, on which there is not even room for a context."""
+
+    def refuse(device):
+        raise torch.AcceleratorError("CUDA error: out of memory")
+
+    properties = types.SimpleNamespace(name="H100", total_memory=80 * GB, major=9)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 1)
+    monkeypatch.setattr(torch.cuda, "get_device_properties", lambda device: properties)
+    monkeypatch.setattr(torch.cuda, "mem_get_info", refuse)
+    return monkeypatch
+
+
+def test_the_free_memory_of_a_gpu_is_looked_up(gpu, tmp_path):
+    settings = load_settings("cpu", ["device=auto"])
+    assert look_at_machine(settings, tmp_path).accelerators == (Accelerator("H100", 80 * GB, 0),)
+    gpu.setattr(torch.cuda, "mem_get_info", lambda device: (9 * GB, 80 * GB))
+    assert look_at_machine(settings, tmp_path).accelerators == (Accelerator("H100", 80 * GB, 9 * GB),)
+
+
+def test_a_run_that_may_choose_is_checked_for_the_gpu_if_there_is_one(gpu, capsys):
+    found = {one.question for one in diagnose(load_settings("cpu", ["device=auto"]), EIGHT, version_of)}
+    assert "GPU memory" in found
+    assert "cores" not in found
+    printed = []
+    for device in ("auto", "cuda", "cpu"):
+        assert main(["estimate", "--preset", "cpu", f"device={device}"]) == 0
+        printed.append(capsys.readouterr().out)
+    assert printed[0] == printed[1]
+    assert "1 process on a GPU" in printed[0]
+    assert "1 process on the CPU" in printed[2]
 
 
 def test_packages_that_are_missing_or_of_another_version_are_named():

@@ -336,7 +336,7 @@ def test_a_gguf_file_is_estimated_as_the_checkpoint_that_it_becomes(capsys, monk
     model, _ = load_model(file)
     frozen = model.get_input_embeddings().weight.numel()
     parameters = sum(part.numel() for part in model.parameters())
-    assert lines[0] == f"{file}: {parameters:,} weights in fp32, {parameters - frozen:,} trained; 1 process"
+    assert lines[0] == f"{file}: {parameters:,} weights in fp32, {parameters - frozen:,} trained; 1 process on the CPU"
     assert "words and signs counted" not in lines[1], "its tokenizer is there"
 
 
