@@ -7,7 +7,6 @@ import dataclasses
 from collections.abc import Sequence
 from typing import NamedTuple
 
-import jinja2
 import numpy as np
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast
@@ -105,13 +104,13 @@ class BoardPlay:
 
 
 ENOUGH = 8  # tokens within which a model must answer something
-SYSTEM, USER = "You are a lake.", "How cold are you?"
 
 
 def check_chat_model(place: str, model: PreTrainedModel, codec: TextCodec, task: BoardTask) -> None:
-    """Raise InputError, one line that names `place`, unless the model can be asked for plans and designs.
+    """Raise InputError, one line that names `place`, unless the model can be asked for plans.
 
-    It needs a chat template with a system turn, a tokenizer that keeps moves whole, and some answer to `task`.
+    It needs a chat template, for which see `check_template`, a tokenizer that keeps moves whole, and some answer to
+    `task`.
 
     Args:
         place: the name of the model in messages.
@@ -119,26 +118,10 @@ def check_chat_model(place: str, model: PreTrainedModel, codec: TextCodec, task:
         codec: for its prompts and answers.
         task: any board.
     """
-    _check_template(place, codec.tokenizer)
+    if not codec.tokenizer.chat_template:
+        raise InputError(f"{place}: its tokenizer has no chat template; choose a model that was trained to chat")
     _check_moves(place, codec)
     _check_answer(place, model, codec, task)
-
-
-def _check_template(place: str, tokenizer: PreTrainedTokenizerFast) -> None:
-    """Check that the chat template keeps both turns of a conversation."""
-    if not tokenizer.chat_template:
-        raise InputError(f"{place}: its tokenizer has no chat template; choose a model that was trained to chat")
-    messages = [{"role": "system", "content": SYSTEM}, {"role": "user", "content": USER}]
-    try:
-        said = str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
-    except jinja2.TemplateError as error:
-        first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise InputError(f"{place}: its chat template fails ({first_line:.100}); choose another model") from error
-    for role, words in (("system", SYSTEM), ("user", USER)):
-        if words not in said:
-            raise InputError(
-                f"{place}: its chat template drops the {role} turn, which the engineer needs; choose another model"
-            )
 
 
 def _check_moves(place: str, codec: TextCodec) -> None:

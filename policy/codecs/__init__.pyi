@@ -1,6 +1,7 @@
 from .codec import Codec as Codec
 from .codec import TextCodec as TextCodec
 from .codec import TokensCodec as TokensCodec
+from .codec import check_template as check_template
 from .codec import codec_for as codec_for
 from .codec import text_plan as text_plan
 from .problem_codec import BYTE_VOCABULARY as BYTE_VOCABULARY

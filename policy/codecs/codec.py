@@ -140,6 +140,30 @@ def codec_for(name: str, tokenizer: PreTrainedTokenizerFast, settings: TextSetti
     raise InputError(f"codec is {name!r:.40}; this version knows {TokensCodec.name} and {TextCodec.name}")
 
 
+TURNS = {"system": "You are a lake.", "user": "How cold are you?"}  # of a conversation by which templates are tried
+
+
+def check_template(place: str, tokenizer: PreTrainedTokenizerFast, needed_by: str = "") -> None:
+    """Raise InputError, one line that names `place`, if a chat template fails or drops a turn.
+
+    Args:
+        place: the name of the model in messages.
+        tokenizer: without a template, there is nothing to check.
+        needed_by: the setting whose requests have a system turn, such as "teacher self"; empty if there is none.
+    """
+    choose = f"choose another model{f' or another {needed_by.split()[0]}' if needed_by else ''}"
+    for role in ["user", *(["system"] if needed_by else [])] if tokenizer.chat_template else []:
+        turn = f"the {role} turn" + f", which {needed_by} needs" * (role == "system")
+        messages = [{"role": name, "content": words} for name, words in TURNS.items() if name in ("user", role)]
+        try:
+            said = str(tokenizer.apply_chat_template(messages, tokenize=False, add_generation_prompt=True))
+        except Exception as error:  # a template is a program of the model's authors, which may raise anything
+            first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
+            raise InputError(f"{place}: its chat template fails on {turn} ({first_line:.100}); {choose}") from error
+        if TURNS[role] not in said:
+            raise InputError(f"{place}: its chat template drops {turn}; {choose}")
+
+
 def text_plan(text: str, board: Board, horizon: int) -> np.ndarray | None:
     """Return the moves int8 [K, horizon] that a text names, JUMP for a move off the board; None if it names no plan."""
     moves = parse_answer(text, len(board.starts))

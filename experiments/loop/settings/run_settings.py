@@ -186,6 +186,12 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.codec == "text" and self.asks_checkpoint
 
     @property
+    def system_turn(self) -> str:
+        """The setting, with its value, because of which a language model is sent a system turn; empty without one."""
+        asked = f"teacher {self.teacher}" if self.asks_checkpoint else ""
+        return asked or ("text.prompt compact" if self.text.prompt == "compact" else "")
+
+    @property
     def asked(self) -> str:
         """The teacher that proposes: the one that `matched_random` matches, if it is the teacher."""
         return self.teacher_options.get("match", self.teacher)

@@ -30,7 +30,7 @@ from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.policy_models import load_policy
 from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.policy.board_play import BoardPlay, check_chat_model
-from lakewright.policy.codecs import TextCodec, build_tokenizer, codec_for
+from lakewright.policy.codecs import TextCodec, build_tokenizer, check_template, codec_for
 from lakewright.policy.evaluation import outcomes_by_size
 from lakewright.policy.inference import answer_tasks
 from lakewright.policy.model_settings import resolve_shape
@@ -137,6 +137,7 @@ class LakeTrainee(Trainee):
         self, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast, held_out: Sequence[Problem]
     ) -> None:
         """See `Trainee.check_start`: a language model must end its answers."""
+        check_template(self.settings.start, tokenizer, self.settings.system_turn)
         codec = codec_for(self.settings.codec, tokenizer, self.settings.text)
         if isinstance(codec, TextCodec):
             check_chat_model(self.settings.start, model, codec, self.make_task(held_out[0]))

@@ -35,7 +35,7 @@ from lakewright.experiments.loop.records.stage_rollouts import read_problems, wr
 from lakewright.experiments.loop.settings.lake_settings import refuse_lake_only
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.policy_models import load_policy
-from lakewright.policy.codecs import TextSettings
+from lakewright.policy.codecs import TextSettings, check_template
 from lakewright.policy.models import get_codec, resolve_place
 from lakewright.policy.play import DrawnTasks, Play, Tasks, TaskStream
 from lakewright.policy.text_play import build_byte_policy, play_texts
@@ -212,6 +212,7 @@ class Trainee:
         self.check_problems(held_out)
         if (codec := get_codec(model)) != self.settings.codec:
             raise InputError(f"codec is {self.settings.codec}, but the model has {codec}; set codec={codec}")
+        check_template(self.settings.start, tokenizer, self.settings.system_turn)
         play = self.make_play(model, tokenizer)
         for problem in held_out:
             play.encode_prompt(problem)
