@@ -23,6 +23,7 @@ from .settings import LoraSettings as LoraSettings
 from .settings import RewardSettings as RewardSettings
 from .settings import WarmupSettings as WarmupSettings
 from .settings import answers_at_once as answers_at_once
+from .training_state import Place as Place
 from .training_state import load_place as load_place
 from .warmup import Loss as Loss
 from .warmup import choice_odds as choice_odds

@@ -29,18 +29,21 @@ def showing_progress(form: Form) -> Iterator[None]:
 
 
 @contextmanager
-def progress(what: str, total: int | None, unit: str, minutes: float | None = None) -> Iterator["tqdm"]:
+def progress(
+    what: str, total: int | None, unit: str, minutes: float | None = None, spent: float = 0.0
+) -> Iterator["tqdm"]:
     """A progress bar on standard error; call its `update(n)`. It stays on the screen once it is complete.
 
     Args:
         what, total, unit: the work, how much of it there is, and in what it is counted.
         minutes: that end the work if it does not end earlier.
+        spent: seconds of these minutes that an interrupted run took; its units, as `initial`, count in no rate.
     """
     form = _FORM.get()
     if form == "lines" and not sys.stderr.isatty():
         from lakewright.experiments.jobs.runtime.progress_lines import ProgressLines
 
-        yield ProgressLines(what, total, unit, minutes)
+        yield ProgressLines(what, total, unit, minutes, spent)
         return
     from tqdm import tqdm
 

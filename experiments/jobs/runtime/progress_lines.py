@@ -19,6 +19,7 @@ class ProgressLines(tqdm):
     Args:
         what, total, unit: the work, how much of it there is, and in what it is counted.
         minutes: that end the work if it does not end earlier.
+        spent: seconds of these minutes that an interrupted run took.
         clock: gives the seconds.
     """
 
@@ -28,11 +29,13 @@ class ProgressLines(tqdm):
         total: int | None,
         unit: str,
         minutes: float | None = None,
+        spent: float = 0.0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         # tqdm draws nothing: a thread of its own would otherwise redraw a bar that is slow.
         super().__init__(total=total, desc=what, unit=unit, disable=True)
-        self._work, self._total, self._minutes, self._clock = f"{what}: ", total, minutes, clock
+        self._work, self._total, self._clock = f"{what}: ", total, clock
+        self._limit = 60 * minutes - spent if minutes else None
         self._unit, self._figures = unit, dict[str, Any]()
         self._begun = self._printed = clock()
         self.initial = self.n = 0
@@ -54,7 +57,7 @@ class ProgressLines(tqdm):
         rate = (self.n - self.initial) / seconds if seconds else 0.0
         of = f" of {self._total}" if self._total else ""
         ends = [(self._total - self.n) / rate] if self._total and rate else []
-        ends += [60 * self._minutes - seconds] if self._minutes else []
+        ends += [] if self._limit is None else [self._limit - seconds]
         left = f", {_format_time(min(ends))} left" if ends else ""
         figures = "".join(f", {name} {value}" for name, value in self._figures.items())
         return f"  {self._work}{self.n:g}{of} {self._unit}, {rate:.3g} a second{figures}{left}"

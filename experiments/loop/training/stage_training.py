@@ -31,7 +31,7 @@ from lakewright.experiments.loop.training.policy_models import FreeCores, free_m
 from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.policy.inference import naming_full_memory
 from lakewright.policy.models import save_checkpoint
-from lakewright.policy.training import Answered, GrpoSettings, load_place, rank_and_processes, train_grpo
+from lakewright.policy.training import Answered, GrpoSettings, Place, load_place, rank_and_processes, train_grpo
 
 EXAMPLES_A_STEP, MOST_EXAMPLES = 4, 1024  # groups whose answers are saved, of a step and of a stage
 
@@ -94,7 +94,7 @@ def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, toke
         if saved:
             write_json(stage.resumed, Resumed(place.step, place.seconds))  # for the viewer alone, so without a digest
         describe = functools.partial(trainee.describe_answers, play=play)
-        logger = _StageLogger(stage, describe, place.notes, grpo, tokens, opened)
+        logger = _StageLogger(stage, describe, place, grpo, tokens, opened)
         model = train_grpo(
             model,
             play,
@@ -122,7 +122,7 @@ class _StageLogger:
     Args:
         stage: that is trained.
         describe: the line of a group's answers.
-        notes: the lines from before an interruption, as `write_notes` gave them.
+        place: of an interruption, with the lines from before it as notes, as `write_notes` gave them.
         grpo: settings of the training.
         tokens: training ends once this many are generated.
         opened: closes logs and progress bar.
@@ -132,7 +132,7 @@ class _StageLogger:
         self,
         stage: Stage,
         describe: Callable[[Answered], dict[str, Any]],
-        notes: str,
+        place: Place,
         grpo: GrpoSettings,
         tokens: float,
         opened: ExitStack,
@@ -140,10 +140,10 @@ class _StageLogger:
         rank, self._processes = rank_and_processes()
         self._describe, self._tokens, self._cores = describe, tokens, FreeCores()
         self._files = {"steps": stage.train_log, "groups": stage.groups, "rollouts": stage.rollouts}
-        noted = msgspec.json.decode(notes or "{}", type=dict[str, list[dict[str, Any]]])
+        noted = msgspec.json.decode(place.notes or "{}", type=dict[str, list[dict[str, Any]]])
         before = {name: noted.get(name, []) for name in self._files}
-        shown = nullcontext(tqdm(disable=True)) if rank else progress("GRPO", grpo.steps, "steps", grpo.minutes)
-        self._bar = opened.enter_context(shown)
+        bar = progress("GRPO", grpo.steps, "steps", grpo.minutes, place.seconds)
+        self._bar = opened.enter_context(nullcontext(tqdm(disable=True)) if rank else bar)
         self._logs = {
             name: opened.enter_context(
                 nullcontext(lambda line: None) if rank else line_log(path, shown=path == stage.train_log)

@@ -66,9 +66,10 @@ def _learn_answers(
     write_json(warmup.resumed, Resumed(place.step, place.seconds))
     with (
         trainee.stream_references(warmup, place.boards) as tasks,
-        progress("warm-up", settings.warmup.steps, "steps", settings.warmup.minutes) as bar,
+        progress("warm-up", settings.warmup.steps, "steps", settings.warmup.minutes, place.seconds) as bar,
         line_log(warmup.train_log, shown=True) as log,
     ):
+        bar.initial = place.step  # these are reported once more
 
         def on_step(step: int, loss: float) -> None:
             bar.set_postfix(loss=f"{loss:.3f}")

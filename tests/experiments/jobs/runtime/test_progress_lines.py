@@ -1,9 +1,20 @@
 """Progress of a run without a terminal: a line of each piece of work about once a minute, and none if it is silent."""
 
+import json
+import math
+from contextlib import ExitStack, contextmanager
+
 import pytest
 
 from lakewright.experiments.jobs.runtime.progress_bars import print_on_terminal, progress, showing_progress
 from lakewright.experiments.jobs.runtime.progress_lines import ProgressLines
+from lakewright.experiments.loop.records.run_folder import RunFolder
+from lakewright.experiments.loop.training import stage_training, warmup
+from lakewright.experiments.loop.training.trainee import make_trainee
+from lakewright.policy.training import GrpoSettings, Place, WarmupSettings
+from tests.support.samples.text_runs import text_run
+
+STEP = {"reward": 0.5, "valid": 0.5, "sampled/tokens": 10}
 
 
 class Clock:
@@ -45,6 +56,56 @@ def test_steps_of_an_earlier_run_count_in_no_rate():
     clock.now += 10
     bar.update(10)
     assert ", 1 a second, 0:30 left" in bar.describe()
+
+
+def test_minutes_of_an_earlier_run_are_over():
+    clock = Clock()
+    bar = ProgressLines("GRPO", 1_000_000, "steps", minutes=240, spent=3600, clock=clock)
+    clock.now += 3600
+    bar.update(9000)
+    assert bar.describe().endswith(", 2:00:00 left")
+
+
+@pytest.fixture
+def resumed(monkeypatch):
+    """A training that is resumed after 20 steps and an hour, and the bars that it shows."""
+    bars, clock = [], Clock()
+
+    @contextmanager
+    def show(what, total, unit, minutes=None, spent=0.0):
+        bars.append(ProgressLines(what, total, unit, minutes, spent, clock))
+        yield bars[-1]
+
+    for module in (warmup, stage_training):
+        place = Place(step=20, seconds=3600, notes=json.dumps({"steps": 20 * [STEP]}))
+        monkeypatch.setattr(module, "load_place", lambda file, place=place: place)
+        monkeypatch.setattr(module, "progress", show)
+    return bars, clock
+
+
+def test_a_warm_up_that_is_resumed_tells_what_is_left(resumed, monkeypatch, tmp_path):
+    bars, clock = resumed
+
+    def learn(model, play, tasks, extra, settings, seed, on_step, *_):
+        for step in range(30):
+            clock.now += 10 * (step >= 20)
+            on_step(step, 0.5)
+        return model
+
+    monkeypatch.setattr(warmup, "learn_answers", learn)
+    trainee = make_trainee(text_run(warmup=WarmupSettings(steps=60, minutes=600)))
+    warmup._learn_answers(trainee, RunFolder(tmp_path).warmup, *trainee.build_model())
+    assert bars[-1].describe() == "  warm-up: 30 of 60 steps, 0.1 a second, loss 0.500, 5:00 left"
+
+
+def test_a_stage_that_is_resumed_tells_what_is_left(resumed, tmp_path):
+    bars, clock = resumed
+    place, grpo = stage_training.load_place(tmp_path), GrpoSettings(steps=10**6, minutes=62)
+    with ExitStack() as opened:
+        logger = stage_training._StageLogger(RunFolder(tmp_path).stage(0), dict, place, grpo, math.inf, opened)
+        clock.now += 60
+        logger.log_step(STEP.copy())
+        assert bars[-1].describe().endswith(", reward 0.50, valid 0.50, tokens 210, 1:00 left")
 
 
 @pytest.mark.parametrize(("form", "shown"), [("bars", ""), ("lines", "stage 1\n"), ("silent", "")])
