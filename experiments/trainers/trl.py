@@ -45,27 +45,38 @@ class EngineerTasks:
     """
 
     def __init__(
-        self, path: str | Path, *, every: int = 20, places: int = 100_000, chat: bool = False, seed: int = 0
+        self,
+        path: str | Path,
+        *,
+        every: int = 20,
+        first: int | None = None,
+        places: int = 100_000,
+        chat: bool = False,
+        seed: int = 0,
     ) -> None:
         """Opens a folder.
 
         Args:
             path: path of the folder.
             every: optimizer steps between two decisions.
+            first: optimizer steps before the first decision, if it should come sooner; each later wait is twice as
+                long, up to `every`, as with `grpo.first_steps` in the closed loop.
             places: rows of the data set.
             chat: whether a prompt is a message to a chat model or plain text; with several turns, always a message.
             seed: seed of the problems.
 
-        Raises InputError without an engineer, or a number is below 1.
+        Raises InputError without an engineer, if a number is below 1, or if `first` is more than `every`.
         """
         if min(every, places) < 1:
             raise InputError(f"every is {every}, places {places}; choose at least 1")
+        if first is not None and not 1 <= first <= every:
+            raise InputError(f"first is {first}; choose 1 to {every}, the steps between later decisions")
         self.folder = EngineerFolder(path)
         environment = self.folder.environment
         self.environment_factory: RolloutFactory | None = None
         if isinstance(environment, MultiTurnEnvironment):
             self.environment_factory, chat = RolloutFactory(environment, self.find_problem), True
-        self.every, self.chat, self.seed = every, chat, seed
+        self.every, self.first, self.chat, self.seed = every, first or every, chat, seed
         self.source = ProblemSource(path, seed)
         self.recorder = OutcomeRecorder(path, environment)
         self.held_out = self.folder.held_out()
@@ -99,6 +110,13 @@ class EngineerTasks:
             answer_tokens=answer_tokens,
             rollouts=self.environment_factory,
         )
+
+    def is_due(self, step: int) -> bool:
+        """Return True if the engineer decides after this optimizer step."""
+        due, wait = 0, self.first
+        while due < step:
+            due, wait = due + wait, min(2 * wait, self.every)
+        return due == step
 
     def decide(self, step: int) -> None:
         """Decides at an optimizer step: in the first process, while the others wait or generate for it."""
@@ -221,7 +239,7 @@ class DecideEverySteps(TrainerCallback):
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
         """Decides; all processes wait for it."""
-        if state.global_step % self.tasks.every == 0:
+        if self.tasks.is_due(state.global_step):
             self.tasks.decide(state.global_step)
         return control
 

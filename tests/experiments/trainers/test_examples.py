@@ -87,6 +87,16 @@ def test_a_message_to_a_chat_model_and_held_out_problems(tmp_path):
     assert folder.status().held_out == 3
     with refused("every", "0, places 100000"):
         EngineerTasks(tmp_path, every=0)
+    with refused("first", 6, "choose 1 to 5"):
+        EngineerTasks(tmp_path, every=5, first=6)
+
+
+@pytest.mark.parametrize(
+    ("first", "due"), [(None, [8, 16, 24, 32]), (1, [1, 3, 7, 15, 23, 31]), (3, [3, 9, 17, 25]), (8, [8, 16, 24, 32])]
+)
+def test_first_decisions_may_come_sooner_and_each_wait_is_twice_the_one_before(tmp_path, first, due):
+    tasks = EngineerTasks(begin_engineer(tmp_path / "e").path, every=8, first=first)
+    assert [step for step in range(1, 33) if tasks.is_due(step)] == due
 
 
 TWO = """
