@@ -34,6 +34,7 @@ from lakewright.experiments.loop.training.stage_training import make_problems, t
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 from lakewright.experiments.loop.training.warmup import read_recorded_evidence, warm_up
 from lakewright.policy.inference import naming_full_memory
+from lakewright.policy.models import explain_fallback
 
 RECORDED_VERSIONS = ("lakewright", "jax", "torch", "transformers", "trl")
 
@@ -46,6 +47,8 @@ def run(settings: RunSettings, folder: RunFolder, on_stage: Callable[[], object]
     on_stage: called once the warm-up is finished, and after each stage.
     """
     check_askable(settings)
+    if reason := explain_fallback(settings.device):
+        print_on_terminal(reason)
     trainee = make_trainee(settings)
     if not folder.warmup.done.exists():
         read_recorded_evidence(trainee)  # what is missing is refused before a file is written

@@ -1,18 +1,18 @@
-"""Models in memory: built with random weights, placed on a device, set to train or to answer, and saved."""
+"""Models in memory: built with random weights, set to train or to answer, and saved."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any
 
 import msgspec
 import torch
 from transformers import PreTrainedModel, PreTrainedTokenizerFast, Qwen3Config
 from transformers import Qwen3ForCausalLM as Qwen3
 
-from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import list_folder, replacing_folder
 from lakewright.policy.model_settings import ModelName, ModelSettings, resolve_shape
+from lakewright.policy.models.devices import check_device, place_on_device
 from lakewright.policy.models.weights import check_memory
 from lakewright.policy.networks.board_network import BoardConfig, BoardNetwork
 
@@ -84,13 +84,6 @@ def _list_special_words(tokenizer: PreTrainedTokenizerFast) -> dict[str, Any]:
     }
 
 
-def place_on_device(device: str, model: PreTrainedModel) -> PreTrainedModel:
-    """Return the model, on the GPU if there is one and `device` allows it."""
-    if resolve_device(device) == "cuda":
-        cast(torch.nn.Module, model).cuda()
-    return model
-
-
 def save_checkpoint(folder: Path, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast) -> None:
     """Write model (safetensors, its config names the codec) and tokenizer to `folder`, completely or not at all."""
     model.config.codec = get_codec(model)
@@ -105,17 +98,6 @@ def check_shape(settings: ModelSettings | ModelName, tokenizer: PreTrainedTokeni
     with torch.device("meta"):
         model = build_model(settings, tokenizer, 0, "cpu")
     check_memory("model", model.num_parameters())
-
-
-def resolve_device(device: str) -> Literal["cpu", "cuda"]:
-    """Return where a model is placed: `auto` and `cuda` are the GPU if there is one, see `check_device`."""
-    return "cuda" if device != "cpu" and torch.cuda.is_available() else "cpu"
-
-
-def check_device(device: str) -> None:
-    """Raise InputError if CUDA is asked for and there isn't any."""
-    if device == "cuda" and not torch.cuda.is_available():
-        raise InputError("device is cuda, but this machine has no CUDA device that torch can use; choose cpu or auto")
 
 
 def get_codec(model: PreTrainedModel) -> str:

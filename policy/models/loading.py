@@ -20,7 +20,8 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import check_listed
 from lakewright.policy.codecs.problem_codec import BYTE_VOCABULARY, BYTES
 from lakewright.policy.codecs.tokens import VOCABULARY
-from lakewright.policy.models.building import TOKENS, check_device, get_codec, place_on_device, use_torch_defaults
+from lakewright.policy.models.building import TOKENS, get_codec, use_torch_defaults
+from lakewright.policy.models.devices import check_device, place_on_device
 from lakewright.policy.models.folders import (
     ADAPTER,
     ADAPTER_MODEL,

@@ -17,7 +17,7 @@ from lakewright.experiments.loop.host.memory_arithmetic import HALF, keys_and_va
 from lakewright.experiments.loop.host.model_shape import model_shape
 from lakewright.experiments.loop.settings.memory_remedies import list_remedies
 from lakewright.experiments.loop.settings.run_settings import RunSettings
-from lakewright.policy.models import is_gguf
+from lakewright.policy.models import explain_no_gpu, is_gguf
 
 PROGRAMS = 3 * GB  # of Python, torch and JAX with their compiled programs, in a process of a run
 SHARED_EACH = GB  # of shared memory, for each process that exchanges data with others
@@ -48,6 +48,9 @@ def diagnose(settings: RunSettings, machine: Machine, version_of: Versions) -> l
     need = estimate_of(settings, min((gpu.memory if shared else gpu.free for gpu in used), default=80 * GB))
     found = [*_check_packages(settings, version_of)]
     found += _check_gpus(settings, machine, need) if wants_gpu(settings) else _check_cpu(settings, machine, need)
+    if settings.device == "auto" and machine.driver and not wants_gpu(settings):
+        question, why, change = msgspec.structs.astuple(_check_cuda(machine))
+        found.append(Finding(question, f"{why}, so the run is on the CPU", f"{change}, or set device=cpu"))
     found += [
         _check_loading(machine, need),
         _check_disk(machine, need),
@@ -100,17 +103,10 @@ def _check_gpus(settings: RunSettings, machine: Machine, need: Estimate) -> Iter
 
 
 def _check_cuda(machine: Machine) -> Finding:
-    if machine.cuda is None:
-        return Finding(
-            "CUDA", "torch was built without CUDA", "pip install --force-reinstall torch, of a build with CUDA"
-        )
-    if machine.driver is None:
-        return Finding(
-            "CUDA", f"torch needs CUDA {machine.cuda}, but no driver is installed", "install NVIDIA's driver"
-        )
-    there = f"driver {machine.driver}, torch with CUDA {machine.cuda}"
-    wrong = "" if machine.accelerators else f"take a driver that serves CUDA {machine.cuda}, or an older build of torch"
-    return Finding("CUDA", there, wrong)
+    if machine.accelerators:
+        # A container may have the driver without the tool that tells its version.
+        return Finding("CUDA", f"driver {machine.driver or 'works'}, torch with CUDA {machine.cuda}")
+    return Finding("CUDA", *explain_no_gpu(machine.cuda, machine.driver))
 
 
 def _suggest_change(settings: RunSettings, phase: str) -> str:

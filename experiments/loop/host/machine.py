@@ -5,7 +5,6 @@ import importlib.metadata
 import os
 import shutil
 import socket
-import subprocess
 import urllib.error
 import urllib.request
 from pathlib import Path
@@ -19,7 +18,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import count_cores
 from lakewright.experiments.loop.redesign.teacher_models import check_askable
 from lakewright.experiments.loop.settings.run_settings import RunSettings
-from lakewright.policy.models import prepare_place
+from lakewright.policy.models import find_driver, prepare_place
 
 SHARED = Path("/dev/shm")
 PATIENCE = 3.0  # seconds to wait for a server
@@ -69,7 +68,7 @@ def look_at_machine(settings: RunSettings, out: Path) -> Machine:
         disk=shutil.disk_usage(existing(out)).free,
         shared=shutil.disk_usage(SHARED).free if SHARED.exists() else None,
         accelerators=tuple(map(_accelerator, range(torch.cuda.device_count()))),
-        driver=_driver(),
+        driver=find_driver(),
         cuda=torch.version.cuda,
         taken=tuple(port for port in wanted_ports(settings) if _answers("localhost", port)),
         server=bool(url) and _healthy(url or ""),
@@ -106,18 +105,6 @@ def _accelerator(number: int) -> Accelerator:
     with contextlib.suppress(RuntimeError):  # of a GPU that is full or busy, so that this process cannot use it
         free, _ = torch.cuda.mem_get_info(number)
     return Accelerator(found.name, found.total_memory, free, bf16=found.major >= 8)
-
-
-def _driver() -> str | None:
-    """The version of NVIDIA's driver, asked of its own tool: torch cannot tell whether the two do not fit."""
-    program = shutil.which("nvidia-smi")
-    if not program:
-        return None
-    words = [program, "--query-gpu=driver_version", "--format=csv,noheader"]
-    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
-        answer = subprocess.run(words, capture_output=True, text=True, timeout=30, check=False)
-        return answer.stdout.split("\n")[0].strip() or None
-    return None
 
 
 def _answers(host: str, port: int) -> bool:

@@ -72,8 +72,10 @@ class Lack:
 SERVER = ("grpo.host.vllm=server", "grpo.host.vllm_url=http://a:8000")
 ADAPTER = ("launch.processes=1", "launch.config=single_gpu", "grpo.host.lora.rank=32")
 LACKS = {
-    "a build without CUDA": Lack({"cuda": None}, "CUDA", "without CUDA", "of a build with CUDA"),
-    "no driver": Lack({"driver": None}, "CUDA", "no driver is installed", "install NVIDIA's driver"),
+    "a build without CUDA": Lack({"cuda": None, "accelerators": ()}, "CUDA", "without CUDA", "of a build with CUDA"),
+    "no driver": Lack(
+        {"driver": None, "accelerators": ()}, "CUDA", "no driver is installed", "install NVIDIA's driver"
+    ),
     "a driver too old": Lack({"accelerators": ()}, "CUDA", "driver 580.65", "a driver that serves CUDA 13.0"),
     "too few GPUs": Lack({"accelerators": (H100,) * 2}, "GPUs", "2 x H100, 8 needed", "launch.processes=2"),
     "small GPUs": Lack(
@@ -167,6 +169,14 @@ def test_a_run_that_may_choose_is_checked_for_the_gpu_if_there_is_one(gpu, capsy
     assert printed[0] == printed[1]
     assert "1 process on a GPU" in printed[0]
     assert "1 process on the CPU" in printed[2]
+
+
+def test_a_run_that_may_choose_is_told_that_it_does_not_use_the_gpu():
+    settings = load_settings("cpu", ["device=auto"])
+    told = changes(settings, accelerators=())["CUDA"]
+    assert "driver 580.65, torch with CUDA 13.0" in told.found
+    assert "device=cpu" in told.change
+    assert "CUDA" not in changes(settings, accelerators=(), driver=None)
 
 
 def test_packages_that_are_missing_or_of_another_version_are_named():
