@@ -3,11 +3,12 @@
 import itertools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Annotated, Literal
 
 import numpy as np
+from msgspec import Meta
 
-from lakewright.core_jax.support import Count, Share
+from lakewright.core_jax.support import Share
 from lakewright.engineer.cells import Cell, Knob, Stratum, Value
 from lakewright.engineer.design import Design, Row
 from lakewright.engineer.difficulty.forecasting import Forecast, find_costs
@@ -23,6 +24,7 @@ from lakewright.engineer.windows import MOST_WINDOWS, list_windowed, make_window
 MOST_VALUES = 16  # of a whole level that are looked at; of more, or of one that is not whole, POINTS
 POINTS = 9
 MOST_CELLS = 128  # of a stratum; with more, one level at a time is varied
+MOST_LEARNERS = 1024  # each takes memory and time for every cell
 PARTS = 16  # of a round: after each part of the training, the best cell is chosen again
 REASON = "the largest gain expected"
 TRACE = 0.05  # the least share of the problems of a stratum that have a trait, and that lack it
@@ -53,7 +55,7 @@ class GainTeacher(Stateful):
     per: Literal["token", "problem"] = "token"
     length: Power = 0.0
     near: Share = 1.0
-    learners: Count = 32
+    learners: Annotated[int, Meta(ge=1, le=MOST_LEARNERS)] = 32
     horizon: Power = 8.0
     mixing: Power = 3.0
 

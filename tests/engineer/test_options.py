@@ -48,6 +48,7 @@ def test_every_number_has_a_range_and_nothing_else_passes(kind, name, option):
         ("sampler", "sfl", "mix", 1.5),
         ("sampler", "sfl", "pool", 0.0),
         ("teacher", "thompson", "draws", 10**9),
+        ("teacher", "gain", "learners", 10**9),
         ("teacher", "thompson", "decay", 1.2),
         ("teacher", "alp_gmm", "components", 1),
         ("teacher", "static", "hole_ratio", 0.6),
