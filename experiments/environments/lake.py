@@ -2,7 +2,7 @@
 
 import functools
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -21,7 +21,7 @@ from lakewright.core_jax.config import (
     holes_of,
     with_teams,
 )
-from lakewright.core_jax.generator import can_draw_for, generate, generate_in_turn
+from lakewright.core_jax.generator import Acceptance, can_draw_for, generate, generate_in_turn
 from lakewright.core_jax.results import BoardOutcomes
 from lakewright.core_jax.rows import Row, board_key, rows_in_turn, rows_of
 from lakewright.core_jax.terms import FAILURE_NAMES
@@ -206,7 +206,7 @@ class Lake(Environment):
 
     def draw(self, design: Design, count: int, seed: int, first: int = 0) -> list[Problem]:
         """Like `Environment.draw`, by the vmapped generator, as questions in text."""
-        rows = self.draw_rows(design, count, seed, first)
+        rows, _ = self.draw_rows(design, count, seed, first)
         return [msgspec.structs.replace(self._write_problem(row), version=design.version) for row in rows]
 
     def draw_cell(self, cell: Cell, count: int, seed: int, first: int = 0) -> list[Problem]:
@@ -214,10 +214,19 @@ class Lake(Environment):
         config = self._config_of(cell)
         return list(map(problem_of, rows_of(generate(config, seed, count, first=first), config)))
 
-    def draw_rows(self, design: Design, count: int, seed: int, first: int = 0) -> list[Row]:
-        """Like `draw`, the boards as rows."""
+    def draw_rows(
+        self,
+        design: Design,
+        count: int,
+        seed: int,
+        first: int = 0,
+        on_progress: Callable[[int], object] = lambda boards: None,
+    ) -> tuple[list[Row], list[Acceptance]]:
+        """Like `draw`, the boards as rows, and the acceptance of the attempts at them."""
         configs = with_teams(config_of(design), self.teams)
-        return rows_in_turn(generate_in_turn(configs, seed, count, first=first), configs)
+        made = generate_in_turn(configs, seed, count, on_progress, first)
+        acceptance = [part for batches in made for batch in batches.values() for part in batch.acceptance]
+        return rows_in_turn(made, configs), acceptance
 
     def _config_of(self, cell: Cell) -> EnvConfig:
         """A config of the boards of a cell.

@@ -13,7 +13,7 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 from lakewright.core_jax.config import EnvConfig, hole_ratio_of, with_teams
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import Acceptance, can_draw_all, generate, generate_in_turn
-from lakewright.core_jax.rows import Row, board_key, read_all, rows_in_turn, rows_of, symmetric_fingerprint
+from lakewright.core_jax.rows import Row, board_key, read_all, rows_of, symmetric_fingerprint
 from lakewright.core_jax.support import derive_seed
 from lakewright.core_jax.types import FAILURE_NAMES, BoardVerdict, Failure
 from lakewright.engineer.cells import Stratum
@@ -48,6 +48,7 @@ class LakeTrainee(Trainee):
     """A policy that plans for the agents on boards, in tokens of cells, in text or as a board network."""
 
     lake = True
+    environment: Lake
 
     def _begin(self, environment: Environment | None) -> None:
         self.environment = Lake(self.settings.agents, self.settings.teams)
@@ -102,10 +103,8 @@ class LakeTrainee(Trainee):
         self, design: Design, count: int, seed: int, first: int, on_progress: Callable[[int], object]
     ) -> tuple[list[Problem], list[Acceptance]]:
         """See `Trainee.draw_problems`; the teams of the run alternate."""
-        configs = with_teams(config_of(design), self.settings.teams)
-        made = generate_in_turn(configs, seed, count, on_progress, first)
-        acceptance = [part for batches in made for batch in batches.values() for part in batch.acceptance]
-        return list(map(problem_of, rows_in_turn(made, configs))), acceptance
+        rows, acceptance = self.environment.draw_rows(design, count, seed, first, on_progress)
+        return list(map(problem_of, rows)), acceptance
 
     def count_problems(self, problems: Sequence[Problem], acceptance: Sequence[Acceptance]) -> dict[Stratum, Drawn]:
         """See `Trainee.count_problems`. acceptance: for the strata of boards, or for no stratum."""
