@@ -20,12 +20,7 @@ from lakewright.experiments.jobs.runtime.progress_bars import print_on_terminal
 from lakewright.experiments.loop.records.history import describe_redesign, describe_stage, read_examination
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Done, write_record
-from lakewright.experiments.loop.records.token_budget import (
-    count_remaining_tokens,
-    count_run_tokens,
-    count_stage_tokens,
-    explain_spent,
-)
+from lakewright.experiments.loop.records.token_budget import count_left, explain_spent
 from lakewright.experiments.loop.redesign.run_engineer import RunEngineer
 from lakewright.experiments.loop.redesign.teacher_models import check_askable
 from lakewright.experiments.loop.settings.memory_remedies import list_remedies
@@ -61,7 +56,7 @@ def run(settings: RunSettings, folder: RunFolder, on_stage: Callable[[], object]
     for number in range(settings.stages):
         stage = folder.stage(number)
         if not stage.done.exists():
-            if count_remaining_tokens(settings.budget, count_run_tokens(folder, number)) <= 0:
+            if count_left(folder, number) <= 0:
                 if reason := explain_spent(settings.budget, folder):
                     raise InputError(f"{folder.folder}: {reason}")
                 print_on_terminal(f"the budget of {settings.budget} tokens is spent after {number} stages")
@@ -114,12 +109,10 @@ def _run_stage(trainee: Trainee, folder: RunFolder, number: int, held_out: list[
     _write_once(stage.env, lambda: before.next_design() if decided else trainee.start, trainee)
     policy = folder.find_standing(number - 1)
     if not settings.grpo.fresh and not trainee.problems_file(stage).exists():
-        tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number))
         with naming_full_memory(f"problems of stage {number}", *list_remedies(settings, "scores")):
-            make_problems(trainee, stage, policy, before, number, tokens)
+            make_problems(trainee, stage, policy, before, number, count_left(folder, number))
     if not stage.checkpoint.exists():
-        tokens = count_remaining_tokens(settings.budget, count_run_tokens(folder, number) + count_stage_tokens(stage))
-        train_stage(trainee, stage, policy, number, tokens)
+        train_stage(trainee, stage, policy, number, count_left(folder, number + 1))
     if not stage.validation.exists():
         with naming_full_memory(f"validation of stage {number}", *list_remedies(settings, "validation")):
             trainee.validate_stage(stage, held_out)

@@ -55,9 +55,15 @@ def count_run_tokens(folder: RunFolder, stages: int) -> Spent:
     return sum((count_stage_tokens(folder.stage(number)) for number in range(-1, stages)), Spent())
 
 
-def count_remaining_tokens(budget: int | None, spent: Spent) -> float:
-    """The tokens that are left of a budget; without one, infinitely many."""
+def count_left(folder: RunFolder, stages: int) -> float:
+    """The tokens of a run's budget that its first `stages` stages have left; without a budget, infinitely many."""
+    budget, spent = folder.settings().budget, count_run_tokens(folder, stages)
     return math.inf if budget is None else budget - spent.total
+
+
+def has_next_stage(folder: RunFolder, number: int) -> bool:
+    """Return True if another stage follows: otherwise no proposal needs to be tried."""
+    return count_left(folder, number + 1) > 0 and number + 1 < folder.settings().stages
 
 
 def explain_spent(budget: int | None, folder: RunFolder) -> str:
@@ -66,7 +72,7 @@ def explain_spent(budget: int | None, folder: RunFolder) -> str:
     A redesign before the first stage may spend the whole budget.
     """
     spent = count_run_tokens(folder, 0)
-    if folder.stage(0).done.exists() or count_remaining_tokens(budget, spent) > 0:
+    if budget is None or budget > spent.total or folder.stage(0).done.exists():
         return ""
     return (
         f"budget is {budget} tokens, all spent before the first stage: {spent.trials} by the trial and "

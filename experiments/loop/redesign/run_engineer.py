@@ -41,7 +41,7 @@ from lakewright.experiments.loop.records.stage_records import (
     read_record,
 )
 from lakewright.experiments.loop.records.stage_rollouts import read_rollouts
-from lakewright.experiments.loop.records.token_budget import count_remaining_tokens, count_run_tokens
+from lakewright.experiments.loop.records.token_budget import has_next_stage
 from lakewright.experiments.loop.redesign.engineer_training import TRAINED, train_engineer
 from lakewright.experiments.loop.redesign.teacher_models import load_teacher, make_engineer
 from lakewright.experiments.loop.settings.run_settings import RunSettings
@@ -73,12 +73,6 @@ def start_trial(trainee: Trainee, policy: Stage, purpose: str) -> TrialWork:
     settings, seed = trainee.settings, derive_seed(trainee.settings.seed, purpose)
     roll_out = make_rollouts(trainee, lambda: policy, purpose)
     return TrialWork(trainee.environment, roll_out, settings.trial, settings.objective, seed)
-
-
-def has_next_stage(settings: RunSettings, folder: RunFolder, number: int) -> bool:
-    """Return True if another stage follows: otherwise no proposal needs to be tried."""
-    spent = count_run_tokens(folder, number + 1)
-    return number + 1 < settings.stages and count_remaining_tokens(settings.budget, spent) > 0
 
 
 class RunEngineer:
@@ -160,7 +154,7 @@ class StageJournal(Journal):
             return self._read_step(step)
         if self.finished:
             return make()
-        if step == "trial" and not has_next_stage(self.trainee.settings, self.folder, self.number):
+        if step == "trial" and not has_next_stage(self.folder, self.number):
             return None  # type: ignore[return-value]
         if step == "proposal":
             known = self.engineer.teacher.state_dict()
@@ -220,7 +214,7 @@ class StageJournal(Journal):
             return None
         stands = self.folder.find_standing(self.number).folder == stage.folder  # else training it would be lost
         trains = settings.teacher == TRAINED and stands and self.number >= 0 and attempts[-1].proposal.tokens
-        if trains and not stage.engineer_checkpoint.exists() and has_next_stage(settings, self.folder, self.number):
+        if trains and not stage.engineer_checkpoint.exists() and has_next_stage(self.folder, self.number):
             train_engineer(self.trainee, self.folder, self.number)
         if not (training := find_record(stage.engineer, EngineerTraining)):
             return None

@@ -11,11 +11,7 @@ from lakewright.core_jax.support import is_locked
 from lakewright.experiments.jobs.resumable.driver import ALIVE, read_clock
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.records.stage_records import Done, Resumed, read_record
-from lakewright.experiments.loop.records.token_budget import (
-    count_remaining_tokens,
-    count_run_tokens,
-    count_stage_tokens,
-)
+from lakewright.experiments.loop.records.token_budget import count_left
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.viewer.catalogue.discovery import files_of
 from lakewright.experiments.viewer.catalogue.run_space import LAKE
@@ -168,7 +164,7 @@ def _is_spent(folder: RunFolder, settings: RunSettings, number: int) -> bool:
     """Whether a run ends before stage `number`, as its tokens are generated."""
     if number <= 0 or settings.budget is None or folder.stage(number).folder.exists():
         return False
-    return count_remaining_tokens(settings.budget, count_run_tokens(folder, number)) <= 0
+    return count_left(folder, number) <= 0
 
 
 def _describe_current(folder: RunFolder, settings: RunSettings, name: str, number: int, stage: Stage) -> StageProgress:
@@ -183,10 +179,7 @@ def _describe_current(folder: RunFolder, settings: RunSettings, name: str, numbe
 def _read_limits(folder: RunFolder, settings: RunSettings, number: int) -> Limits:
     """The limits of the training of a stage, or of the warm-up."""
     training = settings.grpo.of_stage(number) if number >= 0 else settings.warmup
-    tokens = math.inf
-    if number >= 0:  # what drew the problems of the stage is spent too
-        spent = count_run_tokens(folder, number) + count_stage_tokens(folder.stage(number))
-        tokens = count_remaining_tokens(settings.budget, spent)
+    tokens = count_left(folder, number + 1) if number >= 0 else math.inf  # what drew the problems is spent, too
     seconds = 60 * training.minutes if training.minutes else None
     return Limits(training.steps, seconds, tokens if math.isfinite(tokens) else None)
 
