@@ -81,19 +81,20 @@ class HoldingGuard(GuardSettings, frozen=True, forbid_unknown_fields=True):
     held: tuple[Stratum, ...] = ()
 
 
-def hold_strata(settings: GuardSettings, held: Iterable[Stratum]) -> GuardSettings:
-    """The settings, by which these strata get no more than the floor."""
-    strata = tuple(held)
-    return HoldingGuard(**msgspec.structs.asdict(settings), held=strata) if strata else settings
+def limit_round(settings: GuardSettings, space: DesignSpace, certainty: float, held: Iterable[Stratum]) -> HoldingGuard:
+    """The guard of a round: largest changes are 1 + widen x certainty times as large, and the held strata are held.
 
-
-def widen_reach(settings: GuardSettings, space: DesignSpace, certainty: float) -> GuardSettings:
-    """The settings with each largest change 1 + widen x certainty times as large; certainty is 0 to 1."""
+    Args:
+        settings, space: the limits, and the columns that they are for.
+        certainty: of the difficulty model, 0 to 1.
+        held: the strata that get no more than the floor, however certain the model is of others.
+    """
     # Small steps are caution about a model that may be wrong. The surer it is of the held-out cells, the less caution
     # is needed.
     factor = 1 + settings.widen * certainty
     reach = {column.name: factor * settings.reach_of(column) for column in space.columns}
-    return msgspec.structs.replace(settings, reach=settings.reach | reach)
+    limits = msgspec.structs.asdict(settings) | {"reach": settings.reach | reach}
+    return HoldingGuard(**limits, held=tuple(held))
 
 
 class GuardVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -137,12 +138,11 @@ def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardS
 
     A value within 0.001 of the proposal counts as accepted. A delta without edits changes nothing. An unknown
     stratum, a number that is not finite, and more windows than can be drawn are refused, and `design` stays. Raises
-    InputError only if `settings` do not suit `design` (floor x strata > 1) or its space (`check_limits`), or if
+    InputError only if `settings` do not suit `design` (floor x strata > 1) or its space (`check_guard`), or if
     `drawable` fails.
     """
     space = bounds.space
-    check_floor(settings, len(design.strata), space)
-    check_limits(settings, space)
+    check_guard(settings, len(design.strata), space)
     if not delta.edits:
         return GuardVerdict("accepted", [], design)
     try:
@@ -161,17 +161,16 @@ def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardS
     return GuardVerdict("projected" if reasons else "accepted", reasons, design.replace(applied))
 
 
-def check_floor(settings: GuardSettings, strata: int, space: DesignSpace) -> None:
-    """Raises InputError if the floor is too much for a number of strata."""
+def check_guard(settings: GuardSettings, strata: int, space: DesignSpace) -> None:
+    """Raises InputError if settings do not suit a space, or the floor is too much for a number of its strata.
+
+    `reach` is for columns of the space, `most` for knobs and values in their range.
+    """
     floor = settings.least_share(strata)
     if floor * strata > 1 + 1e-9:
         raise InputError(
             f"guard: floor {floor:g} x {strata} {space.words.path} is more than 1; choose at most {1 / strata:.3g}"
         )
-
-
-def check_limits(settings: GuardSettings, space: DesignSpace) -> None:
-    """Raises InputError if `reach` names no column of a space, or `most` no knob or a value out of its range."""
     columns = [column.name for column in space.columns]
     if unknown := [name for name in settings.reach if name not in columns]:
         raise InputError(f"guard: reach.{unknown[0]:.60} is unknown; choose from {', '.join(columns)}")

@@ -21,12 +21,12 @@ from lakewright.engineer.difficulty.forecasting import Forecast, make_forecast
 from lakewright.engineer.difficulty.model import Observation
 from lakewright.engineer.environment import Environment, Group, Problem, check_environment_type
 from lakewright.engineer.evidence.evidence import Evidence, Round
-from lakewright.engineer.guard import GuardVerdict, check_draws, check_floor, check_limits, project_delta
+from lakewright.engineer.guard import GuardSettings, GuardVerdict, check_draws, check_guard, limit_round, project_delta
 from lakewright.engineer.journal import Journal, Keys, TeacherAnswer, derive_keys
 from lakewright.engineer.outcomes import Outcomes, tally_by_stratum
 from lakewright.engineer.proposal import Teacher
 from lakewright.engineer.random_generators import Key, check_key
-from lakewright.engineer.rollback import Comparison, compare_rounds, has_fallen
+from lakewright.engineer.rollback import compare_rounds, has_fallen
 from lakewright.engineer.samplers.supply import Sampling, Supply, choose_problems, choose_sampler, list_places
 from lakewright.engineer.seen import add_groups, fold_groups
 from lakewright.engineer.settings import EngineerSettings, read_settings
@@ -62,7 +62,6 @@ from lakewright.engineer.steps import (
     describe_round,
     find_delta,
     grow_older,
-    limit_changes,
     negotiate,
     observe_answers,
     sum_up_round,
@@ -123,8 +122,7 @@ class Engineer:
         self.teacher = choose_teacher(teacher, tools or usual, options, self.space, rounds)
         begin = find_start(environment) if design is None else design
         check_design(begin, self.space)
-        check_floor(settings.guard, len(begin.strata), self.space)
-        check_limits(settings.guard, self.space)
+        check_guard(settings.guard, len(begin.strata), self.space)
         self._state = State(STATE, self.space.signature(), {}, begin.copy())
 
     @property
@@ -212,21 +210,23 @@ class Engineer:
         observations = [*seen.observations, *grow_older(state.observations)]
         tested = [*observe_answers(outcomes, design, self.space), *grow_older(state.tested)]
         (valid, problems), how = order_answers(outcomes, self.held_out), self.settings.rollback
-        before = state.standing_valid if problems == state.standing_problems else ""  # else answers to other problems
+        comparable = how.enabled and problems == state.standing_problems  # else they answered other problems
+        before = state.standing_valid if comparable else ""
         teacher_state = self.teacher.state_dict()
         try:
-            comparison = journal.keep("comparison", lambda: compare_rounds(before, valid, how))
+            comparison = journal.keep("comparison", lambda: compare_rounds(before, valid))
+            fallen = [comparison.summary()] if comparison and has_fallen(comparison, how) else []
             doubts = find_doubts([*(one.outcomes for one in state.history), found], self.space)
             forecast = journal.keep("forecast", lambda: self.fit_forecast(observations, tested, state.forecast, doubts))
             evidence = journal.keep("evidence", lambda: make_evidence(state, found, seen, forecast, **parts))
             keys = keys or derive_keys(self.seed, state.round)
-            following, attempts, trial = self._choose_next(evidence, forecast, comparison, journal, keys)
+            following, attempts, trial = self._choose_next(evidence, forecast, fallen, journal, keys)
             line, short = (tell(design, following, attempts, self.space) for tell in (describe_round, sum_up_round))
         except BaseException:
             self.teacher.load_state_dict(teacher_state)  # the round may be tried again, as if it had not begun
             raise
-        fell = has_fallen(comparison, how)
-        decision = Decision(following, design, evidence, forecast, attempts, trial, comparison, line, fell, short)
+        back = bool(fallen)
+        decision = Decision(following, design, evidence, forecast, attempts, trial, comparison, line, back, short)
         state.observations, state.tested = [*observations, *(trial.observe() if trial else ())], tested
         advance_round(state, decision, find_delta(decision, self.space), (valid, problems), weights=how.weights)
         return decision
@@ -280,8 +280,8 @@ class Engineer:
         check_kind("propose: evidence", evidence, Evidence, needed=True)
         check_kind("propose: forecast", forecast, Forecast)
         check_key(key, "propose")
-        guard = limit_changes(self.settings.guard, forecast, self.space)
-        return negotiate(self.teacher, evidence, self.design, self.environment, key, guard, self.settings.proposals)
+        guard, count = self._limit_round(forecast), self.settings.proposals
+        return negotiate(self.teacher, evidence, self.design, self.environment, key, guard, count)
 
     def judge_delta(self, delta: Delta, forecast: Forecast | None) -> GuardVerdict:
         """The guard's verdict on a change of the present design; it allows the more, the more certain the forecast.
@@ -295,8 +295,12 @@ class Engineer:
         """
         check_kind("judge_delta: delta", delta, Delta, needed=True)
         check_kind("judge_delta: forecast", forecast, Forecast)
-        guard = limit_changes(self.settings.guard, forecast, self.space)
-        return project_delta(self.design, delta, self.environment, guard)
+        return project_delta(self.design, delta, self.environment, self._limit_round(forecast))
+
+    def _limit_round(self, forecast: Forecast | None) -> GuardSettings:
+        """The guard of a round: the more certain the forecast, the wider; it holds the strata that are doubted."""
+        held = [doubt.stratum for doubt in forecast.doubts or () if doubt.holds] if forecast else []
+        return limit_round(self.settings.guard, self.space, forecast.certainty if forecast else 0.0, held)
 
     def try_proposal(
         self, verdict: GuardVerdict, others: Iterable[Delta], forecast: Forecast | None, work: TrialWork
@@ -318,14 +322,12 @@ class Engineer:
         return try_rivals(work, rivals, self.design, forecast, verdict.design) if rivals else None
 
     def _choose_next(
-        self, evidence: Evidence, forecast: Forecast, comparison: Comparison | None, journal: Journal, keys: Keys
+        self, evidence: Evidence, forecast: Forecast, fallen: list[str], journal: Journal, keys: Keys
     ) -> tuple[Next, list[Attempt], Trial | None]:
-        """The next design, with the attempts and the trial that led to it."""
-        standing, fallen = self._state.standing, []
-        if comparison and has_fallen(comparison, self.settings.rollback):
-            fallen = [comparison.summary()]
-            if standing and standing != self.design:
-                return self._keep_next(journal, lambda: Next(standing, "rollback", fallen)), [], None
+        """The next design, with the attempts and the trial that led to it. fallen: the line of a stage that fell."""
+        standing = self._state.standing
+        if fallen and standing and standing != self.design:
+            return self._keep_next(journal, lambda: Next(standing, "rollback", fallen)), [], None
         attempts, known = journal.keep(
             "proposal", lambda: TeacherAnswer(self.propose(evidence, forecast, keys.teacher), self.teacher.state_dict())
         )
@@ -361,9 +363,8 @@ class Engineer:
         """The work of a trial, if the policy can be rolled out. seed: for its problems."""
         if not self.roll_out or not self.settings.trial.enabled:
             return None
-        work = TrialWork(self.environment, self.roll_out, self.settings.trial, forecast.model.objective, seed)
-        work.trained = sum(part.groups.completions for part in evidence.groups)
-        return work
+        trained, objective = sum(part.groups.completions for part in evidence.groups), forecast.model.objective
+        return TrialWork(self.environment, self.roll_out, self.settings.trial, objective, seed, trained)
 
     def state_dict(self) -> dict[str, Any]:
         """The state as JSON values, without the arguments of the engineer. Raises InputError if it is not JSON."""

@@ -24,7 +24,7 @@ from lakewright.engineer.cells import (
     name_cells,
 )
 from lakewright.engineer.design import Design, Row
-from lakewright.engineer.space_checks import check_limits, check_names, check_strata, check_tops, check_words
+from lakewright.engineer.space_checks import check_names, check_ranges, check_strata, check_tops, check_words
 from lakewright.engineer.windows import check_size, check_window, find_middle, list_levels, round_levels
 from lakewright.engineer.words import Words
 
@@ -103,7 +103,7 @@ class DesignSpace:
         check_names("grade", self.grades)
         if not self.failures:
             raise InputError("space: failures is empty; name at least one way in which an answer fails")
-        check_limits(self._limits, self.strata, self.knobs)
+        check_ranges(self._limits, self.strata, self.knobs)
         check_words(self.words, self.knobs)
         if strange := [stratum for stratum in self.spoken if stratum not in self.strata]:
             raise InputError(f"space: spoken has {strange[0]!r:.60}, which is not a stratum; leave it out")

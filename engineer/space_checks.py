@@ -64,7 +64,7 @@ def check_words(words: Words, knobs: Sequence[Knob]) -> None:
         ) from error
 
 
-def check_limits(
+def check_ranges(
     limits: Mapping[Stratum, Mapping[str, tuple[float, float]]], strata: Sequence[Stratum], knobs: Sequence[Knob]
 ) -> None:
     """Raises InputError if limits name another stratum or knob, or exceed the range of a knob."""

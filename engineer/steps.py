@@ -21,11 +21,9 @@ from lakewright.engineer.guard import (
     Bounds,
     GuardSettings,
     GuardVerdict,
-    hold_strata,
     is_drawable,
     is_of_space,
     project_delta,
-    widen_reach,
 )
 from lakewright.engineer.outcomes import InCell, Outcomes
 from lakewright.engineer.proposal import Proposal, Teacher
@@ -147,15 +145,6 @@ def stretch_delta(delta: Delta, factor: float, space: DesignSpace) -> Delta:
         changes = {name: max(-most[name], min(most[name], factor * change)) for name, change in edit.changes.items()}
         edits[stratum] = msgspec.structs.replace(edit, changes=changes)
     return Delta(edits)
-
-
-def limit_changes(guard: GuardSettings, forecast: Forecast | None, space: DesignSpace) -> GuardSettings:
-    """The guard of a round: it allows the more, the more certain the forecast, and holds what the forecast doubts."""
-    if forecast is None:
-        return guard
-    # Certainty widens what every stratum may do; a doubt narrows it for one, whatever the certainty.
-    held = [doubt.stratum for doubt in forecast.doubts or () if doubt.holds]
-    return hold_strata(widen_reach(guard, space, forecast.certainty), held)
 
 
 def warn_of_graders(

@@ -72,22 +72,28 @@ class TrialWork:
         settings: how many problems and answers.
         objective: what problems are worth.
         seed: seed of the problems.
+        trained: the answers that were trained on since the last redesign; None does not limit the trial.
 
     leverage: what the signal of problems is worth by stratum, set before the trial; without it all are worth the same.
-    trained: the answers that were trained on since the last redesign; None does not limit the trial. unheld: why no
-    trial was held, once that is known.
+    unheld: why no trial was held, once that is known.
     """
 
     def __init__(
-        self, environment: Environment, roll_out: RollOut, settings: TrialSettings, objective: Objective, seed: int
+        self,
+        environment: Environment,
+        roll_out: RollOut,
+        settings: TrialSettings,
+        objective: Objective,
+        seed: int,
+        trained: int | None = None,
     ) -> None:
         self.environment, self.settings, self.objective, self.seed = environment, settings, objective, seed
+        self.trained = trained
         self._roll_out = roll_out
         # Cells and not designs are stored: a rollout counts for every design that contains its cell.
         self.cells: dict[Cell, CellTrial] = {}
         self.leverage: Mapping[Stratum, float] = {}
         self.tokens = self.turns = 0
-        self.trained: int | None = None
         self.unheld = ""
 
     @property

@@ -21,7 +21,7 @@ from lakewright.core_jax.support import convert, locked
 from lakewright.engineer.delta import list_changes
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Problem, Verdict, check_design_draws
-from lakewright.engineer.guard import check_draws, check_floor, check_limits
+from lakewright.engineer.guard import check_draws, check_guard
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.samplers import choose_sampler
 from lakewright.engineer.signal import measure_signal
@@ -108,8 +108,7 @@ class EngineerFolder:
             held_out=held_out,
             held_out_design=target,
         )
-        check_floor(settings.guard, len(start.strata), loaded.space)
-        check_limits(settings.guard, loaded.space)
+        check_guard(settings.guard, len(start.strata), loaded.space)
         for drawn in filter(None, (start, target)):
             check_design_draws(loaded, drawn)
         setup = convert(msgspec.to_builtins(setup, str_keys=True), Setup, "engineer")  # which checks the numbers

@@ -114,9 +114,10 @@ class RunEngineer:
         if number >= 0:
             self._observe(engineer, read_rollouts(stage))
         engineer.roll_out = make_rollouts(trainee, lambda: self.folder.find_standing(number), f"stage {number} trial")
+        journal = TrainedJournal if trainee.settings.teacher == TRAINED else StageJournal
         decision = engineer.redesign(
             read_outcomes(stage, self.held_out),
-            journal=StageJournal(trainee, self.folder, number, engineer),
+            journal=journal(trainee, self.folder, number, engineer),
             keys=derive_keys(trainee.settings, number),
             **({} if stage.evidence.exists() else gather_evidence(trainee, stage)),
         )
@@ -207,19 +208,23 @@ class StageJournal(Journal):
             return Rollback(before.folder.name, made, back, weights.folder.name)
         return made
 
+
+class TrainedJournal(StageJournal):
+    """The records of a stage whose policy is its own engineer, and trained as one."""
+
     def reconsider(self, attempts: Sequence[Attempt]) -> Reconsidered | None:
         """See `Journal.reconsider`: the stage's policy is trained on its proposals, unless it is rolled back."""
-        stage, settings, space = self.stage, self.trainee.settings, self.engineer.space
+        stage, space = self.stage, self.engineer.space
         if self.finished:
             return None
         stands = self.folder.find_standing(self.number).folder == stage.folder  # else training it would be lost
-        trains = settings.teacher == TRAINED and stands and self.number >= 0 and attempts[-1].proposal.tokens
+        trains = stands and self.number >= 0 and attempts[-1].proposal.tokens
         if trains and not stage.engineer_checkpoint.exists() and has_next_stage(self.folder, self.number):
             train_engineer(self.trainee, self.folder, self.number)
         if not (training := find_record(stage.engineer, EngineerTraining)):
             return None
         again = [delta for delta in training.groups[-1].read_deltas(space) if isinstance(delta, Delta)]
-        return Reconsidered(training.list_deltas(space), again if settings.engineer.asked_again else None)
+        return Reconsidered(training.list_deltas(space), again if self.trainee.settings.engineer.asked_again else None)
 
 
 class _Unasked:

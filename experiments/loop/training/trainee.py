@@ -19,7 +19,7 @@ from lakewright.engineer.cells import Cell, Stratum, list_parts
 from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.environment import Environment, Problem, Verdict, check_design_draws
 from lakewright.engineer.evidence import vocabulary_of
-from lakewright.engineer.guard import check_floor, check_limits, is_drawable
+from lakewright.engineer.guard import check_guard, is_drawable
 from lakewright.engineer.multi_turn import MultiTurnEnvironment
 from lakewright.engineer.outcomes import Outcomes
 from lakewright.engineer.proposal import check_space
@@ -362,9 +362,8 @@ def check_settings(settings: RunSettings, environment: Environment, start: Desig
         if (value := getattr(settings.text, name)) != getattr(usual.text, name):
             said = f"text.{name} is {value!r:.60}, which the codec {settings.codec} does not use"
             raise InputError(f"{said}; leave it out")
-    check_floor(settings.guard, len(start.strata), environment.space)
+    check_guard(settings.guard, len(start.strata), environment.space)
     check_teacher(settings.teacher, settings.teacher_options, environment.space)
-    check_limits(settings.guard, environment.space)
     check_space(make_sampler(settings.sampler.name, settings.sampler.options), environment.space)
 
 

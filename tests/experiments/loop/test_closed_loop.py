@@ -174,7 +174,7 @@ def test_a_fresh_run_of_the_same_seed_draws_the_same_boards_and_another_seed_oth
 
 
 @pytest.mark.deep
-@pytest.mark.parametrize("parameter", ["settings", "reward", "held_out"])
+@pytest.mark.parametrize("parameter", ["settings", "reward", "held_out", "trial", "guard", "rollback"])
 def test_a_parameter_comes_back_to_a_file_at_most_fifteen_times(parameter, tmp_path):
     walk = follow(parameter, RunFolder(tmp_path / "run"))
     assert walk.stays[0].endswith("closed_loop.py")

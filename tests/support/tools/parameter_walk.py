@@ -1,6 +1,6 @@
 """Where a reader goes who follows one parameter through a stage of the closed loop.
 
-    python -m tests.support.tools.parameter_walk settings reward trial held_out
+    python -m tests.support.tools.parameter_walk settings reward held_out trial guard rollback
 
 A tiny run of the lake is made, and its second stage is followed from its design to the engineer's decision. A function
 holds a parameter if it is given it, or a record with it as a field, or an object with one of these behind attributes
