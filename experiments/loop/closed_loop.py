@@ -99,7 +99,7 @@ def _redesign_first_stage(trainee: Trainee, folder: RunFolder, engineer: RunEngi
 def _redesign_after_stage(trainee: Trainee, engineer: RunEngineer, number: int) -> None:
     """The policy answers as the engineer, trains as one, and is rolled out in trials: each may fill a GPU."""
     after = "the warm-up" if number < 0 else f"stage {number}"
-    with naming_full_memory(f"redesign after {after}", *list_remedies(trainee.settings, "engineer", "trial")):
+    with naming_full_memory(f"redesign after {after}", lambda: list_remedies(trainee.settings, "engineer", "trial")):
         engineer.redesign(number)
 
 
@@ -109,12 +109,12 @@ def _run_stage(trainee: Trainee, folder: RunFolder, number: int, held_out: list[
     _write_once(stage.env, lambda: before.next_design() if decided else trainee.start, trainee)
     policy = folder.find_standing(number - 1)
     if not settings.grpo.fresh and not trainee.problems_file(stage).exists():
-        with naming_full_memory(f"problems of stage {number}", *list_remedies(settings, "scores")):
+        with naming_full_memory(f"problems of stage {number}", lambda: list_remedies(settings, "scores")):
             make_problems(trainee, stage, policy, before, number, count_left(folder, number))
     if not stage.checkpoint.exists():
         train_stage(trainee, stage, policy, number, count_left(folder, number + 1))
     if not stage.validation.exists():
-        with naming_full_memory(f"validation of stage {number}", *list_remedies(settings, "validation")):
+        with naming_full_memory(f"validation of stage {number}", lambda: list_remedies(settings, "validation")):
             trainee.validate_stage(stage, held_out)
 
 

@@ -3,7 +3,7 @@ have in common is read in a pass of its own.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -85,13 +85,13 @@ def count_answer_bytes(pairs: int, words: int, prompt: int, answer: int, copies:
 
 
 @contextmanager
-def naming_full_memory(work: str, *remedies: str) -> Iterator[None]:
+def naming_full_memory(work: str, find_remedies: Callable[[], Sequence[str]] = tuple) -> Iterator[None]:
     """Raise InputError in place of torch's error if a GPU has too little memory for the block, or takes no process.
 
     Args:
         work: what the block does.
-        remedies: changes of settings that have an effect, such as "set warmup.batch=32"; a folder with other settings
-            is another run.
+        find_remedies: gives changes of settings that have an effect, such as "set warmup.batch=32"; a folder with other
+            settings is another run.
     """
     try:
         yield
@@ -103,7 +103,8 @@ def naming_full_memory(work: str, *remedies: str) -> Iterator[None]:
         problem = wanted[0].replace("Tried to allocate", "no room for another") if wanted else "no room left"
         busy = found[0].startswith("busy")
         state = "the GPU is busy or unavailable" if busy else f"the memory of the GPU is full ({problem})"
-        changed = f", or in a new folder {', or '.join(remedies)}" if remedies and not busy else ""
+        suggested = "" if busy else ", or ".join(find_remedies())
+        changed = f", or in a new folder {suggested}" if suggested else ""
         raise InputError(
             f"{work}: {state}; end what else uses the GPU and give the same command, which continues from the saved "
             f"state{changed}"

@@ -81,10 +81,9 @@ def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, toke
     settings, (rank, processes) = trainee.settings, rank_and_processes()
     device = "cpu" if processes > 1 else settings.device  # a trainer of several processes places the weights itself
     work, grpo = f"stage {number}" + f" in process {rank}" * (processes > 1), settings.grpo.of_stage(number)
-    remedies = list_remedies(settings, "update", "sampling")
     # Where the reporters that write files put them.
     os.environ.setdefault("TENSORBOARD_LOGGING_DIR", str(stage.folder / "tensorboard"))
-    with naming_full_memory(work, *remedies), ExitStack() as opened:
+    with naming_full_memory(work, lambda: list_remedies(settings, "update", "sampling")), ExitStack() as opened:
         model, tokenizer = load_policy(settings, previous, device)
         play = trainee.make_play(model, tokenizer)
         stream = opened.enter_context(trainee.stream_problems(stage, number)) if grpo.fresh else None

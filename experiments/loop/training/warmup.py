@@ -35,11 +35,11 @@ def warm_up(trainee: Trainee, warmup: Stage, held_out: Sequence[Problem]) -> Non
     It learns reference answers and, if it answers in tokens, the form of an engineer's answer.
     """
     if not warmup.checkpoint.exists():
-        with naming_full_memory("warm-up", *list_remedies(trainee.settings, "warm-up")):
+        with naming_full_memory("warm-up", lambda: list_remedies(trainee.settings, "warm-up")):
             _make_checkpoint(trainee, warmup, held_out)
         free_memory()
     if not warmup.validation.exists():
-        with naming_full_memory("validation of the warm-up", *list_remedies(trainee.settings, "validation")):
+        with naming_full_memory("validation of the warm-up", lambda: list_remedies(trainee.settings, "validation")):
             trainee.validate_stage(warmup, held_out)
 
 

@@ -60,7 +60,7 @@ def test_a_full_gpu_is_one_line_with_the_setting():
     torch_says = "CUDA out of memory. Tried to allocate 3.38 GiB. GPU 0 has a total capacity of 139.80 GiB"
     with (
         refused("stage 2", "3.38 GiB", "continues", "set grpo.host.micro_batch=4") as told,
-        naming_full_memory("stage 2", "set grpo.host.micro_batch=4"),
+        naming_full_memory("stage 2", lambda: ["set grpo.host.micro_batch=4"]),
     ):
         raise torch.OutOfMemoryError(torch_says)
     assert "\n" not in str(told.value)
