@@ -345,7 +345,7 @@ class Engineer:
             if again and again.instead is not None and trial is None:
                 verdicts = (self.judge_delta(delta, forecast) for delta in again.instead)
                 following = decide_again(verdicts, self.design, following)
-            warned = warn_of_graders(evidence, forecast, following.design, self.settings.guard, self.space)
+            warned = warn_of_graders(evidence, forecast, following.design, self._limit_round(forecast), self.space)
             return msgspec.structs.replace(following, reasons=[*fallen, *warned, *following.reasons])
 
         return self._keep_next(journal, decide), attempts, trial

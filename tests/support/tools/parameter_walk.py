@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 
+from lakewright.engineer.settings import EngineerSettings
 from lakewright.experiments.loop import closed_loop
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.redesign.run_engineer import RunEngineer
@@ -30,7 +31,7 @@ class Walk:
     """The files of a parameter's walk, in order, one for each stay."""
 
     def __init__(self, parameter: Any) -> None:
-        self.parameter = parameter
+        self.copies = [parameter]
         self.stays: list[str] = []
         self._read = set[CodeType]()
         self._open = list[tuple[FrameType, str]]()  # functions that hold the parameter and are being read
@@ -68,10 +69,10 @@ class Walk:
 
     def _is_in(self, value: Any, read: tuple[str, ...], depth: int = 2) -> bool:
         """Whether a value is the parameter, a record of it, or an object with it among the attributes that are read."""
-        if value is self.parameter:
+        if any(value is one for one in self.copies):
             return True
         if isinstance(value, msgspec.Struct):
-            return any(getattr(value, name, None) is self.parameter for name in value.__struct_fields__)
+            return any(getattr(value, name, None) is one for name in value.__struct_fields__ for one in self.copies)
         held = getattr(value, "__dict__", {}) if depth else {}
         return any(self._is_in(held[name], read, depth - 1) for name in read if name in held)
 
@@ -93,6 +94,8 @@ def follow(name: str, run: RunFolder) -> Walk:
         finally:
             sys.setprofile(None)
         closed_loop._mark_done(run, run.stage(number), closed_loop._read_clocks())
+        if hasattr(EngineerSettings, name) and engineer.engineer:
+            walk.copies.append(getattr(engineer.engineer.settings, name))  # a copy that the engineer has checked
     return walk
 
 
