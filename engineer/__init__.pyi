@@ -1,3 +1,4 @@
+from .calls import InputError as InputError
 from .cells import Cell as Cell
 from .cells import Given as Given
 from .cells import Knob as Knob
@@ -5,15 +6,17 @@ from .design import Delta as Delta
 from .design import Design as Design
 from .design import Edit as Edit
 from .environment import Environment as Environment
-from .environment import Group as Group
-from .environment import Problem as Problem
-from .environment import Verdict as Verdict
 from .judge_process import JudgeLimit as JudgeLimit
 from .multi_turn import MultiTurnEnvironment as MultiTurnEnvironment
 from .multi_turn import MultiTurnEpisode as MultiTurnEpisode
 from .outcomes import Outcomes as Outcomes
+from .problems import Group as Group
+from .problems import Problem as Problem
+from .problems import Verdict as Verdict
 from .proposal import Proposal as Proposal
 from .proposal import Teacher as Teacher
+from .proposal import propose_delta as propose_delta
+from .proposal import propose_rows as propose_rows
 from .redesign import Engineer as Engineer
 from .settings import EngineerSettings as EngineerSettings
 from .space import DesignSpace as DesignSpace

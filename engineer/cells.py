@@ -9,7 +9,7 @@ what one of them lets through the next one can compute with.
 import functools
 import math
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
@@ -277,3 +277,19 @@ def is_spread(value: Any) -> bool:
 def is_whole_number(value: Any) -> bool:
     """Return True if this is an int from 0 to MOST_COUNT."""
     return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= MOST_COUNT
+
+
+def sum_lengths(answers: Sequence[Sequence[str]], tokens: Iterable[Iterable[int]]) -> list[int]:
+    """The sums of the lengths of answers, a list for each problem.
+
+    Raises InputError unless there is a whole number for each answer.
+    """
+    given = list_parts("tokens", tokens)
+    if len(given) != len(answers):
+        raise InputError(f"tokens: {len(given)} lists for {len(answers)} problems; give one for each")
+    sums = []
+    for texts, lengths in zip(answers, (list_parts("tokens: a list", part) for part in given), strict=True):
+        if len(lengths) != len(texts) or not all(map(is_whole_number, lengths)):
+            raise InputError(f"tokens: {list(lengths)!r:.60} for {len(texts)} answers; give a whole number for each")
+        sums.append(sum(lengths))
+    return sums

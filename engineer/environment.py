@@ -4,7 +4,7 @@ import abc
 import hashlib
 import math
 import random
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -12,69 +12,26 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.support import assign_shares, strip_thoughts
 from lakewright.engineer.calls import FailedCallError, run_call, show
-from lakewright.engineer.cells import MOST_REWARD, Cell, NamedCell, Stratum, is_reward, list_parts
+from lakewright.engineer.cells import (
+    Cell,
+    NamedCell,
+    Stratum,
+    is_reward,
+    list_parts,
+    sum_lengths,
+)
 from lakewright.engineer.design import Design
 from lakewright.engineer.judge_process import JudgeLimit, ask_process, find_maker
 from lakewright.engineer.outcomes import Outcomes
+from lakewright.engineer.problems import Group, Problem, Verdict, find_fault, find_fault_of_verdict, make_plain
 from lakewright.engineer.space import DesignSpace, check_design
 from lakewright.engineer.space_checks import check_cell_of
 from lakewright.engineer.start import choose_start
 from lakewright.engineer.tally import Case, Drawn
 
 _JSON = msgspec.json.Encoder()
-
-
-class Problem(msgspec.Struct, frozen=True):
-    """One question, with everything needed to judge an answer.
-
-    prompt: what a policy is asked. answer: a right answer, if one is known. data: JSON values that `judge` needs.
-    cell, version: what it was drawn from; `draw` fills them in. key: equal problems have equal keys; by default a
-    digest of the prompt.
-    """
-
-    prompt: str
-    answer: str = ""
-    data: Any = None
-    cell: Cell = Cell("", ())
-    version: int = 0
-    key: str = ""
-
-
-class Verdict(msgspec.Struct, frozen=True):
-    """The judgement of an answer.
-
-    valid: whether it solves the problem. reward: a number, at most MOST_REWARD in size. failure: why it is not valid,
-    one of the space's failures; empty if it is. grades: the space's grades that a valid answer has. place: how far
-    it got, -1 if that has no meaning.
-    """
-
-    valid: bool
-    reward: float
-    failure: str = ""
-    grades: tuple[str, ...] = ()
-    place: int = -1
-
-
-class Group(RolloutGroup, frozen=True, kw_only=True):
-    """Answers of one policy to one problem. rewards: one for each. cell, version: its own."""
-
-    rewards: tuple[float, ...] = ()
-    cell: Cell = Cell("", ())
-    version: int = 0
-
-    @classmethod
-    def from_verdicts(
-        cls, problem: Problem, verdicts: Sequence[Verdict], tokens: int | msgspec.UnsetType = msgspec.UNSET
-    ) -> "Group":
-        """The group of answers to a problem with these verdicts. tokens: their sum, for gain per token."""
-        rewards = [float(verdict.reward) for verdict in verdicts]
-        counted = RolloutGroup.of(problem.key, [verdict.valid for verdict in verdicts], rewards)
-        failures = Counter(verdict.failure for verdict in verdicts if not verdict.valid)
-        fields = msgspec.structs.asdict(counted) | {"failures": dict(failures), "tokens": tokens}
-        return cls(**fields, rewards=tuple(rewards), cell=problem.cell, version=problem.version)
 
 
 class Environment(abc.ABC):
@@ -244,17 +201,28 @@ class Environment(abc.ABC):
             raise FailedCallError(f"{where}: gave {show(found)}; return finite numbers")
         return found
 
-    def groups(self, problems: Sequence[Problem], answers: Sequence[Sequence[str]]) -> list[Group]:
-        """A group for each problem from a list of answers to each. Raises InputError on problems of another space."""
+    def groups(
+        self,
+        problems: Sequence[Problem],
+        answers: Sequence[Sequence[str]],
+        tokens: Sequence[Sequence[int]] | None = None,
+    ) -> list[Group]:
+        """A group for each problem from a list of answers to each. tokens: likewise the lengths of the answers.
+
+        Raises InputError on problems of another space, and unless there is a length for each answer.
+        """
         listed = []
         for problem, texts in self._pair_in_cells(problems, answers):
             found = () if isinstance(texts, str) or not isinstance(texts, Iterable) else tuple(texts)
             if not found:
                 raise InputError(f"answers: {texts!r:.60} to {problem.prompt!r:.60}; give a list of at least one text")
             listed.append((problem, found))
+        sums: Sequence[int | msgspec.UnsetType] = [msgspec.UNSET] * len(listed)
+        if tokens is not None:
+            sums = sum_lengths([texts for _, texts in listed], tokens)
         return [
-            Group.from_verdicts(problem, [self.check_verdict(problem, text) for text in texts])
-            for problem, texts in listed
+            Group.from_verdicts(problem, [self.check_verdict(problem, text) for text in texts], length)
+            for (problem, texts), length in zip(listed, sums, strict=True)
         ]
 
     def verdicts(self, problems: Sequence[Problem], answers: Sequence[str]) -> list[Verdict]:
@@ -325,69 +293,13 @@ class Environment(abc.ABC):
         return Drawn(len(problems), knobs, found)
 
 
-def find_fault(problem: object) -> str:
-    """The line that says how this becomes a problem that a file can hold; empty if it is one."""
-    if not isinstance(problem, Problem):
-        return "return a Problem with texts"
-    if type(problem) is not Problem:
-        return "return a Problem, not a subclass, because files lose its other fields; put them into data"
-    if not (isinstance(problem.prompt, str) and isinstance(problem.answer, str) and isinstance(problem.key, str)):
-        return "return a Problem with texts as prompt, answer and key"
-    try:
-        _JSON.encode(problem)
-    except UnicodeEncodeError:
-        return "return a Problem with texts of valid Unicode, without halves of surrogate pairs"
-    except Exception as error:
-        return f"it does not fit into JSON ({error!s:.120}); let its data be JSON values"
-    return ""
-
-
-def find_fault_of_verdict(verdict: object, space: DesignSpace) -> str:
-    """The fault of a verdict and the remedy; empty if there isn't any."""
-    if not isinstance(verdict, Verdict):
-        return f"gave {show(verdict)}; return a Verdict"
-    valid, failure, grades, place = verdict.valid, verdict.failure, verdict.grades, verdict.place
-    if valid is not True and valid is not False:
-        return f"valid is {show(valid)}; give True or False; convert a NumPy value by bool(...)"
-    if not is_reward(verdict.reward):
-        return (
-            f"reward is {show(verdict.reward, 20)}; give a finite number, an int or a float of at most {MOST_REWARD:g}"
-        )
-    if valid and failure != "":
-        return f"failure is {show(failure)} though the answer is valid; leave it empty"
-    if not valid and not (isinstance(failure, str) and failure in space.failures):
-        return f"failure {show(failure)} is not declared; choose from {', '.join(space.failures)}"
-    if not isinstance(grades, tuple | list):
-        return f"grades are {show(grades)}; give a tuple of names"
-    if grades and (strange := [grade for grade in grades if grade not in space.grades]):
-        return f"grade {show(strange[0])} is not declared; choose from {', '.join(space.grades) or 'none'}"
-    if not isinstance(place, int) or isinstance(place, bool) or place < -1:
-        return f"place is {show(place)}; give a whole number, at least -1"
-    return ""
-
-
-def make_plain(verdict: Verdict) -> Verdict:
-    """A verdict without fields of a subclass, numbers of NumPy, large ints and lists, which are others after JSON."""
-    reward, grades = verdict.reward, verdict.grades
-    plain = type(reward) is float or (type(reward) is int and abs(reward) < 2**53)
-    if type(verdict) is Verdict and plain and type(grades) is tuple:
-        return verdict
-    reward = reward if plain else float(reward)
-    return Verdict(verdict.valid, reward, verdict.failure, tuple(grades), verdict.place)
-
-
 def check_environment_type(environment: object, where: str) -> None:
     """Raises InputError if this is not an environment with a space."""
+    if isinstance(environment, type):
+        name = environment.__name__
+        raise InputError(f"{where}: environment is the class {name}; give an object, such as {name}()")
     if not isinstance(environment, Environment) or not isinstance(getattr(environment, "space", None), DesignSpace):
         raise InputError(f"{where}: {environment!r:.60} is not an Environment with a space; give one")
-
-
-def check_design_draws(environment: Environment, design: Design) -> None:
-    """Draws one problem of each stratum that a design has a share of. Raises InputError if one cannot be drawn."""
-    share = environment.space.share.name
-    for stratum, row in design.strata.items():
-        if row[share]:
-            environment.draw(design.replace({stratum: {**row, share: 1.0}}), 1, seed=0)
 
 
 def _pair_answers(problems: Iterable[Problem], answers: Iterable[Any]) -> list[tuple[Problem, Any]]:

@@ -16,7 +16,8 @@ from typing import Any, Never
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.calls import FailedCallError, run_call, show
-from lakewright.engineer.environment import Environment, Problem, Verdict, find_fault_of_verdict, make_plain
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.problems import Problem, Verdict, find_fault_of_verdict, make_plain
 
 NO_TOOLS = ("reset", "verdict")
 

@@ -113,6 +113,10 @@ def check_options(where: str, name: str, make: Callable[..., Any], options: Mapp
     Raises InputError if one is not an argument of `make` with a default, or of another type, or outside its range.
     """
     kind, options = _options_of(make), convert(options, dict[str, Any], where)
+    fixed = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    for argument, given in inspect.signature(make).parameters.items():
+        if given.default is given.empty and given.kind not in fixed and argument != "tools":
+            raise InputError(f"{where}: the argument {argument} of {name:.80} has no default; give it one")
     for option in options:
         if option not in kind.__struct_fields__:
             choices = ", ".join(kind.__struct_fields__) or "none"

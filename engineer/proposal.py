@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Protocol, get_args
 
 import msgspec
 
+from lakewright.core_jax.errors import InputError, one_line
 from lakewright.core_jax.support import convert
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.delta import derive_delta, weigh_cells
@@ -63,6 +64,18 @@ class Teacher(Protocol):
 
     def load_state_dict(self, state: dict[str, Any]) -> None:
         """Restores what `state_dict` gave."""
+
+
+def save_state(teacher: Teacher) -> dict[str, Any]:
+    """The state of a teacher as JSON values. Raises InputError if it is not a dict of such."""
+    where = f"{type(teacher).__name__}.state_dict"
+    try:
+        found = msgspec.to_builtins(teacher.state_dict(), str_keys=True)
+    except TypeError as error:
+        raise InputError(f"{where}: {one_line(str(error)):.120}; return JSON values") from error
+    if not isinstance(found, dict):
+        raise InputError(f"{where} gave {found!r:.60}; return a dict of JSON values, which may be empty")
+    return found
 
 
 def check_space(part: object, space: DesignSpace) -> None:

@@ -19,12 +19,13 @@ from lakewright.engineer.cells import Stratum, list_parts
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast, make_forecast
 from lakewright.engineer.difficulty.model import Observation
-from lakewright.engineer.environment import Environment, Group, Problem, check_environment_type
+from lakewright.engineer.environment import Environment, check_environment_type
 from lakewright.engineer.evidence.evidence import Evidence, Round
 from lakewright.engineer.guard import GuardSettings, GuardVerdict, check_draws, check_guard, limit_round, project_delta
 from lakewright.engineer.journal import Journal, Keys, TeacherAnswer, derive_keys
 from lakewright.engineer.outcomes import Outcomes, tally_by_stratum
-from lakewright.engineer.proposal import Teacher
+from lakewright.engineer.problems import Group, Problem
+from lakewright.engineer.proposal import Teacher, save_state
 from lakewright.engineer.random_generators import Key, check_key
 from lakewright.engineer.rollback import compare_rounds, has_fallen
 from lakewright.engineer.samplers.supply import Sampling, Supply, choose_problems, choose_sampler, list_places
@@ -102,7 +103,7 @@ class Engineer:
                 all cells matter equally.
             settings: settings of the engineer, or a table of some, such as `{"trial.boards": 50}`.
             options: keyword arguments of a teacher that is given by name.
-            tools: asks a teacher that is a model.
+            tools: by which a teacher that is a model is asked, `Tools` of `lakewright.engineer.teachers`.
             roll_out: samples the current policy, for trials and samplers; without it there are no trials.
             rounds: the number of redesigns; teachers with a schedule need it, and `gain` looks no further ahead.
             seed: seed for problems and for the teacher's randomness.
@@ -119,7 +120,7 @@ class Engineer:
         self.sampler = choose_sampler(settings.sampler, sampler, self.space)
         self.held_out = list_held_out(held_out, self.space)
         usual = Tools(settings.evidence, proposals=settings.proposals)
-        self.teacher = choose_teacher(teacher, tools or usual, options, self.space, rounds)
+        self.teacher = choose_teacher(teacher, tools or usual, options, self.space, rounds, settings.difficulty)
         begin = find_start(environment) if design is None else design
         check_design(begin, self.space)
         check_guard(settings.guard, len(begin.strata), self.space)
@@ -212,7 +213,7 @@ class Engineer:
         (valid, problems), how = order_answers(outcomes, self.held_out), self.settings.rollback
         comparable = how.enabled and problems == state.standing_problems  # else they answered other problems
         before = state.standing_valid if comparable else ""
-        teacher_state = self.teacher.state_dict()
+        teacher_state = save_state(self.teacher)
         try:
             comparison = journal.keep("comparison", lambda: compare_rounds(before, valid))
             fallen = [comparison.summary()] if comparison and has_fallen(comparison, how) else []
@@ -329,9 +330,9 @@ class Engineer:
         if fallen and standing and standing != self.design:
             return self._keep_next(journal, lambda: Next(standing, "rollback", fallen)), [], None
         attempts, known = journal.keep(
-            "proposal", lambda: TeacherAnswer(self.propose(evidence, forecast, keys.teacher), self.teacher.state_dict())
+            "proposal", lambda: TeacherAnswer(self.propose(evidence, forecast, keys.teacher), save_state(self.teacher))
         )
-        if known != self.teacher.state_dict():
+        if known != save_state(self.teacher):
             self.teacher.load_state_dict(known)
         if not attempts:  # of an earlier version, which asked nobody after a first stage that was rolled back
             return self._keep_next(journal, lambda: Next(self.design, "rollback", fallen)), [], None

@@ -13,7 +13,7 @@ import msgspec
 
 from lakewright.core_jax.results import EQUAL
 from lakewright.engineer.cells import Stratum
-from lakewright.engineer.environment import Verdict
+from lakewright.engineer.problems import Verdict
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally, pool_tallies
 

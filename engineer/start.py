@@ -1,7 +1,7 @@
 """The design to begin with: what an environment names, or the values nearest to the middle that can be drawn."""
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import msgspec
@@ -71,3 +71,19 @@ def _list_rows(space: DesignSpace, stratum: Stratum, usual: Row) -> Iterator[Row
     # Sorted after the cut: the product runs through the last knobs first, so the cut alone would favour these.
     for way in sorted(itertools.islice(itertools.product(*ways), TRIED), key=lambda way: sum(part[0] for part in way)):
         yield {**usual, **{knob.name: value for knob, (_, value) in zip(space.knobs, way, strict=True)}}
+
+
+class Drawing(Startable, Protocol):
+    """An environment that draws problems."""
+
+    def draw(self, design: Design, count: int, seed: int) -> Sequence[object]:
+        """Problems of a design."""
+        ...
+
+
+def check_design_draws(environment: Drawing, design: Design) -> None:
+    """Draws one problem of each stratum that a design has a share of. Raises InputError if one cannot be drawn."""
+    share = environment.space.share.name
+    for stratum, row in design.strata.items():
+        if row[share]:
+            environment.draw(design.replace({stratum: {**row, share: 1.0}}), 1, seed=0)

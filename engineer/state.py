@@ -1,6 +1,7 @@
 """The state of an engineer, as `Engineer.state_dict` gives it, and the checks of restored or observed values."""
 
 import hashlib
+import inspect
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,9 +17,10 @@ from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.abilities import check_abilities
 from lakewright.engineer.difficulty.forecasting import Forecast
 from lakewright.engineer.difficulty.model import Observation, count_features
-from lakewright.engineer.environment import Environment, Group, Problem
+from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence.evidence import Evidence, Round
-from lakewright.engineer.proposal import Teacher
+from lakewright.engineer.problems import Group, Problem
+from lakewright.engineer.proposal import Teacher, save_state
 from lakewright.engineer.samplers.supply import Sampling
 from lakewright.engineer.seen import Seen, SeenCells
 from lakewright.engineer.space import DesignSpace, check_design
@@ -169,12 +171,8 @@ def make_evidence(
 
 def write_state(state: State, teacher: Teacher, space: DesignSpace) -> dict[str, Any]:
     """JSON values of a state and its teacher's. Raises InputError if the state of the teacher is no JSON."""
-    kind = type(teacher).__name__
-    try:
-        own = msgspec.to_builtins(teacher.state_dict(), str_keys=True)
-    except TypeError as error:
-        raise InputError(f"{kind}.state_dict: {one_line(str(error)):.120}; return JSON values") from error
-    parts = {"teacher": own, "teacher_type": kind, "directions": _list_directions(space)}
+    own = {"teacher": save_state(teacher), "teacher_type": type(teacher).__name__}
+    parts = {**own, "directions": _list_directions(space)}
     return msgspec.to_builtins(msgspec.structs.replace(state, **parts), str_keys=True)
 
 
@@ -186,6 +184,8 @@ def _list_directions(space: DesignSpace) -> str:
 
 def check_form(state: Any) -> None:
     """Raises InputError if a state is of another form; the values in it are not checked."""
+    if isinstance(state, str | bytes):
+        raise InputError(f"state: is the text {state!r:.30}; give the dict in it, such as json.loads(text)")
     form = state.get("format") if isinstance(state, Mapping) else state
     if not isinstance(state, Mapping) or form != STATE:
         raise InputError(f"state: format is {form!r:.20}, this version reads {STATE}; use the version that wrote it")
@@ -282,16 +282,20 @@ def check_group(group: RolloutGroup, version: int, last: int, space: DesignSpace
             f"{where} {group.board!r:.60}: {group.failures!r:.80} of {group.completions} answers, {group.valid} valid"
         )
         raise InputError(f"{said}; give at most one failure for each answer that is not valid")
-    if version > last or not (is_reward(group.reward) and is_spread(group.deviation) and is_spread(group.spread)):
-        found = f"{where} {group.board!r:.60}: version {version}, reward {group.reward!r:.20}"
-        most = f"finite rewards of at most {MOST_REWARD:g}"
-        raise InputError(f"{found}; give groups of designs up to version {last}, with {most}")
+    if version > last:
+        said = f"{where} {group.board!r:.60}: version {version}, but the latest design here has version {last}"
+        raise InputError(f"{said}; after a restart call load_state_dict first")
+    if not (is_reward(group.reward) and is_spread(group.deviation) and is_spread(group.spread)):
+        found = f"{where} {group.board!r:.60}: reward {group.reward!r:.20}"
+        raise InputError(f"{found}; give groups with finite rewards of at most {MOST_REWARD:g}")
 
 
 def note_groups(groups: Iterable[Group], design: Design, space: DesignSpace) -> list[Seen]:
     """Groups of a design or an earlier one as a state notes them. Raises InputError if one cannot be."""
     noted = []
     for group in list_parts("observe: groups", groups):
+        if not isinstance(group, Group):
+            raise InputError(f"observe: {group!r:.60} is no Group; give environment.groups(problems, answers)")
         check_cell_of(group, Group, space, "group")
         check_group(group, group.version, design.version, space)
         check_tokens(group.tokens, f"group {group.board!r:.60}")
@@ -326,9 +330,23 @@ def check_arguments(roll_out: Any, rounds: Any, seed: Any) -> None:
     """Raises InputError if an engineer cannot use these."""
     if not (roll_out is None or callable(roll_out)):
         raise InputError(f"engineer: roll_out is {roll_out!r:.60}; give a function, as `RollOut` says")
+    if roll_out is not None:
+        _check_arity(roll_out)
     whole = isinstance(seed, int) and (rounds is None or isinstance(rounds, int))
     if not whole or abs(seed) >= 2**63 or (rounds is not None and rounds < 1):
         raise InputError(f"engineer: seed {seed!r:.30}, rounds {rounds!r:.20}; give whole numbers, rounds from 1")
+
+
+def _check_arity(roll_out: Any) -> None:
+    try:
+        signature = inspect.signature(roll_out)
+    except ValueError:  # of a callable whose arguments nobody knows
+        return
+    try:
+        signature.bind([], 1, 0)
+    except TypeError as error:
+        said = f"engineer: roll_out cannot be called with three arguments ({one_line(str(error))})"
+        raise InputError(f"{said}; let it take (problems, samples, turn)") from error
 
 
 def list_held_out(held_out: Sequence[Problem] | None, space: DesignSpace) -> list[Problem] | None:

@@ -26,9 +26,10 @@ from trl import GRPOConfig, GRPOTrainer
 from lakewright.core_jax.support import write_atomically
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design, by_stratum
-from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.environment import Environment
 from lakewright.engineer.guard import GuardSettings
 from lakewright.engineer.outcomes import Outcomes
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.start import find_start
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.engineer.trial import TrialSettings

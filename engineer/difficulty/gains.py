@@ -82,7 +82,9 @@ class Learners:
         """
         abilities = known.model.abilities
         if not abilities:
-            raise InputError("difficulty: model is regression, which has no learning rates; choose abilities")
+            raise InputError(
+                "difficulty: model is regression, which has no learning rates; choose abilities, or another teacher"
+            )
         self.model, self.space, self.design, self.unit = known.model, space, design, abilities.unit
         _, rates = describe_effects(space)
         drawn = draw_abilities(abilities, rng, count)

@@ -46,12 +46,13 @@ class CellGroups(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Evidence(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """All that is known after one round; what `show_evidence` leaves out is empty or None.
 
-    given: values of givens that take turns in problems; empty means the design's. outcomes: by stratum, on the
-    held-out set; by_trait: the same, by knob, on the problems that have the trait. history: earlier rounds, oldest
-    first; the first of all is round 0, the design to begin with. summary: the teacher's own, of the round before.
-    problems: how many the round trained on. groups, training: the round's rollouts by cell, and its settings and
-    figures. forecast: what the difficulty model expects of cells, drawn or not. refusals: why earlier answers to this
-    very evidence were refused, oldest first. weighed: whether tokens tell the worth of the forecast's cells, in a view.
+    given: values of givens that take turns in problems; empty means the design's. outcomes: by stratum, on the held-out
+    set, or of the training answers if no others were given; by_trait: the same, by knob, on the problems that have the
+    trait. history: earlier rounds, oldest first; the first of all is round 0, the design to begin with. summary: the
+    teacher's own, of the round before. problems: how many the round trained on. groups, training: the round's rollouts
+    by cell, and its settings and figures. forecast: what the difficulty model expects of cells, drawn or not. refusals:
+    why earlier answers to this very evidence were refused, oldest first. weighed: whether tokens tell the worth of the
+    forecast's cells, in a view.
     """
 
     version: int = VERSION

@@ -9,7 +9,8 @@ from lakewright.core_jax.results import RolloutGroup
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.forecasting import Forecast
-from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.proposal import Stateful
 from lakewright.engineer.random_generators import Key
 

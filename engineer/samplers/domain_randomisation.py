@@ -6,8 +6,9 @@ import numpy as np
 
 from lakewright.core_jax.support import Count
 from lakewright.engineer.design import Design
-from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.environment import Environment
 from lakewright.engineer.guard import can_draw
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.samplers.base import Fresh, MemorylessSampler, Sampled, Score
 

@@ -7,7 +7,7 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import Count, Share
-from lakewright.engineer.environment import Problem
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.samplers.base import Fresh, MemorylessSampler, Sampled, Score
 

@@ -8,7 +8,8 @@ import msgspec
 import numpy as np
 
 from lakewright.core_jax.support import Count, Positive, Share, naming_extra
-from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.proposal import Stateful
 from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.samplers.base import Fresh, Rollout, Sampled, Score

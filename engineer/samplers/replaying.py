@@ -9,7 +9,8 @@ import numpy as np
 
 from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.support import Count, Share
-from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.proposal import Stateful
 from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.samplers.base import Fresh, Rollout, Sampled, Score

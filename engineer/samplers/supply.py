@@ -12,8 +12,9 @@ from lakewright.engineer.calls import show
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.forecasting import Forecast
-from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.environment import Environment
 from lakewright.engineer.plugins import load_class
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.proposal import check_space
 from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.samplers.base import Rollout, Sampled

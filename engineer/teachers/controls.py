@@ -139,6 +139,7 @@ class MatchedRandomTeacher:
         self.other = other
         self.follows_schedule = getattr(other, "follows_schedule", False)
         self.reads_outcomes = getattr(other, "reads_outcomes", False)
+        self.needs_rates = getattr(other, "needs_rates", False)
 
     def check_space(self, space: DesignSpace) -> None:
         """As the other teacher's. Raises InputError if it cannot work with a space."""

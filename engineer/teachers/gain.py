@@ -51,6 +51,7 @@ class GainTeacher(Stateful):
     """
 
     reads_outcomes = True
+    needs_rates = True
 
     per: Literal["token", "problem"] = "token"
     length: Power = 0.0

@@ -41,7 +41,7 @@ def ask_model(tools: Tools) -> Teacher:
         return LlmTeacher(tools.ask, tools.evidence, tools.proposals, tools.inline)
     if tools.decode:
         return SelfTeacher(tools.decode, tools.evidence)
-    raise InputError("teacher: a model to ask is missing; give a decode or an ask function")
+    raise InputError("teacher: tools to ask a model are missing; give tools, Tools(ask=...) or Tools(decode=...)")
 
 
 def sample_model(tools: Tools) -> Teacher:
@@ -50,7 +50,7 @@ def sample_model(tools: Tools) -> Teacher:
         return SelfTrainedTeacher(tools.sample, tools.evidence)
     if tools.sample_json:
         return SelfTrainedLlmTeacher(tools.sample_json, tools.evidence)
-    raise InputError("teacher: a model to sample from is missing; give a sample function")
+    raise InputError("teacher: tools to sample from a model are missing; give tools, Tools(sample=...)")
 
 
 def match_random(tools: Tools, match: str = "rules") -> Teacher:

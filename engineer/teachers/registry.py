@@ -8,6 +8,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.plugins import check_options, load_class
 
 if TYPE_CHECKING:  # names are read without what teachers need
+    from lakewright.engineer.difficulty.model import DifficultySettings
     from lakewright.engineer.proposal import Teacher
     from lakewright.engineer.space import DesignSpace
     from lakewright.engineer.teachers.models import Tools
@@ -70,6 +71,7 @@ def choose_teacher(
     options: Mapping[str, Any] | None,
     space: "DesignSpace",
     rounds: int | None,
+    difficulty: "DifficultySettings | None" = None,
 ) -> "Teacher":
     """A teacher, or the one of a name, that can work with a space.
 
@@ -77,16 +79,23 @@ def choose_teacher(
         teacher, space: these.
         tools, options: for a teacher that is named.
         rounds: how many redesigns there will be, if that is known.
+        difficulty: settings of the difficulty model.
 
-    Raises InputError as `make_teacher`, and if the object lacks a method, cannot work with the space, or follows a
-    schedule of unknown length.
+    Raises InputError as `make_teacher`, and if the object lacks a method, cannot work with the space or the model, or
+    follows a schedule of unknown length.
     """
-    from lakewright.engineer.proposal import check_space
+    from lakewright.engineer.proposal import check_space, save_state
 
+    if isinstance(teacher, type):
+        raise InputError(f"engineer: teacher is the class {teacher.__name__}; give an object, {teacher.__name__}()")
+    if options and not isinstance(teacher, str):
+        raise InputError(f"engineer: options {options!r:.60} are for a teacher that is named; give them to its class")
     chosen = make_teacher(teacher, tools, options) if isinstance(teacher, str) else teacher
     if missing := [method for method in METHODS if not hasattr(chosen, method)]:
         raise InputError(f"engineer: teacher {teacher!r:.60} has no {missing[0]}; give a Teacher or its name")
+    save_state(chosen)
     check_space(chosen, space)
+    _check_model(teacher if isinstance(teacher, str) else type(chosen).__name__, chosen, difficulty)
     if rounds is None and getattr(chosen, "follows_schedule", False):
         raise InputError(
             f"engineer: teacher {teacher!r:.60} follows a schedule; give rounds, how many redesigns there will be"
@@ -94,14 +103,24 @@ def choose_teacher(
     return chosen
 
 
-def check_teacher(name: str, options: Mapping[str, Any], space: "DesignSpace | None" = None) -> dict[str, Any]:
+def check_teacher(
+    name: str,
+    options: Mapping[str, Any],
+    space: "DesignSpace | None" = None,
+    difficulty: "DifficultySettings | None" = None,
+) -> dict[str, Any]:
     """The options as the teacher takes them.
 
-    Raises InputError on an unknown teacher or option, and if the value is out of range, or
-    if it cannot work with the space.
+    Args:
+        name, options: these.
+        space, difficulty: the design space and the settings of the difficulty model, if they are known.
+
+    Raises InputError on an unknown teacher or option, and if the value is out of range, or if it cannot work with the
+    space or the model.
     """
     make = load_class(name, TEACHERS, "teacher", METHODS)
     checked = check_options("teacher_options", name, make, options)
+    _check_model(name, make, difficulty)
     if not _needs_tools(make):
         teacher = make(**checked)  # which knows what options go together
         if space is not None:
@@ -112,8 +131,15 @@ def check_teacher(name: str, options: Mapping[str, Any], space: "DesignSpace | N
         match = checked.get("match", "rules")
         if match == name:
             raise InputError("teacher_options: match is matched_random; name another teacher")
-        check_teacher(match, {}, space)
+        check_teacher(match, {}, space, difficulty)
     return checked
+
+
+def _check_model(name: str, teacher: Any, difficulty: "DifficultySettings | None") -> None:
+    """Raises InputError if a teacher, or its class, needs learning rates and the model has not got any."""
+    if difficulty and difficulty.model == "regression" and getattr(teacher, "needs_rates", False):
+        said = f"difficulty: model is regression, which has no learning rates for the teacher {name:.60}"
+        raise InputError(f"{said}; choose abilities, or another teacher, such as difficulty")
 
 
 def asks_model(name: str) -> bool:

@@ -11,9 +11,10 @@ from typing import TypeAlias
 
 import msgspec
 
-from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.environment import Environment
 from lakewright.engineer.multi_turn import MultiTurnEnvironment
 from lakewright.engineer.plugins import load_class
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.testing.isolation import CallError, Calls, watch_process
 from lakewright.engineer.testing.played import PlayedProperties
 from lakewright.engineer.testing.properties import EVERY, START, Properties

@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from lakewright.engineer.environment import Problem, Verdict
 from lakewright.engineer.multi_turn import MultiTurnEnvironment, MultiTurnEpisode, list_arguments, list_tools
+from lakewright.engineer.problems import Problem, Verdict
 from lakewright.engineer.testing.isolation import CallError
 from lakewright.engineer.testing.properties import MOST_SCORED, Properties
 from lakewright.engineer.testing.redraw import show_problem

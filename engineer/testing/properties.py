@@ -13,8 +13,9 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta_parsing import encode_delta
 from lakewright.engineer.design import Delta, Design
-from lakewright.engineer.environment import Environment, Problem, Verdict
+from lakewright.engineer.environment import Environment
 from lakewright.engineer.guard import GivenBounds, GuardSettings, project_delta
+from lakewright.engineer.problems import Problem, Verdict
 from lakewright.engineer.space import check_design
 from lakewright.engineer.testing.isolation import CallError, Calls
 from lakewright.engineer.testing.redraw import (
@@ -79,8 +80,7 @@ class Properties:
         self.given = dict(self.start.given)
         self.listed = list_cells(self.space, **self.given)
         self.cells_at_bounds = set(self.listed)
-        self.problems: dict[Draw, Problem] = {}
-        self.took: dict[Draw, float] = {}
+        self.problems, self.took = dict[Draw, Problem](), dict[Draw, float]()
         self.bounds = GivenBounds(self.space, self._is_known_drawable)
 
     def draw_cells(self, some: Sequence[Cell], until: float) -> Fault | None:

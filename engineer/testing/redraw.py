@@ -30,8 +30,8 @@ import msgspec
 
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.design import Design
-from lakewright.engineer.environment import Problem, Verdict
 from lakewright.engineer.plugins import load_class
+from lakewright.engineer.problems import Problem, Verdict
 from lakewright.engineer.testing.isolation import Calls
 
 ELSEWHERE = 60.0  # seconds, for another process to start, beside the limit of a call

@@ -12,8 +12,8 @@ from lakewright.engineer.cells import DECIMALS, Cell, Given, Knob, Stratum
 from lakewright.engineer.delta import make_edit
 from lakewright.engineer.delta_parsing import MAX_REASON
 from lakewright.engineer.design import Delta, Design, Row
-from lakewright.engineer.environment import Problem
 from lakewright.engineer.guard import Bounds, can_draw
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.space import DesignSpace, normalize_design
 
 with naming_extra(__name__, "testing"):

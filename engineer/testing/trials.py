@@ -19,8 +19,9 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell
 from lakewright.engineer.delta_parsing import encode_delta, read_answer
 from lakewright.engineer.design import Delta, Design
-from lakewright.engineer.environment import Environment, Group, Problem, Verdict
+from lakewright.engineer.environment import Environment
 from lakewright.engineer.outcomes import Outcomes
+from lakewright.engineer.problems import Group, Problem, Verdict
 from lakewright.engineer.space import NOISE, DesignSpace, check_design
 from lakewright.engineer.tally import Case, Drawn
 from lakewright.engineer.testing.isolation import CallError, Calls

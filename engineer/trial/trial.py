@@ -13,7 +13,8 @@ from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.model import Objective, Observation
 from lakewright.engineer.difficulty.worth import Mix, Worth
-from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.trial.selection import Lead, choose_rival, estimate_lead, problems_by_round
 from lakewright.engineer.trial.signals import CellTrial, Signal, TrialSettings, Tried, problems_to_try, sum_up_trial
 

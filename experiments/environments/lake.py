@@ -28,7 +28,8 @@ from lakewright.core_jax.terms import FAILURE_NAMES
 from lakewright.engineer.cells import Cell, Given, Knob, Stratum
 from lakewright.engineer.design import Design
 from lakewright.engineer.design import Row as DesignRow
-from lakewright.engineer.environment import Environment, Problem, Verdict
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.problems import Problem, Verdict
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Case, Drawn, Tally
 from lakewright.engineer.words import RateWords, Words

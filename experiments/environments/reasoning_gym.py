@@ -9,7 +9,8 @@ from typing import Any
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell, Knob, Stratum
 from lakewright.engineer.design import Design, Row
-from lakewright.engineer.environment import Environment, Problem, Verdict
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.problems import Problem, Verdict
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.words import Words
 from lakewright.experiments.environments.gym_tasks import GymTask, NoProblemError, Places

@@ -15,7 +15,7 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import list_again
-from lakewright.engineer.environment import Problem
+from lakewright.engineer.problems import Problem
 from lakewright.experiments.jobs.runtime.progress_bars import print_on_terminal
 from lakewright.experiments.loop.records.history import describe_redesign, describe_stage, read_examination
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import msgspec
 import numpy as np
 
-from lakewright.engineer.environment import Problem
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.tally import Tally
 from lakewright.engineer.words import Words
 from lakewright.experiments.environments.lake import WAIT, lake_space

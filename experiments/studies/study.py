@@ -29,7 +29,7 @@ from lakewright.core_jax.support import (
     replacing_folder,
 )
 from lakewright.engineer.design import Design, by_stratum
-from lakewright.engineer.environment import Problem
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.trial import Trial, try_designs
 from lakewright.experiments.jobs.resumable.claims import Claim
 from lakewright.experiments.loop.closed_loop import prepare_run

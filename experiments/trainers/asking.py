@@ -67,7 +67,7 @@ def check_served_teacher(
         )
     if teacher == "endpoint" and settings.endpoint is None:
         raise InputError("teacher endpoint has no server; give endpoint.url and endpoint.model")
-    check_teacher(teacher, options, environment.space)
+    check_teacher(teacher, options, environment.space, settings.difficulty)
     if settings.rollouts and isinstance(environment, MultiTurnEnvironment):
         name = type(environment).__name__
         raise InputError(f"rollouts.url: a server plays no episodes, which {name} needs; let a trainer roll out")

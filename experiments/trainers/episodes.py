@@ -4,7 +4,8 @@ import zlib
 from pathlib import Path
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.environment import Environment, Problem, Verdict
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.problems import Problem, Verdict
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
 

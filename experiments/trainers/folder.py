@@ -20,13 +20,13 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert, locked
 from lakewright.engineer.delta import list_changes
 from lakewright.engineer.design import Design
-from lakewright.engineer.environment import Problem, Verdict, check_design_draws
 from lakewright.engineer.guard import check_draws, check_guard
+from lakewright.engineer.problems import Problem, Verdict
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.samplers import choose_sampler
 from lakewright.engineer.signal import measure_signal
 from lakewright.engineer.space import check_design, normalize_design
-from lakewright.engineer.start import complete_design, find_start
+from lakewright.engineer.start import check_design_draws, complete_design, find_start
 from lakewright.engineer.steps import Decision
 from lakewright.engineer.teachers import DEFAULT_TEACHER, Ask, Tools
 from lakewright.engineer.trial import RollOut, check_rollouts

@@ -10,7 +10,7 @@ from typing import Any
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import naming_extra
-from lakewright.engineer.environment import Problem, Verdict
+from lakewright.engineer.problems import Problem, Verdict
 from lakewright.experiments.trainers.episodes import EpisodeBook, make_seed
 
 with naming_extra(__name__, "gymnasium"):

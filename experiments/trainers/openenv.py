@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.environment import Problem, Verdict
+from lakewright.engineer.problems import Problem, Verdict
 from lakewright.experiments.trainers.episodes import EpisodeBook, make_seed
 
 

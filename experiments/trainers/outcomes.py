@@ -17,8 +17,8 @@ from lakewright.core_jax.errors import one_line
 from lakewright.core_jax.results import RolloutGroup
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design
-from lakewright.engineer.environment import Group, Problem, Verdict
 from lakewright.engineer.outcomes import Outcomes
+from lakewright.engineer.problems import Group, Problem, Verdict
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.experiments.trainers.outcome_index import EMPTY, Index, Names, digest_name

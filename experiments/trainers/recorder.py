@@ -12,8 +12,9 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.calls import show
-from lakewright.engineer.cells import MOST_COUNT, MOST_REWARD, is_reward, is_whole_number, list_parts
-from lakewright.engineer.environment import Environment, Problem, Verdict, find_fault_of_verdict, make_plain
+from lakewright.engineer.cells import MOST_COUNT, is_reward, is_whole_number, list_parts
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.problems import NUMBER, Problem, Verdict, find_fault_of_verdict, make_plain
 from lakewright.engineer.state import check_kind
 from lakewright.experiments.trainers.outcome_lines import LONGEST, Line, Split, append_whole, open_appended
 from lakewright.experiments.trainers.versions import VersionFiles
@@ -70,7 +71,7 @@ class OutcomeRecorder:
         check_kind("record: problem", problem, Problem, needed=True)
         answers = list_parts("record: answers", answers)  # a single text would be read letter by letter
         verdicts = self._judge_answers(problem, answers, outcomes)
-        counts = [0] * len(answers) if tokens is None else list(map(_as_int, tokens))
+        counts = [0] * len(answers) if tokens is None else list(map(_as_int, list_parts("tokens", tokens)))
         _check_length("tokens", counts, answers)
         for name, numbers in (("tokens", counts), ("first", [first, first + len(answers)])):
             if wrong := [number for number in numbers if not is_whole_number(number)]:
@@ -107,10 +108,7 @@ class OutcomeRecorder:
             if given is not None and not isinstance(given, Verdict):
                 verdict = msgspec.structs.replace(verdict, reward=_as_float(given))
             if not is_reward(verdict.reward):
-                raise InputError(
-                    f"outcomes: reward {number} is {show(verdict.reward, 20)}; give a finite number, "
-                    f"at most {MOST_REWARD:g} in size"
-                )
+                raise InputError(f"outcomes: reward {number} is {show(verdict.reward, 20)}; {NUMBER}")
             if verdict.valid:
                 verdict = msgspec.structs.replace(verdict, failure="")
             if fault := find_fault_of_verdict(verdict, self.environment.space):

@@ -12,8 +12,9 @@ from typing import Any, SupportsIndex
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.design import Design
-from lakewright.engineer.environment import Environment, Group, Problem
+from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence import token_estimate
+from lakewright.engineer.problems import Group, Problem
 from lakewright.engineer.samplers import Supply, check_roll_out, choose_problems, rolls_out
 from lakewright.engineer.trial import RollOut
 from lakewright.experiments.jobs.resumable.spending import Spending

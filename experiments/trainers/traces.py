@@ -15,7 +15,8 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import make_whole
 from lakewright.engineer.cells import MOST_REWARD, WholeNumber, is_reward
-from lakewright.engineer.environment import Environment, Problem, Verdict
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.problems import Problem, Verdict
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.outcome_index import (
     NO_TRACES,

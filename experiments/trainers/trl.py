@@ -15,8 +15,8 @@ from typing import Any
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import naming_extra
-from lakewright.engineer.environment import Problem
 from lakewright.engineer.multi_turn import MultiTurnEnvironment
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.signal import list_metrics
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.recorder import OutcomeRecorder

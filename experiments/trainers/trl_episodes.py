@@ -13,8 +13,8 @@ from typing import Any
 from trl import GRPOTrainer
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.environment import Problem, Verdict
 from lakewright.engineer.multi_turn import MultiTurnEnvironment, list_tools
+from lakewright.engineer.problems import Problem, Verdict
 from lakewright.engineer.teachers import Message
 
 Prompt = str | list[Message]

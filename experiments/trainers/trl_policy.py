@@ -14,7 +14,8 @@ import torch
 from trl import GRPOTrainer
 
 from lakewright.core_jax.support import read_last_words, strip_thoughts
-from lakewright.engineer.environment import Environment, Group, Problem, Verdict
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.problems import Group, Problem, Verdict
 from lakewright.engineer.teachers import Message, Reply, prompt_text
 from lakewright.experiments.trainers.trl_episodes import Prompt, RolloutFactory
 

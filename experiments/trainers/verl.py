@@ -16,7 +16,7 @@ import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import first_repeated, naming_extra
-from lakewright.engineer.environment import Problem
+from lakewright.engineer.problems import Problem
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource

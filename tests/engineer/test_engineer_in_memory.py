@@ -1,8 +1,9 @@
 """What a loop of one's own or a teacher of one's own does by mistake cannot pass as something else."""
 
+import numpy as np
 import pytest
 
-from lakewright.engineer import Engineer, EngineerSettings
+from lakewright.engineer import Engineer, EngineerSettings, Group, Verdict
 from lakewright.engineer.guard import GuardSettings
 from lakewright.engineer.proposal import propose_rows
 from lakewright.engineer.trial import TrialSettings
@@ -159,3 +160,47 @@ def test_a_teacher_that_does_not_read_outcomes_goes_on_without_any(teacher):
     engineer = Engineer(SUMS, teacher)
     engineer.redesign()
     assert engineer.redesign().evidence.round == 1
+
+
+def test_a_state_that_is_text_is_refused_with_how_to_read_it():
+    with refused("state: is the text", "json.loads"):
+        Engineer(SUMS).load_state_dict("{}")
+
+
+def test_groups_have_the_lengths_of_their_answers():
+    problems = HELD_OUT[:2]
+    groups = SUMS.groups(problems, [["1", "?"], ["1"]], tokens=[[3, 4], [5]])
+    assert [group.tokens for group in groups] == [7, 5]
+
+
+@pytest.mark.parametrize(
+    ("tokens", "told"),
+    [([[3, 4]], ["tokens: 1 lists", 2]), ([[3], [5]], ["tokens: [3]", 2]), ([[3, 4], [0.5]], ["0.5"]), ([7, 5], [7])],
+)
+def test_lengths_of_another_shape_are_refused(tokens, told):
+    with refused(*told):
+        SUMS.groups(HELD_OUT[:2], [["1", "?"], ["1"]], tokens=tokens)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "tokens", "told"),
+    [
+        ([Verdict(True, 1.0)], [17], ["tokens", "[17]", "sum"]),
+        ([Verdict(True, np.float32(1))], 17, ["reward", "float32", "float(...)"]),
+        ([Verdict(True, float("nan"))], 17, ["reward", "nan"]),
+        ([], 17, ["reward", "missing"]),
+        ([1.0], 17, ["verdicts", "1.0", "Verdict"]),
+    ],
+)
+def test_a_group_of_other_numbers_is_refused(verdicts, tokens, told):
+    with refused("group", *told):
+        Group.from_verdicts(HELD_OUT[0], verdicts, tokens=tokens)
+
+
+def test_a_number_of_numpy_in_a_verdict_is_refused_wherever_it_comes_in():
+    class Odd(Sums):
+        def judge(self, problem, answer):
+            return Verdict(True, np.float32(1))
+
+    with refused("judge", "float32", "float(...)"):
+        Odd().groups(HELD_OUT[:1], [["1"]])

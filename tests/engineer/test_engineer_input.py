@@ -2,6 +2,7 @@
 
 import json
 import math
+from types import MappingProxyType
 from typing import NoReturn
 
 import msgspec
@@ -14,6 +15,7 @@ from lakewright.engineer.difficulty import Observation
 from lakewright.engineer.guard import GuardSettings
 from lakewright.engineer.proposal import propose_delta
 from lakewright.engineer.tally import Tally
+from lakewright.engineer.teachers.gain import GainTeacher
 from lakewright.engineer.trial import TrialSettings
 from tests.engineer.test_environment import Sums
 from tests.engineer.test_faulty_environments import TEAMS, Teams, assert_line
@@ -24,10 +26,34 @@ TRIED = EngineerSettings(trial=TrialSettings(share=0))
 STRANGE = Problem("?", cell=OTHER.cell("long", words=0.5))
 
 
+class Learns:
+    """A teacher with this state."""
+
+    def __init__(self, state=MappingProxyType({})) -> None:
+        self.state = state
+
+    def propose(self, evidence, design, space, key):
+        return propose_delta(Delta({}))
+
+    def state_dict(self):
+        return self.state if self.state is None else dict(self.state)
+
+    def load_state_dict(self, state) -> None:
+        self.state = state
+
+
+class Bare(Learns):
+    """A teacher with an option that has no default."""
+
+    def __init__(self, rate: float) -> None:
+        super().__init__({"rate": rate})
+
+
 @pytest.mark.parametrize(
     ("parts", "told"),
     [
-        ({"environment": Sums}, ["Sums", "Environment"]),
+        ({"environment": Sums}, ["environment is the class Sums", "Sums()"]),
+        ({"environment": 3}, ["3", "Environment"]),
         ({"design": OTHER.uniform()}, ["strata.long", "sums, 3"]),
         ({"design": {"sums": {}}}, ["{'sums': {}}", "Design", "space.design"]),
         ({"held_out": [STRANGE]}, ["held_out", "cell ('long',"]),
@@ -35,6 +61,18 @@ STRANGE = Problem("?", cell=OTHER.cell("long", words=0.5))
         ({"held_out": 3}, ["held_out", 3, "tuple"]),
         ({"held_out": ["1 + 1"]}, ["held_out", "'1 + 1'", "Problem"]),
         ({"teacher": 3}, ["teacher", 3, "propose"]),
+        ({"teacher": Learns}, ["teacher is the class Learns", "Learns()"]),
+        ({"teacher": Learns(), "options": {"rate": 1}}, ["options {'rate': 1}", "class"]),
+        ({"teacher": Learns(None)}, ["Learns.state_dict", None, "dict of JSON"]),
+        ({"teacher": Learns({"table": np.zeros(2)})}, ["Learns.state_dict", "ndarray", "JSON"]),
+        ({"teacher": f"{__name__}:Bare"}, ["rate", "Bare", "no default"]),
+        ({"teacher": "self"}, ["tools", "Tools(ask=...)"]),
+        ({"settings": {"difficulty.model": "regression"}}, ["regression", "gain", "such as difficulty"]),
+        ({"settings": {"difficulty.model": "regression"}, "teacher": GainTeacher()}, ["regression", "GainTeacher"]),
+        (
+            {"settings": {"difficulty.model": "regression"}, "teacher": "matched_random", "options": {"match": "gain"}},
+            ["regression", "matched_random"],
+        ),
         ({"settings": 3}, ["engineer: settings", 3, "EngineerSettings"]),
         ({"settings": {"trial": {"boards": "a"}}}, ["engineer: settings: trial.boards", "'a'"]),
         ({"settings": {"trial.board": 50}}, ["engineer: settings: trial", "board"]),
@@ -44,6 +82,7 @@ STRANGE = Problem("?", cell=OTHER.cell("long", words=0.5))
         ({"settings": EngineerSettings(guard=3)}, ["engineer: settings: guard", 3]),
         ({"tools": "x", "teacher": "self"}, ["engineer: tools", "'x'", "Tools"]),
         ({"roll_out": 5}, ["engineer: roll_out", 5, "function"]),
+        ({"roll_out": lambda problems, samples: None}, ["engineer: roll_out", "three arguments", "turn"]),
         ({"seed": 2**70}, ["seed", 2**70, "whole numbers"]),
         ({"rounds": 0}, ["rounds", 0, "whole numbers"]),
         ({"rounds": "3"}, ["rounds", "'3'", "whole numbers"]),
@@ -63,7 +102,7 @@ def observed(engineer: Engineer) -> list[Group]:
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"version": 1}, ["version 1", "reward 0.5", "version 0"]),
+        ({"version": 1}, ["version 1", "version 0", "load_state_dict"]),
         ({"reward": math.nan}, ["reward nan"]),
         ({"cell": STRANGE.cell}, ["cell ('long',"]),
         ({"cell": Cell("sums", (math.nan, True))}, ["cell ('sums', (nan"]),
@@ -87,6 +126,11 @@ def test_a_group_of_another_design_is_refused_and_none_is_noted(change, told):
     with refused(*told):
         engineer.observe([*groups, msgspec.structs.replace(good, **change)])
     assert engineer.state_dict() == before
+
+
+def test_rewards_in_the_place_of_groups_are_refused():
+    with refused("observe: 1.0 is no Group", "environment.groups"):
+        Engineer(Sums()).observe([1.0, 0.0])
 
 
 @pytest.mark.parametrize("groups", [None, 3, "ab"])

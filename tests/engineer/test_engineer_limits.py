@@ -184,7 +184,7 @@ def test_an_older_state_of_a_space_that_had_an_order_says_how_to_go_on():
 
     def make(**order):
         space = DesignSpace(("a", "b"), (Knob(name="n", low=1, high=5, step=1, whole=True),), **order)
-        return Engineer(type("Other", (Teams,), {"space": space})(), "difficulty", settings=regression)
+        return Engineer(type("Other", (Teams,), {"space": space})(), "fixed", settings=regression)
 
     older = make(ranked=True)
     older.redesign()

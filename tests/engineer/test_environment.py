@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 
 from lakewright.engineer.cells import Cell, Knob
 from lakewright.engineer.design import Design
-from lakewright.engineer.environment import Environment, Problem, Verdict
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.problems import Problem, Verdict
 from lakewright.engineer.space import DesignSpace
 from tests.support.refusals import refused
 

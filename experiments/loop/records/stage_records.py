@@ -9,8 +9,8 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
 from lakewright.core_jax.support import convert, listed, read_raw, write_json
 from lakewright.engineer.design import Delta, by_stratum
-from lakewright.engineer.environment import Problem
 from lakewright.engineer.guard import GuardVerdict
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.rollback import Comparison
 from lakewright.engineer.space import DesignSpace

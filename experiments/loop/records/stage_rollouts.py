@@ -16,7 +16,7 @@ from lakewright.core_jax.rows import Row, board_key, plan_of, read_all, write_ro
 from lakewright.core_jax.support import check_digest, convert, list_again, listed, write_atomically
 from lakewright.core_jax.types import FAILURE_NAMES
 from lakewright.engineer.calls import show
-from lakewright.engineer.environment import Problem, find_fault
+from lakewright.engineer.problems import Problem, find_fault
 from lakewright.experiments.environments.lake import problem_of, row_of
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 

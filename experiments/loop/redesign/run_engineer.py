@@ -16,9 +16,10 @@ from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import Forecast
-from lakewright.engineer.environment import Environment, Group, Problem
+from lakewright.engineer.environment import Environment
 from lakewright.engineer.journal import Journal, Keys, Reconsidered, Step, TeacherAnswer
 from lakewright.engineer.outcomes import Outcomes
+from lakewright.engineer.problems import Group, Problem
 from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.redesign import Engineer

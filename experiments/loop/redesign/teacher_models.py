@@ -10,7 +10,8 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.design import Design
-from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.proposal import AnswerTokens, Teacher
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.settings import EngineerSettings

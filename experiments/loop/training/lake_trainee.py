@@ -18,7 +18,8 @@ from lakewright.core_jax.support import derive_seed
 from lakewright.core_jax.types import FAILURE_NAMES, BoardVerdict, Failure
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
-from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.tally import Drawn
 from lakewright.experiments.environments.lake import Lake, config_of, design_of, problem_of, row_of, tally_of
 from lakewright.experiments.jobs.runtime.progress_bars import progress

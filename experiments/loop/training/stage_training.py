@@ -17,7 +17,7 @@ from tqdm import tqdm
 from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.support import derive_seed, write_json
 from lakewright.engineer.design import Design
-from lakewright.engineer.environment import Problem
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.samplers import Rollout, Sampler, Supply, make_sampler
 from lakewright.experiments.jobs.resumable.journal import line_log, lines_so_far

@@ -17,14 +17,15 @@ from lakewright.core_jax.support import derive_seed
 from lakewright.engineer.calls import run_call
 from lakewright.engineer.cells import Cell, Stratum, list_parts
 from lakewright.engineer.design import Design, by_stratum
-from lakewright.engineer.environment import Environment, Problem, Verdict, check_design_draws
+from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence import vocabulary_of
 from lakewright.engineer.guard import check_guard, is_drawable
 from lakewright.engineer.multi_turn import MultiTurnEnvironment
 from lakewright.engineer.outcomes import Outcomes
+from lakewright.engineer.problems import Problem, Verdict
 from lakewright.engineer.proposal import check_space
 from lakewright.engineer.samplers import make_sampler
-from lakewright.engineer.start import find_start
+from lakewright.engineer.start import check_design_draws, find_start
 from lakewright.engineer.tally import Case, Drawn
 from lakewright.engineer.teachers import check_teacher
 from lakewright.experiments.environments.registry import load_environment
@@ -363,7 +364,7 @@ def check_settings(settings: RunSettings, environment: Environment, start: Desig
             said = f"text.{name} is {value!r:.60}, which the codec {settings.codec} does not use"
             raise InputError(f"{said}; leave it out")
     check_guard(settings.guard, len(start.strata), environment.space)
-    check_teacher(settings.teacher, settings.teacher_options, environment.space)
+    check_teacher(settings.teacher, settings.teacher_options, environment.space, settings.difficulty)
     check_space(make_sampler(settings.sampler.name, settings.sampler.options), environment.space)
 
 

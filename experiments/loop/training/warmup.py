@@ -9,9 +9,9 @@ from transformers import PreTrainedModel, PreTrainedTokenizerFast
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import derive_seed, write_json
-from lakewright.engineer.environment import Problem
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.lessons import examine_engineer, synthetic_examples, tells_worth
+from lakewright.engineer.problems import Problem
 from lakewright.experiments.jobs.resumable.journal import line_log
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.records.run_folder import Stage

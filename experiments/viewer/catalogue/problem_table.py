@@ -10,7 +10,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.support import check_digest
-from lakewright.engineer.environment import Problem
+from lakewright.engineer.problems import Problem
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_rollouts import read_held_out, read_stage_problems
 from lakewright.experiments.viewer.catalogue.board_table import PAGE, VERDICTS

@@ -8,7 +8,7 @@ import pytest
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.results import RolloutGroup, statistics_of
 from lakewright.engineer.design import Design
-from lakewright.engineer.environment import Problem
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.samplers import SAMPLERS, Rollout, Sampler, SamplerSettings, make_sampler
 from lakewright.engineer.samplers.pcl import PclSampler
 from lakewright.engineer.samplers.replaying import PlrSampler, VcrlSampler, spread_of

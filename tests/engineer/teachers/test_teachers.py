@@ -173,5 +173,5 @@ def test_an_unknown_teacher_is_refused_and_the_choices_named():
 
 
 def test_the_self_teacher_needs_a_decode_function():
-    with refused("a model to ask is missing"):
+    with refused("tools to ask a model are missing"):
         make_teacher("self")

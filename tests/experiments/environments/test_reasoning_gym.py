@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from lakewright.engineer.cells import Cell
-from lakewright.engineer.environment import Problem
 from lakewright.engineer.guard import GuardSettings, project_delta
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.teachers import make_teacher
 from lakewright.experiments.environments.reasoning_gym import ReasoningGym

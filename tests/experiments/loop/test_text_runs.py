@@ -13,8 +13,8 @@ import pytest
 
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty import Forecast
-from lakewright.engineer.environment import Problem
 from lakewright.engineer.plugins import load_class
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.steps import Next
 from lakewright.engineer.trial import Trial
 from lakewright.experiments.loop.records.history import describe_stage, read_chapters

@@ -13,7 +13,8 @@ from msgspec.structs import replace
 
 from lakewright.core_jax.support import read_config
 from lakewright.engineer.cells import Knob
-from lakewright.engineer.environment import Environment, Problem, Verdict
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.problems import Problem, Verdict
 from lakewright.engineer.space import DesignSpace
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.records.run_folder import RunFolder

@@ -17,7 +17,7 @@ from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.support import write_atomically
 from lakewright.engineer import Decision, Engineer, Problem
 from lakewright.engineer.difficulty import DifficultySettings
-from lakewright.engineer.environment import Group
+from lakewright.engineer.problems import Group
 from lakewright.engineer.start import find_start
 from lakewright.engineer.steps import Attempt
 from lakewright.engineer.teachers import MODELS, TEACHERS, Reply, Tools

@@ -7,8 +7,9 @@ from lakewright.core_jax.results import GroupStatistics
 from lakewright.engineer.cells import Cell, Knob
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import DifficultySettings, HeldOutCell, make_forecast, observe_groups
-from lakewright.engineer.environment import Environment, Group, Problem, Verdict
+from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence import CellGroups, Evidence, Round
+from lakewright.engineer.problems import Group, Problem, Verdict
 from lakewright.engineer.space import DesignSpace
 
 RAGGED = DesignSpace(

@@ -9,10 +9,11 @@ from lakewright.core_jax.support import write_atomically
 from lakewright.engineer.delta import make_edit
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty import DifficultySettings, make_forecast, observe_groups
-from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence import Evidence
 from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.outcomes import Outcomes
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.seen import group_by_cell
 from lakewright.engineer.steps import Next

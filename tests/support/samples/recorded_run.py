@@ -10,7 +10,8 @@ from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.support import write_atomically
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import DifficultySettings, Forecast, make_forecast, observe_groups
-from lakewright.engineer.environment import Environment, Problem
+from lakewright.engineer.environment import Environment
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.trial import TrialSettings, TrialWork, try_beside_current
 from lakewright.experiments.environments.registry import load_environment
 from lakewright.experiments.loop.records.run_folder import RunFolder

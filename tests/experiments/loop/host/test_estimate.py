@@ -10,8 +10,8 @@ from peft import LoraConfig, get_peft_model
 from torch.optim.swa_utils import AveragedModel
 from transformers import Qwen3Config, Qwen3ForCausalLM
 
-from lakewright.engineer.environment import Problem
 from lakewright.engineer.evidence import EvidenceSettings
+from lakewright.engineer.problems import Problem
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.host.estimate import Estimate, estimate_of, estimate_table
 from lakewright.experiments.loop.host.memory_arithmetic import Sharing, Trained, gradients, optimizer_state, weights
