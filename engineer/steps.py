@@ -14,7 +14,7 @@ from lakewright.engineer.delta import derive_delta, describe_delta, list_changes
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
 from lakewright.engineer.difficulty.model import Observation, observe_held_out
-from lakewright.engineer.difficulty.worth import Worth, estimate_worth
+from lakewright.engineer.difficulty.worth import Worth
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.guard import (
@@ -33,7 +33,6 @@ from lakewright.engineer.signal import NO_ANSWER, find_no_valid_answer
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally
 from lakewright.engineer.trial.selection import shortlist_designs
-from lakewright.engineer.trial.signals import TrialSettings
 from lakewright.engineer.trial.trial import Trial, TrialWork, try_beside_current
 
 Source = Literal["proposal", "trial", "rollback", "current"]
@@ -187,14 +186,13 @@ def decide_next(verdict: GuardVerdict, design: Design, trial: Trial | None = Non
 
     untried: why no trial was held, if it did not fit.
     """
-    if untried:
-        following = decide_next(verdict, design)
-        return msgspec.structs.replace(following, reasons=[untried, *following.reasons], untried=untried)
-    reasons = [verdict.summary()]
     if trial is not None:
         chosen = trial.candidates[trial.chosen].design
-        return Next(chosen, "trial" if trial.chosen else "current", [*reasons, trial.summary()])
-    return Next(verdict.design, "current" if verdict.design == design else "proposal", reasons)
+        return Next(chosen, "trial" if trial.chosen else "current", [verdict.summary(), trial.summary()])
+    reasons = [*([untried] if untried else []), verdict.summary()]
+    return Next(
+        verdict.design, "current" if verdict.design == design else "proposal", reasons, untried or msgspec.UNSET
+    )
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -303,19 +301,6 @@ def find_delta(decision: Decision, space: DesignSpace) -> Delta | None:
     return last.proposal.delta
 
 
-def _choose_rivals(
-    rivals: Sequence[Design], current: Design, environment: Environment, known: Forecast | None, trial: TrialSettings
-) -> tuple[list[Design], list[Worth]]:
-    """The rivals that are tried, and what the model expects of them beyond the current design, if it has a vote."""
-    if known is None or not trial.prior:
-        return list(rivals[: trial.shortlist]), []
-    cells, space = environment.cells(current), environment.space
-    mixes = [environment.cells(rival) for rival in rivals]
-    places = shortlist_designs(known.model, cells, mixes, trial.shortlist, space)
-    priors = [estimate_worth(known.model, mixes[place], space, cells) for place in places]
-    return [rivals[place] for place in places], priors
-
-
 def try_rivals(
     work: TrialWork, rivals: Sequence[Design], current: Design, known: Forecast | None, made: Design
 ) -> Trial | None:
@@ -327,13 +312,17 @@ def try_rivals(
         known: the forecast.
         made: the original proposal.
     """
-    # The place of the original proposal is passed on, because `choose_rival` prefers it in a tie.
-    chosen, priors = _choose_rivals(rivals, current, work.environment, known, work.settings)
+    environment, space, count = work.environment, work.environment.space, work.settings.shortlist
+    chosen, priors = list(rivals[:count]), list[Worth]()
+    if known and work.settings.prior:
+        cells, mixes = environment.cells(current), [environment.cells(rival) for rival in rivals]
+        found = shortlist_designs(known.model, cells, mixes, count, space)
+        chosen, priors = [rivals[place] for place, _ in found], [worth for _, worth in found]
     if not work.fits([current, *chosen]):
         return None
     if known:
-        space = work.environment.space
         work.leverage = {stratum: known.model.find_leverage(stratum, space) for stratum in current.strata}
+    # The place of the original proposal is passed on, because `choose_rival` prefers it in a tie.
     return try_beside_current(work, current, chosen, priors, chosen.index(made) if made in chosen else None)
 
 

@@ -33,8 +33,8 @@ class Lead(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def shortlist_designs(
     model: DifficultyModel, current: Mix, mixes: Sequence[Mix], count: int, space: DesignSpace
-) -> list[int]:
-    """The places of the `count` designs of the largest expected worth beyond the current one, by their mixes of cells.
+) -> list[tuple[int, Worth]]:
+    """The `count` designs of the largest expected worth beyond the current one: their places, and that worth.
 
     Best first; equal ones, and models without observations, in order.
 
@@ -44,12 +44,10 @@ def shortlist_designs(
         count: how many.
         space: the design space.
     """
-    if not model.groups:
-        return list(range(len(mixes)))[:count]
+    worth = [(place, estimate_worth(model, mix, space, current)) for place, mix in enumerate(mixes)]
     # The mean decides and not the chance of being better: a shortlist is to hold what may win, the trial says whether
     # it does.
-    worth = [estimate_worth(model, mix, space, current).mean for mix in mixes]
-    return sorted(range(len(mixes)), key=lambda place: -worth[place])[:count]
+    return sorted(worth, key=lambda one: -one[1].mean if model.groups else 0.0)[:count]
 
 
 def problems_by_round(problems: int, rivals: int) -> list[int]:

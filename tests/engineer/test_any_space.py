@@ -216,10 +216,7 @@ def test_a_trial_compares_designs_of_any_space(name):
     tried = [sum_up_trial(one, mix, signals) for one, mix in zip((design, *designs), mixes, strict=True)]
     assert all(0 <= one.score <= 0.34 for one in tried)
     order = shortlist_designs(model, mixes[0], mixes[1:], 2, space)
-    leads = [
-        estimate_lead(mixes[1 + place], mixes[0], values, 4, estimate_worth(model, mixes[1 + place], space, mixes[0]))
-        for place in order
-    ]
+    leads = [estimate_lead(mixes[1 + place], mixes[0], values, 4, worth) for place, worth in order]
     assert all(np.isfinite(lead.mean) and 0 <= lead.better <= 1 for lead in leads)
     assert choose_rival(leads, 0, 0) in (None, 0)
     verdicts = [project_delta(design, delta, environment, GUARD) for delta in deltas]

@@ -91,10 +91,10 @@ class Stage:
         """The design of the next stage, and why; from the other files in folders without next.json."""
         if self.next.exists():
             return read_record(self.next, Next)
+        verdict = read_record(self.proposal, DecisionRecord).verdict
         if self.rolled_back():
-            verdict = read_record(self.proposal, DecisionRecord).verdict
             return Next(verdict.design, "rollback", verdict.reasons)
-        return choose_next(self)
+        return decide_next(verdict, self.design(), find_record(self.trial, Trial))
 
     def rolled_back(self) -> Rollback | None:
         """The record of the rollback, if the stage is rolled back."""
@@ -132,12 +132,6 @@ class Stage:
     def next_design(self) -> Design:
         """The design that was decided on after the stage."""
         return self.read_next().design
-
-
-def choose_next(stage: Stage) -> Next:
-    """The next design after a stage that is not rolled back, by the guard's verdict and the trial."""
-    verdict = read_record(stage.proposal, DecisionRecord).verdict
-    return decide_next(verdict, stage.design(), find_record(stage.trial, Trial))
 
 
 class RunFolder:

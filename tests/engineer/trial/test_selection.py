@@ -6,7 +6,7 @@ from scipy.stats import norm
 
 from lakewright.core_jax.config import EnvConfig, SizeConfig
 from lakewright.engineer.cells import Cell
-from lakewright.engineer.difficulty import DifficultySettings, Mix, Observation, Worth, fit_model
+from lakewright.engineer.difficulty import DifficultySettings, Mix, Observation, Worth, estimate_worth, fit_model
 from lakewright.engineer.trial import MISFIT, Lead, choose_rival, estimate_lead, problems_by_round, shortlist_designs
 from lakewright.experiments.environments.lake import design_of
 from tests.support.samples.evidence import LAKE, SPACE
@@ -38,9 +38,14 @@ def model(p_small: float, p_large: float):
 
 
 def test_the_shortlist_is_what_the_model_expects_most_of():
-    assert shortlist_designs(model(0.99, 0.5), EVEN, [SMALL, EVEN, LARGE], 2, SPACE) == [2, 1]
-    assert shortlist_designs(model(0.5, 0.01), EVEN, [SMALL, EVEN, LARGE], 1, SPACE) == [0]
-    assert shortlist_designs(fit_model([], DifficultySettings(), SPACE), EVEN, [SMALL, LARGE], 1, SPACE) == [0]
+    def shortlist(known, mixes, count):
+        found = shortlist_designs(known, EVEN, mixes, count, SPACE)
+        assert [worth for _, worth in found] == [estimate_worth(known, mixes[place], SPACE, EVEN) for place, _ in found]
+        return [place for place, _ in found]
+
+    assert shortlist(model(0.99, 0.5), [SMALL, EVEN, LARGE], 2) == [2, 1]
+    assert shortlist(model(0.5, 0.01), [SMALL, EVEN, LARGE], 1) == [0]
+    assert shortlist(fit_model([], DifficultySettings(), SPACE), [SMALL, LARGE], 1) == [0]
 
 
 @pytest.mark.parametrize(("rivals", "expected"), [(1, [80]), (2, [40, 80]), (3, [27, 54, 80]), (4, [27, 54, 80])])
