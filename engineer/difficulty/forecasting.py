@@ -66,7 +66,7 @@ def pool_calibrations(found: Sequence[Calibration]) -> Calibration | None:
         return None
     tenths: dict[int, list[Bin]] = {}
     for part in (part for one in found for part in one.reliability):
-        tenths.setdefault(_find_tenth(part.predicted), []).append(part)
+        tenths.setdefault(min(math.floor(part.predicted * BINS), BINS - 1), []).append(part)
     parts = [tenths[place] for place in sorted(tenths)]
     bins = [Bin(_average(mine, "predicted"), _average(mine, "observed"), _count(mine)) for mine in parts]
     return Calibration(_average(found, "brier"), _average(found, "baseline"), _count(found), bins)
@@ -80,10 +80,6 @@ def _average(parts: Sequence[Bin | Calibration], name: str) -> float:
 
 def _count(parts: Sequence[Bin | Calibration]) -> int:
     return sum(part.groups for part in parts)
-
-
-def _find_tenth(predicted: float) -> int:
-    return min(math.floor(predicted * BINS), BINS - 1)
 
 
 class HeldOutCell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -63,26 +63,24 @@ def observe_held_out(answers: Iterable[tuple[Cell, bool]], age: int = 0) -> list
     ]
 
 
-def observe_groups(
-    groups: Iterable[tuple[Cell, RolloutGroup]], age: int = 0, *, tried: bool = False
-) -> list[Observation]:
-    """The groups by the cells of their problems, in that order. tried: they are of a trial.
+def observe_groups(groups: Iterable[tuple[Cell, RolloutGroup]], age: int = 0) -> list[Observation]:
+    """The groups by the cells of their problems, in that order.
 
     A cell with groups of one answer and others has two observations, because one answer tells no variance.
     """
     cells: dict[Cell, tuple[list[RolloutGroup], list[RolloutGroup]]] = defaultdict(lambda: ([], []))
     for cell, group in groups:
         cells[cell][group.completions == 1].append(group)
-    return [_observe_cell(cell, part, age, tried) for cell in sort_cells(cells) for part in cells[cell] if part]
+    return [_observe_cell(cell, part, age) for cell in sort_cells(cells) for part in cells[cell] if part]
 
 
-def _observe_cell(cell: Cell, groups: list[RolloutGroup], age: int, tried: bool) -> Observation:
+def _observe_cell(cell: Cell, groups: list[RolloutGroup], age: int) -> Observation:
     # Sums, not means: observations of a cell are pooled by adding them, in any order and any number of rounds.
     counts = [(group.valid, group.completions) for group in groups]
     success = sum(valid / answers for valid, answers in counts)
     parts = [valid * (answers - valid) / (answers * (answers - 1)) for valid, answers in counts if answers > 1]
     variance = sum(parts) if parts else None
-    return Observation(cell, len(groups), success, variance, age, sum(answers for _, answers in counts), tried)
+    return Observation(cell, len(groups), success, variance, age, sum(answers for _, answers in counts))
 
 
 def receive_signals(seen: Observation, objective: Objective) -> float:

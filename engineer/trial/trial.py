@@ -38,15 +38,14 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cells: list[CellTrial] = []
     leads: list[Lead] = []
 
-    def observe(self, age: int = 0) -> list[Observation]:
-        """The groups rolled out, by cell. age: in rounds."""
+    def observe(self) -> list[Observation]:
+        """The groups rolled out, by cell."""
         return [
             Observation(
                 part.cell,
                 groups=len(part.valid),
                 success=sum(part.valid) / part.answers,
                 variance=sum(part.variances()),
-                age=age,
                 answers=part.answers * len(part.valid),
                 tried=True,
             )

@@ -144,8 +144,7 @@ class EngineerFolder:
         Raises InputError if another process works here, if an edited design is not legal, if the teacher is
         `self` and there is no `ask`, or if the server `rollouts` does not answer.
         """
-        with self._lock_folder():
-            return self._repeat_if_edited(lambda: self._decide(roll_out, ask, step))
+        return self._repeat_if_edited(lambda: self._decide(roll_out, ask, step))
 
     def _decide(self, roll_out: RollOut | None, ask: Ask | None, step: int | None) -> NextReport:
         current, settled = self._settle_design()
@@ -155,15 +154,17 @@ class EngineerFolder:
             return self._make_report(current, new=False, line=f"step {step} was decided already")
         unanswered: list[str] = []
         tools = make_tools(self.setup, self.path, ask, unanswered)
-        make = functools.partial(self._make_engineer, current.design, current.state)
-        engineer = functools.cache(lambda: make(roll_out or self._make_rollouts(), tools))  # if there is something
+        served = find_served_policy(self.setup.settings, self.environment, self.path / "trial-spending.jsonl")
+        policy = roll_out or served
+        make = functools.partial(self._make_engineer, current.design, current.state, policy, tools)
+        engineer = functools.cache(make)  # which is made if there are outcomes
         read, digest = self._read_outcomes(
             current, lambda groups: engineer().observe(groups), lambda: engineer().held_out or []
         )
         complaint = read.complaint(self.files.outcomes_path)
         if not read.pending:
             first = self.setup.held_out if current.by == "begin" and not current.decisions else 0
-            if first and (policy := roll_out or self._make_rollouts()):
+            if first and policy:
                 self._answer_held_out(policy)
                 return self._decide(roll_out, ask, step)
             line = f"no outcomes since version {current.version} was decided"
@@ -205,8 +206,7 @@ class EngineerFolder:
 
         Once more, and it goes back one more. Raises InputError at the first version.
         """
-        with self._lock_folder():
-            return self._repeat_if_edited(self._undo)
+        return self._repeat_if_edited(self._undo)
 
     def _undo(self) -> NextReport:
         current, _ = self._settle_design()
@@ -264,17 +264,18 @@ class EngineerFolder:
             before = version.design
         return lines
 
-    def _lock_folder(self) -> Any:
-        return locked(self.path, f"{self.path}: another process decides here; wait for it")
-
     def _repeat_if_edited(self, decide: Callable[[], NextReport]) -> NextReport:
-        """The report of a decision, made again if `design.json` was edited meanwhile, which then is a version."""
-        for _ in range(MOST_EDITS):
-            self.files.note_design()
-            try:
-                return decide()
-            except EditedError:
-                continue
+        """The report of a decision, made again if `design.json` was edited meanwhile, which then is a version.
+
+        Raises InputError if another process decides here.
+        """
+        with locked(self.path, f"{self.path}: another process decides here; wait for it"):
+            for _ in range(MOST_EDITS):
+                self.files.note_design()
+                try:
+                    return decide()
+                except EditedError:
+                    continue
         raise InputError(
             f"{self.files.design_path}: was edited {MOST_EDITS} times while the engineer decided; try again"
         )
@@ -319,9 +320,6 @@ class EngineerFolder:
             # The design is that of the version, which a user or an undo may have made.
             self.files.load_state(engineer, {**state, "design": msgspec.to_builtins(design, str_keys=True)})
         return engineer
-
-    def _make_rollouts(self) -> RollOut | None:
-        return find_served_policy(self.setup.settings, self.environment, self.path / "trial-spending.jsonl")
 
     def _settle_design(self) -> tuple[Version, bool]:
         """The newest version, and whether it is one that a user has just made by editing `design.json`."""

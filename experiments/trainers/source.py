@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, SupportsIndex
 
 from lakewright.core_jax.errors import InputError
-from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence import token_estimate
 from lakewright.engineer.problems import Group, Problem
@@ -20,7 +19,7 @@ from lakewright.engineer.trial import RollOut
 from lakewright.experiments.jobs.resumable.spending import Spending
 from lakewright.experiments.trainers.pins import Pin, PinFile, describe_choice
 from lakewright.experiments.trainers.versions import FolderSettings, VersionFiles
-from lakewright.policy.inference import BudgetSpentError, ChatRequest, Endpoint, EndpointSettings, price_tokens
+from lakewright.policy.inference import BudgetSpentError, ChatRequest, Endpoint, price_tokens
 
 RECENT = 4096  # problems that are not drawn again when asked for again
 TRIES = 100  # of pinning, which fails only while others leave torn lines
@@ -60,7 +59,7 @@ class ProblemSource:
         self._pins = self._file.pins
         self._stamp: tuple[int, ...] = ()
         self._version = 0
-        self._design = functools.cache(self._read_design)
+        self._design = functools.cache(lambda version: self._files.read_version(version).design)
         self._forecast = functools.lru_cache(1)(lambda version, stamp: self._files.read_forecast(version))
         self._problem = functools.lru_cache(RECENT)(self._draw_problem)
 
@@ -140,9 +139,6 @@ class ProblemSource:
             return None
         return find_served_policy(settings, self.environment, self.path / f"sampler-{self.seed}" / "spending.jsonl")
 
-    def _read_design(self, version: int) -> Design:
-        return self._files.read_version(version).design
-
     def _draw_problem(self, place: int, version: int, turn: int) -> Problem:
         supply = Supply(self.environment, self._design(version), self.seed, [place])
         (problem,) = supply(1)
@@ -153,44 +149,34 @@ SEEDS = 1_000_003  # apart: those of two turns differ
 
 
 def find_served_policy(settings: FolderSettings, environment: Environment, spending: Path) -> RollOut | None:
-    """A way to roll out the policy at the server `rollouts` of a folder's settings; None without one.
-
-    spending: the file of charges.
-    """
-    if settings.rollouts is None:
-        return None
-    return make_served_rollouts(settings.rollouts, settings.rollout_temperature, environment, Spending(spending))
-
-
-def make_served_rollouts(
-    settings: EndpointSettings, temperature: float, environment: Environment, spending: Spending
-) -> RollOut:
-    """A way to roll out the policy that a server has at that moment.
+    """A way to roll out the policy that the server `rollouts` of a folder's settings has then; None without a server.
 
     Args:
-        settings: the server's settings.
-        temperature: temperature of the answers.
-        environment: judges them.
-        spending: what was paid before, to which each request is added.
+        settings: the folder's settings.
+        environment: judges the answers.
+        spending: the file of charges, to which each request is added.
 
     What it returns raises InputError if the server does not answer, or the cost cap leaves no room.
     """
+    if (server := settings.rollouts) is None:
+        return None
+    spent, temperature = Spending(spending), settings.rollout_temperature
 
     def roll_out(problems: Sequence[Problem], samples: int, turn: int) -> tuple[list[Group], int]:
-        endpoint = Endpoint(settings, price_tokens(settings, *spending.count_tokens()), spending.add)
+        endpoint = Endpoint(server, price_tokens(server, *spent.count_tokens()), spent.add)
         questions = [
             ChatRequest([{"role": "user", "content": problem.prompt}], temperature, seed=SEEDS * turn + place)
             for place, problem in enumerate(problem for problem in problems for _ in range(samples))
         ]
         texts, tokens = [[""] * samples for _ in problems], 0
         try:
-            with spending:
+            with spent:
                 for place, answer in endpoint.ask_all(questions):
                     texts[place // samples][place % samples] = answer.text
                     counted = answer.completion_tokens
                     tokens += token_estimate(answer.text) if counted is None else counted
         except BudgetSpentError:
-            cap = settings.max_cost
+            cap = server.max_cost
             raise InputError(f"rollouts: the cost cap of {cap} dollars leaves no room for more; raise it") from None
         return environment.groups(problems, texts), tokens
 

@@ -31,7 +31,10 @@ class StratumBook:
     def __init__(self, counts: Counts, open_groups: dict[bytes, OpenGroup]) -> None:
         """Continues counts, which are not changed."""
         self.counts = {
-            version: {name: _copy_count(count) for name, count in strata.items()} for version, strata in counts.items()
+            version: {
+                name: msgspec.structs.replace(count, failures=dict(count.failures)) for name, count in strata.items()
+            }
+            for version, strata in counts.items()
         }
         self.open_groups = {name: msgspec.structs.replace(group) for name, group in open_groups.items()}
 
@@ -90,7 +93,3 @@ def _tally_last(counts: Sequence[Mapping[str, StratumCount]], space: DesignSpace
         if answers:
             found[stratum] = Tally(answers, valid, dict(failures))
     return found
-
-
-def _copy_count(count: StratumCount) -> StratumCount:
-    return msgspec.structs.replace(count, failures=dict(count.failures))

@@ -59,7 +59,8 @@ def _learn_answers(
     trainee: Trainee, warmup: Stage, model: PreTrainedModel, tokenizer: PreTrainedTokenizerFast
 ) -> PreTrainedModel:
     settings, play = trainee.settings, trainee.make_play(model, tokenizer)
-    taught = _draw_lessons(trainee, "synthetic evidence", SYNTHETIC) if _answers_engineer(trainee, model) else []
+    teaches = settings.teaches_engineer and not answers_only_plans(model)  # a small model, which answers in tokens
+    taught = _draw_lessons(trainee, "synthetic evidence", SYNTHETIC) if teaches else []
     extra = [(token_ids(tokenizer, prompt), token_ids(tokenizer, answer)) for prompt, answer in taught]
     cores, kept = FreeCores(), warmup.scratch / "training.safetensors"
     place = load_place(kept)
@@ -86,11 +87,6 @@ def _learn_answers(
         answer = functools.partial(answer_under_grammar, model, tokenizer)
         write_record(warmup.examination, examine_engineer(questions, trainee.start, trainee.environment.space, answer))
     return model
-
-
-def _answers_engineer(trainee: Trainee, model: PreTrainedModel) -> bool:
-    """Whether the model is small and learns the engineer's part in tokens."""
-    return trainee.settings.teaches_engineer and not answers_only_plans(model)
 
 
 def _draw_lessons(trainee: Trainee, purpose: str, count: int) -> list[tuple[list[str], list[str]]]:

@@ -7,7 +7,7 @@ import pytest
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.settings import EngineerSettings
 from lakewright.engineer.trial import TrialSettings
-from lakewright.experiments.trainers.source import ProblemSource
+from lakewright.experiments.trainers.source import ProblemSource, find_served_policy
 from lakewright.experiments.trainers.versions import FolderSettings
 from lakewright.policy.inference import EndpointSettings
 from tests.support.processes.commands import assert_refused, lakewright
@@ -87,7 +87,8 @@ def test_the_servers_of_a_folder_are_asked_with_its_temperatures(tmp_path):
         record_some(folder, ProblemSource(folder.path).take(8))
         folder.next()
         assert {(body["model"], body["temperature"]) for body in server.seen} == {("engineer", 0.25)}
-        roll_out = folder._make_rollouts()
+        roll_out = find_served_policy(settings, folder.environment, tmp_path / "spending.jsonl")
+        assert roll_out
         roll_out(folder.environment.draw(folder.files.read_version(0).design, 2, 0), 1, 0)
     assert {(body["model"], body["temperature"]) for body in server.seen[1:]} >= {("policy", 0.5)}
 
