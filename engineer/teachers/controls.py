@@ -1,6 +1,5 @@
 """Teachers that follow no evidence: baselines and controls for experiments."""
 
-import itertools
 from typing import Annotated, Any
 
 import msgspec
@@ -44,10 +43,9 @@ LAKE = {"hole_ratio": 0.25, "wait_ratio": 0.5}  # the static values of its knobs
 class StaticTeacher(Stateful):
     """Goes to one design and stays: `values` of the knobs for all strata, data in proportion to size ** `tilt`.
 
-    The size of a stratum is its number, or its rank from 1 if strata are names; `cost` of the teacher `difficulty`
+    The size of a stratum is its number, or its rank from 1 if strata are names; `length` of the teacher `difficulty`
     is the same. `hole_ratio` and `wait_ratio` are the lake's; knobs of other environments that `values` does not
-    name stay in the middle. A search trains once with the options of each of `list_designs()` and takes the best by
-    validation.
+    name stay in the middle. A search trains once with each of some options and takes the best by validation.
     """
 
     def __init__(
@@ -82,12 +80,6 @@ class StaticTeacher(Stateful):
 def size_of(stratum: Stratum, space: DesignSpace) -> float:
     """The size of a stratum: its number, or its rank from 1 if that is not above 0."""
     return stratum if isinstance(stratum, int) and stratum > 0 else space.ranks[stratum] + 1
-
-
-def list_designs() -> list[dict[str, float]]:
-    """The options of the lake's search: hole ratio x wait ratio x data for all sizes alike or more for the large."""
-    grid = itertools.product((0.1, 0.25, 0.4), (0.25, 0.5, 0.75), (0.0, 2.0))
-    return [dict(zip(("hole_ratio", "wait_ratio", "tilt"), design, strict=True)) for design in grid]
 
 
 class DomainRandomisationTeacher(Stateful):

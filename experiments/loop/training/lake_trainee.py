@@ -142,7 +142,7 @@ class LakeTrainee(Trainee):
         if isinstance(codec, TextCodec):
             check_chat_model(self.settings.start, model, codec, self.make_task(held_out[0]))
 
-    def stream_references(self, warmup: Stage, first: int) -> AbstractContextManager[Tasks[BoardTask]]:
+    def stream_references(self, first: int) -> AbstractContextManager[Tasks[BoardTask]]:
         """A fixed set, or boards drawn while training."""
         settings = self.settings
         seed, boards = derive_seed(settings.seed, "warm-up boards"), settings.warmup.boards

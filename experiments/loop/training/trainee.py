@@ -238,7 +238,7 @@ class Trainee:
         for problem in {problem.cell.stratum: problem for problem in held_out}.values():
             self.environment.verdicts([problem] * 2, [problem.answer, WRONG])
 
-    def stream_references(self, warmup: Stage, first: int) -> AbstractContextManager[Tasks[Any]]:
+    def stream_references(self, first: int) -> AbstractContextManager[Tasks[Any]]:
         """The tasks of the warm-up, from the place `first` in their stream, drawn while training.
 
         They are from the warm-up's design, or from all cells of the grid in turn.

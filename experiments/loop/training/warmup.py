@@ -66,7 +66,7 @@ def _learn_answers(
     place = load_place(kept)
     write_json(warmup.resumed, Resumed(place.step, place.seconds))
     with (
-        trainee.stream_references(warmup, place.boards) as tasks,
+        trainee.stream_references(place.boards) as tasks,
         progress("warm-up", settings.warmup.steps, "steps", settings.warmup.minutes, place.seconds) as bar,
         line_log(warmup.train_log, shown=True) as log,
     ):

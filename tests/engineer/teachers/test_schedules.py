@@ -1,5 +1,6 @@
 """Teachers that follow a plan of their own: a fixed config, a random one, schedules from easy to hard."""
 
+import itertools
 import math
 
 import jax
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 from lakewright.engineer import DesignSpace, Engineer, Knob
 from lakewright.engineer.tally import Tally
 from lakewright.engineer.teachers import Tools, check_teacher, make_teacher
-from lakewright.engineer.teachers.controls import MatchedRandomTeacher, RandomTeacher, list_designs
+from lakewright.engineer.teachers.controls import MatchedRandomTeacher, RandomTeacher
 from lakewright.engineer.teachers.e2h import CosineTeacher, GaussianTeacher
 from lakewright.experiments.environments.lake import Lake
 from tests.support.refusals import refused
@@ -25,8 +26,8 @@ def test_the_static_teacher_asks_for_its_config_whatever_is_seen():
     sizes = asked_for(propose(make_teacher("static", options={"hole_ratio": 0.4, "wait_ratio": 0.75, "tilt": 2.0})))
     assert shares(sizes) == pytest.approx([9 / 61, 16 / 61, 36 / 61], abs=1e-6)
     assert {(cell.hole_ratio, cell.wait_ratio) for cell in sizes.values()} == {(0.4, 0.75)}
-    for options in list_designs():
-        make_teacher("static", options=options)
+    for hole, wait, tilt in itertools.product((0.1, 0.25, 0.4), (0.25, 0.5, 0.75), (0.0, 2.0)):  # of docs/teachers.md
+        make_teacher("static", options={"hole_ratio": hole, "wait_ratio": wait, "tilt": tilt})
 
 
 def test_domain_randomisation_fills_its_box():
