@@ -1,6 +1,4 @@
-from .abilities import Abilities as Abilities
 from .abilities_fit import fit_abilities as fit_abilities
-from .forecasting import Bin as Bin
 from .forecasting import Calibration as Calibration
 from .forecasting import CellForecast as CellForecast
 from .forecasting import Forecast as Forecast
@@ -8,14 +6,11 @@ from .forecasting import HeldOutCell as HeldOutCell
 from .forecasting import make_forecast as make_forecast
 from .forecasting import measure_calibration as measure_calibration
 from .forecasting import pool_calibrations as pool_calibrations
-from .forecasting import predict_grid as predict_grid
 from .gains import Learners as Learners
 from .model import DifficultyModel as DifficultyModel
 from .model import DifficultySettings as DifficultySettings
 from .model import Objective as Objective
 from .model import Observation as Observation
-from .model import Prediction as Prediction
-from .model import Sample as Sample
 from .model import complete_settings as complete_settings
 from .model import compute_features as compute_features
 from .model import count_features as count_features
@@ -24,7 +19,6 @@ from .model import logistic_normal_moments as logistic_normal_moments
 from .model import observe_groups as observe_groups
 from .model import observe_held_out as observe_held_out
 from .model import receive_signals as receive_signals
-from .model import value_of as value_of
 from .worth import Mix as Mix
 from .worth import Worth as Worth
 from .worth import estimate_diminishing_worth as estimate_diminishing_worth

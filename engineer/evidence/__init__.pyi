@@ -1,6 +1,4 @@
-from .evidence import Case as Case
 from .evidence import CellGroups as CellGroups
-from .evidence import Drawn as Drawn
 from .evidence import Evidence as Evidence
 from .evidence import Round as Round
 from .evidence import read_evidence as read_evidence
@@ -15,9 +13,7 @@ from .token_form import delta_tokens as delta_tokens
 from .token_form import evidence_tokens as evidence_tokens
 from .token_form import read_tokens as read_tokens
 from .vocabulary import DELTA as DELTA
-from .vocabulary import FRONTIER as FRONTIER
 from .vocabulary import STRIDES as STRIDES
 from .vocabulary import TOO_EASY as TOO_EASY
-from .vocabulary import TOO_HARD as TOO_HARD
 from .vocabulary import DeltaGrammar as DeltaGrammar
 from .vocabulary import vocabulary_of as vocabulary_of

@@ -16,7 +16,6 @@ from .pairs import KINDS as KINDS
 from .pairs import RULES as RULES
 from .pairs import Kind as Kind
 from .pairs import Pair as Pair
-from .pairs import Question as Question
 from .pairs import draw_pairs as draw_pairs
 from .pairs import draw_question as draw_question
 from .scores import Interval as Interval

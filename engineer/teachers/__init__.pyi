@@ -20,9 +20,6 @@ from .registry import make_teacher as make_teacher
 from .rules import ProportionalTeacher as ProportionalTeacher
 from .rules import RulesTeacher as RulesTeacher
 from .self import Allowed as Allowed
-from .self import Decode as Decode
-from .self import Sample as Sample
 from .self import SampledAnswers as SampledAnswers
-from .self import SampleJson as SampleJson
 from .self import read_json_answers as read_json_answers
 from .self import read_token_answers as read_token_answers

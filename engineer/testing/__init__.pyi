@@ -1,6 +1,5 @@
 from .checks import check_environment as check_environment
 from .checks import find_faults as find_faults
-from .report import Fault as Fault
 from .report import Report as Report
 from .report import report_text as report_text
 from .strategies import answers as answers
