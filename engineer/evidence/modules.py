@@ -55,9 +55,8 @@ FIELDS: dict[str, dict[str, Any]] = {
 }
 """The fields of the evidence that a module shows, and their values without it, in the order in which they are cut."""
 # Outcomes are never cut, only their detail by trait; refusals belong to no module.
-_CUT = [("forced", {"by_trait": {}}) if name == "failures" else (name, fields) for name, fields in FIELDS.items()]
-_CUT.append(("refusals", {"refusals": []}))
-CUT_ORDER = tuple(name for name, _ in _CUT)
+CUTS = [("forced", {"by_trait": {}}) if name == "failures" else (name, fields) for name, fields in FIELDS.items()]
+CUTS.append(("refusals", {"refusals": []}))
 
 _V4 = Modules(bookkeeping=False)
 PRESETS = {
@@ -104,11 +103,11 @@ def fit_to_budget(
 ) -> tuple["Evidence", tuple[str, ...]]:
     """The evidence with as much cut as it takes for `count` of it to be at most `budget`; and what was cut, in order.
 
-    Cut first to last by CUT_ORDER; cases and rounds of the history one by one, the latest case and the oldest round
+    Cut first to last by CUTS; cases and rounds of the history one by one, the latest case and the oldest round
     first. The outcomes of this round are never cut. Raises InputError if they alone do not fit.
     """
     cut: list[str] = []
-    for name, empty in _CUT:
+    for name, empty in CUTS:
         while count(evidence) > budget and any(getattr(evidence, field) != value for field, value in empty.items()):
             cut.append(name)
             evidence = msgspec.structs.replace(evidence, **_cut_part(evidence, name, empty))

@@ -134,12 +134,6 @@ class DesignFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     given: dict[str, int | float] = {}
 
 
-class KnownForecast(msgspec.Struct, frozen=True):
-    """The part of the state of an engineer that samplers need."""
-
-    forecast: Forecast | None
-
-
 class EditedError(Exception):
     """A user changed `design.json` after it was read."""
 
@@ -238,8 +232,8 @@ class VersionFiles:
 
     def read_forecast(self, number: int) -> Forecast | None:
         """The forecast of the difficulty model at the last decision about a version; None before the first."""
-        path = self.version_path(number)
-        return convert({"forecast": self.read_version(number).state.get("forecast")}, KnownForecast, str(path)).forecast
+        path, known = self.version_path(number), self.read_version(number).state.get("forecast")
+        return convert(known, Forecast | None, str(path), "forecast")  # type: ignore[arg-type]
 
     def note_design(self) -> None:
         """Notes the `design.json` that a decision begins with."""

@@ -22,7 +22,7 @@ from lakewright.engineer.evidence import (
     token_estimate,
     vocabulary_of,
 )
-from lakewright.engineer.evidence.modules import CUT_ORDER
+from lakewright.engineer.evidence.modules import CUTS
 from lakewright.engineer.tally import Case, Drawn
 from lakewright.experiments.environments.lake import GUIDELINE, design_of
 from tests.support.refusals import refused
@@ -218,15 +218,15 @@ def test_what_fits_is_not_cut():
 
 
 def test_modules_are_cut_in_their_order_until_the_evidence_fits():
-    full = see(ALL)
+    full, order = see(ALL), [name for name, _ in CUTS]
     fewest = size_of(view(PRESETS["v1"], design(0.3), {5: FEW, 8: MORE}))
     cuts = [fit_to_budget(full, budget, size_of) for budget in range(fewest, size_of(full) + 1, 7)]
     for (evidence, cut), budget in zip(cuts, range(fewest, size_of(full) + 1, 7), strict=True):
         assert size_of(evidence) <= budget
         names = [name.split(" ")[0] for name in cut]
-        assert names == list(CUT_ORDER[: len(names)])
+        assert names == order[: len(names)]
     first = ("cases x2", "statistics", "difficulty", "rl_details", "self_summary", "history x3")
-    assert cuts[0][1] == (*first, *CUT_ORDER[-4:-1])
+    assert cuts[0][1] == (*first, *order[-4:-1])
 
 
 def test_refusals_are_cut_last_so_that_they_never_end_a_run():
