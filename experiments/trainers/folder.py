@@ -125,8 +125,7 @@ class EngineerFolder:
 
     def held_out(self) -> list[Problem]:
         """The held-out problems, on which a policy may be judged; record their answers with split="held_out"."""
-        design = self.setup.held_out_design or self.files.read_version(0).design
-        return self.environment.draw(design, self.setup.held_out, self.setup.held_out_seed)
+        return self.files.draw_held_out(self.environment)
 
     def next(self, roll_out: RollOut | None = None, ask: Ask | None = None, *, step: int | None = None) -> NextReport:
         """Reads the outcomes since the last time, and writes the next version, or leaves the design unchanged.

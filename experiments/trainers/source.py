@@ -97,6 +97,19 @@ class ProblemSource:
         self._pin_places(places)
         return [self._find(place) for place in places]
 
+    @functools.cached_property
+    def held_out(self) -> list[Problem]:
+        """The held-out problems of the folder."""
+        return self._files.draw_held_out(self.environment)
+
+    def find_problem(self, place: int, split: str) -> Problem:
+        """The problem of a place, or of a place among the held-out problems if `split` is `held_out`."""
+        return self.held_out[place] if split == "held_out" else self[place]
+
+    def name_group(self, place: int, split: str, step: int | str) -> str:
+        """The name of the group of answers to the problem of a place at a step of the trainer."""
+        return f"{split} {self.seed} {place} step {step}"
+
     def find_pinned(self, place: int) -> Problem | None:
         """The problem of a place that some process has asked for; None for any other."""
         self._file.read()

@@ -79,7 +79,7 @@ class EngineerTasks:
         self.every, self.first, self.chat, self.seed = every, first or every, chat, seed
         self.source = ProblemSource(path, seed)
         self.recorder = OutcomeRecorder(path, environment)
-        self.held_out = self.folder.held_out()
+        self.held_out = self.source.held_out
         self.decided: list[NextReport] = []
         self.train_dataset = Dataset.from_dict({"place": range(places)}).with_transform(self._make_rows)
         self.eval_dataset = Dataset.from_dict(
@@ -182,7 +182,7 @@ class EngineerTasks:
                 outcomes,
                 split="held_out" if which == "held_out" else "train",
                 tokens=lengths,
-                group=f"{which} {self.seed} {row} step {trainer_state.global_step}",
+                group=self.source.name_group(row, which, trainer_state.global_step),
                 first=before + mine[0],
             )
             rewards += [float(verdict.reward) for verdict in verdicts]
@@ -196,7 +196,7 @@ class EngineerTasks:
 
     def find_problem(self, place: int, split: str) -> Problem:
         """The problem of a row of the data set or of the held-out problems, which `split` says."""
-        return self.held_out[place] if split == "held_out" else self.source[place]
+        return self.source.find_problem(place, split)
 
     def _find_mixed(self, place: list[int], split: list[str], before: int) -> list[str]:
         """A line on each group of several problems. before: the number of the first answer of this process."""

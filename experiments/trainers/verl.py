@@ -16,8 +16,6 @@ import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import first_repeated, naming_extra
-from lakewright.engineer.problems import Problem
-from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
 
@@ -64,7 +62,8 @@ class EngineerDataset(Dataset[dict[str, Any]]):
         if path.name != HELD_OUT:
             return str(path.absolute()), "train", max_samples if max_samples > 0 else PLACES
         folder = str(path.parent.absolute())
-        if not (most := len(_open_folder(folder, self.seed).held_out)):
+        source, _ = _open_folder(folder, self.seed)
+        if not (most := len(source.held_out)):
             raise InputError(f"{path}: held-out problems are missing; begin the engineer with --held-out 200")
         return folder, HELD_OUT, most
 
@@ -74,7 +73,7 @@ class EngineerDataset(Dataset[dict[str, Any]]):
     def __getitem__(self, row: int) -> dict[str, Any]:
         place = int(self._places[row])  # an IndexError ends an iteration
         folder, split, _ = self.folders[self._owners[row]]
-        problem = _open_folder(folder, self.seed).find_problem(place, split)
+        problem = _open_folder(folder, self.seed)[0].find_problem(place, split)
         told = {"index": place, "folder": folder, "seed": self.seed, "split": split, "version": problem.version}
         return {
             "raw_prompt": [{"role": "user", "content": problem.prompt}],
@@ -123,32 +122,20 @@ def judge_answer(
     """
     place, split = extra_info["index"], extra_info["split"]
     with _JUDGING:
-        opened = _open_folder(extra_info["folder"], extra_info["seed"])
-        verdict = opened.recorder.record(
-            opened.find_problem(place, split),
+        source, recorder = _open_folder(extra_info["folder"], extra_info["seed"])
+        verdict = recorder.record(
+            source.find_problem(place, split),
             [solution_str],
             split=split,
             tokens=[extra_info.get("tokens", 0)],
-            group=f"{split} {extra_info['seed']} {place} step {extra_info.get('step', 'unknown')}",
+            group=source.name_group(place, split, extra_info.get("step", "unknown")),
             first=extra_info["answer"] if "answer" in extra_info else secrets.randbits(48),
         )[0]
-    failures = {f"failure/{name}": float(name == verdict.failure) for name in opened.source.environment.space.failures}
+    failures = {f"failure/{name}": float(name == verdict.failure) for name in source.environment.space.failures}
     return {"score": float(verdict.reward), "acc": float(verdict.valid), **failures}
 
 
-class OpenedFolder:
-    """The objects of a folder that a process needs."""
-
-    def __init__(self, path: str, seed: int) -> None:
-        self.source = ProblemSource(path, seed)
-        self.recorder = OutcomeRecorder(path, self.source.environment)
-        self.held_out = EngineerFolder(path).held_out()
-
-    def find_problem(self, place: int, split: str) -> Problem:
-        """The problem of a row."""
-        return self.held_out[place] if split == "held_out" else self.source[place]
-
-
 @functools.cache
-def _open_folder(path: str, seed: int) -> OpenedFolder:
-    return OpenedFolder(path, seed)
+def _open_folder(path: str, seed: int) -> tuple[ProblemSource, OutcomeRecorder]:
+    source = ProblemSource(path, seed)
+    return source, OutcomeRecorder(path, source.environment)

@@ -37,6 +37,7 @@ from lakewright.core_jax.support import (
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty import Forecast, complete_settings
 from lakewright.engineer.environment import Environment
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.rollback import RollbackSettings
 from lakewright.engineer.settings import EngineerSettings
@@ -181,6 +182,12 @@ class VersionFiles:
                 "restore it, or begin another folder"
             )
         return environment
+
+    def draw_held_out(self, environment: Environment) -> list[Problem]:
+        """The held-out problems of the folder, whose environment is given."""
+        setup = self.read_setup()
+        design = setup.held_out_design or self.read_version(0).design
+        return environment.draw(design, setup.held_out, setup.held_out_seed)
 
     def list_versions(self) -> list[int]:
         """The numbers of all versions, in order. Raises InputError if one is missing that has been there."""

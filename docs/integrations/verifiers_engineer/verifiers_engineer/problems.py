@@ -6,7 +6,6 @@ from typing import Literal
 import verifiers.v1 as vf
 
 from lakewright.engineer import MultiTurnEnvironment, MultiTurnEpisode, Problem, Verdict
-from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.source import ProblemSource
 
 
@@ -32,8 +31,7 @@ class Outcome(vf.State):
 
 def find_problem(data: EngineerData) -> Problem:
     """The problem of a task."""
-    held_out = data.split == "held_out"
-    return draw_held_out(data.folder)[data.place] if held_out else open_source(data.folder, data.seed)[data.place]
+    return open_source(data.folder, data.seed).find_problem(data.place, data.split)
 
 
 def begin_episode(data: EngineerData) -> tuple[MultiTurnEnvironment, MultiTurnEpisode, str]:
@@ -60,9 +58,3 @@ def judge_trace(data: EngineerData, trace: vf.Trace) -> Verdict:
 def open_source(folder: str, seed: int) -> ProblemSource:
     """The source of a folder, opened once."""
     return ProblemSource(folder, seed)
-
-
-@functools.cache
-def draw_held_out(folder: str) -> list[Problem]:
-    """The held-out problems of a folder, drawn once."""
-    return EngineerFolder(folder).held_out()

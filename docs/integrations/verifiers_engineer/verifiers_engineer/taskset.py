@@ -16,7 +16,6 @@ from verifiers_engineer.problems import (
     EngineerData,
     Outcome,
     begin_episode,
-    draw_held_out,
     find_problem,
     judge_trace,
     open_source,
@@ -96,7 +95,7 @@ class EngineerTaskset(vf.Taskset[EngineerTask, EngineerConfig]):
         """The tasks by place. Taken again, as a trainer that resumes does, a place has the same problem."""
         folder, split = self._folder, "held_out" if self.config.held_out else "train"
         source = open_source(folder, self.config.seed)
-        problems = draw_held_out(folder) if self.config.held_out else map(source.__getitem__, itertools.count())
+        problems = source.held_out if self.config.held_out else map(source.__getitem__, itertools.count())
         for place, problem in enumerate(problems):
             where = {"folder": folder, "seed": self.config.seed, "place": place, "version": problem.version}
             data = EngineerData(name=f"{split} {place}", prompt=problem.prompt, split=split, **where)
