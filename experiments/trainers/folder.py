@@ -323,6 +323,7 @@ class EngineerFolder:
     def _settle_design(self) -> tuple[Version, bool]:
         """The newest version, and whether it is one that a user has just made by editing `design.json`."""
         current = self.files.read_newest()
+        self.files.shorten_states(current.version)  # those that a kill, or an earlier version of this program, left
         edited = self._find_edit(current)
         if edited is None:
             if not self.files.design_path.exists() or self.files.read_design()[1].version != current.version:

@@ -25,6 +25,7 @@ from lakewright.core_jax.support import (
     Count,
     Natural,
     convert,
+    list_again,
     list_names,
     listed,
     read_config,
@@ -47,6 +48,7 @@ from lakewright.policy.inference import EndpointSettings
 
 FORMAT = 1
 HELD_OUT_SEED = 20260617  # apart from those of trainers
+KEPT = ("format", "forecast")  # of the state of a version that is no longer the newest: what samplers read
 
 Author = Literal["begin", "engineer", "user", "undo"]
 
@@ -109,7 +111,7 @@ class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
         engineer's decisions as JSON: the decision that made it, and later decisions that changed nothing. offset: how
         many bytes of the outcomes the engineer has read. outcomes: the SHA-256 of these bytes, which earlier folders do
         not have. step: the trainer's step at the last decision, -1 without a decision. counts: counts of the outcomes
-        read for the last decision. state: the engineer's state.
+        read for the last decision. state: the engineer's state, of older versions its forecast.
     """
 
     version: int
@@ -249,10 +251,27 @@ class VersionFiles:
     def write_version(self, version: Version) -> None:
         """Writes a version, then the design. Raises EditedError as `write_design`, before or after the version."""
         self._check_noted()
+        self._write_file(version)
+        self.write_design(version.design)
+        self.shorten_states(version.version)
+
+    def shorten_states(self, newest: int) -> None:
+        """Leaves the whole state to the newest version, of which an engineer is restored; older ones keep the forecast.
+
+        A state grows with the number of versions, so with one in each a folder would grow with its square.
+        """
+        for number in reversed(range(newest)):
+            version = self.read_version(number)
+            state = {name: version.state[name] for name in KEPT if name in version.state}
+            if state == version.state:
+                list_again(self.version_path(number))  # after a kill
+                return
+            self._write_file(msgspec.structs.replace(version, state=state))
+
+    def _write_file(self, version: Version) -> None:
         path = self.version_path(version.version)
         with listed(path):
             write_json(path, msgspec.to_builtins(version, str_keys=True))
-        self.write_design(version.design)
 
     def write_design(self, design: Design) -> None:
         """Replaces `design.json`. Raises EditedError, and leaves it, if it is not what was noted or written last."""

@@ -84,6 +84,31 @@ def test_a_design_that_stays_keeps_its_version_and_the_decision_is_noted(tmp_pat
     assert folder.log() == ["0 by begin: begins (unchanged 1 time)"]
 
 
+def restore_states(folder, states):
+    """The whole state in each version, as earlier versions of the program left it."""
+    for number, state in enumerate(states):
+        version = folder.files.read_version(number)
+        with listed(folder.files.version_path(number)):
+            write_json(folder.files.version_path(number), msgspec.structs.replace(version, state=state))
+
+
+def test_only_the_newest_version_holds_the_whole_state(folder):
+    source, states = ProblemSource(folder.path), [folder.files.read_version(0).state]
+    for _ in range(2):
+        record_some(folder, source.take(8))
+        folder.next()
+        states.append(folder.files.read_newest().state)
+    assert [one["round"] for one in states] == [0, 1, 2]
+    short = state_of(folder.path)
+    for number, state in enumerate(states[:2]):
+        assert folder.files.read_version(number).state == {"format": 1, "forecast": state["forecast"]}
+    assert folder.files.read_forecast(1)
+    restore_states(folder, states)
+    assert folder.files.read_version(1).state["round"] == 1
+    assert folder.next().line.startswith("no outcomes")
+    assert state_of(folder.path) == short, "a folder of an earlier version is read, and shortened"
+
+
 def test_a_step_is_decided_once(folder):
     source = ProblemSource(folder.path)
     record_some(folder, source.take(4))
@@ -266,7 +291,8 @@ def test_a_kill_at_any_renaming_ends_with_the_same_versions(tmp_path, monkeypatc
     train_with_engineer(tmp_path / "whole")
     undisturbed = state_of(tmp_path / "whole")
     assert undisturbed["status"]["version"] == 3
-    cuts = [(renamings, before) for renamings in range(9) for before in (True, False) if renamings or before]
+    # Before the 12 renamings up to version 1; after one it is as before the next, but for a file that is not whole.
+    cuts = [(renamings, before) for before in (True, False) for renamings in (range(12) if before else range(5, 10))]
     for renamings, before in cuts:
         path = tmp_path / f"{renamings}{before}"
         with monkeypatch.context() as patch:
