@@ -9,6 +9,7 @@ does not.
 import contextlib
 import os
 import shutil
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
@@ -181,6 +182,8 @@ def parts_of(out: Path, job: Job, schema: pa.Schema, rejects: Path | None = None
             try:
                 yield parts
             finally:
+                with name_errors(parts.whole_file):  # closing writes what waits, which a full disk refuses again
+                    stack.__exit__(*sys.exc_info())
                 if parts.whole or not parts.consumed:
                     shutil.rmtree(folder)
                 else:  # it is made again, and a full disk needs the room

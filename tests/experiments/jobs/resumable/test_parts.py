@@ -1,5 +1,6 @@
 """Long files: killed at any instant, a command resumes where it was; bad rows are reported and the rest is done."""
 
+import errno
 import fcntl
 import itertools
 import json
@@ -315,6 +316,16 @@ def most_memory(path: Path, count: int) -> int:
     tracemalloc.stop()
     assert parts.tally["rows"] == count
     return most
+
+
+def test_what_a_full_disk_refuses_when_a_file_is_closed_is_named(tmp_path):
+    path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    write_rows(path, [next(iter(small_rows()))])
+    with pytest.raises(OSError) as full, parts_of(out, job_of("copy", {"input": path}, {}), SCHEMA) as parts:
+        parts.whole_file.symlink_to("/dev/full")  # which refuses what has waited until the file is closed
+        work_in_parts(path, parts, lambda rows: {}, lambda rows: (rows, {}), print)
+        raise OSError(errno.ENOSPC, "there is no room for something else", str(tmp_path / "else"))
+    assert full.value.filename == str(parts.whole_file)
 
 
 def test_parts_grow_while_they_are_quick_and_by_the_kinds_of_boards_in_them():
