@@ -321,11 +321,16 @@ def most_memory(path: Path, count: int) -> int:
 def test_what_a_full_disk_refuses_when_a_file_is_closed_is_named(tmp_path):
     path, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
     write_rows(path, [next(iter(small_rows()))])
-    with pytest.raises(OSError) as full, parts_of(out, job_of("copy", {"input": path}, {}), SCHEMA) as parts:
-        parts.whole_file.symlink_to("/dev/full")  # which refuses what has waited until the file is closed
-        work_in_parts(path, parts, lambda rows: {}, lambda rows: (rows, {}), print)
-        raise OSError(errno.ENOSPC, "there is no room for something else", str(tmp_path / "else"))
-    assert full.value.filename == str(parts.whole_file)
+
+    def copy_until_full() -> None:
+        with parts_of(out, job_of("copy", {"input": path}, {}), SCHEMA) as parts:
+            parts.whole_file.symlink_to("/dev/full")  # which refuses what has waited until the file is closed
+            work_in_parts(path, parts, lambda rows: {}, lambda rows: (rows, {}), print)
+            raise OSError(errno.ENOSPC, "there is no room for something else", str(tmp_path / "else"))
+
+    with pytest.raises(OSError, match="No space left") as full:
+        copy_until_full()
+    assert full.value.filename == str(tmp_path / ".out.jsonl.parts" / "whole.jsonl")
 
 
 def test_parts_grow_while_they_are_quick_and_by_the_kinds_of_boards_in_them():
