@@ -6,7 +6,6 @@ each failure (`failure/NAME`). `sampled/zero_variance` is the share of sampled g
 """
 
 import itertools
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -36,8 +35,6 @@ from lakewright.policy.training.hardware import (
 from lakewright.policy.training.rollouts import Answered, Rollouts
 from lakewright.policy.training.settings import GrpoSettings
 from lakewright.policy.training.training_state import Pause, StepClock, choose_pause, load_place
-
-os.environ.setdefault("TRL_EXPERIMENTAL_SILENCE", "1")  # of `rollout_func`, which TRL may still change
 
 T = TypeVar("T")
 

@@ -6,6 +6,7 @@ gradients included. Answers of similar length are read together, so that an endl
 """
 
 import os
+import warnings
 from typing import Any, Literal, cast
 
 import torch
@@ -51,7 +52,10 @@ class PlanTrainer(GRPOTrainer):
     ) -> None:
         self._kind, self._schedule, self._minutes, self._shares = optimizer, schedule, minutes, share_prompts
         self._clock, self._scores = clock, cast(RecordedScores | None, None)
-        super().__init__(*args, **given)
+        with warnings.catch_warnings():
+            # TRL may still change `rollout_func`; tests/policy/test_overridden_internals.py says when it has.
+            warnings.filterwarnings("ignore", message="You are using 'rollout_func'", category=UserWarning)
+            super().__init__(*args, **given)
 
     @use_torch_defaults()
     def training_step(self, *args: Any, **given: Any) -> torch.Tensor:

@@ -1,6 +1,7 @@
 """Warm-up, sampling, evaluation and GRPO, on a model of a few thousand weights."""
 
 import math
+import os
 from copy import deepcopy
 
 import numpy as np
@@ -147,7 +148,7 @@ def test_the_grammar_decoder_takes_the_likeliest_of_the_allowed_words():
             assert answer[length] == allowed[int(scores.argmax())]
 
 
-def test_grpo_changes_the_weights_and_logs_its_figures(tmp_path, warmed):
+def test_grpo_changes_the_weights_and_logs_its_figures_without_a_word_of_trl(tmp_path, warmed, recwarn):
     logs: list[dict] = []
     before = weights(warmed[0])
     settings = GrpoSettings(steps=2, prompts=8, group=8, learning_rate=1e-3, temperature=0.7)
@@ -167,6 +168,8 @@ def test_grpo_changes_the_weights_and_logs_its_figures(tmp_path, warmed):
     after = weights(trained)
     assert any(not torch.equal(before[name], after[name]) for name in before)
     assert all(torch.isfinite(weight).all() for weight in after.values())
+    assert not [str(warned.message) for warned in recwarn if "rollout_func" in str(warned.message)]
+    assert "TRL_EXPERIMENTAL_SILENCE" not in os.environ, "a library sets no environment variable"
 
 
 OPTIONS = [  # every loss; and the other options, each with one of them
