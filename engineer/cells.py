@@ -26,6 +26,8 @@ T = TypeVar("T")
 
 DECIMALS = 6  # values of a design are on this grid, on which sums and differences are exact
 
+STEP, REACH = 0.1, 0.25  # of a knob that states no others, as parts of its range
+
 POINTS = 6  # of a level, of which the difficulty model gives a forecast
 
 RESERVED = ("reason", "stratum", "given", "self")
@@ -74,7 +76,8 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
     property which a problem either has or lacks.
 
     name: an identifier, the field of an edit. meaning: what it is, for prompts. step: for an edit in tokens, or by a
-    rule. reach: the largest change in one round. harder: whether problems get harder as it rises (1) or falls (-1); 0
+    rule; by default a tenth of the range. reach: the largest change in one round; by default a quarter of the range.
+    Whole knobs have whole defaults, at least 1. harder: whether problems get harder as it rises (1) or falls (-1); 0
     if nobody knows. whole: only whole numbers are drawn. bins: the number of bins that bandits count in. told: the
     values whose forecast is stated in tokens; by default a fifth and three fifths of the way up. word: its word in
     tokens and summaries, such as `hole` of `<hole+2>`; by default the name. window: whether a design may draw a level
@@ -87,8 +90,8 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
     meaning: str = ""
     low: float = 0.0
     high: float = 1.0
-    step: float = 0.1
-    reach: float = 0.25
+    step: float = None  # type: ignore[assignment] # which __post_init__ replaces
+    reach: float = None  # type: ignore[assignment]
     harder: Literal[-1, 0, 1] = 1
     trait: bool = False
     whole: bool = False
@@ -99,6 +102,9 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         where = f"knob {self.name!r:.60}"
+        for name, part in (("step", STEP), ("reach", REACH)):
+            if getattr(self, name) is None and is_finite(self.low) and is_finite(self.high):
+                msgspec.structs.force_setattr(self, name, self._find_part(part))
         _check_fields(self, where)
         if not self.name.isidentifier() or self.name in RESERVED or self.name.startswith("_"):
             # An edit holds its reason beside the changes of columns, so a column of that name would be lost.
@@ -117,6 +123,11 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError(f"{where}: whole, but its range is {self.low:g} to {self.high:g}; choose whole numbers")
         if outside := [value for value in self.told if not self.low <= value <= self.high]:
             raise InputError(f"{where}: told has {outside[0]:g}; choose {self.low:g} to {self.high:g}")
+
+    def _find_part(self, part: float) -> float:
+        """A part of the range; of a single value the part itself."""
+        share = round(part * self.span, DECIMALS) if self.span > 0 else part
+        return max(1, math.ceil(share)) if self.whole else max(share, 10**-DECIMALS)
 
     @property
     def short(self) -> str:

@@ -76,7 +76,13 @@ from lakewright.engineer.trial.trial import RollOut, Trial, TrialWork
 
 
 class Engineer:
-    """Redesigns a policy's training problems from its rewards. `state_dict` is JSON."""
+    """Redesigns a policy's training problems from its rewards. `state_dict` is JSON.
+
+    engineer = Engineer(environment, held_out=environment.draw(environment.space.uniform(), 200, seed=1))
+    problems = engineer.draw(64)  # To be answered, and trained on.
+    engineer.observe(environment.groups(problems, answers))  # A list of texts for each problem.
+    print(engineer.redesign().summary())  # The next problems are drawn from engineer.design.
+    """
 
     def __init__(
         self,
@@ -85,7 +91,7 @@ class Engineer:
         design: Design | None = None,
         *,
         held_out: Sequence[Problem] | None = None,
-        settings: EngineerSettings | Mapping[str, Any] = EngineerSettings(),  # noqa: B008 - it is frozen
+        settings: EngineerSettings | Mapping[str, Any] | None = None,
         options: Mapping[str, Any] | None = None,
         tools: Tools | None = None,
         roll_out: RollOut | None = None,
@@ -152,7 +158,9 @@ class Engineer:
         return self._state.sampling
 
     def draw(self, count: int) -> list[Problem]:
-        """The next problems of the design, as the sampler chooses them; no problem is drawn twice.
+        """The next problems of the design, as the sampler chooses them; no place is drawn twice.
+
+        Problems of two places may be equal, if a cell has few.
 
         Raises InputError if these cannot be drawn or chosen, or the seed is also the held-out problems'.
         """
@@ -285,7 +293,7 @@ class Engineer:
         return negotiate(self.teacher, evidence, self.design, self.environment, key, guard, count)
 
     def judge_delta(self, delta: Delta, forecast: Forecast | None) -> GuardVerdict:
-        """The guard's verdict on a change of the present design; it allows the more, the more certain the forecast.
+        """The guard's verdict on a change of the present design; a more certain forecast allows larger changes.
 
         Args:
             delta: `Delta({stratum: Edit({"share": 0.05, "digits": 1}, "why")})`, with the changes of some columns.

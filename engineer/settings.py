@@ -35,7 +35,12 @@ class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def read_settings(settings: Any) -> EngineerSettings:
-    """Settings from such, or from a table of some, nested or by dotted names. Raises InputError in one line."""
+    """Settings from such, or from a table of some, nested or by dotted names; None for the usual ones.
+
+    Raises InputError if they do not fit.
+    """
+    if settings is None:
+        return EngineerSettings()
     where, kind = "engineer: settings", EngineerSettings
     raw = msgspec.to_builtins(settings, str_keys=True, enc_hook=repr)
     if isinstance(settings, EngineerSettings):

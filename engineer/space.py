@@ -66,7 +66,7 @@ class DesignSpace:
             words: names of problems, strata and knobs in texts.
             spoken: the strata that have tokens; by default all.
 
-        Raises InputError if a name is missing, twice there, or not usable, or if traits and strata give more than
+        Raises InputError if a name is missing, repeated or not usable, or if traits and strata give more than
         MOST_BINNED kinds of problems.
         """
         self.strata = list_parts("space: strata", strata)
@@ -384,7 +384,9 @@ def check_design(design: Design, space: DesignSpace, where: str = "design") -> N
         check_size(row, space.knobs, f"{where}: {path}.{stratum}")
     total = math.fsum(row[space.share.name] for row in design.strata.values())
     if abs(total - 1) > NOISE:
-        raise InputError(f"{where}: the {space.share.name} of all {path} sum to {total:.4g}, not 1; divide each by it")
+        raise InputError(
+            f"{where}: the values of {space.share.name} in all {path} sum to {total:.4g}, not 1; divide each by it"
+        )
     if missing := [given.name for given in space.givens if given.name not in design.given]:
         raise InputError(f"{where}: given.{missing[0]} is missing; add it")
     givens = [given.name for given in space.givens]

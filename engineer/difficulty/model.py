@@ -117,8 +117,8 @@ class DifficultySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
     held_out: bool = False
     """Whether a regression is also fitted to the answers to held-out problems of all rounds; abilities always are."""
     reach: Power = 0.0
-    """The worth of problems is multiplied by r to this power, where r is the largest P(valid) of problems that differ
-    only in their traits."""
+    """The worth of problems, in trials and for the teachers difficulty and forecast, is multiplied by r to this power,
+    where r is the largest P(valid) of problems that differ only in their traits. The teacher gain does not use it."""
     model: Literal["abilities", "regression"] = "abilities"
     """The form of the model: abilities by stratum that change from round to round, with learning rates; or the
     regression of version 0.2. Only the regression has the settings decay, by_size and held_out."""

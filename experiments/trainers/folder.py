@@ -119,7 +119,9 @@ class EngineerFolder:
             files.write_setup(setup)
             folder = cls(files.folder)
             state = folder._make_engineer(start).state_dict()
-            first = Version(version=0, by="begin", parent=None, design=start, line="begins", reasons=[], state=state)
+            first = Version(
+                version=0, by="begin", parent=None, design=start, line="the first design", reasons=[], state=state
+            )
             files.write_version(first)
         return folder
 
@@ -131,8 +133,8 @@ class EngineerFolder:
         """Reads the outcomes since the last time, and writes the next version, or leaves the design unchanged.
 
         A `design.json` that was edited by hand becomes a version by "user" instead, also if it is edited while the
-        engineer decides. Without new outcomes nothing happens. If a model that is the engineer cannot be reached, or
-        not afforded, nothing is decided either, and the outcomes are read again the next time.
+        engineer decides. Without new outcomes nothing happens. If a model that is the engineer does not
+        answer, or would cost too much, nothing is decided either, and the outcomes are read again the next time.
 
         roll_out: samples the current policy, so that proposals are tried before one becomes a version; by default
         at the server `rollouts` of the settings, if any. Before there are any outcomes, it answers the held-out
@@ -203,7 +205,7 @@ class EngineerFolder:
     def undo(self) -> NextReport:
         """Goes back to the design of the version before, as a new version.
 
-        Once more, and it goes back one more. Raises InputError at the first version.
+        Called again, it goes back one more version. Raises InputError at the first version.
         """
         return self._repeat_if_edited(self._undo)
 

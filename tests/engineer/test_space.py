@@ -206,3 +206,22 @@ def test_a_grid_of_many_knobs_has_fewer_bins_rather_than_more_cells():
     assert len(space.forecast_cells(space.uniform())) < 3 * 5 * 7
     middle = Design(space.uniform().strata)
     assert all(space.bin_cell(cell, space.strata) in space.grid(space.strata) for cell in space.cells(middle))
+
+
+@pytest.mark.parametrize(
+    ("parts", "step", "reach"),
+    [
+        ({}, 0.1, 0.25),
+        ({"trait": True}, 0.1, 0.25),
+        ({"low": 1, "high": 101}, 10, 25),
+        ({"low": 1, "high": 101, "reach": 2}, 10, 2),
+        ({"low": 1, "high": 100, "whole": True}, 10, 25),
+        ({"low": 2, "high": 9, "whole": True}, 1, 2),
+        ({"low": 1, "high": 2, "whole": True}, 1, 1),
+        ({"low": 5, "high": 5}, 0.1, 0.25),
+        ({"low": 0, "high": 0.000001}, 0.000001, 0.000001),
+    ],
+)
+def test_a_knob_moves_by_parts_of_its_range_unless_it_says_otherwise(parts, step, reach):
+    knob = Knob(name="digits", **parts)
+    assert (knob.step, knob.reach) == (step, reach)

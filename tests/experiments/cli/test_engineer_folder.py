@@ -128,4 +128,4 @@ def test_a_full_disk_at_the_beginning_is_one_line_and_it_can_begin_later(tmp_pat
         patch.setattr(Path, "write_bytes", fill)
         assert_refused(capsys, begin, "No space left on device; free disk space")
     assert lakewright(capsys, *begin)[0] == 0
-    assert EngineerFolder(tmp_path / "e").log() == ["0 by begin: begins"]
+    assert EngineerFolder(tmp_path / "e").log() == ["0 by begin: the first design"]

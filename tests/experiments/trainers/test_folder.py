@@ -42,7 +42,7 @@ def test_a_folder_begins_with_a_design_that_any_trainer_can_read(folder):
     told = folder.next().line
     assert told.startswith("no outcomes since version 0 was decided; record answers to the 12 held-out problems, or")
     assert "rollouts.url" in told
-    assert folder.log() == ["0 by begin: begins"]
+    assert folder.log() == ["0 by begin: the first design"]
     record_some(folder, ProblemSource(folder.path).take(4))
     folder.next()
     assert "held-out" not in folder.next().line, "once there were answers"
@@ -81,7 +81,7 @@ def test_a_design_that_stays_keeps_its_version_and_the_decision_is_noted(tmp_pat
     assert (report.version, report.new) == (0, False)
     assert len(folder.files.read_version(0).decisions) == 1
     assert folder.next().line.startswith("no outcomes")
-    assert folder.log() == ["0 by begin: begins (unchanged 1 time)"]
+    assert folder.log() == ["0 by begin: the first design (unchanged 1 time)"]
 
 
 def restore_states(folder, states):
