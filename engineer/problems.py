@@ -13,7 +13,7 @@ from lakewright.engineer.cells import MOST_REWARD, Cell, is_reward, is_whole_num
 from lakewright.engineer.space import DesignSpace
 
 _JSON = msgspec.json.Encoder()
-NUMBER = f"give a finite int or float of at most {MOST_REWARD:g}; convert a NumPy value by float(...)"
+NUMBER = f"give a finite number, an int or a float of at most {MOST_REWARD:g}; convert a NumPy value by float(...)"
 
 
 class Problem(msgspec.Struct, frozen=True):
