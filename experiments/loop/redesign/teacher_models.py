@@ -15,7 +15,16 @@ from lakewright.engineer.problems import Problem
 from lakewright.engineer.proposal import AnswerTokens, Teacher
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.settings import EngineerSettings
-from lakewright.engineer.teachers import MODELS, Allowed, Message, Reply, SampledAnswers, Tools, make_teacher
+from lakewright.engineer.teachers import (
+    MODELS,
+    Allowed,
+    Message,
+    Reply,
+    SampledAnswers,
+    Tools,
+    check_teacher,
+    make_teacher,
+)
 from lakewright.experiments.jobs.resumable.spending import Spending, ask_server
 from lakewright.experiments.loop.records.run_folder import RunFolder, Stage
 from lakewright.experiments.loop.redesign.engineer_formats import JsonFormat, TokenFormat, answers_in_tokens
@@ -96,7 +105,10 @@ def load_teacher(
 
 
 def check_askable(settings: RunSettings) -> None:
-    """Raises InputError if the teacher cannot be asked: a server without a key, or a mask without its package."""
+    """Raises InputError if the teacher cannot be asked: a server without a key, a mask without its package, or gain
+    with a model without learning rates. The settings that the runs of a study share may have any teacher.
+    """
+    check_teacher(settings.teacher, settings.teacher_options, difficulty=settings.difficulty)
     if settings.answers_in_json and not importlib.util.find_spec("llguidance"):
         raise InputError(
             f"teacher {settings.teacher} answers in JSON under a mask, which needs llguidance; "

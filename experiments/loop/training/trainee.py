@@ -364,7 +364,7 @@ def check_settings(settings: RunSettings, environment: Environment, start: Desig
             said = f"text.{name} is {value!r:.60}, which the codec {settings.codec} does not use"
             raise InputError(f"{said}; leave it out")
     check_guard(settings.guard, len(start.strata), environment.space)
-    check_teacher(settings.teacher, settings.teacher_options, environment.space, settings.difficulty)
+    check_teacher(settings.teacher, settings.teacher_options, environment.space)
     check_space(make_sampler(settings.sampler.name, settings.sampler.options), environment.space)
 
 

@@ -18,6 +18,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import BoardOutcomes
 from lakewright.core_jax.support import locked
 from lakewright.engineer.design import Delta, Design
+from lakewright.engineer.difficulty import DifficultySettings
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.engineer.samplers import SamplerSettings
 from lakewright.engineer.teachers import Reply, UnansweredError, answer_schema, parse_answer
@@ -329,6 +330,13 @@ def test_a_checkpoint_that_is_to_answer_in_words_needs_a_mask(monkeypatch):
     with refused("teacher self", "llguidance"):
         check_askable(tiny_run(codec="text", start="x", warmup=WarmupSettings(steps=0)))
     assert check_askable(tiny_run()) is None, "an answer in tokens needs none"
+
+
+def test_a_run_of_gain_needs_learning_rates_and_the_shared_settings_of_a_study_do_not():
+    settings = tiny_run(teacher="gain", difficulty=DifficultySettings(model="regression"))
+    with refused("regression", "gain"):
+        check_askable(settings)
+    assert make_trainee(settings).start
 
 
 def test_of_several_proposals_the_one_that_teaches_most_is_trained_on(tmp_path):
