@@ -15,7 +15,9 @@ from pathlib import Path
 
 import pytest
 
+from lakewright.engineer.trial import TrialSettings
 from lakewright.experiments.trainers.folder import EngineerFolder
+from lakewright.experiments.trainers.versions import FolderSettings
 from tests.support.processes.commands import HOUSE, surroundings
 from tests.test_docs import PAGES, text_of
 from tests.test_installed_names import UV, WINGS, build_package
@@ -129,6 +131,9 @@ def test_the_example_of_trl_runs_with_any_minor(python_with_trl, tmp_path):
     assert EngineerFolder(tmp_path / "plain" / "engineer").status().version == 3
 
     program.write_text(program.read_text().replace("\nresume_training", "\ntasks.attach(trainer)\nresume_training"))
+    settings = FolderSettings(trial=TrialSettings(share=0))  # trials of any size
+    environment = f"{tmp_path / 'addition.py'}:Addition"
+    EngineerFolder.begin(tmp_path / "tried" / "engineer", environment, "gain", settings=settings)
     run_alone(python_with_trl, program, "tried")
     versions = sorted((tmp_path / "tried" / "engineer" / "versions").glob("*.json"))
     trials = [decision["trial"] for file in versions for decision in json.loads(file.read_text())["decisions"]]

@@ -15,9 +15,8 @@ from lakewright.experiments.trainers.trl import EngineerTasks, resume_training
 
 folder = Path(sys.argv[1])
 engineer = folder / "engineer"
-if not (
-    engineer / "design.json"
-).exists():  # or: lakewright engineer begin runs/trl_engineer/engineer --environment ...
+# Or, before: lakewright engineer begin runs/trl_engineer/engineer --environment ...
+if not (engineer / "design.json").exists():
     addition = Path(__file__).with_name("addition.py")
     EngineerFolder.begin(engineer, environment=f"{addition}:Addition", teacher="gain")
 
