@@ -5,7 +5,7 @@ import numpy as np
 from lakewright.engineer.design import Design
 from lakewright.engineer.difficulty.abilities import Abilities, describe_effects, regress_on_order
 from lakewright.engineer.difficulty.forecasting import Forecast, predict_grid
-from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings, Objective, count_features
+from lakewright.engineer.difficulty.model import DifficultyModel, DifficultySettings, count_features
 from lakewright.engineer.space import DesignSpace
 
 GROUPS = 50  # that such a model is supposed to be fitted to
@@ -30,8 +30,7 @@ def draw_abilities_forecast(
     leverage = np.exp(rng.uniform(0, 1) * rng.normal(size=len(order)))
     covariance = np.tile(0.1 * np.eye(mean.shape[1]), (len(order), 1, 1))
     known = Abilities(mean.tolist(), covariance.tolist(), 1.0, 0.1, (leverage / leverage.mean()).tolist())
-    objective: Objective = "regret" if how.objective == "regret" else "learnability"
-    model = DifficultyModel([], [], GROUPS, 1.0, objective, reach=how.reach, abilities=known)
+    model = DifficultyModel([], [], GROUPS, 1.0, how.resolved_objective, reach=how.reach, abilities=known)
     return Forecast(model, predict_grid(design, model, space), [], 0.5, 0.5)
 
 
@@ -50,7 +49,6 @@ def draw_forecast(design: Design, space: DesignSpace, rng: np.random.Generator, 
     weights = rng.normal(size=count_features(space, how.by_size))
     if how.by_size or not space.ranked:
         weights = weights * rng.uniform(0.1, 0.6)
-    objective: Objective = "regret" if how.objective == "regret" else "learnability"
     covariance = (0.1 * np.eye(len(weights))).tolist()
-    model = DifficultyModel(weights.tolist(), covariance, GROUPS, 1.0, objective, how.by_size, how.reach)
+    model = DifficultyModel(weights.tolist(), covariance, GROUPS, 1.0, how.resolved_objective, how.by_size, how.reach)
     return Forecast(model, predict_grid(design, model, space), [], 0.5, 0.5)

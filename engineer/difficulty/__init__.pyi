@@ -1,3 +1,4 @@
+from .abilities import apply_logistic as apply_logistic
 from .abilities_fit import fit_abilities as fit_abilities
 from .forecasting import Calibration as Calibration
 from .forecasting import CellForecast as CellForecast

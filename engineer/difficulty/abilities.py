@@ -73,6 +73,11 @@ OWN, OTHERS = 0, 1  # the first rates
 LEAST_RATE = 0.02  # in logits for a usual round: a stratum that has not moved yet is not given up
 
 
+def apply_logistic(x: np.ndarray) -> np.ndarray:
+    """P(valid) of logits, float of any shape."""
+    return 1 / (1 + np.exp(-np.clip(x, -30, 30)))
+
+
 def compute_effects(cells: Sequence[Cell], space: DesignSpace, *, sampled: bool | np.ndarray = True) -> np.ndarray:
     """float [N, K] of cells that have their givens.
 

@@ -12,6 +12,7 @@ from lakewright.engineer.difficulty.abilities import (
     Abilities,
     Effects,
     Rates,
+    apply_logistic,
     compute_effects,
     describe_effects,
     regress_on_order,
@@ -263,7 +264,7 @@ def _pool_evidence(
     count = answers.effects.shape[1]
     # The design effect: answers to one problem say little more than one answer if problems of a cell differ.
     worth = 1 / (1 + (answers.size - 1) * (1 - evenness[answers.stratum]))
-    chance = 1 / (1 + np.exp(-np.clip(logits, -30, 30)))
+    chance = apply_logistic(logits)
     # The floor keeps an answer that was certain from weighing nothing, whatever it was.
     weight = np.maximum(answers.answers * worth * chance * (1 - chance), 1e-9)
     pull = weight * logits + worth * (answers.valid - answers.answers * chance)

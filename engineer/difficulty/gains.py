@@ -25,6 +25,7 @@ from lakewright.engineer.difficulty.abilities import (
     LEAST_RATE,
     OTHERS,
     OWN,
+    apply_logistic,
     compute_effects,
     count_effects,
     describe_effects,
@@ -114,7 +115,7 @@ class Learners:
 
     def predict(self, cells: Sequence[Cell]) -> np.ndarray:
         """P(valid) of cells, float [M, N]."""
-        return _apply_logistic(self._find_logits(*self._place(cells)))
+        return apply_logistic(self._find_logits(*self._place(cells)))
 
     def estimate_gains(self, cells: Sequence[Cell]) -> np.ndarray:
         """The gain in held-out P(valid) of one problem of each cell, float [M, N]."""
@@ -140,7 +141,7 @@ class Learners:
 
     def predict_held_out(self) -> np.ndarray:
         """P(valid) of the held-out cells, float [M, H]."""
-        return _apply_logistic(self._find_logits(self._held_out, self._held_out_places))
+        return apply_logistic(self._find_logits(self._held_out, self._held_out_places))
 
     def group_cells(self, cells: Sequence[Cell]) -> Kinds:
         """The kinds of cells. A kind has the cells of a stratum with the same traits."""
@@ -187,8 +188,8 @@ class Learners:
         tested = self._find_logits(self._held_out, self._held_out_places)[:, kinds.tested]
         signs = self._traits[kinds.tested] - 0.5
         rates, others = self.rates[:, kinds.strata], self._reach_others()[:, kinds.strata]
-        before = (_apply_logistic(tested) * kinds.weights).sum(axis=-1)
-        now = self.model.expect_signal(_apply_logistic(levels), kinds.evenness[:, None])
+        before = (apply_logistic(tested) * kinds.weights).sum(axis=-1)
+        now = self.model.expect_signal(apply_logistic(levels), kinds.evenness[:, None])
         ability, received, best = np.zeros(before.shape), np.zeros(before.shape), np.zeros(before.shape)
         having = np.zeros((*before.shape, len(self.space.traits)))
 
@@ -199,7 +200,7 @@ class Learners:
         def find_signal(ability: np.ndarray, having: np.ndarray) -> np.ndarray:
             # Problems with a trait have half of its effect, as `compute_effects` codes it.
             own = ability + 0.5 * (having * kinds.traits).sum(axis=-1)
-            chances = _apply_logistic(levels + own[..., None])
+            chances = apply_logistic(levels + own[..., None])
             return self.model.expect_signal(chances, kinds.evenness[:, None]).max(axis=-1)
 
         signal, last = now.max(axis=-1), 0.0
@@ -210,7 +211,7 @@ class Learners:
             received += got
             ability, having = move(got)
             moved = tested + ability[..., None] + np.einsum("mgj,ghj->mgh", having, signs)
-            gained = (_apply_logistic(moved) * kinds.weights).sum(axis=-1) - before + received * others
+            gained = (apply_logistic(moved) * kinds.weights).sum(axis=-1) - before + received * others
             best = np.maximum(best, gained / end)
             signal = find_signal(ability, having)
         most = np.maximum(now.max(axis=-1, keepdims=True), np.finfo(float).tiny)
@@ -228,7 +229,7 @@ class Learners:
         turns = np.arange(len(cells))
         logits = np.einsum("mk,mk->m", points, self.effects[turns, places])
         evenness = self.model.list_evenness(cells, self.space)
-        signal = self.model.expect_signal(_apply_logistic(logits), evenness) * problems / self.unit
+        signal = self.model.expect_signal(apply_logistic(logits), evenness) * problems / self.unit
         self.effects[turns, places, 0] += signal * self.rates[turns, places, OWN]
         self.effects[:, :, 0] += signal[:, None] * self._near[:, places].T * self.rates[:, :, OTHERS]
         for number, place in enumerate(self.space.traits):
@@ -236,7 +237,3 @@ class Learners:
             self.effects[turns, places, self._into[2 + number]] += (
                 signal * self.rates[turns, places, 2 + number] * having
             )
-
-
-def _apply_logistic(x: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-np.clip(x, -30, 30)))

@@ -17,7 +17,13 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.support import Share, naming_extra
 from lakewright.engineer.cells import Cell, Stratum, sort_cells
-from lakewright.engineer.difficulty.abilities import Abilities, draw_abilities, predict_logits, sample_logits
+from lakewright.engineer.difficulty.abilities import (
+    Abilities,
+    apply_logistic,
+    draw_abilities,
+    predict_logits,
+    sample_logits,
+)
 from lakewright.engineer.plugins import Power
 from lakewright.engineer.random_generators import draw_normal
 from lakewright.engineer.space import DesignSpace
@@ -25,7 +31,7 @@ from lakewright.engineer.space import DesignSpace
 NODES = np.linspace(-8, 8, 401)  # of the quadrature, in standard deviations; denser than the logistic function is steep
 MASSES = np.exp(-(NODES**2) / 2) / np.exp(-(NODES**2) / 2).sum()  # of a standard normal distribution at NODES
 WIDE = 3.0  # how many times wider the prior of the main effects is than that of interactions
-OWN = 2.0  # the prior's deviation, in logits, of the own effects of strata that have no order
+OWN_SPREAD = 2.0  # the prior's deviation, in logits, of the own effects of strata that have no order
 
 Objective = Literal["learnability", "regret"]
 """The worth of a problem: learnability, p (1 - p), or regret, 1 - p, by which a right answer beats the policy."""
@@ -132,6 +138,11 @@ class DifficultySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
             said = f"difficulty: {given[0]} is {value}, which the model abilities does not have"
             raise InputError(f"{said}; remove it, or give model=regression")
 
+    @property
+    def resolved_objective(self) -> Objective:
+        """The objective; `auto` is learnability here because a run resolves it itself."""
+        return "regret" if self.objective == "regret" else "learnability"
+
 
 def complete_settings(recorded: Any) -> Any:
     """JSON values that earlier versions recorded, completed by the settings that then held without a name.
@@ -237,8 +248,8 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def predict_drawn(self, drawn: np.ndarray, cells: Sequence[Cell], space: DesignSpace) -> np.ndarray:
         """P(valid) of cells, float [M, N], under M weights that were drawn from the posterior."""
         if self.abilities:
-            return _apply_logistic(sample_logits(drawn, cells, space))
-        return _apply_logistic(drawn @ compute_features(cells, space, self.by_size).T)
+            return apply_logistic(sample_logits(drawn, cells, space))
+        return apply_logistic(drawn @ compute_features(cells, space, self.by_size).T)
 
     def value(self, drawn: Sample) -> np.ndarray:
         """The worth of problems of cells: their expected learnability, or their regret, times best^reach and leverage.
@@ -269,13 +280,9 @@ def logistic_normal_moments(logit: np.ndarray, variance: np.ndarray) -> Predicti
 
     By the trapezoidal rule on NODES, which for smooth functions that vanish at both ends converges exponentially.
     """
-    success = _apply_logistic(logit[:, None] + np.sqrt(variance)[:, None] * NODES)
+    success = apply_logistic(logit[:, None] + np.sqrt(variance)[:, None] * NODES)
     mean = success @ MASSES
     return Prediction(mean, np.sqrt((success - mean[:, None]) ** 2 @ MASSES))
-
-
-def _apply_logistic(x: np.ndarray) -> np.ndarray:
-    return 1 / (1 + np.exp(-np.clip(x, -30, 30)))
 
 
 def compute_features(cells: Sequence[Cell], space: DesignSpace, by_stratum: float = 0.0) -> np.ndarray:
@@ -292,7 +299,7 @@ def compute_features(cells: Sequence[Cell], space: DesignSpace, by_stratum: floa
     givens = [(given[:, place] - one.middle) / one.half for place, one in enumerate(space.givens)]
     main = WIDE * np.stack([np.ones(len(cells)), *axes, *givens])
     found = np.stack([*main, *squares, *(a * b for a, b in itertools.combinations(axes, 2))]).T
-    deviation = by_stratum or (0.0 if space.ranked else OWN)
+    deviation = by_stratum or (0.0 if space.ranked else OWN_SPREAD)
     if not deviation:
         return found
     ranks = np.array([space.ranks[cell.stratum] for cell in cells], int)
@@ -328,7 +335,7 @@ def fit_model(observations: Sequence[Observation], settings: DifficultySettings,
 
     by scikit-learn; the covariance is the inverse of the Hessian there (Laplace).
     """
-    objective: Objective = "regret" if settings.objective == "regret" else "learnability"
+    objective = settings.resolved_objective
     also = settings.by_size, settings.reach
     ages = np.array([seen.age for seen in observations], int)
     groups = settings.decay**ages * np.array([seen.groups for seen in observations], float)

@@ -13,15 +13,12 @@ import numpy as np
 
 from lakewright.engineer import DesignSpace, Environment, Knob, Problem, Verdict
 from lakewright.engineer.design import Design
+from lakewright.engineer.difficulty import apply_logistic
 
 ANSWERS = 8  # to a problem
 HELD_OUT = 240  # problems
 NODES = np.array([-1.8, -1.1, -0.55, 0.0, 0.55, 1.1, 1.8])  # of u ~ N(0, 1), about evenly likely
 LETTERS = "qamzkwpdxyuvbcefghijlnorst"
-
-
-def _apply_logistic(x: np.ndarray | float) -> Any:
-    return 1 / (1 + np.exp(-np.clip(x, -30, 30)))
 
 
 SIGNALS: dict[str, Callable[[float], float]] = {
@@ -208,7 +205,7 @@ class World(Environment):
         ability = truth.ability[stratum] + (0 if truth.own is None else truth.own[stratum] * twist)
         logit = truth.slope[stratum] * (ability - truth.step * level - truth.twist * twist)
         assert isinstance(data, dict)
-        chance = truth.lapse[stratum] * _apply_logistic(logit + truth.spread[stratum] * data["u"])
+        chance = truth.lapse[stratum] * apply_logistic(logit + truth.spread[stratum] * data["u"])
         return ["right" if rng.random() < chance else "x" for _ in range(count)]
 
     def predict(self) -> np.ndarray:
@@ -216,7 +213,7 @@ class World(Environment):
         truth, of = self.truth, self._of
         ability = truth.ability[of] + (0 if truth.own is None else truth.own[of] * self._twist)
         logit = truth.slope[of] * (ability - truth.step * self._level - truth.twist * self._twist)
-        chance = truth.lapse[of][:, None] * _apply_logistic(logit[:, None] + truth.spread[of][:, None] * NODES)
+        chance = truth.lapse[of][:, None] * apply_logistic(logit[:, None] + truth.spread[of][:, None] * NODES)
         return np.where(np.isin(of, truth.broken)[:, None], 0.0, chance)
 
     def measure_valid(self) -> float:
