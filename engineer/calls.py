@@ -46,6 +46,11 @@ def run_short_call(where: Callable[[], str], call: Callable[..., T], *arguments:
         raise describe_error(where(), error, remedy) from error
 
 
+def escape_surrogates(text: str) -> str:
+    """Text that a file can hold: halves of surrogate pairs spelled out."""
+    return text.encode(errors="backslashreplace").decode()
+
+
 def show(value: object, most: int = 60) -> str:
     """A value of the code of an environment for a message. most: letters of it."""
     try:

@@ -6,14 +6,14 @@ import math
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import assign_shares, strip_thoughts
-from lakewright.engineer.calls import FailedCallError, run_call, show
+from lakewright.engineer.calls import FailedCallError, escape_surrogates, run_call, show
 from lakewright.engineer.cells import (
     Cell,
     NamedCell,
@@ -32,6 +32,7 @@ from lakewright.engineer.start import choose_start
 from lakewright.engineer.tally import Case, Drawn
 
 _JSON = msgspec.json.Encoder()
+T = TypeVar("T")
 
 
 class Environment(abc.ABC):
@@ -247,8 +248,7 @@ class Environment(abc.ABC):
             problems, answers, verdicts: one judged answer to each problem.
             most: the most cases.
         """
-        failed = [place for place, verdict in enumerate(verdicts) if not verdict.valid]
-        chosen = [failed[int(at)] for at in np.linspace(0, len(failed) - 1, min(most, len(failed)))]
+        chosen = choose_evenly([place for place, verdict in enumerate(verdicts) if not verdict.valid], most)
         found = []
         for problem, answer, verdict in ((problems[place], answers[place], verdicts[place]) for place in chosen):
             text = self._describe(problem, answer, verdict)
@@ -280,7 +280,7 @@ class Environment(abc.ABC):
         text = run_call(where, lambda: self.describe(self._name_cell(problem), answer, verdict))
         if not isinstance(text, str):
             raise FailedCallError(f"{where}: gave {show(text)}; return a text")
-        return text.encode(errors="backslashreplace").decode()  # no file can hold half of a surrogate pair
+        return escape_surrogates(text)
 
     def _describe_drawn(self, problems: Sequence[Problem]) -> Drawn:
         values = np.array([problem.cell.values for problem in problems], float).reshape(len(problems), -1)
@@ -308,3 +308,8 @@ def _pair_answers(problems: Iterable[Problem], answers: Iterable[Any]) -> list[t
     if len(problems) != len(answers):
         raise InputError(f"answers: {len(answers)} for {len(problems)} problems; give one entry for each problem")
     return list(zip(problems, answers, strict=True))
+
+
+def choose_evenly(found: Sequence[T], most: int) -> list[T]:
+    """At most so many of them, evenly over their range."""
+    return [found[int(at)] for at in np.linspace(0, len(found) - 1, min(most, len(found)))]

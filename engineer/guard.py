@@ -286,17 +286,15 @@ def _keep_drawable(
     """
     rows: dict[Stratum, Row] = {}
     missing = []
-    words, knobs = bounds.space.words, bounds.space.knobs
-    names = [knob.name for knob in knobs]
+    knobs = bounds.space.knobs
     for stratum, new in applied.items():
         ways = _ways_back(design.strata[stratum], new, knobs)
         found = next((row for row in ways if can_draw(stratum, row, bounds, design.given)), None)
-        asked = " and ".join(f"{knob.name} {write_ends(new, knob, '.3g')}" for knob in knobs)
-        place = f"{words.path}.{stratum}: no {words.problems} with {asked} can be drawn"
+        line = _describe_undrawable(stratum, new, bounds.space)
         if found is None:
-            return None, [f"{place}; change {' or '.join(names)}"]
+            return None, [f"{line}; change {' or '.join(knob.name for knob in knobs)}"]
         if found != new:
-            missing.append(place)
+            missing.append(line)
         rows[stratum] = found
     return rows, missing
 
@@ -334,12 +332,14 @@ def can_draw(stratum: Stratum, row: Row, bounds: Bounds, given: Row | None = Non
 
 def check_draws(design: Design, bounds: Bounds, where: str) -> None:
     """Raises InputError on a stratum whose problems cannot be drawn. where: the design's place, for the message."""
-    space = bounds.space
     for stratum, row in design.strata.items():
         if not can_draw(stratum, row, bounds, design.given):
-            asked = " and ".join(f"{knob.name} {write_ends(row, knob, '.3g')}" for knob in space.knobs)
-            at = f"{where}: {space.words.path}.{stratum}"
-            raise InputError(f"{at}: no {space.words.problems} with {asked} can be drawn; change its knobs")
+            raise InputError(f"{where}: {_describe_undrawable(stratum, row, bounds.space)}; change its knobs")
+
+
+def _describe_undrawable(stratum: Stratum, row: Row, space: DesignSpace) -> str:
+    asked = " and ".join(f"{knob.name} {write_ends(row, knob, '.3g')}" for knob in space.knobs)
+    return f"{space.words.path}.{stratum}: no {space.words.problems} with {asked} can be drawn"
 
 
 def is_drawable(bounds: Bounds, cell: Cell, design: Design) -> bool:

@@ -209,18 +209,19 @@ class DesignSpace:
     def _list_values(self, stratum: Stratum, choose: Callable[[Knob, float, float], list[Value]]) -> list[list[Value]]:
         """The values that each knob may have: for a trait those that are allowed, of a level those that are chosen."""
         return [
-            self._trait_values(stratum, knob) if knob.trait else choose(knob, *self.limits(stratum, knob))
+            self.list_trait_values(stratum, knob) if knob.trait else choose(knob, *self.limits(stratum, knob))
             for knob in self.knobs
         ]
 
-    def _trait_values(self, stratum: Stratum, knob: Knob) -> list[Value]:
+    def list_trait_values(self, stratum: Stratum, knob: Knob) -> list[Value]:
+        """The values of a trait that a stratum's problems may have."""
         low, high = self.limits(stratum, knob)
         return [*[False] * (low < 1), *[True] * (high > 0)]
 
     def allows(self, cell: Cell) -> bool:
         """Whether a cell has only traits that its stratum may have."""
         pairs = ((knob, cell.values[place]) for place, knob in enumerate(self.knobs) if knob.trait)
-        return all(bool(value) in self._trait_values(cell.stratum, knob) for knob, value in pairs)
+        return all(bool(value) in self.list_trait_values(cell.stratum, knob) for knob, value in pairs)
 
     def bin_cell(self, cell: Cell, strata: Iterable[Stratum]) -> Cell:
         """The cell of the grid of `strata` that holds a cell: for each level the bin of its value."""
@@ -240,7 +241,7 @@ class DesignSpace:
     def siblings(self, cell: Cell) -> list[Cell]:
         """The cells that differ from a cell in their traits alone."""
         ways = [
-            self._trait_values(cell.stratum, knob) if knob.trait else [value]
+            self.list_trait_values(cell.stratum, knob) if knob.trait else [value]
             for knob, value in zip(self.knobs, cell.values, strict=True)
         ]
         return [other for way in itertools.product(*ways) if (other := cell._replace(values=way)) != cell]

@@ -5,13 +5,13 @@ import inspect
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
 
 from lakewright.core_jax.errors import InputError, one_line
 from lakewright.core_jax.results import RolloutGroup
-from lakewright.core_jax.support import convert
+from lakewright.core_jax.support import Natural, convert
 from lakewright.engineer.cells import MOST_REWARD, Stratum, is_finite, is_reward, is_spread, is_whole_number, list_parts
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.abilities import check_abilities
@@ -33,8 +33,6 @@ REMEDY = "load the state of this environment, or give the space what it had, suc
 FIRST = 32  # problems that are compared with those held out
 SAME = 8  # distinct ones that are equal; fewer may be chance
 
-Number = Annotated[int, msgspec.Meta(ge=0)]
-
 
 class State(msgspec.Struct, forbid_unknown_fields=True):
     """All that an engineer knows.
@@ -51,8 +49,8 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     space: str
     teacher: dict[str, Any]
     design: Design
-    round: Number = 0
-    drawn: Number = 0
+    round: Natural = 0
+    drawn: Natural = 0
     seen: list[Seen] = []
     seen_cells: SeenCells = SeenCells()
     observations: list[Observation] = []

@@ -208,9 +208,9 @@ def list_candidates(stratum: Stratum, design: Design, space: DesignSpace) -> lis
 
 
 def _list_values(stratum: Stratum, knob: Knob, now: float, space: DesignSpace) -> list[Value]:
-    low, high = space.limits(stratum, knob)
     if knob.trait:
-        return [value for value, possible in ((False, low < 1), (True, high > 0)) if possible]
+        return space.list_trait_values(stratum, knob)
+    low, high = space.limits(stratum, knob)
     if knob.whole and high - low < MOST_VALUES:
         return list(range(round(low), round(high) + 1))
     points = (knob.round_value(low + place * (high - low) / (POINTS - 1)) for place in range(POINTS))

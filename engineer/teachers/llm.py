@@ -9,6 +9,7 @@ import numpy as np
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import strip_thoughts
+from lakewright.engineer.calls import escape_surrogates
 from lakewright.engineer.cells import Knob, Stratum
 from lakewright.engineer.delta_parsing import read_answer
 from lakewright.engineer.design import Delta, Design
@@ -191,19 +192,14 @@ def propose_replies(replies: Sequence[Reply], space: DesignSpace, unanswered: st
         except InputError as error:
             errors.append(str(error))
     tokens, dollars = sum(reply.tokens for reply in replies), sum(reply.dollars for reply in replies)
-    whole = "\n\n".join(_escape_surrogates(reply.text[:MOST]) for reply in replies)
+    whole = "\n\n".join(escape_surrogates(reply.text[:MOST]) for reply in replies)
     # The first error is told to the model; the others are of the same question and would only make the next prompt
     # longer.
     if not answers:
-        return Proposal("", whole, None, _escape_surrogates(unanswered) or errors[0], tokens=tokens, dollars=dollars)
+        return Proposal("", whole, None, escape_surrogates(unanswered) or errors[0], tokens=tokens, dollars=dollars)
     (first, summary), *others = answers
     candidates = tuple(delta for delta, _ in others)
     return Proposal("", whole, first, candidates=candidates, summary=summary, tokens=tokens, dollars=dollars)
-
-
-def _escape_surrogates(text: str) -> str:
-    """Text that a file can hold: halves of surrogate pairs spelled out."""
-    return text.encode(errors="backslashreplace").decode()
 
 
 def _write_messages(

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from lakewright.core_jax.errors import InputError
+from lakewright.engineer.calls import escape_surrogates
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence.evidence import Evidence, show_evidence
 from lakewright.engineer.evidence.modules import EvidenceSettings, fit_to_budget
@@ -54,7 +55,7 @@ def _propose_in_tokens(
     usable = [delta for delta in found if isinstance(delta, Delta)]
     different = [delta for place, delta in enumerate(usable) if delta not in usable[:place]]
     # Whatever came back must go into a file: what is not text is written as escapes.
-    texts = [" ".join(map(str, answer)).encode(errors="backslashreplace").decode() for answer in answers]
+    texts = [escape_surrogates(" ".join(map(str, answer))) for answer in answers]
     return Proposal(
         prompt=" ".join(prompt),
         answer="\n".join(texts),

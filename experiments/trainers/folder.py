@@ -34,7 +34,7 @@ from lakewright.experiments.environments.registry import load_environment, resol
 from lakewright.experiments.trainers.asking import check_served_teacher, make_tools
 from lakewright.experiments.trainers.outcome_index import EMPTY, Prefix, read_index, write_index
 from lakewright.experiments.trainers.outcomes import Find, OutcomeReader, Read, Take
-from lakewright.experiments.trainers.pins import count_sampling
+from lakewright.experiments.trainers.pins import count_sampling, share_out
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.reports import FolderStatus, NextReport, count_spent, count_trials
 from lakewright.experiments.trainers.source import find_served_policy
@@ -196,8 +196,7 @@ class EngineerFolder:
         recorder = OutcomeRecorder(self.path, self.environment)
         for place, (problem, group) in enumerate(zip(problems, groups, strict=True)):
             failure = "" if group.valid else max(group.failures, key=group.failures.__getitem__, default="")
-            verdict, count = Verdict(group.valid == 1, group.reward, failure), len(problems)
-            share = tokens * (place + 1) // count - tokens * place // count
+            verdict, share = Verdict(group.valid == 1, group.reward, failure), share_out(tokens, place, len(problems))
             recorder.record(
                 problem, [""], [verdict], split="held_out", tokens=[share], group="before training", first=place
             )

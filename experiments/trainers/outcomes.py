@@ -23,10 +23,9 @@ from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally, pool_tallies
 from lakewright.experiments.trainers.outcome_index import EMPTY, Index, Names, digest_name
 from lakewright.experiments.trainers.outcome_lines import Line, LineChecker, RefusedError, read_lines, split_torn
-from lakewright.experiments.trainers.stratum_counts import StratumBook
+from lakewright.experiments.trainers.stratum_counts import MOST_OPEN, StratumBook
 from lakewright.experiments.trainers.versions import Counts
 
-MOST_OPEN = 1 << 14  # groups that may still get answers; those that began first are closed before
 FEW = 32  # answers of a group
 MOST_TALLIED = 1 << 10  # held-out answers that are counted one by one
 

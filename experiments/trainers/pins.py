@@ -43,13 +43,14 @@ def describe_choice(places: Sequence[int], version: int, drawn: Sampled, done: S
             version,
             turn,
             index in barren,
-            *(_share_out(part, index, count) for part in (done.scored, done.tokens)),
+            *(share_out(part, index, count) for part in (done.scored, done.tokens)),
         )
         for index, (place, turn) in enumerate(zip(places, drawn.turns, strict=True))
     ]
 
 
-def _share_out(total: int, index: int, count: int) -> int:
+def share_out(total: int, index: int, count: int) -> int:
+    """The part of a whole number for an index of `count`; the parts differ by 1 at most, and add up to it."""
     return total * (index + 1) // count - total * index // count
 
 

@@ -18,7 +18,7 @@ from lakewright.core_jax.support import derive_seed
 from lakewright.core_jax.types import FAILURE_NAMES, BoardVerdict, Failure
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.design import Design
-from lakewright.engineer.environment import Environment
+from lakewright.engineer.environment import Environment, choose_evenly
 from lakewright.engineer.problems import Problem
 from lakewright.engineer.tally import Drawn
 from lakewright.experiments.environments.lake import Lake, config_of, design_of, problem_of, row_of, tally_of
@@ -223,13 +223,8 @@ def _choose_examples(rows: list[Row], answers: list[RecordedAnswer]) -> list[Exa
     failed = [one for one in both if one[1].failure not in (VALID, UNREAD)]
     return [
         Example(problem_of(row), found.text, found.failure, found.step, {"plan": found.plan, "agent": found.agent})
-        for row, found in [*_spread_evenly(valid), *_spread_evenly(failed)]
+        for row, found in [*choose_evenly(valid, EXAMPLES), *choose_evenly(failed, EXAMPLES)]
     ]
-
-
-def _spread_evenly(found: list[tuple[Row, RecordedAnswer]]) -> list[tuple[Row, RecordedAnswer]]:
-    """At most EXAMPLES of them, evenly over their range."""
-    return [found[int(place)] for place in np.linspace(0, len(found) - 1, min(EXAMPLES, len(found)))]
 
 
 def _count_boards(rows: Sequence[Row], parts: Sequence[Acceptance]) -> Drawn:
