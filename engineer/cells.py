@@ -1,9 +1,7 @@
 """Knobs and cells: the numbers by which problems are drawn, and problems drawn alike.
 
-The bounds of numbers about answers: what a reward, a count or a length may be, asked wherever one comes in.
-
-An environment's verdicts, recorders, readers of outcomes and traces, and an engineer's state all ask here, so that
-what one of them lets through the next one can compute with.
+Beside them are the bounds of numbers about answers: what a reward, a count or a length may be. Verdicts, recorders,
+readers of outcomes and traces, and an engineer's state all ask here, so that each accepts what others do.
 """
 
 import functools

@@ -227,7 +227,10 @@ class Environment(abc.ABC):
         ]
 
     def verdicts(self, problems: Sequence[Problem], answers: Sequence[str]) -> list[Verdict]:
-        """The verdict on one answer to each problem."""
+        """The verdict on one answer to each problem.
+
+        Raises InputError if there are not as many answers as problems, and as `check_verdict`.
+        """
         return [self.check_verdict(problem, text) for problem, text in _pair_answers(problems, answers)]
 
     def tallies(self, problems: Sequence[Problem], answers: Sequence[str]) -> Outcomes:
@@ -247,6 +250,8 @@ class Environment(abc.ABC):
         Args:
             problems, answers, verdicts: one judged answer to each problem.
             most: the most cases.
+
+        Raises InputError if `describe` fails, or gives no text.
         """
         chosen = choose_evenly([place for place, verdict in enumerate(verdicts) if not verdict.valid], most)
         found = []
@@ -256,7 +261,7 @@ class Environment(abc.ABC):
         return found
 
     def statistics(self, problems: Sequence[Problem]) -> dict[Stratum, Drawn]:
-        """Statistics of the problems that were really drawn, by stratum."""
+        """Statistics of the problems that were really drawn, by stratum. Raises InputError if `measures` fails."""
         found: dict[Stratum, list[Problem]] = defaultdict(list)
         for problem in problems:
             found[problem.cell.stratum].append(problem)

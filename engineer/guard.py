@@ -251,6 +251,7 @@ def _hold_shares(now: np.ndarray, held: np.ndarray, floor: float) -> np.ndarray:
 
 
 def _project_shares(now: np.ndarray, raw: np.ndarray, floor: float, reach: float) -> np.ndarray:
+    """The legal shares nearest to `raw` within reach of `now`, all float [m]."""
     # Two moves along straight lines between points whose shares sum to 1: so do all shares on the way. A design below
     # the floor is brought to it first, and both moves together stay within reach of where it was.
     legal = _move_toward(now, now, _raise_to_floor(now, floor), reach)
@@ -259,6 +260,7 @@ def _project_shares(now: np.ndarray, raw: np.ndarray, floor: float, reach: float
 
 
 def _raise_to_floor(shares: np.ndarray, floor: float) -> np.ndarray:
+    """The shares, float [m], at or above the floor, with what exceeds it in proportion."""
     # Above the floor the proportions stay; clipping each share would favour whichever is clipped last.
     excess = np.maximum(shares - floor, 0)
     parts = excess / excess.sum() if excess.any() else np.full(len(shares), 1 / len(shares))

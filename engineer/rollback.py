@@ -12,7 +12,7 @@ class RollbackSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Settings of the rollback of a stage."""
 
     enabled: bool = True
-    """Whether a stage is rolled back if its policy solves significantly fewer held-out boards."""
+    """Whether a stage is rolled back if its policy solves significantly fewer held-out problems."""
     level: Share = 0.05
     """Significance level of the one-sided McNemar test."""
     weights: bool = True

@@ -265,8 +265,8 @@ class DesignSpace:
     def forecast_cells(self, design: Design) -> list[Cell]:
         """The cells of which the difficulty model gives a forecast, by rank of the design's strata.
 
-        All combinations of the `points` of the levels with and without traits; if a stratum has more than MOST_CELLS
-        of them, each knob is varied by itself and the others are as in the design.
+        All combinations of `Knob.list_points` of the levels, with and without traits; if a stratum has more than
+        MOST_CELLS of them, each knob is varied by itself and the others are as in the design.
         """
         found = []
         for stratum in self.sort_strata(design.strata):

@@ -69,7 +69,8 @@ def negotiate(
         proposals: how many deltas are asked for, to be tried side by side.
 
     Each refusal is in `evidence.refusals` of the next try, and leaves no trace in the teacher's state. If the
-    last is refused too, its verdict holds `design`.
+    last is refused too, its verdict holds `design`. Raises InputError if the code of a user's own teacher fails, or
+    `drawable` does.
     """
     attempts: list[Attempt] = []
     # A refused try must leave no trace: otherwise a bandit would learn from a proposal that nobody trained on.

@@ -180,7 +180,7 @@ class Sample(NamedTuple):
 
 
 class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The posterior N(weights, covariance) of a logistic regression on `features` (Laplace's approximation).
+    """The posterior N(weights, covariance) of a logistic regression on `compute_features` (Laplace's approximation).
 
     groups: how many it was fitted to, earlier stages by their decayed weights. evenness: E[p (1 - p)] over the
     problems of a cell as a share of p (1 - p) of the cell's mean: problems of a cell differ, so it is less than 1.
@@ -246,7 +246,10 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return draw_normal(rng, np.array(self.weights), np.array(self.covariance), count)
 
     def predict_drawn(self, drawn: np.ndarray, cells: Sequence[Cell], space: DesignSpace) -> np.ndarray:
-        """P(valid) of cells, float [M, N], under M weights that were drawn from the posterior."""
+        """P(valid) of cells, float [M, N].
+
+        drawn: M draws from the posterior: of weights, float [M, F], or of abilities, as `draw_abilities` gives them.
+        """
         if self.abilities:
             return apply_logistic(sample_logits(drawn, cells, space))
         return apply_logistic(drawn @ compute_features(cells, space, self.by_size).T)

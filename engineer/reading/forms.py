@@ -205,7 +205,7 @@ def _ask_one_by_one(
 
 
 def name_place(stratum: Stratum, column: str) -> str:
-    """The name of a stratum and a column in `Answer.odds`."""
+    """The name of a stratum and a column in `FormAnswer.odds`."""
     return f"{stratum} {column}"
 
 

@@ -60,7 +60,7 @@ class SignalSampler(MemorylessSampler):
                 # Within BETTER of the best the first is taken, so that rounding does not decide, and most places keep
                 # their problem.
                 found = np.array([signal[cell] for cell in row])
-                turns[place] = int(np.argmax(found >= found.max() - BETTER))  # the first of equal ones
+                turns[place] = int(np.argmax(found >= found.max() - BETTER))
         chosen = [
             fresh.draw_again(place, turn) if turn else problem
             for place, (problem, turn) in enumerate(zip(problems, turns, strict=True))

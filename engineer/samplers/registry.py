@@ -26,14 +26,14 @@ METHODS = ("draw", "learn", "state_dict", "load_state_dict")
 
 
 class SamplerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Settings of the sampler that chooses the boards of a stage."""
+    """Settings of the sampler that chooses the problems of a stage."""
 
     name: Annotated[str, one_of(SAMPLERS)] = "fresh"
-    """How the boards of a stage are chosen."""
+    """How the problems of a stage are chosen."""
     options: dict[str, Any] = {}
     """Options of the sampler: keyword arguments of its class."""
     plans: Count = 4
-    """Plans sampled on a board to score it, for samplers that score boards."""
+    """Answers sampled to a problem to score it, for samplers that score problems."""
 
     def __post_init__(self) -> None:
         make_sampler(self.name, self.options)

@@ -80,7 +80,7 @@ class Supply:
         """The problems of the next places. design: by default the supply's."""
         places = self.places[len(self.first) : len(self.first) + count]
         # Places are mostly consecutive; one call lets an environment draw them together, as the lake does.
-        whole = count and list(places) == list(range(places[0], places[0] + count))  # one call, which may be faster
+        whole = count and list(places) == list(range(places[0], places[0] + count))
         parts = [(places[0], count)] if whole else [(place, 1) for place in places]
         drawn = [self.draw(design or self.design, size, self.seed, place) for place, size in parts]
         found = list(itertools.chain.from_iterable(drawn))

@@ -38,7 +38,7 @@ class TrialSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.samples < 2:
-            raise ValueError(f"samples is {self.samples}; choose at least 2, because one plan shows no variance")
+            raise ValueError(f"samples is {self.samples}; choose at least 2, because one answer shows no variance")
         if not self.enabled:  # so that settings are equal to those of records that are older than the share
             msgspec.structs.force_setattr(self, "share", 0.0)
 
@@ -120,8 +120,8 @@ def sum_up_trial(
     """
     # A stratum without a share has no cells, and no signal either: it is left out instead of counting as zero.
     strata = {one: {cell: share for cell, share in mix.items() if cell.stratum == one} for one in design.strata}
-    by_stratum = {stratum: _average_signals(part, signals) for stratum, part in strata.items() if part}
-    return Tried(design, _average_signals(mix, signals), by_stratum, objective)
+    found = {stratum: _average_signals(part, signals) for stratum, part in strata.items() if part}
+    return Tried(design, _average_signals(mix, signals), found, objective)
 
 
 def _average_signals(mix: Mix, signals: Mapping[Cell, Signal]) -> Signal:

@@ -30,7 +30,8 @@ class GuardTable(GuardSettings, frozen=True, forbid_unknown_fields=True):
     floor: float | None = 0.05
     """Least share of a stratum, 0 to 1."""
     widen: float = 0.0
-    """How many times further a round may go if the difficulty model is certain, at least 0."""
+    """How much larger a change may be if the difficulty model is certain: the factor is 1 + widen x certainty; at least
+    0."""
 
 
 class ValidationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -130,7 +131,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reward: RewardSettings = RewardSettings()
     """The parts of the reward of an answer."""
     validation: ValidationSettings = ValidationSettings()
-    """The held-out boards."""
+    """The held-out problems."""
     evidence: EvidenceSettings = EvidenceSettings()
     """The evidence that an engineer sees."""
     difficulty: DifficultySettings = DifficultySettings()
@@ -138,7 +139,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     guard: GuardTable = GuardTable()
     """The limits of a redesign."""
     sampler: SamplerSettings = SamplerSettings()
-    """How the boards of a stage are chosen."""
+    """How the problems of a stage are chosen."""
     trial: TrialSettings = TrialSettings()
     """How proposals are tried before training."""
     rollback: RollbackSettings = RollbackSettings()

@@ -1,9 +1,8 @@
 """The models of a run: policies and engineers read from checkpoints, and the memory and cores that they get.
 
-The number of torch's threads: as many as cores are free of other work, measured repeatedly while it trains.
-
-Threads that share a core with other work wait for each other at every operation: with one of two cores busy, a GRPO
-step took twice as long on two threads as on one.
+Torch gets as many threads as there are cores free of other work, measured repeatedly while it trains: threads that
+share a core with other work wait for each other at every operation. With one of two cores busy, a GRPO step took twice
+as long on two threads as on one.
 """
 
 import gc
