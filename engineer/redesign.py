@@ -234,8 +234,9 @@ class Engineer:
         except BaseException:
             self.teacher.load_state_dict(teacher_state)  # the round may be tried again, as if it had not begun
             raise
-        back = bool(fallen)
-        decision = Decision(following, design, evidence, forecast, attempts, trial, comparison, line, back, short)
+        decision = Decision(
+            following, design, evidence, forecast, attempts, trial, comparison, line, bool(fallen), short
+        )
         state.observations, state.tested = [*observations, *(trial.observe() if trial else ())], tested
         advance_round(state, decision, find_delta(decision, self.space), (valid, problems), weights=how.weights)
         return decision

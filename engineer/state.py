@@ -99,15 +99,15 @@ def advance_round(
         tested: the held-out answers, from `order_answers`.
         weights: whether the trainer restores the weights from before, if validation fell.
     """
-    note, fell = "; ".join(decision.next.reasons), decision.rolled_back
+    note, rolled_back = "; ".join(decision.next.reasons), decision.rolled_back
     # What loops and teachers see are copies: an edit in place would be a change that no guard has seen.
-    state.history.append(Round(state.design.copy(), decision.evidence.outcomes, delta, note, fell))
+    state.history.append(Round(state.design.copy(), decision.evidence.outcomes, delta, note, rolled_back))
     state.summary = decision.attempts[-1].proposal.summary if decision.attempts else ""
     state.seen, state.seen_cells, state.forecast = [], SeenCells(), decision.forecast
-    # A design that fell never becomes the one to return to. If the trainer keeps the weights that fell, though, the
+    # A design that is rolled back never becomes the one to return to. If the trainer keeps its weights, though, the
     # next comparison must be with their answers.
-    state.standing = state.standing if fell else state.design
-    if not (fell and weights):
+    state.standing = state.standing if rolled_back else state.design
+    if not (rolled_back and weights):
         state.standing_valid, state.standing_problems = tested
     state.design = decision.design.copy()
     state.round += 1

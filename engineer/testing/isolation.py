@@ -41,7 +41,7 @@ class SlowCallError(FailedCallError):
     """The line of a call that took too long."""
 
 
-class Guard:
+class CallFence:
     """Makes this process one for calls alone: code in a call can neither copy nor end it, and ends within a limit.
 
     Its changes to signals, `os._exit` and audit hooks are for good, so it belongs in a process of the check.
@@ -111,13 +111,13 @@ def _is_in_multiprocessing() -> bool:
 class Calls:
     """Runs calls of an environment's code.
 
-    memory: says what runs, for the process that watches this one. limit: seconds that a call may take, with a guard.
-    guard: a process that `watch_process` started; without one calls are plain. late: whether a call took
+    memory: says what runs, for the process that watches this one. limit: seconds that a call may take, with a fence.
+    fence: a process that `watch_process` started; without one calls are plain. late: whether a call took
     longer. folder, variables: the working folder and the environment variables before any call.
     """
 
-    def __init__(self, memory: mmap.mmap, limit: float, guard: Guard | None = None) -> None:
-        self.memory, self.limit, self.guard, self.late = memory, limit, guard, False
+    def __init__(self, memory: mmap.mmap, limit: float, fence: CallFence | None = None) -> None:
+        self.memory, self.limit, self.fence, self.late = memory, limit, fence, False
         self.folder, self.variables = os.getcwd(), dict(os.environ)
 
     def run_call(self, what: str, case: str, call: Callable[[], T], times: int = 1) -> T:
@@ -134,7 +134,7 @@ class Calls:
         self.memory[HEAD.size : HEAD.size + len(data)] = data
         HEAD.pack_into(self.memory, 0, time.monotonic() + limit, limit, len(data))
         try:
-            return self.guard.run_call(what, call, limit) if self.guard else run_call(what, call)
+            return self.fence.run_call(what, call, limit) if self.fence else run_call(what, call)
         except InputError as error:
             self.late = self.late or isinstance(error, SlowCallError)
             raise CallError(str(error)) from error
@@ -194,7 +194,7 @@ def _work_and_exit(
         os.setsid()
         os.dup2(2, 1)
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        work(Calls(memory, limit, Guard()), writer.send_bytes)
+        work(Calls(memory, limit, CallFence()), writer.send_bytes)
         code = 0
     except BaseException:
         sys.excepthook(*sys.exc_info())

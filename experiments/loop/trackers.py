@@ -91,8 +91,8 @@ def _list_validation(found: Validation) -> Iterator[tuple[str, float]]:
 
 def _read_redesign(stage: Stage) -> dict[str, float]:
     """The engineer's changes for the stage that follows, the result of the trial, and their cost."""
-    back, done = stage.rolled_back() is not None, read_record(stage.done, Done)
-    figures = {"loop/taken_back": float(back), "loop/seconds": done.seconds}
+    rolled_back, done = stage.rolled_back() is not None, read_record(stage.done, Done)
+    figures = {"loop/taken_back": float(rolled_back), "loop/seconds": done.seconds}
     for stratum, row in stage.read_next().design.strata.items():
         figures |= {f"engineer/{name}/{stratum}": float(value) for name, value in row.items()}
     if groups := stage.engineer_figures():

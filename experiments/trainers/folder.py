@@ -280,8 +280,8 @@ class EngineerFolder:
             f"{self.files.design_path}: was edited {MOST_EDITS} times while the engineer decided; try again"
         )
 
-    def _read_outcomes(self, current: Version, take: Take | None = None, held_out: Find = tuple) -> tuple[Read, str]:
-        """The outcomes after the index, and the SHA-256 of all whole lines. take, held_out: as in `OutcomeReader`."""
+    def _read_outcomes(self, current: Version, take: Take | None = None, find: Find = tuple) -> tuple[Read, str]:
+        """The outcomes after the index, and the SHA-256 of all whole lines. take, find: as in `OutcomeReader`."""
         path = self.files.outcomes_path
         prefix, index = Prefix(path), read_index(self.files.index_path, EMPTY)
         # A kill may have come between the version and the index, which then ends before the version; never after it.
@@ -293,7 +293,7 @@ class EngineerFolder:
                 "on; the file is append-only: restore it, or begin another folder"
             )
         reader = OutcomeReader(path, self.space, current.design, current.version, index)
-        read = reader.read(current.offset, take, held_out)
+        read = reader.read(current.offset, take, find)
         return read, prefix.digest(read.offset)
 
     def _make_engineer(

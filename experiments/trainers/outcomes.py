@@ -111,15 +111,15 @@ class OutcomeReader:
                 else:
                     yield Repeated(self.lines, line.group, fresh)
 
-    def read(self, offset: int, take: Take | None = None, held_out: Find = tuple) -> "Read":
+    def read(self, offset: int, take: Take | None = None, find_held_out: Find = tuple) -> "Read":
         """The lines after the index, counted.
 
         Args:
             offset: lines that end after it are fresh.
             take: gets the groups of fresh answers of training, some at a time.
-            held_out: finds the held-out problems of the folder, if there are fresh answers to any.
+            find_held_out: finds the held-out problems of the folder, if there are fresh answers to any.
         """
-        read, groups = Read(self, held_out), GroupBook(self.space)
+        read, groups = Read(self, find_held_out), GroupBook(self.space)
         for one in self.read_answers(offset):
             read.add(one)
             if take and isinstance(one, Answer) and one.fresh and one.line.split == "train":
@@ -138,7 +138,7 @@ class Read:
     answers were there before. left_out: fresh lines that do not count, by reason.
     """
 
-    def __init__(self, reader: OutcomeReader, held_out: Find = tuple) -> None:
+    def __init__(self, reader: OutcomeReader, find_held_out: Find = tuple) -> None:
         self._reader = reader
         self.strata = StratumBook(reader.index.counts, reader.index.open_groups)
         self._held_out = reader.index.held_out
@@ -146,7 +146,7 @@ class Read:
         self._repeated: Repeated | None = None
         self.answers = self.tokens = self.groups = self.repeated = 0
         self.left_out: Counter[str] = Counter()
-        self.tested = TestedAnswers(reader.space, held_out)
+        self.tested = TestedAnswers(reader.space, find_held_out)
 
     def add(self, one: Answer | LeftOutLine | Repeated) -> None:
         """Counts a line."""

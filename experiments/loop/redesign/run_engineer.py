@@ -52,7 +52,7 @@ T = TypeVar("T")
 FILES: dict[Step, str] = {"comparison": "rollback", "forecast": "difficulty"}  # of steps that are not named alike
 
 
-def derive_keys(settings: RunSettings, number: int) -> Keys:
+def derive_stage_keys(settings: RunSettings, number: int) -> Keys:
     """The chance of the redesign after a stage."""
     teacher, trial = (derive_seed(settings.seed, f"stage {number} {purpose}") for purpose in ("teacher", "trial"))
     return Keys(make_key(teacher), trial)
@@ -119,7 +119,7 @@ class RunEngineer:
         decision = engineer.redesign(
             read_outcomes(stage, self.held_out),
             journal=journal(trainee, self.folder, number, engineer),
-            keys=derive_keys(trainee.settings, number),
+            keys=derive_stage_keys(trainee.settings, number),
             **({} if stage.evidence.exists() else gather_evidence(trainee, stage)),
         )
         engineer.teacher = _Unasked(engineer.teacher.state_dict())  # its model would take memory while others train
@@ -204,9 +204,9 @@ class StageJournal(Journal):
             *refused, last = made.attempts
             return DecisionRecord(settings.teacher, last.proposal, last.verdict, made.state, refused)
         if isinstance(made, Comparison):
-            back, before = has_fallen(made, settings.rollback), self.folder.find_standing(self.number - 1)
-            weights = before if back and settings.rollback.weights else self.stage
-            return Rollback(before.folder.name, made, back, weights.folder.name)
+            rolled_back, before = has_fallen(made, settings.rollback), self.folder.find_standing(self.number - 1)
+            weights = before if rolled_back and settings.rollback.weights else self.stage
+            return Rollback(before.folder.name, made, rolled_back, weights.folder.name)
         return made
 
 

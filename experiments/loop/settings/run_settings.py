@@ -24,7 +24,7 @@ from lakewright.policy.models import is_board_network
 from lakewright.policy.training import AnswerTraining, GrpoSettings, RewardSettings, WarmupSettings
 
 
-class GuardTable(GuardSettings, frozen=True, forbid_unknown_fields=True):
+class RunGuard(GuardSettings, frozen=True, forbid_unknown_fields=True):
     """The legal region, and how far one round may go. Raises InputError on a value outside its range."""
 
     floor: float | None = 0.05
@@ -136,7 +136,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The evidence that an engineer sees."""
     difficulty: DifficultySettings = DifficultySettings()
     """The difficulty model and how it is fitted."""
-    guard: GuardTable = GuardTable()
+    guard: RunGuard = RunGuard()
     """The limits of a redesign."""
     sampler: SamplerSettings = SamplerSettings()
     """How the problems of a stage are chosen."""

@@ -86,13 +86,13 @@ def result_of(history: Sequence[Chapter], about: RunSpace, now: StageProgress | 
         shares = [f", and {format_percent(one.share(first.pooled))}% {one.where}" for one in traits]
         share = format_percent(valid.share(first.pooled))
         return f"After the {first.name} {share}% of {answers} are valid{''.join(shares)}."
-    back = [chapter.name for chapter in history if chapter.rolled_back]
-    undone = f" Rolled back: {', '.join(back)}." if back else ""
+    rolled_back = [chapter.name for chapter in history if chapter.rolled_back]
+    said = f" Rolled back: {', '.join(rolled_back)}." if rolled_back else ""
     if first is last:
-        return f"Every stage was rolled back: the policy of the {first.name} is final.{undone}"
+        return f"Every stage was rolled back: the policy of the {first.name} is final.{said}"
     gains = [f", and {one.where}, {_describe_change(one, first, last)}" for one in traits]
     change = _describe_change(valid, first, last)
-    return f"From {first.name} to {last.name}, valid {answers} go {change}{''.join(gains)}.{undone}"
+    return f"From {first.name} to {last.name}, valid {answers} go {change}{''.join(gains)}.{said}"
 
 
 def _describe_next(folder: RunFolder, history: Sequence[Chapter], about: RunSpace) -> str:

@@ -34,7 +34,7 @@ from lakewright.experiments.loop.records.stage_records import (
 )
 from lakewright.experiments.loop.records.stage_rollouts import read_problems
 from lakewright.experiments.loop.redesign import teacher_models
-from lakewright.experiments.loop.redesign.run_engineer import RunEngineer, derive_keys
+from lakewright.experiments.loop.redesign.run_engineer import RunEngineer, derive_stage_keys
 from lakewright.experiments.loop.settings.run_settings import QuestionSettings, RunSettings
 from lakewright.experiments.loop.training.trainee import Trainee
 from lakewright.experiments.trainers.folder import EngineerFolder
@@ -267,7 +267,7 @@ def assert_loop_decides_alike(case: Case, path: Path, patch: pytest.MonkeyPatch)
 
     def tell(number: int) -> dict[str, Any]:
         evidence = run.stage(number).read_evidence()
-        keys = derive_keys(case.settings, number)
+        keys = derive_stage_keys(case.settings, number)
         return {"training": evidence.training, "statistics": evidence.statistics, "keys": keys}
 
     for number, told in zip(ROUNDS, in_memory(case, tell), strict=True):
