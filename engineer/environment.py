@@ -316,5 +316,5 @@ def _pair_answers(problems: Iterable[Problem], answers: Iterable[Any]) -> list[t
 
 
 def choose_evenly(found: Sequence[T], most: int) -> list[T]:
-    """At most so many of them, evenly over their range."""
+    """At most `most` of them, evenly over their range."""
     return [found[int(at)] for at in np.linspace(0, len(found) - 1, min(most, len(found)))]

@@ -260,7 +260,7 @@ def _project_shares(now: np.ndarray, raw: np.ndarray, floor: float, reach: float
 
 
 def _raise_to_floor(shares: np.ndarray, floor: float) -> np.ndarray:
-    """The shares, float [m], at or above the floor, with what exceeds it in proportion."""
+    """The shares, float [m], at or above the floor; their excess keeps its proportions."""
     # Above the floor the proportions stay; clipping each share would favour whichever is clipped last.
     excess = np.maximum(shares - floor, 0)
     parts = excess / excess.sum() if excess.any() else np.full(len(shares), 1 / len(shares))
