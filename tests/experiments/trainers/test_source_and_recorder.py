@@ -86,6 +86,7 @@ def test_a_reward_of_ones_own_is_recorded_beside_the_verdict(folder):
     ("given", "complaint"),
     [
         ({"outcomes": [1.0]}, ["outcomes", "1 for 2 answers"]),
+        ({"tokens": 3}, ["tokens is 3", "tuple"]),
         ({"tokens": [1]}, ["tokens", "1 for 2 answers"]),
         ({"tokens": [1, -2]}, ["tokens", -2, "whole number"]),
         ({"tokens": [1, 10**30]}, ["tokens", "10000000000000000000"]),
