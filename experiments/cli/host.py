@@ -43,7 +43,8 @@ def estimate(
         from lakewright.experiments.loop.host.estimate import GB, estimate_of, estimate_table
         from lakewright.policy.models import resolve_device
 
-    settings = msgspec.structs.replace(settings, device=resolve_device(settings.device))
+    if settings.device == "auto":
+        settings = msgspec.structs.replace(settings, device=resolve_device("auto"))
     print_found(estimate_of(settings, round(accelerator * GB)), json, estimate_table)
 
 
