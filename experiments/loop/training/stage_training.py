@@ -107,10 +107,10 @@ def train_here(trainee: Trainee, stage: Stage, previous: Path, number: int, toke
             state_file=saved,
             notes=logger.write_notes,
         )
-        if not rank:
-            if stream:
-                trainee.save_problems(stage, stream)
-            save_checkpoint(stage.checkpoint, model, tokenizer)
+    if not rank:  # after the logs are whole: a stage with a checkpoint is not trained again
+        if stream:
+            trainee.save_problems(stage, stream)
+        save_checkpoint(stage.checkpoint, model, tokenizer)
 
 
 class _StageLogger:
