@@ -123,9 +123,10 @@ def gather_known(
 
     given, cases, training, statistics: as in `Engineer.redesign`. Raises InputError if one is of another form.
     """
+    convert(training or {}, dict[str, float | str], "redesign: training")  # a check: whole numbers stay what they are
     return {
         "given": dict(given or {}),
-        "training": convert(training or {}, dict[str, float | str], "redesign: training"),
+        "training": dict(training or {}),
         "statistics": dict(statistics or {}),
         "cases": list(list_parts("redesign: cases", cases, Case)),
     }
