@@ -148,6 +148,6 @@ def replay(
         found += replay_teachers([replace_teacher(run.settings(), name, list(overrides)) for name in names], run)
         about = find_space(run, run.settings())
         stages = enumerate(run.finished_stages())
-        designs |= {(str(path), number): (stage.design(), about) for number, stage in stages}
+        designs |= {(str(run.folder), number): (stage.design(), about) for number, stage in stages}
     plain = [plain_replay(one, designs[one.folder, one.stage][1]) for one in found] if json else []
     print_result(encode_line(plain) if json else side_by_side(found, designs))

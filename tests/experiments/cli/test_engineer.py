@@ -125,8 +125,10 @@ def test_teachers_are_shown_side_by_side_on_every_stage(capsys):
     assert [state(folder) for folder in folders] == before
 
 
-def test_all_teachers_that_ask_no_model_are_replayed_by_default(capsys):
-    found = json.loads(output_of(capsys, "engineer", "replay", finished("self").folder, "--json"))
+def test_all_teachers_that_ask_no_model_are_replayed_by_default(capsys, monkeypatch):
+    folder = finished("self").folder
+    monkeypatch.chdir(folder.parent)  # a path from here serves as well
+    found = json.loads(output_of(capsys, "engineer", "replay", folder.name, "--json"))
     first = [replay["teacher"] for replay in found if replay["stage"] == 0]
     assert first == ["recorded", *(name for name in TEACHERS if name not in MODELS)]
 
