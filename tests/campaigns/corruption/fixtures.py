@@ -75,7 +75,7 @@ horizon = 16
 warmup.steps = 0
 grpo = {{ steps = 1, prompts = 4, group = 2 }}
 validation = {{ hole_ratios = [0.2], wait_ratios = [0.5], boards = 2 }}
-trial = {{ boards = 8, samples = 2 }}
+trial = {{ boards = 8, samples = 2, share = 0 }}
 [test]
 hole_ratios = [0.2]
 wait_ratios = [0.5]
