@@ -73,7 +73,7 @@ class Study(NamedTuple):
     rise: int = 1  # steps in which the rate rises
     temperature: float = 0.0  # of the answers to the test
     arms: tuple[str, ...] = ARMS
-    guessed: bool = False  # whether each seed begins with a random design, a guess of what matters
+    guessed: bool = False  # whether each seed begins with a random design, as a user's guess may be
 
     def find_target(self, environment: Environment) -> Design:
         """The design that the warm-up, the held-out problems and the test are drawn from."""

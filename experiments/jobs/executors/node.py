@@ -20,7 +20,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import write_atomically
 
 PACKAGES = ("lakewright", "jax", "jaxlib", "numpy", "python-sat")  # on which boards may depend
-TOKEN = ".cluster"  # the file in a folder by which nodes recognise it
+TOKEN = ".cluster"  # begins the name of the file in a folder by which nodes recognise it
 PATIENCE = 30.0  # seconds in which a network disk shows a new file
 _ENTERED: list["Home"] = []  # the last one is that of the task which this process works on
 
@@ -44,14 +44,14 @@ def mark_home(folder: Path | None) -> Iterator[Home]:
     if folder is None:
         yield Home(*here)
         return
-    path, token = folder.absolute() / TOKEN, secrets.token_hex(8)
-    write_atomically(path, token.encode())
+    # A file of its own: a second command, which is refused only later, must not take the first one's nodes from it.
+    home = Home(*here, str(folder.absolute()), secrets.token_hex(8))
+    path = _find_token(home)
+    write_atomically(path, b"")
     try:
-        yield Home(*here, str(folder.absolute()), token)
+        yield home
     finally:
-        with contextlib.suppress(FileNotFoundError):
-            if path.read_text() == token:  # of a later process otherwise
-                path.unlink()
+        path.unlink(missing_ok=True)
 
 
 @functools.cache
@@ -88,11 +88,15 @@ def _list_versions() -> dict[str, str]:
     return found
 
 
+def _find_token(home: Home) -> Path:
+    return Path(home.folder) / f"{TOKEN}-{home.token}"
+
+
 def _has_token(home: Home) -> bool:
     until = time.monotonic() + PATIENCE
     while True:
         with contextlib.suppress(OSError):
-            if (Path(home.folder) / TOKEN).read_text() == home.token:
+            if _find_token(home).exists():
                 return True
         if time.monotonic() > until:
             return False

@@ -177,17 +177,17 @@ def parts_of(out: Path, job: Job, schema: pa.Schema, rejects: Path | None = None
         _claim_folder(out, folder, job)
         source = Path(job.inputs["input"].path) if rejects else out
         left_out = Rejects(rejects, source, folder) if rejects else None
-        with contextlib.ExitStack() as stack:
-            parts = Parts(out, PartFiles(folder, out.suffix, schema, left_out), stack)
-            try:
-                yield parts
-            finally:
-                with name_errors(parts.whole_file):  # closing writes what waits, which a full disk refuses again
-                    stack.__exit__(*sys.exc_info())
-                if parts.whole or not parts.consumed:
-                    shutil.rmtree(folder)
-                else:  # it is made again, and a full disk needs the room
-                    parts.whole_file.unlink(missing_ok=True)
+        stack = contextlib.ExitStack()
+        parts = Parts(out, PartFiles(folder, out.suffix, schema, left_out), stack)
+        try:
+            yield parts
+        finally:
+            with name_errors(parts.whole_file):  # closing writes what waits, which a full disk refuses again
+                stack.__exit__(*sys.exc_info())
+            if parts.whole or not parts.consumed:
+                shutil.rmtree(folder)
+            else:  # it is made again, and a full disk needs the room
+                parts.whole_file.unlink(missing_ok=True)
 
 
 def _claim_folder(out: Path, folder: Path, job: Job) -> None:

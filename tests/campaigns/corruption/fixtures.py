@@ -66,10 +66,10 @@ teacher = "fixed"
 teacher = "rules"
 """
 TRIED = """budget = 4000
-baseline = "rules"
+baseline = "random"
 [settings]
 start = "pretrained"
-teacher = "rules"
+teacher = "random"
 stages = 3
 horizon = 16
 warmup.steps = 0
@@ -81,8 +81,8 @@ hole_ratios = [0.2]
 wait_ratios = [0.5]
 boards = 2
 seed = {seed}
-[arms.rules]
-teacher = "rules"
+[arms.random]
+teacher = "random"
 """
 SERVED = ("--price-in", 10, "--price-out", 20, "--max-tokens", 60, "--concurrency", 1, "--retries", 0)
 AS_ENGINEER = tuple(

@@ -24,7 +24,7 @@ from lakewright.experiments.jobs.executors import (
     ray_cluster,
 )
 from lakewright.experiments.jobs.executors.executor import ATTEMPTS
-from lakewright.experiments.jobs.executors.node import TOKEN
+from lakewright.experiments.jobs.executors.node import TOKEN, mark_home
 from tests.support.processes.commands import surroundings
 from tests.support.processes.pool_work import noted, notes
 from tests.support.refusals import refused
@@ -102,10 +102,19 @@ def test_two_local_workers_make_the_same_files_and_end(tmp_path):
 
 def test_ray_makes_the_same_files_and_leaves_no_other(tmp_path, cluster):
     with Ray(folder=tmp_path) as executor:
-        assert (tmp_path / TOKEN).exists()
+        assert list(tmp_path.glob(f"{TOKEN}-*"))
         assert len(list(sweep(SPEC, executor, tmp_path))) == len(expected())
     assert data_of(tmp_path) == expected()
-    assert not (tmp_path / TOKEN).exists()
+    assert not list(tmp_path.glob(f"{TOKEN}-*"))
+
+
+def test_a_second_command_takes_no_nodes_from_the_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(node, "_ENTERED", [])
+    with mark_home(tmp_path) as home:
+        with mark_home(tmp_path):  # until it is refused
+            node.enter_node.__wrapped__(home)
+        node.enter_node.__wrapped__(home)
+    assert node.entered() == home
 
 
 def test_where_ray_is_not_installed_the_error_says_how_to_get_it(monkeypatch):
