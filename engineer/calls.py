@@ -24,12 +24,12 @@ def run_call(where: str, call: Callable[[], T], *, remedy: str = "correct it") -
     """The result of a call.
 
     Args:
-        where: the member of the environment, and on what.
+        where: the member of the environment, and its input.
         call: its code.
-        remedy: for an error.
+        remedy: the advice in the error.
 
     Raises InputError in one line if the code raises an Exception or SystemExit; other errors, and what the handler of a
-    signal raises, are not the code's and go on.
+    signal raises, are not the code's and pass through.
     """
     return run_short_call(lambda: where, call, remedy=remedy)
 

@@ -73,11 +73,11 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
     A level is a value that all of them have, `low` to `high`. A trait is the share of them, 0 to 1, that have a
     property which a problem either has or lacks.
 
-    name: an identifier, the field of an edit. meaning: what it is, for prompts. step: for an edit in tokens, or by a
-    rule; by default a tenth of the range. reach: the largest change in one round; by default a quarter of the range.
-    For whole knobs, these defaults are whole numbers, at least 1. harder: whether problems get harder as it rises (1)
-    or falls (-1); 0 if nobody knows. whole: only whole numbers are drawn. bins: the number of bins that bandits count
-    in. told: the values whose forecast is stated in tokens; by default a fifth and three fifths of the way up. word:
+    name: an identifier, the field of an edit. meaning: its meaning, for prompts. step: the unit of edits in tokens, or
+    by a rule; by default a tenth of the range. reach: the largest change in one round; by default a quarter of the
+    range. For whole knobs, these defaults are whole numbers, at least 1. harder: whether problems get harder as it
+    rises (1) or falls (-1); 0 if unknown. whole: only whole numbers are drawn. bins: the number of bins that bandits
+    count in. told: the values whose forecast is stated in tokens; by default at 20 and 60 % of the range. word:
     its word in tokens and summaries, such as `hole` of `<hole+2>`; by default the name. window: whether a design may
     draw a level from a window, `low` to `high`, and not only from one value.
 

@@ -119,7 +119,7 @@ class Environment(abc.ABC):
         """Problems first .. first + count - 1 of the set of a design and a seed.
 
         Args:
-            design: their distribution.
+            design: the distribution of the problems.
             count: how many.
             seed, first: which problems.
 
@@ -154,7 +154,7 @@ class Environment(abc.ABC):
         Args:
             cell: with its givens.
             seed, index: which problem.
-            version: for the design, for the problem.
+            version: the design version to record in the problem.
 
         Raises InputError if `make` fails, or gives no problem that a file can hold.
         """

@@ -82,11 +82,11 @@ class HoldingGuard(GuardSettings, frozen=True, forbid_unknown_fields=True):
 
 
 def limit_round(settings: GuardSettings, space: DesignSpace, certainty: float, held: Iterable[Stratum]) -> HoldingGuard:
-    """The guard of a round: largest changes are 1 + widen x certainty times as large, and the held strata are held.
+    """Scales the largest changes by 1 + widen x certainty and holds the doubted strata at the floor.
 
     Args:
-        settings, space: the limits, and the columns that they are for.
-        certainty: of the difficulty model, 0 to 1.
+        settings, space: the limits, and the space whose columns they limit.
+        certainty: the difficulty model's certainty, 0 to 1.
         held: the strata that get no more than the floor, however certain the model is of others.
     """
     # Small steps are caution about a model that may be wrong. The surer it is of the held-out cells, the less caution

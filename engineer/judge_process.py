@@ -80,7 +80,7 @@ def ask_process(maker: Sequence[str], request: bytes, seconds: float) -> bytes |
     Args:
         maker: the words from which the process makes its object.
         request: JSON on one line.
-        seconds: that it may take.
+        seconds: the longest time for the reply.
 
     Raises InputError if the object raises, or cannot be made there.
     """

@@ -20,7 +20,7 @@ def draw_abilities_forecast(
         design: gives the strata.
         space: the design space.
         rng: consumed.
-        how: how forecasts are fitted.
+        how: the settings of the fit.
     """
     effects, rates = describe_effects(space)
     size, order = len(effects.spread), regress_on_order(space)
@@ -41,7 +41,7 @@ def draw_forecast(design: Design, space: DesignSpace, rng: np.random.Generator, 
         design: gives the strata.
         space: the design space.
         rng: consumed.
-        how: how forecasts are fitted.
+        how: the settings of the fit.
 
     Weights are drawn from their prior, or nearer to 0 if strata have effects of their own, as nearly all P(valid)
     would be 0 or 1 otherwise.

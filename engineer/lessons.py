@@ -127,7 +127,7 @@ def synthetic_examples(
         count: how many examples.
         design: gives the strata.
         space: the design space.
-        rounds: for a run, at least 1.
+        rounds: rounds of a run, at least 1.
         rng: a generator, consumed.
         lessons: the rule and the evidence.
         recorded: evidence of runs over the same strata, of which every other example is made.

@@ -25,7 +25,7 @@ def load_class(name: str, registry: Mapping[str, str], kind: str, methods: Seque
     Args:
         name: a name in the registry, or `module:Class` or `FILE.py:Class`, which are imported.
         registry: `module:Class` by name.
-        kind: the required kind, for messages, such as teacher.
+        kind: the required kind, to name in messages, such as teacher.
         methods: the methods that it must have.
 
     Raises InputError on an unknown class, or one that lacks a method.
@@ -105,10 +105,10 @@ def check_options(where: str, name: str, make: Callable[..., Any], options: Mapp
     """The options as `make` annotates them.
 
     Args:
-        where: the place, for messages.
-        name: the class, for messages.
+        where: the place to name in messages.
+        name: the class to name in messages.
         make: the class.
-        options: by name.
+        options: the options by name.
 
     Raises InputError if one is not an argument of `make` with a default, or of another type, or outside its range.
     """

@@ -147,7 +147,7 @@ def success_by_bin(evidence: Evidence, design: Design, space: DesignSpace) -> di
 class CellTeacher(Stateful, abc.ABC):
     """A teacher that weighs cells: after each stage the weights become a design by `weigh_cells`.
 
-    reason: for its edits.
+    reason: the reason of its edits.
     """
 
     reads_outcomes = True
@@ -175,8 +175,8 @@ def propose_rows(design: Design, rows: Mapping[Stratum, Row], reason: str, space
 
     Args:
         design: the current one.
-        rows: by stratum.
-        reason: for all edits.
+        rows: the new rows by stratum.
+        reason: the reason of all edits.
         space: the design space.
     """
     return propose_delta(derive_delta(design, rows, reason, space))

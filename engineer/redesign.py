@@ -6,7 +6,7 @@
     decision = engineer.redesign(environment.tallies(held_out, greedy))
 
 All state is in memory. `redesign` is made of steps that are methods, too: `fit_forecast`, `propose`, `try_proposal`.
-A journal is asked for each first: the journal of the closed loop of experiments is the files of a stage.
+Each step first looks for its result in the journal; in the closed loop of experiments, that is the files of a stage.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -109,8 +109,8 @@ class Engineer:
                 all cells matter equally.
             settings: settings of the engineer, or a table of some, such as `{"trial.boards": 50}`.
             options: keyword arguments of a teacher that is given by name.
-            tools: by which a teacher that is a model is asked, `Tools` of `lakewright.engineer.teachers`.
-            roll_out: samples the current policy, for trials and samplers; without it there are no trials.
+            tools: ask a teacher that is a model, see `Tools` of `lakewright.engineer.teachers`.
+            roll_out: samples the current policy, for trials and samplers; trials need it.
             rounds: the number of redesigns; teachers with a schedule need it, and `gain` looks no further ahead.
             seed: seed for problems and for the teacher's randomness.
             sampler: `fresh`, `signal` or `redraw`; by default the sampler of the settings, which have its options.
@@ -203,8 +203,8 @@ class Engineer:
             cases: held-out problems whose answers failed, for evidence as text.
             given, training, statistics: further evidence: values of givens that problems have in turn, figures of the
                 training, and what was really drawn.
-            journal: is asked for each step; by default all are made.
-            keys: for all chance; by default of the engineer's seed and the round.
+            journal: holds the results of earlier calls, so that steps are not repeated; by default each step is run.
+            keys: the sources of randomness; by default derived from the seed and the round.
         """
         state, design, journal = self._state, self.design, journal or Journal()
         seen = add_groups(state.seen_cells, state.seen, self.space)
@@ -263,12 +263,12 @@ class Engineer:
         """The forecast for the held-out problems, of the present design.
 
         Args:
-            observations: all groups so far, by `lakewright.engineer.difficulty.observe_groups`; age 0 since `before`.
-            tested: outcomes on held-out problems, which `observe_held_out` makes; the model is fitted to them, too.
+            observations: all groups so far, from `lakewright.engineer.difficulty.observe_groups`; age 0 since `before`.
+            tested: outcomes on held-out problems, from `observe_held_out`; the model is fitted to them, too.
             before: the forecast one round earlier, whose calibration is measured.
-            doubts: of graders, by `find_doubts`: strata that say nothing of others and get no more than the floor.
+            doubts: from `find_doubts`: strata with doubted graders say nothing of others, and get the floor at most.
 
-        Raises InputError if one is no Observation of this space, or if `drawable` fails.
+        Raises InputError if an observation is not of this space, or if `drawable` fails.
         """
         check_observations(list_parts("fit_forecast: observations", observations), self.space, "fit_forecast")
         check_observations(list_parts("fit_forecast: tested", tested), self.space, "fit_forecast: tested")
@@ -281,7 +281,7 @@ class Engineer:
 
         Args:
             evidence: what is known, an `Evidence` of `lakewright.engineer.evidence`, such as `Decision.evidence`.
-            forecast: for `fit_forecast`, by whose certainty the guard allows more; None for the narrowest limits.
+            forecast: from `fit_forecast`; the more certain, the more the guard allows. None for the narrowest limits.
             key: `make_key(seed)` of `lakewright.engineer.random_generators`, or a typed key of JAX; consumed.
 
         The teacher's state has what led to the last proposal. Raises InputError if an argument is of another
@@ -297,8 +297,8 @@ class Engineer:
         """The guard's verdict on a change of the present design; a more certain forecast allows larger changes.
 
         Args:
-            delta: `Delta({stratum: Edit({"share": 0.05, "digits": 1}, "why")})`, with the changes of some columns.
-            forecast: for `fit_forecast`; None for the narrowest limits.
+            delta: the changes, such as `Delta({stratum: Edit({"share": 0.05, "digits": 1}, "why")})`.
+            forecast: from `fit_forecast`; None for the narrowest limits.
 
         A delta that names an unknown stratum or knob, or has a change that is not finite, is refused by the verdict.
         Raises InputError if an argument is of another kind, or if `drawable` fails.
@@ -318,9 +318,9 @@ class Engineer:
         """The trial of a proposal against the present design; None if nothing would change, or `work.unheld` says why.
 
         Args:
-            verdict: on the proposal, of `judge_delta` or of the last attempt of `propose`.
-            others: further changes, which are tried beside it, such as `Proposal.candidates`.
-            forecast: for `fit_forecast`, what is known of the cells; None if nothing is.
+            verdict: the guard's verdict on the proposal, from `judge_delta` or from the last attempt of `propose`.
+            others: further changes to try beside it, such as `Proposal.candidates`.
+            forecast: from `fit_forecast`, what is known of the cells; None if nothing is.
             work: a new `TrialWork` (of `lakewright.engineer.trial`), whose `roll_out` runs the policy.
 
         Raises InputError on an argument of another kind, a wrong result of `roll_out`, or an environment that fails.
@@ -370,7 +370,7 @@ class Engineer:
         return number_version(journal.keep("next", lambda: number_version(decide())))
 
     def _start_trial(self, forecast: Forecast, evidence: Evidence, seed: int) -> TrialWork | None:
-        """The work of a trial, if the policy can be rolled out. seed: for its problems."""
+        """The work of a trial, if the policy can be rolled out. seed: the seed of its problems."""
         if not self.roll_out or not self.settings.trial.enabled:
             return None
         trained, objective = sum(part.groups.completions for part in evidence.groups), forecast.model.objective

@@ -110,7 +110,7 @@ def measure_signal(count: StratumCount) -> StratumSignal:
 def list_metrics(groups: Iterable[tuple[Stratum, Sequence[Verdict], Sequence[int]]]) -> dict[str, float]:
     """Metrics of some groups for the tracker of a trainer, by name.
 
-    groups: for each the stratum, the verdicts and the lengths of its answers. The metrics are `engineer/STRATUM/valid`,
+    groups: each the stratum, the verdicts and the lengths of its answers. The metrics are `engineer/STRATUM/valid`,
     `signal`, `solved`, `out_of_reach` and `tokens_without_signal`, and of all groups `engineer/signal` and
     `engineer/tokens_without_signal`.
     """
@@ -141,7 +141,7 @@ def find_suspect_graders(tallies: Mapping[Stratum, Tally], space: DesignSpace) -
     several, unless strata that succeed usually fail so, too. It is also suspect if its neighbours succeed: of ranked
     strata a harder one, of others at least half of the rest.
 
-    tallies: for answers, each counting as a problem; of held-out problems or of training.
+    tallies: counts of answers, each counting as a problem; of held-out problems or of training.
     """
     counted = {stratum: tally for stratum, tally in tallies.items() if tally.problems >= FEWEST}
     failed = (stratum for stratum in space.sort_strata(counted) if not counted[stratum].valid)
@@ -183,7 +183,7 @@ def _find_successful(stratum: Stratum, counted: Mapping[Stratum, Tally], space: 
 
 
 def describe_suspect(word: str, stratum: Stratum, reason: str) -> str:
-    """The line that says so. word: for a stratum, of the space's words."""
+    """The line that says so. word: the space's word for a stratum."""
     remedy = "look at its grader, its references and where its prompts and answers are cut off"
     return f"{word} {stratum}: {reason}; a broken grader looks like a hard task: {remedy}"
 
@@ -191,7 +191,7 @@ def describe_suspect(word: str, stratum: Stratum, reason: str) -> str:
 def find_no_valid_answer(answers: Iterable[Sequence[Tally]], word: str) -> str:
     """The line about answers that are all invalid; empty if one is valid, or there are fewer than FEWEST.
 
-    answers: to held-out problems and of training. word: for a stratum, of the space's words.
+    answers: answers to held-out problems and in training. word: the space's word for a stratum.
     """
     pooled = [(sum(one.problems for one in part), sum(one.valid for one in part)) for part in answers]
     if any(valid for _, valid in pooled) or max(problems for problems, _ in pooled) < FEWEST:

@@ -98,10 +98,10 @@ def check_cell_of(one: Any, kind: type[Any], space: CellSpace, where: str) -> No
     """Raises InputError if something is not of its kind, or not of a cell of the space.
 
     Args:
-        one: a problem, a group, or an observation.
+        one: the problem, group, or observation to check.
         kind: the required type.
         space: the design space.
-        where: for messages.
+        where: the place to name in messages.
     """
     if not isinstance(one, kind):
         raise InputError(f"{where}: {one!r:.60} is no {kind.__name__}; leave it out")

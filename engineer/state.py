@@ -93,9 +93,9 @@ def advance_round(
     """Notes a decision in a state.
 
     Args:
-        state: gets another design, and one more round.
-        decision: for this round.
-        delta: that was proposed, or preferred.
+        state: the state to change: it gets another design, and one more round.
+        decision: the decision of this round.
+        delta: the delta that was proposed, or preferred by the trial.
         tested: the held-out answers, from `order_answers`.
         weights: whether the trainer restores the weights from before, if validation fell.
     """
@@ -145,12 +145,12 @@ def make_evidence(
     """All that is known of a round.
 
     Args:
-        state: of the engineer.
-        found: the outcomes.
-        seen: the groups.
-        forecast, space: of the round.
+        state: the engineer's state.
+        found: the round's outcomes.
+        seen: the groups that were observed.
+        forecast, space: the round's forecast, and the design space.
         rounds: how many there will be, if that is known.
-        known: fields that come from elsewhere.
+        known: evidence fields from elsewhere.
     """
     return Evidence(
         design=state.design.copy(),
@@ -263,11 +263,11 @@ def check_group(group: RolloutGroup, version: int, last: int, space: DesignSpace
     """Raises InputError on a group whose counts or rewards cannot be, or of a design of a later version.
 
     Args:
-        group: for answers.
-        version: for its design.
-        last: the latest version.
-        space: has the failures.
-        where: for messages.
+        group: the group of answers.
+        version: the version of its design.
+        last: the latest version of the design.
+        space: the design space, which names the failures.
+        where: the place to name in messages.
     """
     if not isinstance(group.failures, Mapping) or not set(group.failures) <= set(space.failures):
         said = f"{where} {group.board!r:.60}: failures are {group.failures!r:.80}"
@@ -359,11 +359,11 @@ def list_held_out(held_out: Sequence[Problem] | None, space: DesignSpace) -> lis
 
 
 def check_not_held_out(environment: Environment, design: Design, held_out: Sequence[Problem], seed: int) -> None:
-    """Raises InputError if most of the first problems are those held out at their places, as an equal seed gives.
+    """Raises InputError if the seed reproduces the held-out problems: most of the first are equal, place by place.
 
     Args:
         environment, design: draw the problems.
-        held_out: those of another seed; may be empty.
+        held_out: problems of another seed; may be empty.
         seed: seed of the problems.
     """
     problems = environment.draw(design, min(FIRST, len(held_out)), seed) if held_out else []

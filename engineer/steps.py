@@ -61,7 +61,7 @@ def negotiate(
     """Asks until a proposal is not refused, at most `settings.tries` times; the last attempt is what counts.
 
     Args:
-        teacher: is asked.
+        teacher: the teacher to ask.
         evidence, design: as in `Teacher.propose`.
         bounds: the environment.
         key: consumed.
@@ -153,8 +153,8 @@ def warn_of_graders(
     """The lines about graders that may be broken.
 
     Args:
-        evidence, forecast, space: of the round.
-        following: the next design.
+        evidence, forecast, space: the round's evidence and forecast, and the design space.
+        following: the next design, whose shares the lines name.
         guard: the guard's settings.
     """
     word, floor = space.words.stratum, guard.least_share(len(following.strata)) + 1e-6
@@ -200,7 +200,7 @@ class Decision(msgspec.Struct, frozen=True):
     """A redesign: what is next, and what led to it.
 
     before: the design until now. evidence: what the teacher was asked about. attempts: its proposals with the guard's
-    verdicts; the last one counts; empty if an earlier design is back. trial: for the proposals, if one was held.
+    verdicts; the last one counts; empty if an earlier design is back. trial: the proposals' trial, if it was held.
     comparison: the held-out answers of this round beside the answers of the policy that it was trained from.
     rolled_back: whether validation fell; then the trainer restores the weights from before, unless `rollback.weights`
     is off.
@@ -252,8 +252,8 @@ def describe_round(design: Design, following: Next, attempts: Sequence[Attempt],
     """The proposal for a design, what followed and why, in a line.
 
     Args:
-        design: the current one.
-        following: what is next.
+        design: the current design.
+        following: the next design.
         attempts: the proposals; the last one counts.
         space: the design space.
     """
@@ -308,9 +308,9 @@ def try_rivals(
     """The trial of rivals, of which there are some, against the current design; None if it takes too many answers.
 
     Args:
-        work: what is rolled out.
-        rivals, current: the designs.
-        known: the forecast.
+        work: rolls the problems out.
+        rivals, current: the designs to compare.
+        known: the round's forecast.
         made: the original proposal.
     """
     environment, space, count = work.environment, work.environment.space, work.settings.shortlist

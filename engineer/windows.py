@@ -36,8 +36,8 @@ def replace_window(row: Mapping[str, float], column: Knob, low: float, high: flo
 
     Args:
         row: has the column.
-        column: which.
-        low, high: its ends.
+        column: the column to replace.
+        low, high: the ends of the new window; equal for a single value.
     """
     return {name: value for name, value in row.items() if name != column.top} | make_window(column, low, high)
 
@@ -88,9 +88,9 @@ def check_window(row: Mapping[str, float], column: Knob, limits: tuple[float, fl
 
     Args:
         row: has the column.
-        column: a knob or the share.
-        limits: of its values.
-        where: that of its lower end, for the message.
+        column: a knob, or the share.
+        limits: the range of its values.
+        where: the field of its lower end, to name in the message.
     """
     if column.top in row:
         column.check_value(row[column.top], (max(limits[0], row[column.name]), limits[1]), f"{where}_high")

@@ -18,7 +18,7 @@ FIELDS = ("stratum", "columns", "changes", "answer", "form", "summary")  # of a 
 class RateWords(NamedTuple):
     """The names of a share of the answers.
 
-    name: in addresses. title, short: in charts, and in the terminal. where: for a trait, the problems in a sentence.
+    name: in addresses. title, short: in charts, and in the terminal. where: the problems with a trait, in a sentence.
     """
 
     name: str

@@ -36,7 +36,7 @@ class BoardPlay:
     """The `Play` of boards.
 
     Args:
-        codec: for prompts and answers.
+        codec: writes prompts and reads answers.
         horizon: steps of the longest plan.
         reward: the parts of an answer's reward.
     """
@@ -115,7 +115,7 @@ def check_chat_model(place: str, model: PreTrainedModel, codec: TextCodec, task:
     Args:
         place: the name of the model in messages.
         model: answers `task`.
-        codec: for its prompts and answers.
+        codec: the model's codec.
         task: any board.
     """
     if not codec.tokenizer.chat_template:

@@ -24,7 +24,7 @@ def evaluate(
 
     Args:
         model, play, tasks: see `answer_tasks`.
-        temperature: for the sampling; 0 is greedy.
+        temperature: sampling temperature; 0 is greedy.
         on_progress: gets how many more tasks are answered.
 
     Tasks of any other kind are answered and judged by `lakewright.policy.training.answer_groups`.

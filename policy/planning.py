@@ -30,9 +30,9 @@ class Planner:
 
     Args:
         model: the policy.
-        codec: for its prompts and answers.
+        codec: writes its prompts and reads its answers.
         samples: plans beside the greedy one; with 0 the greedy plan alone is judged.
-        temperature: for sampling.
+        temperature: sampling temperature.
         first_valid: accept a valid greedy plan whatever it costs.
         horizon: steps of the longest plan.
         seed: the same seed gives the same plans for the same boards.

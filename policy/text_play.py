@@ -167,7 +167,7 @@ def build_byte_policy(
     """Return a transformer with random weights that reads and writes bytes, and its tokenizer; its codec is `bytes`.
 
     Args:
-        settings: its shape; `positions` is the most bytes of prompt and answer, plus three.
+        settings: the model's shape; `positions` is the most bytes of prompt and answer, plus three.
         seed: seed of the weights.
         device: see `load_model`.
         extra: words in addition to the bytes.

@@ -32,12 +32,13 @@ DOUBTFUL = re.compile(
     r"\b(so many|where that|is no [a-z]+|are no [a-z]+|that (there )?(is|are) there|as it (is|was)\b|looked at|goes on"
     r"|made[- ]up|comes? home|at home|in words|kept)\b"
 )
+ARGUMENTS = re.compile(r"(?m)^(?:Args|Returns|Raises|Yields):\n((?: {4}.*(?:\n|\Z))+)")  # of a docstring
 QUESTION = re.compile(r"(What|Whether|How|Which|Who)\b")  # no first word of a docstring, as it names nothing
 # Turns of phrase that a native engineer hardly uses. In docstrings of mctx, nanochat and gymnax each occurs at most
 # once in 10,000 words; what is counted here needs no context.
 TURNS = {
     "that of, those of": re.compile(r"\b([Tt]hat|[Tt]hose) of\b"),
-    "arguments explained by of": re.compile(r"(?m)(^\s*(\w+, )*\w+|[.;] \w+): of \w+"),
+    "arguments explained by of": re.compile(r"(?m)(^\s*(\w+, )*\w+|[.;] \w+): (of|for) \w+"),
     "as for because": re.compile(r", as (?=(it|they|this|that|there|all|each|one|none|nobody)\b)"),
     "where for if": re.compile(
         r"\b(Raises [^.]*|None|null|nothing|empty|error|only|also|0|1) where\b|\bwhere (there|none|no)\b"
@@ -53,6 +54,7 @@ BUDGETS = {
     "doubtful words in pages": 0,
     "doubtful words in the lab": 32,
     "doubtful words in docstrings": 3,
+    "doubtful words in arguments": 0,
     "doubtful words in messages": 0,
     "docstrings that begin with a question": 0,
     "long sentences in pages": 9,
@@ -64,6 +66,12 @@ BUDGETS = {
     "where for if in docstrings": 0,
     "of what, than what in docstrings": 0,
     "none in docstrings": 0,
+    "that of, those of in arguments": 0,
+    "arguments explained by of in arguments": 0,
+    "as for because in arguments": 0,
+    "where for if in arguments": 0,
+    "of what, than what in arguments": 0,
+    "none in arguments": 0,
     "that of, those of in pages": 0,
     "arguments explained by of in pages": 0,
     "as for because in pages": 0,
@@ -80,7 +88,10 @@ BUDGETS = {
 
 
 class Text(NamedTuple):
-    """A text of the project. kind: page, lab, docstring, message, or template (several lines). where: its line."""
+    """A text of the project.
+
+    kind: page, lab, docstring, argument, message, or template (several lines). where: its line.
+    """
 
     kind: str
     where: str
@@ -123,7 +134,9 @@ def code_texts(file: Path) -> Iterator[Text]:
             returns = getattr(node, "returns", None)
             asks = isinstance(returns, ast.Name) and returns.id == "bool"
             where = f"{place}:{getattr(node, 'lineno', 1)}"
-            yield Text("docstring", where, strip_code(ast.get_docstring(node) or ""), asks)
+            docstring = ast.get_docstring(node) or ""
+            yield Text("docstring", where, strip_code(docstring), asks)
+            yield from (Text("argument", where, strip_quoted(text)) for text in ARGUMENTS.findall(docstring))
             yield from (Text("message", where, strip_code(text)) for text in name_texts(node.body))
         elif (
             isinstance(node, ast.Constant)
@@ -149,8 +162,13 @@ def name_texts(body: list[ast.stmt]) -> Iterator[str]:
 
 
 def strip_code(docstring: str) -> str:
-    """A docstring without indented formulas and code in backquotes."""
-    return re.sub(r"`[^`]*`", "`", re.sub(r"(?m)^ {4}.*$", "", docstring))
+    """A docstring without quoted code and indented lines: formulas, and arguments, which are texts of their own."""
+    return strip_quoted(re.sub(r"(?m)^ {4}.*$", "", docstring))
+
+
+def strip_quoted(text: str) -> str:
+    """A text without the code in backquotes."""
+    return re.sub(r"`[^`]*`", "`", text)
 
 
 def sentences(text: str) -> Iterator[str]:
@@ -183,6 +201,7 @@ COUNTED: dict[str, Callable[[], list[str]]] = {
     "doubtful words in pages": lambda: found(DOUBTFUL, "page"),
     "doubtful words in the lab": lambda: found(DOUBTFUL, "lab"),
     "doubtful words in docstrings": lambda: found(DOUBTFUL, "docstring"),
+    "doubtful words in arguments": lambda: found(DOUBTFUL, "argument"),
     "doubtful words in messages": lambda: found(DOUBTFUL, "message"),
     "docstrings that begin with a question": lambda: [
         text.where for text in texts() if text.kind == "docstring" and not text.asks and QUESTION.match(text.text)
@@ -193,6 +212,7 @@ COUNTED: dict[str, Callable[[], list[str]]] = {
     ],
     "long lines in pages": long_lines,
     **{f"{name} in docstrings": functools.partial(found, TURNS[name], "docstring") for name in TURNS},
+    **{f"{name} in arguments": functools.partial(found, TURNS[name], "argument") for name in TURNS},
     **{f"{name} in pages": functools.partial(found, TURNS[name], "page") for name in TURNS},
     **{f"{name} in messages": functools.partial(found, TURNS[name], "message") for name in TURNS},
 }
@@ -205,7 +225,7 @@ def test_people_are_written_to_as_people_speak(kind):
     assert rate >= CONTRACTIONS[kind], f"{rate:.1f} contractions in 10,000 words of {kind}s"
 
 
-@pytest.mark.parametrize("kind", ["page", "lab", "docstring", "message", "template"])
+@pytest.mark.parametrize("kind", ["page", "lab", "docstring", "argument", "message", "template"])
 def test_no_text_has_a_wrong_word(kind):
     wrong = found(WRONG, kind)
     assert not wrong, "say it in plain words:\n" + "\n".join(wrong)

@@ -73,9 +73,9 @@ def make_attempts(size: int, agents: int, holes: int, streams: jax.Array, lanes:
 
     Args:
         size: n, the cells on a side of the boards.
-        agents: on a board.
-        holes: on a board.
-        streams: keys [2], of the stratum without a forced wait and of that with one.
+        agents: number of agents on a board.
+        holes: number of holes on a board.
+        streams: keys [2], for the strata without and with a forced wait.
         lanes: which attempts to make.
     """
     try_them = _attempt_maps if agents == 2 else functools.partial(_attempt_boards, agents)
@@ -156,7 +156,7 @@ def _draw_maps(
 
     Args:
         size: n, the cells on a side of the boards.
-        holes: int32 [], on a board.
+        holes: int32 [], number of holes on a board.
         streams: keys [2], see `make_attempts`.
         wait: bool [B], the streams.
         index: uint32 [B], the boards.
@@ -197,7 +197,7 @@ def _pick_starts(
     """B boards with starts within the stratum and off the goals, and whether there were any, bool [B].
 
     Args:
-        tables: for the maps, for any starts.
+        tables: the tables of the maps, which serve any starts.
         free: bool [B, n, n].
         goals: int32 [B, 2, 2].
         wait: bool [B], the strata.

@@ -85,11 +85,11 @@ def draw_boards(
 
     Args:
         size: n, the cells on a side of the boards.
-        holes: on a board.
-        keys: [2], of the strata without and with a forced wait.
+        holes: number of holes on a board.
+        keys: [2], for the strata without and with a forced wait.
         wait: bool [B], the strata.
         index: int [B], the boards.
-        most: attempts at a board.
+        most: the most attempts at a board.
         on_progress: gets numbers of finished boards.
     """
     count, sizes = len(wait), choose_draw_sizes(size, len(wait), memory_per_thread())

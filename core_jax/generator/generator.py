@@ -74,7 +74,7 @@ class Batch:
     """Certified boards of one size, by rising index; numpy arrays throughout.
 
     index: int [B], each board's place in the whole set. hole_ratio: the one that the config asks for at this size.
-    acceptance: for each stratum that was drawn from.
+    acceptance: the acceptance by stratum, if the stratum was drawn from.
     """
 
     boards: Board
@@ -101,7 +101,7 @@ def generate(
 
     Args:
         config: the distribution of the boards.
-        seed: for the set, 0 to 2^32 - 1.
+        seed: the set's seed, 0 to 2^32 - 1.
         count: boards to draw.
         on_progress: gets numbers of finished boards.
         first: the index of the first board.
@@ -286,10 +286,10 @@ def _plan_round(
 
     Args:
         block: attempts made at once.
-        open_: int [*], the places of boards that have none yet.
+        open_: int [*], the places of boards still without an accepted attempt.
         wait: bool [B], the strata of all boards.
         tried: int [B], attempts made at each.
-        tally: for all attempts.
+        tally: the tally of all attempts.
     """
     tries = np.maximum(1, tally.drawn // (SPECULATION * (tally.met + 1)))[wait[open_].astype(int)]
     needed = ((tally.drawn + 1) / (tally.met + 1))[wait[open_].astype(int)].sum()

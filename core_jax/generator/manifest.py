@@ -22,7 +22,7 @@ PACKAGES = ("lakewright", "jax", "jaxlib", "numpy", "python-sat")
 class FileManifest(msgspec.Struct, frozen=True):
     """OUT.manifest.json, next to a generated file.
 
-    prng: the implementation of the keys. config_hash: `content_hash` of `config`. acceptance: for each stratum. jax:
+    prng: the implementation of the keys. config_hash: `content_hash` of `config`. acceptance: by stratum. jax:
     the settings that boards were drawn with, whatever the process had set; empty in files of earlier versions.
     """
 

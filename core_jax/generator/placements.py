@@ -16,9 +16,9 @@ def draw_board(size: int, agents: int, key: jax.Array, holes: jax.Array | int) -
 
     Args:
         size: n, the cells on a side of the board.
-        agents: on the board.
+        agents: number of agents on the board.
         key: a random key, which is consumed.
-        holes: exactly as many.
+        holes: exact number of holes.
     """
     hole_key, agent_key = jax.random.split(key)
     drawn = make_lots(jax.random.bits(hole_key, (size * size,)))
@@ -77,7 +77,7 @@ def scatter_cells(
         drawn: uint32 [n^2], from `make_lots`.
         order: uint32 [n^2], the same, sorted.
         cells: how many to place.
-        holes: exactly as many.
+        holes: exact number of holes.
     """
     size = math.isqrt(drawn.shape[0])
     places = lot_place(order[:cells], size * size)

@@ -22,7 +22,7 @@ def generate_in_turn(
         configs: the configs that take turns.
         seed, count, on_progress, first: see `generate`.
 
-    Returns: for each config its boards by map size, as `generate` does; an index is the place in the whole set.
+    Returns: the boards of each config by map size, as `generate` does; an index is the place in the whole set.
     """
     made = []
     for turn, config in enumerate(configs):

@@ -26,8 +26,8 @@ def draw_free(size: int, agents: int, holes: int, seed: int, first: int, count: 
 
     Args:
         size: n, the cells on a side of the boards.
-        agents: on a board.
-        holes: exactly as many on a board.
+        agents: number of agents on a board.
+        holes: exact number of holes on a board.
         seed: seed of the set.
         first: the index of the first board.
         count: boards to draw.

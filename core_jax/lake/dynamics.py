@@ -128,10 +128,10 @@ def _find_failure(
 
     Args:
         size: n, the cells on a side of the board.
-        is_hole: for a cell.
-        cells: for each agent, before the step.
-        targets: for each agent, after it.
-        moves: for each agent, int8 [].
+        is_hole: tells whether a cell is a hole.
+        cells: each agent's cell before the step.
+        targets: each agent's cell after it.
+        moves: each agent's move, int8 [].
     """
     pairs = list(combinations(range(len(cells)), 2))  # the first of a pair is reported
     illegal = (_is_illegal(size, cell, move) for cell, move in zip(targets, moves, strict=True))

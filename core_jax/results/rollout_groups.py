@@ -21,7 +21,7 @@ def informative(rewards: np.ndarray) -> bool:
 class RolloutGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The rollouts of one board.
 
-    board: its key (`core_jax.rows.board_key`); groups of one key are of the same board, drawn more than once. valid:
+    board: its key (`core_jax.rows.board_key`); groups with one key have the same board, drawn more than once. valid:
     how many of the `completions` are valid plans. reward, deviation, spread: for the completions' rewards the mean, the
     mean absolute deviation from it, and the standard deviation.
     failures: how many fail in each way, if known; ways that do not occur are left out. tokens: the sum of the
@@ -48,7 +48,7 @@ class RolloutGroup(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The group of G completions.
 
         Args:
-            board: its key.
+            board: the board's key.
             valid: bool [G], whether each is a valid plan.
             rewards: float [G].
             failures: int [G], a `Failure` of each, or None if unknown.

@@ -53,7 +53,7 @@ def _lists_fit(
     """Marks the lists that have `count` items that fit: bool [rows].
 
     Args:
-        lists: for each row.
+        lists: one for each row.
         count: int [rows], the items of each.
         alphabet: bool [256], the letters of strings; None for items of another type.
         length: int [rows], the letters of each string; None for any length.

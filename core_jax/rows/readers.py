@@ -161,7 +161,7 @@ def read_rows(
     """Yields the rows of a `.jsonl` or `.parquet` file in chunks. Raises InputError if the file cannot be read.
 
     Args:
-        path: path of the file.
+        path: the file.
         kind: the type of the rows.
         on_error: gets an error with line or number (from 1) for each bad row, which is left out.
         check: raises ValueError on further rows to leave out.

@@ -120,8 +120,8 @@ def join_measured(
     Args:
         measured: MEASURED, int16 [B] each.
         manhattan: int [B].
-        agents: on a board.
-        labels: the columns that tell of labels.
+        agents: number of agents on a board.
+        labels: the columns with labels.
     """
     free = np.maximum(measured["free_cells"], 1)
     return {name: values for name, values in measured.items() if name != "links"} | {

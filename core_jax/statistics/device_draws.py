@@ -52,7 +52,7 @@ def measure_draws(
 
     Args:
         size: n, the cells on a side of the boards.
-        holes: on a board.
+        holes: number of holes on a board.
         seed: seed of the set.
         first: the index of the first board.
         count: boards to draw.

@@ -104,8 +104,8 @@ def _walk_agents(size: int, nearer: list[jax.Array], starts: jax.Array, goals: j
 
     Args:
         size: n, the cells on a side of the boards.
-        nearer: for each of the four moves uint32 [K, N, W], the cells from which it leads nearer to the goal.
-        starts: uint32 [K, N, W], one cell each, none on a board without paths.
+        nearer: one uint32 [K, N, W] for each of the four moves: the cells from which it leads nearer to the goal.
+        starts: uint32 [K, N, W], one cell each, or no cell on a board without paths.
         goals: uint32 [K, N, W], one cell each.
     """
     # U before D before L before R: of the moves that lead nearer only the first is taken, so each agent has one path.

@@ -92,7 +92,7 @@ Marks = tuple[str, str]
 def read_answer_after_thoughts(text: str, marks: Sequence[Marks] = ()) -> tuple[str, str]:
     """Return what a model said after its last thought, and the mark after which it was cut off, empty if it was not.
 
-    marks: for the model's own template, in addition to the usual ones.
+    marks: further marks, from the model's own template.
     """
     if not (found := _list_marks(text, marks)):
         return text, ""

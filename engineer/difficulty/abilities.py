@@ -85,7 +85,7 @@ def compute_effects(cells: Sequence[Cell], space: DesignSpace, *, sampled: bool 
     products of two knobs, if there are at most MOST_PAIRED of them, and 1 if answers are sampled: groups are, held-out
     problems are usually answered without chance, and then more answers are valid.
 
-    sampled: for all cells, or bool [N].
+    sampled: whether answers are sampled: one bool for all cells, or bool [N].
     """
     axes, squares = [], []
     for place, knob in enumerate(space.knobs):
@@ -188,7 +188,7 @@ def measure_reach(success: np.ndarray, weights: np.ndarray, rates: np.ndarray, n
         success: P(valid) of the held-out cells, float [..., H].
         weights: the share of each held-out cell in the column of its stratum, float [H, S].
         rates: float [..., S, R], not negative.
-        near: for `share_signals`.
+        near: as in `share_signals`.
     """
     mass = (success * (1 - success)) @ weights
     # p (1 - p) is the slope of the logistic function: the same step of ability changes P(valid) most at p = 1/2, and
@@ -205,8 +205,8 @@ def predict_logits(
     Args:
         known: the posterior.
         cells: with their givens.
-        space: that of the cells.
-        sampled: the answers of groups; False: answers to held-out problems.
+        space: the design space of the cells.
+        sampled: whether the answers are sampled, in groups; if not, they are answers to held-out problems.
     """
     size, places = count_effects(known, space), _find_places(cells, space)
     points = compute_effects(cells, space, sampled=sampled)[:, :size]

@@ -94,11 +94,11 @@ def fit_abilities(
     """The posterior after the youngest round.
 
     Args:
-        observations: groups, those of age a before the training on them, a rounds ago; of a trial, after it.
-        tested: answers to held-out problems, those of age a after that training.
+        observations: groups; at age a, sampled a rounds ago before the training on them, or in a trial after it.
+        tested: answers to held-out problems; at age a, given after the training of a rounds ago.
         space: the design space of the cells, which have their givens.
         objective: what signal a group gives.
-        doubted: strata that say nothing of others, as their graders may be broken.
+        doubted: strata that say nothing of others, because their graders may be broken.
 
     Each of TURNS turns has three steps. A logistic likelihood is made normal at its mode (iterated reweighted least
     squares). A smoother over the rounds finds each stratum's posterior (Rauch, Tung, Striebel 1965). From these the
@@ -339,11 +339,11 @@ def _estimate_evenness(
     """E[p (1 - p)] over the problems of a cell as a share of p (1 - p) of the cell's mean, from groups of answers.
 
     Args:
-        observations, logits: with the logit of each.
-        stratum: int [N], the place of each.
-        strata: how many.
+        observations, logits: the groups, and the logit of each.
+        stratum: int [N], the place of each group's stratum.
+        strata: number of strata.
 
-    Returns: Evenness of all, and by stratum, float [S], pooled as far as strata are alike (DerSimonian, Laird 1986).
+    Returns: evenness of all, and by stratum, float [S], pooled as far as strata are alike (DerSimonian, Laird 1986).
     """
     overall = ALIKE[0] / ALIKE[1]
     known = [place for place, one in enumerate(observations) if one.variance is not None]

@@ -107,7 +107,7 @@ class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """difficulty.json. grid: the cells of `DesignSpace.forecast_cells`, with the givens of the design.
 
     held_out: cells that the policy is judged on. certainty: 0 if the held-out cells are unknown, 1 if they are known.
-    success: the mean of all groups. calibration: for the forecast one stage earlier, on the cells drawn since. tokens:
+    success: the mean of all groups. calibration: the previous forecast's calibration on the cells drawn since. tokens:
     the usual length of an answer by stratum, if lengths are known.
     doubts: strata whose graders may be broken.
     """
@@ -154,7 +154,7 @@ def make_forecast(
         settings: how the model is fitted.
         space: the design space.
         before: the forecast one stage earlier.
-        tested: outcomes on held-out problems; the model is fitted to them, too, and everything else is of the groups.
+        tested: outcomes on held-out problems; the model is fitted to them, too, but all else is from the groups alone.
         doubts: strata whose outcomes say nothing of others.
     """
     model = _fit(observations, tested, settings, space, {doubt.stratum for doubt in doubts})
@@ -245,7 +245,7 @@ def predict_grid(
 
     Args:
         design: gives the strata and the givens.
-        model: predicts.
+        model: the model that predicts.
         space: the design space.
         observations: groups so far.
     """

@@ -74,7 +74,7 @@ class Learners:
 
         Args:
             known: a forecast whose model has abilities.
-            design: has the givens of cells without.
+            design: gives the givens of cells that have no givens.
             space: the design space.
             rng: consumed.
             count: how many learners.
@@ -177,7 +177,7 @@ class Learners:
     def estimate_prospects(self, kinds: Kinds, problems: float) -> np.ndarray:
         """The gain in held-out P(valid) of one problem of each cell with its kind's prospect, float [M, N].
 
-        That is the prospect, with the share of the signal that the cell gives of the most in its kind: the levels of a
+        That is the prospect times the cell's signal as a share of the largest in its kind, because the levels of a
         later round can be chosen then.
 
         Args:

@@ -43,9 +43,9 @@ class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The groups rolled out on problems of one cell, which has its givens, `age` stages ago.
 
     success: the sum over the groups of their shares of valid answers. variance: the sum of the unbiased estimates of
-    p (1 - p), k (G - k) / (G (G - 1)); None if groups are one answer, as on held-out problems. answers: for all groups;
-    0 in files of version 0.2, which count a group as one. tried: whether they are of a trial after the round, which
-    trains nothing. tokens: the length of all answers; unset if it is not known.
+    p (1 - p), k (G - k) / (G (G - 1)); None if groups are one answer, as on held-out problems. answers: their number in
+    all groups; 0 in files of version 0.2, which count a group as one. tried: whether they are of a trial after the
+    round, which trains nothing. tokens: the length of all answers; unset if unknown.
     """
 
     cell: Cell
@@ -214,7 +214,7 @@ class DifficultyModel(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """P(valid) of cells under weights drawn from the posterior.
 
         Args:
-            cells: with their givens.
+            cells: the cells, givens included.
             space: the design space.
             rng: consumed.
             count: how many weights are drawn.

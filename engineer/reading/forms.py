@@ -51,10 +51,10 @@ class Reader(Protocol):
 class Form(msgspec.Struct, frozen=True):
     """A form of a question.
 
-    name: what to call the form. shows: the evidence as the loop shows it, or a line a stratum with its rates as
-    numbers, as words, or as ranks. asks: for a delta with reasons, for more, same or less of each column in one JSON
-    object, or for one such decision at a time. alone: the line of the stratum in question alone. examples: solved ones
-    before.
+    name: the form's name. shows: the evidence as in the loop, or a line a stratum with its rates as numbers, words, or
+    ranks. asks: the form asks for a delta with reasons; for more, same or less of each column in one JSON object; or
+    for one such decision at a time. alone: only the line of the stratum in question is shown. examples: the number of
+    solved examples before the question.
     """
 
     name: str
@@ -119,7 +119,7 @@ def ask_in_form(
         evidence: outcomes or a forecast.
         space: the design space.
         solved: from which examples are taken.
-        columns: for which a form of one decision asks; without any all.
+        columns: the columns that a form of one decision asks about; if empty, all.
     """
     if form.asks == "one":
         return _ask_one_by_one(form, reader, evidence, space, _write_examples(form, solved, space), columns)
@@ -155,7 +155,7 @@ def write_decision(
 
     Args:
         form: the question's form.
-        evidence, space: what it is about.
+        evidence, space: what the question is about.
         place: the stratum and the column.
         before: text of solved examples.
     """
@@ -210,7 +210,7 @@ def name_place(stratum: Stratum, column: str) -> str:
 
 
 def make_steps(signs: Mapping[Place, int], asked: str, space: DesignSpace) -> Delta:
-    """A delta of one step for each sign. asked: in which form, for the reason. space: for the strata and columns."""
+    """A delta of one step for each sign. asked: names the form in the reason. space: the design space."""
     steps = {column.name: column.step for column in space.columns}
     changes: dict[Stratum, dict[str, float]] = {}
     for (stratum, column), sign in signs.items():

@@ -48,12 +48,12 @@ class Pair(NamedTuple):
 
 
 def draw_pairs(environment: Environment, count: int, seed: int, strata: int = STRATA) -> list[Pair]:
-    """`count` pairs of evidence that no policy had to be trained for.
+    """Draws `count` pairs of evidence, for which no policy is trained.
 
     Args:
-        environment: gives the space, and its own first design what that does not say.
+        environment: gives the space, and by its own first design whatever the space does not say.
         count: how many.
-        seed: for all chance.
+        seed: seed of everything random.
         strata: how many strata a design has, at most.
 
     In turn the outcomes of two strata are exchanged, and the forecasts of all strata reversed in order. Figures come

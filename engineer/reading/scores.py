@@ -29,12 +29,12 @@ class Interval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Score(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The score of a reader on pairs.
 
-    pairs, unread: how many, and how many of their answers mean no delta. deciding: changes that the evidence decides,
-    two for each that a pair has. made: how many of them the reader makes. follows: the share of them with the
-    rule's sign; a reader that ignores the evidence has 0.5. p_value: for that, one-sided. columns: the same
-    share by column. calibrated: the share once the reader's own leaning is taken off; None if it has no odds. true,
-    exchanged: what its designs are worth beyond the current one, by the evidence it read and by the other; gain: the
-    difference, which is what reading is worth.
+    pairs, unread: the number of pairs, and of answers that mean no delta. deciding: the changes that the evidence
+    decides, two for each that a pair has. made: the number of them that the reader makes. follows: the share of them
+    with the rule's sign; a reader that ignores the evidence has 0.5. p_value: one-sided, for a share above 0.5.
+    columns: the same share by column. calibrated: the share without the reader's own leaning; None if it gives no odds.
+    true, exchanged: the worth of its designs beyond the current one, by the evidence it read and by the other; gain:
+    the difference, the worth of reading.
     """
 
     pairs: int
@@ -91,8 +91,8 @@ def measure_delta(delta: Delta, design: Design, truth: Forecast, environment: En
 
     Args:
         delta, design: the change, and what it changes.
-        truth: the forecast that says what cells are worth.
-        environment: that of the design.
+        truth: the forecast that gives the cells' worth.
+        environment: the design's environment.
     """
     changed = environment.cells(_apply_delta(design, delta, environment))
     return estimate_worth(truth.model, changed, environment.space, environment.cells(design)).mean

@@ -72,7 +72,7 @@ class Sampler(Protocol):
         """Problems to train on; the state does not change.
 
         Args:
-            count: how many.
+            count: how many problems.
             fresh: draws new problems.
             score: rolls the policy out on problems.
             key: the only source of randomness, consumed.

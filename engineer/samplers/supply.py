@@ -61,7 +61,7 @@ class Supply:
 
         Args:
             environment: draws the problems.
-            design: their distribution.
+            design: the distribution of the problems.
             seed: seed of the problems.
             places: places of the problems, in order.
             forecast: forecast of the difficulty model for the design.

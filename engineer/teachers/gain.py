@@ -168,7 +168,7 @@ def _find_window(number: int, best: Levels, worth: dict[Levels, float], near: fl
     """The ends of the values about the best one of a level that gain at least `near` as much.
 
     Args:
-        number: which level.
+        number: the place of the level.
         best: the best levels.
         worth: what levels gain.
         near: 1 for the best value alone.

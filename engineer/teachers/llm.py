@@ -69,7 +69,7 @@ class LlmTeacher(Stateful):
 
     Args:
         ask: asks the model.
-        settings: what it is shown of the evidence.
+        settings: choose what the model is shown of the evidence.
         proposals: how many answers are asked for.
         inline: whether the reasoning is a part of the JSON, for servers that let a model write nothing else.
     """
@@ -114,7 +114,7 @@ def ask_about(
 
     Args:
         evidence, design, space: as in `Teacher.propose`.
-        settings: what is shown.
+        settings: choose what is shown.
         key: draws what the view of the evidence shows.
         inline: as in `LlmTeacher`.
     """
@@ -150,11 +150,11 @@ def answer_schema(
     All fields are required and no others allowed, as strict servers demand; `parse_answer` is more lenient.
 
     Args:
-        strata: those that may be changed.
+        strata: the strata that may be changed.
         space: the design space.
         inline: whether the reasoning is a field.
         summary: whether a summary of the round is a field.
-        columns: of `list_columns`; by default the space's.
+        columns: the columns, as from `list_columns`; by default the space's.
     """
     columns = columns or {column.name: column for column in space.columns}
     changes = {name: {"enum": _list_steps(column)} for name, column in columns.items()}

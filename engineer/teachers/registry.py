@@ -76,8 +76,8 @@ def choose_teacher(
     """A teacher, or the one of a name, that can work with a space.
 
     Args:
-        teacher, space: these.
-        tools, options: for a teacher that is named.
+        teacher, space: the teacher or its name, and the design space.
+        tools, options: arguments of a teacher that is given by name.
         rounds: how many redesigns there will be, if that is known.
         difficulty: settings of the difficulty model.
 
@@ -112,7 +112,7 @@ def check_teacher(
     """The options as the teacher takes them.
 
     Args:
-        name, options: these.
+        name, options: the teacher's name, and its options.
         space, difficulty: the design space and the settings of the difficulty model, if they are known.
 
     Raises InputError on an unknown teacher or option, and if the value is out of range, or if it cannot work with the

@@ -97,8 +97,8 @@ def can_step(stratum: Stratum, row: Row, column: Knob, stride: int, space: Desig
     """Return True if `stride` steps leave a value of a stratum's row inside its range there, float noise aside.
 
     Args:
-        stratum, row: which, and its values.
-        column, stride: what moves, by how many steps.
+        stratum, row: the stratum, and its values.
+        column, stride: the column that moves, and by how many steps.
         space: the design space.
     """
     # `reachable` and not `limits`: a step must also land on a value that the design can have.
@@ -111,7 +111,7 @@ def make_step_edit(stratum: Stratum, row: Row, strides: Mapping[str, int], token
     """The edit of a stratum by some steps a column, without those that do not fit.
 
     Args:
-        stratum, row: which, and its values.
+        stratum, row: the stratum, and its values.
         strides: steps by column.
         token: the reason's token.
         space: the design space.

@@ -20,7 +20,7 @@ SECONDS, LIMIT = 20.0, 30.0
 def check_environment(environment: Environment, *, seconds: float = SECONDS, limit: float = LIMIT) -> Report:
     """Tries the properties that an environment must have, for a test; the report if it passes.
 
-    seconds: for all of them, after every stratum, bound and bin was drawn once, which may take six times as long.
+    seconds: time for all of them, after every stratum, bound and bin was drawn once, which may take six times as long.
     limit: seconds of one problem or verdict.
 
     Raises AssertionError with the smallest case of each property that does not hold. The environment is tried in a copy

@@ -121,13 +121,13 @@ class Calls:
         self.folder, self.variables = os.getcwd(), dict(os.environ)
 
     def run_call(self, what: str, case: str, call: Callable[[], T], times: int = 1) -> T:
-        """The result of a call. Raises CallError if it does anything else.
+        """Returns the result of a call; raises CallError if it does anything but return.
 
         Args:
             what: the member of the environment.
-            case: for people.
+            case: the case, as people read it.
             call: its code.
-            times: how often the limit it may take, which is that of one problem.
+            times: how many times the limit for one problem the call may take.
         """
         said, limit = f"{what}\0{case}", times * self.limit
         data = said.encode(errors="backslashreplace")[: ROOM - HEAD.size]

@@ -92,7 +92,7 @@ def try_here(environment: Environment, calls: Calls, part: CheckPart, begun: flo
         environment: what is tried.
         calls: limits its calls in time.
         part: the cells or the property.
-        begun: by `time.monotonic`, from when its seconds count.
+        begun: when its seconds began, by `time.monotonic`.
     """
     report, until = Report(environment=""), begun + part.seconds
     name, fault, drawn = START, None, []
@@ -122,7 +122,7 @@ def try_parts(
     Args:
         environment: what is tried.
         maker: the words from which other processes make it.
-        seconds: for the properties; the cells may take PATIENCE times as long.
+        seconds: time for the properties; the cells may take PATIENCE times as long.
         calls: limits its calls in time.
         share: calls `try_part` with each part.
     """

@@ -89,7 +89,7 @@ def redraw_elsewhere(maker: Sequence[str], request: RedrawRequest, calls: Calls)
         request: what it is to do.
         calls: their limit, and where their process began.
 
-    Once its answer is there the process is ended with all that it started, so threads without an end hold up nothing.
+    Once it has answered, the process is ended with all that it started, so threads without an end delay nothing.
     """
     command = [sys.executable, "-m", "lakewright.engineer.testing.redraw", *maker]
     hashes = "1" if os.environ.get("PYTHONHASHSEED") != "1" else "2"
@@ -128,10 +128,10 @@ def compare_redrawn(
     """The first difference from another process's result: the property, what to do, and the case; empty without one.
 
     Args:
-        found: there.
-        cases: those of the problems, for people.
-        problems: for this process.
-        verdicts: those on `list_answers` of the first problems.
+        found: the result of the other process.
+        cases: the problems' cases, as people read them.
+        problems: the problems drawn in this process.
+        verdicts: the verdicts on `list_answers` of the first problems.
     """
     for case, problem, other in itertools.zip_longest(cases, problems, found.problems):
         if msgspec.json.encode(problem) != msgspec.json.encode(other):

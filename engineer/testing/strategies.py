@@ -76,10 +76,10 @@ def cells(
 
     Args:
         space: the design space.
-        drawable: which cells are wanted; by default all that the space allows.
+        drawable: accepts the cells that are wanted; by default all that the space allows.
         given: the givens of the cells, by name; by default their middles.
 
-    Raises InputError if no cell at bounds and bins is.
+    Raises InputError if no cell at bounds and bins is drawable.
     """
     wanted: Callable[[Cell], bool] = (lambda cell: drawable(space.name_cell(cell))) if drawable else space.allows
     ends = list(filter(wanted, list_cells(space, **given)))

@@ -65,13 +65,13 @@ def find_smallest(
     """The fault with the smallest case in which `attempt` raises CallError; None if it never does.
 
     Args:
-        name: what to call the property.
-        examples: tried first, small ones first.
-        strategy: for further cases, which hypothesis tries and shrinks.
-        attempt: the trial of a case.
-        show: a case for people.
-        until: by `time.monotonic`; after it nothing new is tried, except for the first example and LEAST cases.
-        most: cases of the strategy in a round. Rounds follow each other until then; where that is never, there is one.
+        name: the name of the property.
+        examples: cases to try first, from small to large.
+        strategy: further cases, which hypothesis tries and shrinks.
+        attempt: tries a case.
+        show: describes a case to people.
+        until: the end, by `time.monotonic`; later only the first example and LEAST cases are tried.
+        most: cases of the strategy in a round. Rounds follow each other until the end; if it is infinite, there is one.
     """
     found: list[Fault] = []
 
@@ -322,9 +322,9 @@ def judge_attacks(problems: Sequence[Problem], trials: Trials, until: float) -> 
     """The fault of the first text that a judge fails on, of texts that exhaust parsers; None without one.
 
     Args:
-        problems: of which one of each stratum is tried.
-        trials: judges.
-        until: by `time.monotonic`; the texts get ATTACK_SECONDS at least.
+        problems: one problem of each stratum is tried.
+        trials: judges the answers.
+        until: the end, by `time.monotonic`; the texts get ATTACK_SECONDS at least.
     """
     chosen = {problem.cell.stratum: problem for problem in reversed(problems)}
     cases = [(problem, text) for problem in chosen.values() for text in list_attacks(problem.answer)]
@@ -334,13 +334,13 @@ def judge_attacks(problems: Sequence[Problem], trials: Trials, until: float) -> 
 
 
 def score_constants(pool: Sequence[Problem], trials: Trials, report: Report, until: float) -> None:
-    """Measures what the best constant answer to some problems scores, and the rate of verdicts.
+    """Measures the score of the best constant answer to some problems, and the rate of verdicts.
 
     Args:
         pool: the problems.
-        trials: judges.
+        trials: judges the answers.
         report: gets the figures, and a warning.
-        until: by `time.monotonic`; after it no further answer is tried.
+        until: the end, by `time.monotonic`; after it no further answer is tried.
     """
     common = [answer for answer, _ in Counter(problem.answer for problem in pool).most_common(3)]
     best = ("", -1.0, 0.0)

@@ -58,8 +58,8 @@ def reward_proposals(
     """r = scale (s(design) - s(current)) - held_back [projected] - identical (share of near-identical siblings), or -1.
 
     Args:
-        verdicts: for the guard, one a proposal.
-        score: s(design) - s(current).
+        verdicts: the guard's verdicts, one for each proposal.
+        score: gives s(design) - s(current).
         settings: the weights.
         space: the design space.
 

@@ -40,8 +40,8 @@ def shortlist_designs(
 
     Args:
         model: the posterior.
-        current, mixes: the cells of the designs.
-        count: how many.
+        current, mixes: the cells of the current design, and of the others.
+        count: how many designs.
         space: the design space.
     """
     worth = [(place, estimate_worth(model, mix, space, current)) for place, mix in enumerate(mixes)]
@@ -68,9 +68,9 @@ def estimate_lead(
 
     Args:
         mix, current: the shares of the cells of both.
-        values: what each problem of a cell is estimated to be worth.
-        answers: how many were sampled to each problem.
-        prior: what the difficulty model expects, or None.
+        values: the estimated worth of each problem of a cell.
+        answers: how many answers were sampled to each problem.
+        prior: the lead that the difficulty model expects, or None.
 
     Cells are shared, so the difference is sum_s (q_s - c_s) m_s, with q and c the shares of the two and m_s the mean
     of a cell's problems, and its variance sum_s (q_s - c_s)^2 v_s / n_s. Its normal likelihood is multiplied with the

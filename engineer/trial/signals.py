@@ -115,8 +115,8 @@ def sum_up_trial(
 
     Args:
         design, mix: the design and its cells.
-        signals: by cell.
-        objective: what problems are worth.
+        signals: the signals by cell.
+        objective: says what problems are worth.
     """
     # A stratum without a share has no cells, and no signal either: it is left out instead of counting as zero.
     strata = {one: {cell: share for cell, share in mix.items() if cell.stratum == one} for one in design.strata}

@@ -28,7 +28,7 @@ NO_LEAD = Lead(0.0, 0.0, 0.0, 0.0, 0.0, 0.5)
 class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """trial.json: the designs that were tried, the current one first; the place of the one chosen; what it cost.
 
-    cells: the valid answers to each problem rolled out. leads: for each design over the current one, and how likely it
+    cells: the valid answers to each problem rolled out. leads: each design's lead over the current, and how likely it
     is better; empty in a trial without a current design, or of an older version.
     """
 
@@ -68,13 +68,13 @@ class TrialWork:
 
     Args:
         environment: draws the problems.
-        roll_out: the policy.
+        roll_out: samples the policy.
         settings: how many problems and answers.
-        objective: what problems are worth.
+        objective: says what problems are worth.
         seed: seed of the problems.
         trained: the answers that were trained on since the last redesign; None does not limit the trial.
 
-    leverage: what the signal of problems is worth by stratum, set before the trial; without it all are worth the same.
+    leverage: the worth of a unit of signal by stratum, set before the trial; without it all strata are worth the same.
     unheld: why no trial was held, once that is known.
     """
 
@@ -183,14 +183,14 @@ def try_beside_current(
     priors: Sequence[Worth] = (),
     proposed: int | None = None,
 ) -> Trial:
-    """The current design and its rivals by successive halving: after each round the worse half of the rivals leaves.
+    """Tries the current design and its rivals by successive halving: each round drops the worse half of the rivals.
 
     `choose_rival` decides between the one that stays to the end and the current design.
 
     Args:
-        work: what is rolled out.
+        work: rolls the problems out.
         current, rivals: the designs.
-        priors: what the difficulty model expects of each rival beyond the current design; empty if it is not asked.
+        priors: each rival's expected lead over the current design, by the difficulty model; empty if it is not asked.
         proposed: the place of the first proposal among the rivals, if it is tried.
     """
     mix, others = work.environment.mix(current), [work.environment.mix(rival) for rival in rivals]

@@ -106,11 +106,11 @@ class Crew:
 
         Args:
             peer: the solver.
-            boards: to solve, in turn.
+            boards: the boards to solve, in turn.
             first: the place at which the first worker begins.
-            seconds: after which no further board is begun.
+            seconds: the time after which no further board is begun.
 
-        Raises multiprocessing.TimeoutError if one is not heard from.
+        Raises multiprocessing.TimeoutError if a worker doesn't report.
         """
         stride = max(1, len(boards) // self._workers)
         places = [(first + worker * stride) % len(boards) for worker in range(self._workers)]

@@ -52,12 +52,12 @@ def generate_file(
     """Draws the first `count` boards of the set of `config` and `seed` into `out`, or continues it.
 
     Args:
-        config: What boards are drawn.
+        config: The distribution of the boards.
         seed: The same seed gives the same boards.
-        count: How many there are.
+        count: The number of boards.
         out: The file to write; its manifest is written beside it.
         watch: Gets the progress.
-        where: Where they are drawn.
+        where: The executor that draws them.
 
     Raises as `generate`, and InputError if the file cannot be made.
     """
@@ -101,11 +101,11 @@ def solve_file(
         source: The rows to label.
         out: The file to write.
         makespan_plans: Also write a plan that reaches the makespan.
-        watch: Gets the progress, and what is wrong with the first of the bad rows.
+        watch: Gets the progress, and the errors of the first bad rows.
         rejects: A file for the bad rows, unchanged, in the format of `source`.
-        where: Where they are solved.
+        where: The executor that solves them.
 
-    Returns: how many `boards` there are, of them `undecided`, and `bad_rows`, of them `unlisted` without a report.
+    Returns: the numbers of `boards`, `undecided` boards, `bad_rows`, and `unlisted` bad rows without a report.
     Raises InputError if a file cannot be read or written.
     """
     ending(source)
@@ -219,11 +219,11 @@ def verify_file(
     Args:
         source: The rows whose plans are judged.
         out: The file of verdicts to write.
-        plans: A file of plans by the id of their board, judged instead.
-        makespan_plans: Judge those of `source` that are to reach the makespan.
-        watch: Gets the progress, and what is wrong with the first of the bad rows.
+        plans: A file of plans, by the ids of their boards, to judge instead.
+        makespan_plans: Judge the plans of `source` that reach the makespan.
+        watch: Gets the progress, and the errors of the first bad rows.
         rejects: A file for the bad rows of `source`, unchanged, in the format of `source`.
-        where: Where they are judged.
+        where: The executor that judges them.
 
     Returns: how many `plans` there are, of them `valid`, rows `without_plan`, plans `without_board`, and `bad_rows`
     (including the rows of `plans`), of them `unlisted` without a report. Raises InputError if a file cannot be read or

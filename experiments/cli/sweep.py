@@ -43,9 +43,9 @@ def run(
     Args:
         spec: The axes and the number of boards, .toml or .json.
         preset: A sweep that comes with the package, instead of SPEC.
-        boards: Make only this many boards of each cell, to try a sweep.
+        boards: Make only this many boards in each cell, to try a sweep out.
         out: The folder of the sweep.
-        shard: i/n: make only every n-th shard, from the i-th on, as one job of an array.
+        shard: i/n: make only every n-th shard, from the i-th on; for one job of an array.
         gpus_per_shard: The GPUs that a shard takes with --executor ray, which hides all others from it.
         copy_to: Also copy each finished shard to an address of fsspec, such as s3://bucket/sweeps/a.
     """

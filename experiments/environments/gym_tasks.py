@@ -77,9 +77,9 @@ class GymTask:
         """Raises InputError on an unknown task or setting, or a task without a curriculum.
 
         Args:
-            name: what to call the task.
-            settings: fields of its config that are on no ladder.
-            seconds: that a problem or a score may take.
+            name: the name of the task.
+            settings: fields of its config that have no ladder.
+            seconds: the longest time for a problem or a score.
             here: whether to draw and score in this process.
         """
         self.name, self.settings, self.seconds, self.here = name, dict(settings), seconds, here

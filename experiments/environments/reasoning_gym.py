@@ -55,13 +55,13 @@ class ReasoningGym(Environment):
         """Makes the environment.
 
         tasks: the name of a task, or several names.
-        by: for one task, the attribute whose ladder is the strata, or "task" for one stratum; by default the first
+        by: with one task, the attribute whose ladder is the strata, or "task" for one stratum; by default the first
             attribute with 2 to MOST_RUNGS places.
         threshold: the lowest score of a valid answer, above 0, at most 1.
         graded: whether the reward is the score, not 1 or 0. Many scorers give partial credit to any text that contains
             the answer, so a policy learns to list all candidates.
-        settings: fields of the configs of tasks that are on no ladder, by task.
-        seconds: that drawing or scoring one problem may take.
+        settings: fields of the tasks' configs that have no ladder, by task.
+        seconds: the longest time for drawing or scoring one problem.
 
         Raises InputError if the package, a task, an attribute or a setting is missing, or a number out of range.
         """

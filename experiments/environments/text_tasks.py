@@ -66,9 +66,9 @@ class BoardStream:
 
     Args:
         size: cells on a side.
-        agents: on each board.
+        agents: agents on each board.
         hole_ratio, wait_ratio: as in `generate`.
-        seed: other boards.
+        seed: another seed gives other boards.
 
     Raises InputError if such boards do not exist.
     """

@@ -99,7 +99,7 @@ def sample_engineers(
     Args:
         trainee, folder, number: the run and its stage.
         places: the models' places.
-        answers: how many of each.
+        answers: the number of answers of each model.
         on_progress: gets the number of further answers.
         trial: whether each proposed design is tried beside the current one, with the policy of the stage.
         out: a folder that saves the answers as they come, where the same call continues.

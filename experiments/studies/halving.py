@@ -21,7 +21,7 @@ class RoundOver(Exception):  # noqa: N818
 
 
 class Stopped(msgspec.Struct, frozen=True):
-    """The runs that were stopped early. stages: for each run by name. saved: tokens.
+    """The runs that were stopped early. stages: the stages of each run, by name. saved: tokens.
 
     `saved` counts what each would have spent, had it spent as much as a finished run.
     """

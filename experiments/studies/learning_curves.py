@@ -79,7 +79,7 @@ def tokens_to_best(curve: Curve, baseline: Curve) -> float | None:
 def sum_up_reached(curves: Mapping[int, Curve], baselines: Mapping[int, Curve]) -> Reached | None:
     """The tokens until the runs of an arm reach the best of the baseline. None without seeds that can be compared.
 
-    curves, baselines: for the arm and the baseline, by seed.
+    curves, baselines: curves of the arm and of the baseline, by seed.
     """
     own = {seed: tokens for seed, curve in baselines.items() if (tokens := tokens_to_best(curve, curve))}
     found = {seed: tokens_to_best(curves[seed], baselines[seed]) for seed in curves.keys() & own.keys()}

@@ -65,7 +65,7 @@ class Difference(msgspec.Struct, frozen=True):
 class ArmResult(msgspec.Struct, frozen=True):
     """Means over the seeds of an arm; deviation: between its seeds, of `valid`; middle: its interquartile mean.
 
-    forced, optimal, rates: as of a run. along: for the valid % on the held-out set over the tokens of a run; to_best:
+    forced, optimal, rates: as of a run. along: the mean valid % on the held-out set over the tokens of a run; to_best:
     how soon it reaches the baseline's best; None in results of earlier versions. probability, at_equal_time: as of a
     run.
     """
@@ -95,15 +95,14 @@ class ArmResult(msgspec.Struct, frozen=True):
 
 
 class Results(msgspec.Struct, frozen=True):
-    """results.json; valid: for the warm-up, in percent. held_out: the problems of the final test or held-out set.
+    """results.json; valid: the warm-up's, in percent. held_out: the problems of the final test or held-out set.
 
     missing: unfinished runs, except runs that were stopped early, which are in `stopped`. unable: the reasons of those
-    that can never finish, by name. tests: for the family, in valid %; along: for the same pairs, in the measures that
+    that can never finish, by name. tests: the family's, in valid %; along: the same tests, in the measures that
     arms have `along`; likely: in the probability of the reference answer, if it is known. sizes, forced_sizes, traits:
-    for the warm-up, as in `RunResult`. environment: the runs' own. probability: for the reference answers by the
-    warm-up's policy, in percent. constant: the valid % on each stratum of the one answer that is right most often
-    there, for problems in text. equal_time: the processor seconds of the shortest run, at which `at_equal_time` is
-    read.
+    the warm-up's, as in `RunResult`. environment: the runs' environment. probability: P(reference answer) under the
+    warm-up's policy, in percent. constant: the valid % on each stratum of its most frequent right answer, for problems
+    in text. equal_time: the processor seconds of the shortest run, at which `at_equal_time` is read.
     """
 
     budget: int
@@ -269,10 +268,10 @@ def sum_up_arm(
     """An arm from its runs.
 
     Args:
-        runs: of the arm.
+        runs: the arm's runs.
         baseline: the arm that it is compared with.
-        budget: tokens of a run.
-        solved: what each run solved in the test, int [P], by its name, such as fixed-s0.
+        budget: the tokens of a run.
+        solved: which test problems each run solved, int [P], by the run's name, such as fixed-s0.
         baselines: the curves of the baseline by seed.
     """
 

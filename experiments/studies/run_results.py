@@ -37,14 +37,14 @@ class RunResult(msgspec.Struct, frozen=True):
     environments, rates: by name, on problems that have a trait, and of answers that have a grade; traits: by trait and
     stratum. No stratum is in a table that has no such problems.
 
-    curve: for the warm-up and each stage. leads: for the best rival of each trial over the current design.
-    calibrations: the difficulty model, each forecast against the stage after it. engineer: for each stage, the
-    figures of the groups of `self_trained`, the last after its training. drawn: the rows of the design of each stage.
-    as_taught: after each stage, the share of the changes of a checkpoint's delta that are the rule's that it was
-    taught. along: the mean of the curve over the tokens of the run. to_best: the tokens until it is first as good as
-    the baseline of its seed at its best; None if it never is. probability: for the reference answer, in percent, for
-    problems in text. at_equal_time: the valid % on the held-out set after the processor time of the study's shortest
-    run. Earlier versions have no such field.
+    curve: points of the warm-up and each stage. leads: the lead of each trial's best rival over the current design.
+    calibrations: the difficulty model, each forecast against the stage after it. engineer: by stage, the figures of
+    the groups of `self_trained`, the last after its training. drawn: the rows of the design of each stage. as_taught:
+    after each stage, the share of the changes in a checkpoint's delta that follow the rule that it was taught. along:
+    the mean of the curve over the tokens of the run. to_best: the tokens until it is first as good as the baseline of
+    its seed at its best; None if it never is. probability: P(reference answer), in percent, for problems in text.
+    at_equal_time: the valid % on the held-out set after the processor time of the study's shortest run; missing in
+    results of earlier versions.
     """
 
     arm: str
@@ -89,14 +89,14 @@ def name_strata(record: Any, *tables: str) -> None:
 
 
 def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Tally, space: DesignSpace) -> RunResult:
-    """The result of a finished run, but for what depends on other runs.
+    """The result of a finished run, without the figures that depend on other runs.
 
     Args:
-        planned: The run as it was planned.
-        run: Its folder.
-        judged: How its last policy did on the test.
-        before: How the warm-up's policy did.
-        space: What could be changed.
+        planned: The plan of the run.
+        run: The run's folder.
+        judged: The last policy's verdicts on the test.
+        before: The warm-up policy's verdicts on the test.
+        space: The run's design space.
     """
     stages, lake = _list_stages(run, planned), planned.settings.lake
     strata, found = judged.outcomes, judged.pooled

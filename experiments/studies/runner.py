@@ -63,10 +63,10 @@ def run_study(
     Args:
         spec: A file, or the name of a spec of the package.
         out: The folder of the study.
-        where: if its runs take place, and how many at a time.
-        arms: Those to run now, by default all; the others can be run later.
-        seeds: Those to run now, likewise.
-        needs: What each run takes of its machine.
+        where: The executor of its runs, and how many run at a time.
+        arms: The arms to run now, by default all; the others can be run later.
+        seeds: The seeds to run now, likewise.
+        needs: The resources of each run.
         copy_to: An address of fsspec, to which results and logs are copied; see `resumable.copies`.
     """
     plan, folder = plan_of(spec), StudyFolder(out)

@@ -62,7 +62,7 @@ SHARED = (
 
 
 class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The runs of a study. budget: tokens of each run. settings: for every run, in place of the preset's.
+    """The runs of a study. budget: tokens of each run. settings: settings of every run, in place of the preset's.
 
     arms: the settings in which each differs, and its `seeds`, if they are not the study's. baseline: the arm
     that the others are compared with, seed by seed. configs: random designs as arms, instead of `arms`.
@@ -235,9 +235,9 @@ def draw_final_test(settings: RunSettings, chosen: ValidationSettings, held_out:
     of the test are different, and not held out already.
 
     Args:
-        settings, held_out: from the runs.
-        chosen: those of the test.
-        path: if it is saved.
+        settings, held_out: the runs' settings, and their held-out problems.
+        chosen: the settings of the test.
+        path: the file to save them in.
 
     Raises InputError if nothing is left.
     """

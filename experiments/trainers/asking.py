@@ -26,9 +26,9 @@ def make_tools(setup: Setup, path: Path, ask: Ask | None = None, unanswered: lis
     """The tools of the teacher of a folder.
 
     Args:
-        setup: what the engineer was begun with.
-        path: path of the folder.
-        ask: asks the present policy.
+        setup: the setup that the engineer was begun with.
+        path: the folder.
+        ask: asks the current policy.
         unanswered: gets the reason of each question without an answer.
     """
     settings, inline = setup.settings, False

@@ -26,7 +26,7 @@ class EpisodeBook:
         """Opens the folder.
 
         Args:
-            path: path of the folder.
+            path: the engineer's folder.
             seed: seed of the problems.
             index, count: the number of this environment, and how many there are.
             episodes: consecutive episodes on one problem; they are a group.

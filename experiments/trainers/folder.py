@@ -1,9 +1,9 @@
-"""The engineer of a folder: reads the outcomes that trainers append, and writes the versions that they draw from.
+"""The engineer of a folder: reads the outcomes that trainers append, and writes the design versions that they use.
 
     folder = EngineerFolder.begin("runs/engineer", environment="addition.py:Addition")
     source, recorder = ProblemSource(folder.path), OutcomeRecorder(folder.path)
     ...                                # train, and record
-    print(folder.next().line)          # the next version, from what was recorded since the last
+    print(folder.next().line)          # the next version, from the outcomes recorded since the last
 
 Killed at any instant and run again, `next` ends with the same versions: a version is one file that exists or not, and
 holds how far the outcomes were read.
@@ -85,11 +85,11 @@ class EngineerFolder:
             environment: a name, as in `load_environment`; the path of a file is made absolute.
             teacher, options, rounds, seed, sampler: as in `Engineer`. `endpoint` asks a model behind a server; `self`
                 asks the policy under training, through an argument of `next`.
-            design: version 0; by default the environment's first design, whose givens it has if it states none.
+            design: version 0, by default the environment's first design; its givens are the environment's by default.
             settings: settings of the engineer and of a server.
             held_out, held_out_design: the number of held-out problems, and their design; by default version 0.
 
-        Raises InputError if one is not usable, a stratum has no problems, or an engineer is there already.
+        Raises InputError if one is not usable, a stratum has no problems, or the folder has an engineer already.
         """
         files, name = VersionFiles(path), resolve_name(environment)
         loaded = load_environment(name)

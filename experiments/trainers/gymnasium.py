@@ -33,9 +33,9 @@ class EngineerEnv(gymnasium.Env[Any, Any]):
         """Opens a folder.
 
         Args:
-            path: path of the folder.
+            path: the engineer's folder.
             make: makes the environment for a problem, with its time limits.
-            report: from the sum of the rewards and the last `info`, the text that the folder's environment judges, or a
+            report: makes, from the sum of the rewards and the last `info`, the text for the environment to judge, or a
                 verdict.
             options: as in `EpisodeBook`.
         """

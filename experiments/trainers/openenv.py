@@ -62,8 +62,8 @@ class EpisodeClient(Generic[C]):
 
         Args:
             client: a connected client, with its own session on the server.
-            path: path of the folder.
-            report: from the sum of the rewards and the last result, the text that the folder's environment judges, or a
+            path: the engineer's folder.
+            report: makes, from the sum of the rewards and the last result, the text for the environment to judge, or a
                 verdict.
             arguments: the arguments of `reset` for a problem; by default `stratum`, each knob by its name, and `seed`.
             options: as in `EpisodeBook`.

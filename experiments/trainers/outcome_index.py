@@ -1,7 +1,7 @@
-"""The index of a folder's outcomes: what the lines that were read before came to, so that only new ones are read.
+"""The index of a folder's outcomes: the totals of the lines read so far, so that only new lines are read.
 
-    outcomes.index    SHA-256 of what follows, then an `Index` as MessagePack
-    traces.index      likewise, of what was read of traces
+    outcomes.index    a SHA-256 of the rest, then an `Index` as MessagePack
+    traces.index      likewise, for traces
 
 It is made from the outcomes alone. If it is missing, damaged, or of other outcomes, all lines are read, and it is
 made again.

@@ -30,7 +30,7 @@ Text = Annotated[str, msgspec.Meta(min_length=1)]
 class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The outcome of an answer: a line of `outcomes.jsonl`. Further fields are left alone.
 
-    version, key, stratum, knobs, given: for the problem. group: what answers of one policy to one problem share.
+    version, key, stratum, knobs, given: the problem's. group: the name that one policy's answers to one problem share.
     answer: the number of this one among them. A line with the same group, key and number as an earlier one is that line
     written twice. Lines without a number are different answers if they stand together; one that comes again later,
     the same in all fields, is written twice. tokens: its length.
@@ -64,8 +64,8 @@ class LineChecker:
 
     Args:
         space: the design space.
-        design: the present one.
-        newest: the version that lines may be of, at most.
+        design: the current design.
+        newest: the newest version that a line may name.
     """
 
     def __init__(self, space: DesignSpace, design: Design, newest: int) -> None:
@@ -158,12 +158,12 @@ def read_lines(path: Path, begin: int = 0, longest: int = LONGEST) -> Iterator[t
     """The whole lines that a file has now: the bytes up to the end of each, and its text, or its length if it is long.
 
     Args:
-        path: for the file; without one there are no lines.
-        begin: how many bytes to pass over, up to the end of a line.
-        longest: how many bytes a line may have.
+        path: the file; a missing file has no lines.
+        begin: the bytes to skip, up to the end of a line.
+        longest: the most bytes of a line.
 
-    Lines that are empty are left out, and so is what is appended from now on, so that this ends beside writers that
-    never do. Raises InputError on a pipe.
+    Empty lines are left out, and so are lines appended from now on, so that this ends even if there are writers that
+    never stop. Raises InputError on a pipe.
     """
     if not path.exists():
         return

@@ -79,11 +79,11 @@ class OutcomeReader:
     """Reads the outcomes of a folder.
 
     Args:
-        path: for outcomes.jsonl.
+        path: the file outcomes.jsonl.
         space: the design space.
-        design: the present one.
-        newest: the version that lines may be of, at most.
-        index: the lines that need not be read again; by default none.
+        design: the current design.
+        newest: the newest version that a line may name.
+        index: the lines that need not be read again; by default all are read.
     """
 
     def __init__(self, path: Path, space: DesignSpace, design: Design, newest: int, index: Index = EMPTY) -> None:
@@ -299,7 +299,7 @@ _count_few = functools.lru_cache(1 << 10)(_count_rewards)  # most groups are lik
 
 
 class TestedAnswers:
-    """Fresh answers to held-out problems. find: the problems of the folder. count: for the answers."""
+    """Fresh answers to held-out problems. find: gives the problems of the folder. count: the counts of the answers."""
 
     __test__ = False  # for pytest, which takes it for tests
 

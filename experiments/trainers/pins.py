@@ -32,9 +32,9 @@ def describe_choice(places: Sequence[int], version: int, drawn: Sampled, done: S
     """The pins of some places, which share the cost.
 
     Args:
-        places: a source's.
-        version: their design's.
-        drawn, done: what the sampler chose for them, and its work.
+        places: the source's places.
+        version: the version of their design.
+        drawn, done: the sampler's choice for them, and its work.
     """
     barren, count = set(drawn.barren), len(places)
     return [

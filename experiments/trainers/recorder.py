@@ -53,8 +53,8 @@ class OutcomeRecorder:
         """Appends a line for each answer to a problem; once it returns they survive the end of this process.
 
         Args:
-            problem: from a source.
-            answers: texts.
+            problem: a problem from a source.
+            answers: the texts of the answers.
             outcomes: a verdict for each answer, or a reward, in addition to the environment's verdict; by default only
                 the environment's verdict.
             split: `train` or `held_out`.
@@ -64,7 +64,7 @@ class OutcomeRecorder:
             first: the number of the first answer in the group, if several processes record one group.
 
         Returns the verdicts. Raises InputError, and writes nothing, on a single text, lists of unequal lengths, a
-        reward beyond MOST_REWARD, a verdict that the environment could not give, a broken length, or another split.
+        reward beyond MOST_REWARD, a verdict that the environment cannot give, a bad length, or another split.
         """
         if split not in get_args(Split):
             raise InputError(f"split is {split!r:.40}; choose from {', '.join(get_args(Split))}")

@@ -38,7 +38,7 @@ class ProblemSource:
         """Opens the source of a folder.
 
         Args:
-            path: path of the folder.
+            path: the engineer's folder.
             seed: seed of the problems.
             position: the place of the first problem from `take`.
             roll_out: samples the current policy, for the sampler `redraw`; by default from the server `rollouts` in the
@@ -162,14 +162,14 @@ SEEDS = 1_000_003  # apart: those of two turns differ
 
 
 def find_served_policy(settings: FolderSettings, environment: Environment, spending: Path) -> RollOut | None:
-    """A way to roll out the policy that the server `rollouts` of a folder's settings has then; None without a server.
+    """A function that rolls out the current policy of the server `rollouts` in a folder's settings; None without one.
 
     Args:
         settings: the folder's settings.
         environment: judges the answers.
         spending: the file of charges, to which each request is added.
 
-    What it returns raises InputError if the server does not answer, or the cost cap leaves no room.
+    The function raises InputError if the server does not answer, or the cost cap leaves no room.
     """
     if (server := settings.rollouts) is None:
         return None

@@ -57,7 +57,7 @@ class EngineerTasks:
         """Opens a folder.
 
         Args:
-            path: path of the folder.
+            path: the engineer's folder.
             every: optimizer steps between two decisions.
             first: optimizer steps before the first decision, if it should come sooner; each later wait is twice as
                 long, up to `every`, as with `grpo.first_steps` in the closed loop.
@@ -150,13 +150,13 @@ class EngineerTasks:
         """The reward of each completion, which is recorded.
 
         Args:
-            completions, completion_ids: for this process.
+            completions, completion_ids: the completions of this process, as texts or messages, and as tokens.
             place, split: columns of the data set.
-            trainer_state: for TRL.
-            environments: for TRL with an `environment_factory`; the episodes give the verdicts.
-            log_metric: for TRL, gets what `list_metrics` says of the groups, for the trainer's own tracker.
+            trainer_state: TRL's state, whose step names the groups.
+            environments: TRL's environments, if it has an `environment_factory`; their episodes give the verdicts.
+            log_metric: TRL's logger, gets the groups' metrics from `list_metrics`, for the trainer's own tracker.
 
-        A step that is done again, as a trainer resumed from a checkpoint does, gives its groups the same names. Raises
+        A step that is repeated, after a trainer resumed from a checkpoint, gives its groups the same names. Raises
         InputError if members of a group have different problems, or an episode did not end; the outcomes of all
         other groups are recorded.
         """

@@ -37,7 +37,7 @@ class GenerationRequest(NamedTuple):
 
 
 class PolicyAnswer(NamedTuple):
-    """A text, and its length in tokens. verdict: for an episode."""
+    """A text, and its length in tokens. verdict: the verdict of an episode."""
 
     text: str
     tokens: int
@@ -62,7 +62,7 @@ class TrainedPolicy:
             environment: judges the answers.
             chat: whether prompts are messages.
             answer_tokens: the most tokens of an answer as the engineer.
-            rollouts: for an environment of several turns.
+            rollouts: run the episodes of an environment of several turns.
         """
         self.trainer, self.environment, self.chat, self.answer_tokens = trainer, environment, chat, answer_tokens
         self.rollouts, self.step = rollouts, 0
@@ -155,7 +155,7 @@ def read_completion(completion: Completion, ids: Sequence[int] = (), processor: 
     Args:
         completion: as TRL gives it, without special tokens.
         ids: its tokens.
-        processor: for the trainer. If marks of thoughts are special tokens, one turn is decoded again with them.
+        processor: the trainer's processor. If marks of thoughts are special tokens, a turn is decoded again with them.
     """
     tokenizer = getattr(processor, "tokenizer", processor)
     special = getattr(tokenizer, "all_special_tokens", [])

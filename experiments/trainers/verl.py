@@ -114,7 +114,7 @@ def judge_answer(
     Args:
         data_source, ground_truth: not used.
         solution_str: the answer.
-        extra_info: for the data set, with `step`, `answer` and `tokens` from the manager. Without these, as under
+        extra_info: from the data set, with `step`, `answer` and `tokens` from the manager. Without these, as under
             another manager, each call is another answer: steps that are done again after a resumption then count again.
 
     Returns `score`, the reward, `acc`, 1 if the answer is valid, and `failure/NAME`, 1 if it failed so; verl logs

@@ -129,7 +129,7 @@ class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
 
 
 class DesignFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The present design: `design.json`. given: for a space that has givens."""
+    """The current design: `design.json`. given: values of the givens, if the space has any."""
 
     version: Natural
     environment: str

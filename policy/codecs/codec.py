@@ -148,8 +148,8 @@ def check_template(place: str, tokenizer: PreTrainedTokenizerFast, needed_by: st
 
     Args:
         place: the name of the model in messages.
-        tokenizer: without a template, there is nothing to check.
-        needed_by: the setting whose requests have a system turn, such as "teacher self"; empty if there is none.
+        tokenizer: the model's tokenizer; if it has no template, nothing is checked.
+        needed_by: the setting whose requests have a system turn, such as "teacher self"; empty if no setting has.
     """
     choose = f"choose another model{f' or another {needed_by.split()[0]}' if needed_by else ''}"
     for role in ["user", *(["system"] if needed_by else [])] if tokenizer.chat_template else []:

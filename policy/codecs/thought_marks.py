@@ -50,11 +50,11 @@ class ThoughtMarks:
         return bool(split_at_end_of_thought(self.read(said[-TAIL:]), self.own)[1])
 
     def split(self, prompt: Sequence[int], said: Sequence[int]) -> tuple[str, str]:
-        """Return what a model said before its thought ended, and the mark that ends it; empty without a thought.
+        """Return the text before the end of a model's thought, and the mark that ends it; empty without a thought.
 
         Args:
-            prompt: what it was asked.
-            said: its answer so far. A thought without an end gets the one of its kind.
+            prompt: the prompt of the model.
+            said: its answer so far. An unfinished thought gets the mark that ends thoughts of its kind.
         """
         text, end = split_at_end_of_thought(self.read(said), self.own)
         begun = read_answer_after_thoughts(text, self.own)[1] or self.find_begun(prompt)

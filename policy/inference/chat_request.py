@@ -72,7 +72,7 @@ class ChatRequest:
 
     Args:
         messages: role and content of each turn.
-        temperature, seed: for the sampling; None leaves them to the server.
+        temperature, seed: sampling temperature and seed; None leaves them to the server.
         schema: a JSON schema that the answer must fit.
         form: how the server is given the schema.
     """

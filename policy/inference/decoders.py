@@ -54,7 +54,7 @@ class _Matrices:
 
 
 class DecoderLayer:
-    """One layer of Qwen3 or Llama. dtype: for its products, see `computing_dtype`."""
+    """One layer of Qwen3 or Llama. dtype: the type of its products, see `computing_dtype`."""
 
     def __init__(self, layer: Any, dtype: torch.dtype) -> None:
         self._layer, self._attention, self._mlp, self._dtype = layer, layer.self_attn, layer.mlp, dtype
@@ -80,7 +80,7 @@ class DecoderLayer:
             prompt: keys and values of prompts, [B, h, P, d].
             answer: buffers of the keys and values of answers, [B, h, G, T, d].
             rows: int [N], where these are in the buffers.
-            bias: [B, N, P + T], minus infinity at what a token does not see.
+            bias: [B, N, P + T], minus infinity at tokens that a token must not see.
         """
         attention = self._attention
         parts = self._into.multiply(apply_norm(self._layer.input_layernorm, x))
@@ -107,7 +107,7 @@ def attend_to_both(query: torch.Tensor, prompt: Pair, answer: Pair, bias: torch.
         query: [B, h, G, r, N, d].
         prompt: keys and values [B, h, P, d].
         answer: keys and values [B, h, G, T, d].
-        bias: [B, N, P + T], minus infinity at what a token does not see.
+        bias: [B, N, P + T], minus infinity at tokens that a token must not see.
     """
     each = query.shape[3:5]
     # The prompt of a board is shared by its G answers, so their queries are rows of one matrix product. One softmax
@@ -189,7 +189,7 @@ class TransformerDecoder:
     N tokens read at once, T answer positions, d a head's width.
 
     Args:
-        model: for Qwen3 or Llama, see `has_known_layers`; within `use_precision`, so that it computes in that
+        model: a Qwen3 or Llama model, see `has_known_layers`; within `use_precision`, so that it computes in that
         precision.
         copies: G.
         length: tokens of the longest answer.

@@ -35,13 +35,13 @@ def count_free_bytes(device: "torch.device") -> int:
 
 
 def fit_rows(device: "torch.device", bytes_each: int, on_cpu: int, most: int = MOST_ANSWERS) -> int:
-    """Return how many rows are worked on together: those that fit into half of a GPU's free memory.
+    """Return how many rows to process together: as many as fit into half of a GPU's free memory.
 
     Args:
-        device: where the model is.
-        bytes_each: for a row.
+        device: the model's device.
+        bytes_each: bytes of a row.
         on_cpu: the answer for a CPU.
-        most: that a GPU takes.
+        most: the most rows on a GPU.
     """
     if device.type != "cuda":
         return on_cpu
@@ -89,7 +89,7 @@ def naming_full_memory(work: str, find_remedies: Callable[[], Sequence[str]] = t
     """Raise InputError in place of torch's error if a GPU has too little memory for the block, or takes no process.
 
     Args:
-        work: what the block does.
+        work: the name of the block's work.
         find_remedies: gives changes of settings that have an effect, such as "set warmup.batch=32"; a folder with other
             settings is another run.
     """
@@ -112,14 +112,14 @@ def naming_full_memory(work: str, find_remedies: Callable[[], Sequence[str]] = t
 
 
 def is_sharing_worth(model: "PreTrainedModel", shared: int, saved: int) -> bool:
-    """Return True if what prompts have in common is to be read in a pass of its own.
+    """Return True if the common beginning of prompts should be read in a pass of its own.
 
     On a GPU the pass costs the time of starting its kernels, and saves the operations of the tokens.
 
     Args:
-        model: that is trained.
-        shared: tokens that they have in common.
-        saved: tokens that are not read again.
+        model: the model under training.
+        shared: number of tokens that prompts have in common.
+        saved: number of tokens that need not be read again.
     """
     if model.device.type != "cuda":
         return shared >= LEAST_SHARED

@@ -60,7 +60,7 @@ class Endpoint:
     Args:
         settings: the server's settings.
         spent: dollars for earlier questions.
-        record: gets what each try may cost before it is sent, and what it took.
+        record: gets the largest possible cost of each try before it is sent, and the actual cost after it.
     """
 
     def __init__(
@@ -259,7 +259,7 @@ class CostCap:
         cap: dollars; None for no limit.
         price: dollars of tokens in and out.
         spent: dollars at first.
-        record: gets every charge before it counts, so that a killed process loses none.
+        record: gets every charge before it counts, so that a killed process loses no charge.
     """
 
     def __init__(

@@ -38,7 +38,7 @@ def answer_under_grammar(
     Args:
         model, tokenizer: the policy.
         prompt: its tokens.
-        allowed: gives the tokens that may follow an answer so far; none ends it.
+        allowed: gives the tokens that may follow an answer so far; an empty list ends it.
         max_new_tokens: most tokens of the answer.
     """
     ids = torch.tensor([token_ids(tokenizer, prompt)], device=model.device)
@@ -71,9 +71,9 @@ def sample_under_grammar(
     Args:
         model, tokenizer: the policy.
         prompt: its tokens.
-        allowed: gives the tokens that may follow an answer so far; none ends it.
+        allowed: gives the tokens that may follow an answer so far; an empty list ends it.
         copies: how many answers.
-        temperature: for sampling.
+        temperature: sampling temperature.
         seed: seed for sampling.
         max_new_tokens: most tokens of an answer.
     """

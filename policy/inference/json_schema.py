@@ -31,7 +31,7 @@ class SchemaSettings(msgspec.Struct, frozen=True):
     Args:
         reasoning: most tokens of free reasoning before the JSON; 0 omits it.
         answer: most tokens of the JSON.
-        temperature: for the sampling; 0 is greedy.
+        temperature: sampling temperature; 0 is greedy.
     """
 
     reasoning: int
@@ -98,7 +98,7 @@ def sample_in_json(
     Args:
         model, tokenizer: the policy.
         messages: the question.
-        schema: for the JSON; None for free text.
+        schema: the JSON's schema; None for free text.
         settings: lengths and temperature.
         copies: how many answers.
         seed: seed for sampling.
@@ -282,14 +282,14 @@ class PrefixCache:
         return read_words(self._tokenizer)
 
     def weigh(self, messages: Sequence[Message], begun: str, choices: Sequence[str]) -> list[float]:
-        """Return the log-probability of each choice as what follows the beginning of an answer.
+        """Return the log-probability of each choice as the continuation of an answer.
 
         It is the one of the first token in which the choices differ, among these tokens.
 
         Args:
             messages: the question.
             begun: the beginning of the answer.
-            choices: the ways on, all different.
+            choices: the continuations, all different.
         """
         prompt = [*json_prompt(self._tokenizer, messages), *self._encode(begun)]
         ways = [self._encode(choice) for choice in choices]

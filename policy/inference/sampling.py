@@ -26,7 +26,7 @@ class Samples:
 
     Args:
         answers: token ids, with an end token unless the answer is cut off.
-        log_probs: for each token at the temperature of the sampling (at 0, of the model itself), empty if not
+        log_probs: one for each token, at the sampling temperature (at 0, of the model itself), empty if not
         requested.
     """
 
@@ -46,7 +46,7 @@ def answer_tasks(
 
     Args:
         model, play, tasks: the policy, the kind of tasks, and the tasks.
-        temperature: for the sampling; 0 is greedy.
+        temperature: sampling temperature; 0 is greedy.
         on_progress: gets how many more tasks are answered.
 
     Raises InputError as `play` does.
@@ -87,7 +87,7 @@ def sample(
         prompts: token ids.
         copies: answers to each prompt.
         max_new_tokens: most tokens of an answer.
-        temperature: for the sampling; 0 is greedy.
+        temperature: sampling temperature; 0 is greedy.
         batch: most answers that are decoded together; 0: see `fit_answers`.
         scored: return log-probabilities too.
         mask: the tokens that may follow in answers to a single prompt.
@@ -139,7 +139,7 @@ def _decode_answers(
         prompts: token ids of B prompts.
         copies: G, the answers to each.
         max_new_tokens: most tokens of an answer.
-        temperature: for the sampling; 0 is greedy.
+        temperature: sampling temperature; 0 is greedy.
         mask: as in `sample`.
     """
     ends = torch.tensor(end_tokens(model, tokenizer), device=model.device)
@@ -201,7 +201,7 @@ def generate_answers(
         prompts: token ids of B prompts.
         copies: G, the answers to each.
         max_new_tokens: most tokens of an answer.
-        temperature: for the sampling; 0 is greedy.
+        temperature: sampling temperature; 0 is greedy.
         mask: as in `sample`.
         scored: return log-probabilities; otherwise they have the shape [B * G, 0].
     """

@@ -20,10 +20,10 @@ class StepGraph:
     """The kernels of a function. It is called once, and nothing is computed in that call.
 
     Args:
-        step: takes nothing, and works on tensors that stay where they are; it must not wait for the GPU. A similar call
+        step: takes no arguments and works on tensors at fixed addresses; it must not wait for the GPU. A similar call
             must have run before, because a kernel cannot be loaded while one is recorded.
         device: the GPU.
-        beside: another recording, whose memory this one may use: what one of them makes must be used before the other
+        beside: another recording, whose memory this one may use: results of one must be used before the other
             is replayed.
         whole: whether the step may take most of the memory.
     """

@@ -115,13 +115,13 @@ def write_tokens(
     ends: Collection[int],
     most: int,
 ) -> list[int]:
-    """Return the tokens of an answer under a grammar, without an end token; the model is asked if it can choose.
+    """Return the tokens of an answer under a grammar, without an end token; the model is asked only if it has a choice.
 
     Args:
         reader: the model's reader.
         begun: the tokens before the answer.
-        matcher: for the grammar, at its beginning.
-        choose: the next token by its logits [V].
+        matcher: the grammar's matcher, at the beginning.
+        choose: picks the next token by the logits [V].
         ends: tokens that end an answer.
         most: tokens of the longest answer.
     """

@@ -38,8 +38,8 @@ def build_model(
     """Return a model with random weights for the tokenizer's vocabulary; its codec is `tokens`.
 
     Args:
-        settings: its shape, or the name of one.
-        tokenizer: whose vocabulary it reads.
+        settings: the model's shape, or the name of a shape.
+        tokenizer: the tokenizer whose vocabulary it reads.
         seed: seed of the weights.
         device: see `load_model`.
     """

@@ -71,7 +71,7 @@ def load_model(
 
     Args:
         place: see `prepare_place`.
-        dtype: for the weights; `auto` is that of the file.
+        dtype: the type of the weights; `auto` is the file's type.
         device: `auto` is the GPU if there is one.
 
     Raises InputError if the model or the device does not exist, or if a weight is missing, unknown, or not a finite

@@ -22,7 +22,7 @@ def read_weights(source: str | Path, place: str | Path | None = None, **given: A
 
     Args:
         source: a folder, or a name on the hub.
-        place: named by an error instead, such as a GGUF file.
+        place: the name to use in errors instead, such as a GGUF file.
         given: more arguments of transformers.
     """
     # Without these two, transformers fills what is missing with random numbers, and says so in a log at most.
@@ -57,7 +57,7 @@ def check_weights(
         missing, unexpected: names that the file lacks, and names that only the file has.
         mismatched: tensors whose shapes differ in the file and in the model.
         owner: the thing that the tensors belong to.
-        remedy: what a user can do.
+        remedy: the advice to the user.
     """
 
     def describe_problem(name: str, problem: str) -> InputError:

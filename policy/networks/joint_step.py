@@ -48,7 +48,7 @@ class JointStep(nn.Module):
         Args:
             boards: one for each state.
             maps: [D, K, n * n, hidden], the maps of the distinct boards.
-            which: int [S], the number of each state's map.
+            which: int [S], the index of each state's map.
             cells: int [S, K], where agents are.
             before: int [S, K], where they were a step ago.
         """

@@ -46,10 +46,10 @@ def train_on_answers(
             -min(r A, clip(r, 1 - epsilon, 1 + epsilon) A) + kl (exp(d) - d - 1).
 
     Args:
-        model: gave the answers.
-        reference: the model that it shall stay close to.
+        model: the model that gave the answers.
+        reference: the model to stay close to.
         groups: answers with their advantages.
-        grammar: that the answers were given under.
+        grammar: the grammar that the answers were given under.
         settings: rates and bounds.
 
     Returns the loss of the first step, and the divergence from the reference after the last.
@@ -113,7 +113,7 @@ def _compute_terms(
     Args:
         model: the policy.
         group: answers with their advantages.
-        grammar: that the answers were given under.
+        grammar: the grammar that the answers were given under.
         old: log-probabilities [G, T] before the training.
         anchor: log-probabilities [G, T] of the reference.
         settings: bounds and weights.

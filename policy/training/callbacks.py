@@ -79,11 +79,11 @@ class StateSaver(TrainerCallback):
 
     Args:
         path: path of the state.
-        trainer: whose model and optimizer are saved.
-        average: whose averaged weights are saved.
+        trainer: its model and optimizer are saved.
+        average: its averaged weights are saved.
         clock: the seconds of the training.
         notes: gives the caller's text that is saved with the state.
-        pause: between two saved states.
+        pause: the time between two saved states.
     """
 
     def __init__(

@@ -62,14 +62,14 @@ def train_grpo(
 
     Args:
         model, settings: the policy, and the stage's settings.
-        play, tasks: asks and judges the tasks; a sequence of them, or a stream.
-        seed, scratch: for the sampling, and a folder for TRL.
+        play, tasks: the play that asks and judges the tasks; the tasks, a sequence or a stream.
+        seed, scratch: the seed of the sampling, and a folder for TRL.
         on_step: gets TRL's log of each step, and may end the training by returning True.
         on_groups, on_answers: get the rollouts as they are judged, one group for each task, and their answers.
-        state_file: one process saves the training to it about once a minute, and resumes from it if it exists; model
-            and tasks must be those of its beginning.
-        notes, now: give a text that is saved with the state, and the seconds that `minutes` are counted in.
-        pause: between two saved states.
+        state_file: a process saves the training to it about once a minute, and resumes from it if it exists; model
+            and tasks must be the same as at its beginning.
+        notes, now: give a text that is saved with the state, and the time in seconds that `minutes` are counted in.
+        pause: the time between two saved states.
 
     Raises InputError if the tasks do not fill a step, which TRL would silently skip, or are fewer than the steps need,
     and as `play` does.
@@ -107,7 +107,7 @@ def _supply_tasks(tasks: Tasks[T], plural: str, settings: GrpoSettings, taken: i
         tasks: a sequence, or a stream.
         plural: their name in messages.
         settings: the stage's settings.
-        taken: how many an interrupted training has taken before.
+        taken: the number of tasks that an interrupted training has taken.
     """
     if isinstance(tasks, TaskStream):
         tasks.take(taken)

@@ -34,7 +34,7 @@ class PlanTrainer(GRPOTrainer):
     Args:
         args, given: arguments of TRL.
         optimizer: TRL's own AdamW, or Muon for matrices.
-        schedule: constant rates, or those of the warm-up, which fall until the steps or the minutes are over.
+        schedule: constant rates, or the warm-up's rates, which fall until the steps or the minutes are over.
         minutes: the length of the training, if the clock limits it.
         clock: the seconds of the training.
         share_prompts: see `may_share_prompts`.
@@ -160,7 +160,7 @@ def answer_log_probs(
         model: the policy.
         ids, mask: int [B, P + answer]: prompts padded on the left, answers on the right.
         answer: the number of those tokens.
-        temperature: for sampling.
+        temperature: sampling temperature.
         together: answers that a CPU reads at a time.
     """
     if isinstance(model, BoardNetwork):
@@ -212,7 +212,7 @@ def _compute_hidden(model: Any, ids: torch.Tensor, mask: torch.Tensor, cache: Dy
         model: the policy.
         ids: int [B, T].
         mask: int [B, C + T], of the cached tokens too.
-        cache: keys and values of C tokens; those of `ids` are added.
+        cache: keys and values of C tokens; keys and values of `ids` are added.
     """
     places = (mask.cumsum(1) - 1).clamp(min=0)[:, -ids.shape[1] :]
     output = model.base_model(

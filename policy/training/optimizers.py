@@ -117,7 +117,7 @@ class Muon(torch.optim.Optimizer):
     Args:
         params: matrices and kernels.
         lr: learning rate.
-        momentum: for the average of gradients, 0 to 1.
+        momentum: weight of the old average of gradients, 0 to 1.
         weight_decay: as in AdamW.
     """
 

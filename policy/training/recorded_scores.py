@@ -30,9 +30,9 @@ class RecordedScores:
     """Like `answer_log_probs`, for a model of Qwen3 or Llama on a GPU, see `is_recordable`.
 
     Args:
-        model: that is trained.
-        temperature: for sampling.
-        precision: that the model computes in, by autocast; None for that of its weights.
+        model: the model under training.
+        temperature: sampling temperature.
+        precision: the type that the model computes in, by autocast; None for the type of its weights.
     """
 
     def __init__(self, model: PreTrainedModel, temperature: float, precision: torch.dtype | None) -> None:
@@ -78,7 +78,7 @@ class RecordedScores:
         return log_probs * batch.answer_mask, entropies * batch.answer_mask
 
     def _read(self, ids: torch.Tensor, mask: torch.Tensor, cache: DynamicCache) -> torch.Tensor:
-        """Return the last hidden states of tokens int [B, N] that follow those in the cache; mask: for all, [B, L]."""
+        """Return the last hidden states of tokens int [B, N] that follow the cached ones; mask [B, L] covers both."""
         places, columns = torch.arange(mask.shape[1], device=ids.device), ids.shape[1]
         earlier = places <= places[-columns:, None]
         # Padding sees itself, as a row that sees nothing has no weights that add up to one. The mask is whole because
@@ -230,7 +230,7 @@ class RecordedLoss:
 
     Args:
         model: see `is_recordable`.
-        loss_of: what is minimised; it must not wait for the GPU.
+        loss_of: the loss to minimise; it must not wait for the GPU.
     """
 
     def __init__(self, model: PreTrainedModel, loss_of: TokenLoss) -> None:

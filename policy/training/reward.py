@@ -29,7 +29,7 @@ def judge_answers(
         tasks: B tasks.
         answers: token ids.
         horizon: steps of the longest plan.
-        codec: for the answers, by default that of tokens, which needs no tokenizer.
+        codec: reads the answers; by default the codec `tokens`, which needs no tokenizer.
     """
     decode = codec.decode_answer if codec else _decode_tokens
     return _judge_plans(

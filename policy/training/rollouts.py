@@ -30,8 +30,8 @@ class Answered:
     Args:
         key: the task's key.
         prompt: token ids.
-        answers: token ids of each.
-        log_probs: for each token at the temperature of the sampling, empty if not requested.
+        answers: token ids of each answer.
+        log_probs: one for each token at the sampling temperature, empty if not requested.
         judged: the verdicts.
     """
 
@@ -84,8 +84,8 @@ def roll_out(
     Args:
         model, play, tasks: the policy, the kind of tasks, and the tasks.
         group: answers to each task.
-        seed: for the sampling; torch's own generator does not change.
-        temperature: for sampling.
+        seed: seed of the sampling; torch's own generator does not change.
+        temperature: sampling temperature.
         on_progress: gets how many more answers are sampled.
     """
     with torch.random.fork_rng():
@@ -116,7 +116,7 @@ def answer_groups(
     Args:
         model, play, tasks: the policy, the kind of tasks, and the tasks.
         group: answers to each task.
-        temperature: for the sampling; 0 is greedy.
+        temperature: sampling temperature; 0 is greedy.
         trainer: its vLLM samples, if it has one.
         on_progress: gets how many more tasks are answered.
 
@@ -156,7 +156,7 @@ class Rollouts(Generic[T]):
         group: answers to a task.
         oversample: up to this many times as many tasks are sampled, in rounds, until enough groups are informative; if
             too few are, the first of the others fill the rest. With 1 no group is left out.
-        temperature: for sampling.
+        temperature: sampling temperature.
         guided: the last answer of each group is the reference answer (off-policy guidance: Yan et al. 2025, arXiv
             2504.14945), so that a group of failures has a signal too; figures and groups count sampled answers only.
         on_groups: gets all sampled groups.

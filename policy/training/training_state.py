@@ -39,10 +39,10 @@ class Place(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     Args:
         step: updates so far.
         boards: tasks taken so far.
-        seconds: for training.
-        random: the state of its generator.
+        seconds: seconds of training so far.
+        random: the state of the random generator.
         replaced: tasks that took the place of excluded ones.
-        tokens: read and generated so far.
+        tokens: tokens read and generated so far.
         notes: a text of the caller.
         gpu_random: the state of the GPU's generator, which draws answers there; empty for a training on the CPU.
     """
@@ -229,7 +229,7 @@ class StepClock:
 
     Args:
         before: seconds up to the saved state that a training resumes from.
-        state_file: for the training; seconds at each step are in a file beside it, which may end within a line.
+        state_file: the training's state file; a file beside it has the seconds of each step; its last line may be cut.
         now: gives seconds.
     """
 

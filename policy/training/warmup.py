@@ -51,15 +51,15 @@ def warm_up(
     """Train `model` on the reference answers of `tasks` and on `extra` examples; return the averaged model.
 
     Args:
-        model, play: the policy, and what asks the tasks and knows their answers.
-        tasks: a sequence that is seen again and again, or a stream of which each task is seen once.
+        model, play: the policy, and the play that asks the tasks and knows their answers.
+        tasks: a sequence, which is repeated, or a stream, whose tasks are seen once each.
         extra, settings: more examples, token ids; the settings of the warm-up.
-        seed: for batches, symmetries and dropout.
+        seed: seed of batches, symmetries and dropout.
         on_step: gets each step and its loss.
         state_file: a file to which the training is saved about once a minute, and from which it resumes if the file
             exists: a stream must then begin at its `load_place`, and the earlier losses are reported again.
-        clock, pause: give the seconds that `minutes` are counted in, and those between two saved states.
-        loss_of: what is minimised; without it the cross entropy of the answers, `plan_loss`.
+        clock, pause: give the time in seconds that `minutes` are counted in, and the time between two saved states.
+        loss_of: the loss to minimise; by default the cross entropy of the answers, `plan_loss`.
 
     Raises InputError if that file is of another training, and as `play` does.
     """
@@ -103,9 +103,9 @@ def _load_state(
     """Load a saved training, report its losses, and return its place; without a file, the beginning.
 
     Args:
-        state: to be loaded.
-        file: for the saved training.
-        rng: set to its state of that time.
+        state: the state to load into.
+        file: the file with the saved training.
+        rng: gets its state of that time.
         on_step: gets each step and its loss.
     """
     if file is None or not file.exists():
@@ -129,10 +129,10 @@ def _update_weights(
 
     Args:
         model: the policy.
-        optimizer: for its weights.
+        optimizer: the optimizer of its weights.
         batch: examples.
         pad: the id of padding.
-        minimised: the loss of a batch.
+        minimised: gives the loss of a batch.
     """
     if recorded := isinstance(minimised, RecordedLoss):  # which keeps the gradients and sets them to zero
         loss = minimised.backward(*_collate(batch, pad, WIDTH))
@@ -164,7 +164,7 @@ def _draw_batches(
         play: asks the tasks and knows their answers.
         tasks: a sequence or a stream.
         extra: the caller's examples.
-        settings: for the warm-up.
+        settings: the warm-up's settings.
         rng: draws tasks, symmetries and the order of batches.
     """
     boards = _count_boards(settings, extra)
@@ -190,7 +190,7 @@ def plan_loss(model: PreTrainedModel, examples: list[Example], pad: int) -> torc
 
 
 def choice_odds(model: PreTrainedModel, prompts: list[list[int]], one: int, other: int, pad: int) -> torch.Tensor:
-    """Return the log-odds of a token against another as what follows each prompt: float32 [B].
+    """Return the log-odds of a token against another as the next token after each prompt: float32 [B].
 
     Args:
         model: the policy.
@@ -210,7 +210,7 @@ def reference_log_probs(model: PreTrainedModel, play: Play[T], tasks: Sequence[T
 
     Args:
         model, play, tasks: the policy, the kind of tasks, and the tasks.
-        batch: answers read together, those of similar length.
+        batch: number of answers read together, of similar lengths.
 
     Raises InputError as `play` does.
     """
@@ -270,7 +270,7 @@ def _compute_logits(model: PreTrainedModel, ids: torch.Tensor, shared: int, know
     Args:
         model: the policy.
         ids: int [B, L], prompts and answers.
-        shared: the number of first tokens that are the same in all rows; they are read once where that pays.
+        shared: the number of first tokens that are the same in all rows; they are read once if that pays.
         known: the length of the shortest prompt.
     """
     given: dict[str, Any] = {"logits_to_keep": ids.shape[1] - known + 1}

@@ -154,7 +154,7 @@ def flood_all_costs(
     Invariant: R_c only grows with c. So the number of layers that lack the start is its cost, once a layer holds it.
 
     Args:
-        flood: the boards'.
+        flood: the flood of these boards.
         depth: D, a multiple of 4.
         starts: int32 [2, G].
         goals: int32 [2, G].

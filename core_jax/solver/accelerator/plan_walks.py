@@ -144,7 +144,7 @@ def _pick_pair(
     Args:
         size: n, the cells on a side of the boards.
         cells: int32 [G] each, where A and B are.
-        lines: for each move of A, the cells of B in the layer's row of A's next cell.
+        lines: by move of A, the cells of B in the layer's row of A's next cell.
         unforced: bool [G], whether both agents must move.
     """
     a, b = cells

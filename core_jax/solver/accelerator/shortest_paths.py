@@ -38,7 +38,7 @@ IDLE = NO_MOVE | NO_MOVE << 4
 class SinglePaths:
     """The single agents of B boards.
 
-    closer: for each agent and move V words uint32 [B], the cells from which the move leads one step nearer to the goal.
+    closer: V words uint32 [B] for each agent and move, the cells from which the move leads one step nearer to the goal.
     distance: int32 [2, B], of the starts, -1 without a path. furthest: int32 [], the largest distance of any cell.
     """
 
@@ -126,7 +126,7 @@ def _walk_first(
         horizon: see `find_disjoint_paths`.
         rounds: int32 [], rounds of STEPS.
         starts: int32 [2, 2, B].
-        closer: for each move, the cells from which it leads nearer.
+        closer: the cells from which each move leads nearer.
     """
 
     def walk(time, carry):

@@ -26,7 +26,7 @@ SPARE = 16  # a group's flood ends when 1 / SPARE of its boards are open
 
 @dataclasses.dataclass(frozen=True)
 class Sizes:
-    """block: boards at once; flood: for these, boards flooded at once; tail: those that a flood left, again at once."""
+    """block: boards at once; flood: boards of these to flood at once; tail: boards left by a flood, again at once."""
 
     block: int
     flood: int
@@ -109,9 +109,9 @@ def make_with_room(make: Callable[[Sizes, int], R], sizes: Sizes, begin: int, en
 
     Args:
         make: gets sizes and a first row, makes the `sizes.block` rows from there on, and waits until it has them.
-        sizes: those to try first.
-        begin: the first row.
-        end: the number of all rows; a block may reach beyond, and then smaller ones are made only where rows are.
+        sizes: the sizes to try first.
+        begin: the first row to make.
+        end: the number of all rows; a block may reach beyond it, smaller blocks then cover only rows that exist.
 
     Raises InputError if the device has no room for the smallest block, or cannot go on.
     """

@@ -54,7 +54,7 @@ def flood_distances(size: int, free: jax.Array, goals: jax.Array, bits: int) -> 
     Args:
         size: n, the cells on a side of the boards.
         free: uint32 [P, N], the cells that may be entered.
-        goals: uint32 [P, N], one cell a board; those that are not `free` are dropped.
+        goals: uint32 [P, N], one cell a board; goals that are not `free` are dropped.
         bits: binary digits of the distances.
 
     Returns: the distances, uint32 [bits, P, N], lowest digit first, and the cells with a path, uint32 [P, N].

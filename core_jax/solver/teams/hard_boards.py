@@ -35,7 +35,7 @@ class Decided:
     """The result of one board.
 
     agents: on the board. solvable: whether it has a plan, None if undecided. cheapest, fastest: plans of least cost and
-    of least makespan, if it has any. flooded: whether joint states decided something. conflicts: for the formulas.
+    of least makespan, if any. flooded: whether joint states decided something. conflicts: spent by the formulas.
     """
 
     agents: int
@@ -84,8 +84,8 @@ class HardBoard:
         """An optimal plan, or a bound where the budget ends; None if no plan exists.
 
         Args:
-            plan: finds it by formulas.
-            flooded: finds it from all joint states.
+            plan: finds a plan by formulas.
+            flooded: finds a plan from all joint states.
             lower: a lower bound.
             checked: whether a plan is known to exist.
         """

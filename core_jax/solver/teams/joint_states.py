@@ -181,8 +181,8 @@ class Flood:
 
         Args:
             members: agents that are not parked yet.
-            seeds: joint states whose cost is known, by it.
-            price: for a joint move.
+            seeds: joint states of known cost, by cost.
+            price: the price of a joint move.
             waits: whether agents may wait.
             most: the highest cost to flood, or None.
         """

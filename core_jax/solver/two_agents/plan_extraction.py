@@ -156,7 +156,7 @@ def _walk_boards(horizon: int, choose: Callable, size: int, cells: jax.Array, le
 
     Args:
         horizon: steps of the moves.
-        choose: for (board, cells, left, phase): moves int8 [2, G], their price int32 [G], and the next phase.
+        choose: maps (board, cells, left, phase) to moves int8 [2, G], their price int32 [G], and the next phase.
         size: n, the cells on a side of the boards.
         cells: int32 [B, 2], the padded cells of the starts.
         lengths: int32 [B], the price of a whole walk; no walk if it is not above 0.

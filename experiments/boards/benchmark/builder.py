@@ -93,11 +93,11 @@ def build_benchmark(
     """Builds the benchmark of a tier in `folder`, or resumes its build.
 
     Args:
-        folder: Where its files are.
+        folder: The folder of its files.
         name: The tier.
-        seed: Gives other boards.
+        seed: Another seed gives other boards.
         on_progress: Gets the number of boards of each finished team.
-        where: Where they are drawn.
+        where: The executor that draws them.
 
     Raises InputError if the folder holds another benchmark, a file of it was altered, or a cell has no boards.
     """

@@ -50,8 +50,8 @@ def draw_cell(cell: BenchmarkCell, tier: Tier, seed: int, taken: set[Fingerprint
 
     Args:
         cell: Size, agents and hole ratio of the boards.
-        tier: Has the wait ratios, and how many boards there are of each.
-        seed: Gives other boards.
+        tier: Gives the wait ratios, and the number of boards of each.
+        seed: Another seed gives other boards.
         taken: Boards that must not be among them.
 
     Raises InputError if not even an easier cell has enough boards.

@@ -40,8 +40,8 @@ HORIZON = 64  # steps of the longest plan in tokens of cells
 class AnswerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """A line of answers.jsonl. sample: 0 is greedy, those from 1 on are sampled.
 
-    text: for a model that answers in text. plan: for others, null if the answer could not be read. finish: why the
-    model ended, `length` if it was cut off.
+    text: the answer of a model that answers in text. plan: the answer of others, null if it could not be read. finish:
+    why the model ended, `length` if it was cut off.
     """
 
     id: str
@@ -66,7 +66,7 @@ class WantedAnswer:
 class Answerer(Protocol):
     """Gives answers.
 
-    reads_text: whether it reads prompts in text. name: for people. identity: all that its answers depend on. spent:
+    reads_text: whether it reads prompts in text. name: a name to show. identity: all that its answers depend on. spent:
     dollars, earlier ones in the same folder included.
     """
 
@@ -136,11 +136,11 @@ class ModelAnswerer:
     """A checkpoint, whichever codec it uses.
 
     Args:
-        place: Where it is.
-        settings: How it is asked in text.
-        device: Where it runs.
+        place: The checkpoint's place.
+        settings: Say how it is asked in text.
+        device: The device that it runs on.
         batch: Answers decoded together.
-        seed: Of samples.
+        seed: Seed of the samples.
         executor: Answers batches, each of its processes with a model of its own.
 
     Raises InputError if the model cannot be read or the device is not there.

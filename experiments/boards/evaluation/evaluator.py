@@ -109,7 +109,7 @@ def evaluate(
         benchmark: a folder of `benchmark build`, or a file of rows.
         out: the folder of the evaluation.
         answerer: makes the answerer for the folder `out`.
-        settings: how often boards are answered, and how.
+        settings: say how boards are answered, and how often.
         on_progress: gets the kind of progress, how much was added, and the total.
 
     Raises InputError on bad input, on an `out` of another evaluation, and if an endpoint fails; the answers so far

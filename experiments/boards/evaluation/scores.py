@@ -33,8 +33,8 @@ class PassRate(msgspec.Struct, frozen=True):
 
 
 class PlanScore(msgspec.Struct, frozen=True):
-    """The score on some boards. outcomes: for one answer to each board, the greedy one if there is one. intervals: 95 %
-    (Wilson) of the rates. pass_at: for each criterion of CRITERIA, over the boards with all samples.
+    """The score on some boards. outcomes: counts of one answer to each board, greedy if possible. intervals: 95 %
+    (Wilson) of the rates. pass_at: rates by criterion of CRITERIA, over the boards with all samples.
     """
 
     outcomes: BoardOutcomes
@@ -124,7 +124,7 @@ def score_answers(
     Args:
         rows: The boards.
         judged: The verdicts on the answers to them.
-        first: The sample that `outcomes` count. Boards without that answer do not count.
+        first: The number of the sample that `outcomes` counts. Boards without that sample do not count.
         samples: How many samples there are of each board.
     """
 

@@ -37,7 +37,7 @@ Report = Callable[[int], object]
 
 
 class Format(NamedTuple):
-    """read: the rows of a path. write: rows to a path, telling how many are written. endings: for its single files.
+    """read: reads rows. write: writes rows, and reports progress. endings: the extensions of its single files.
     beside: endings of further files of the same name.
     """
 
@@ -59,13 +59,13 @@ def convert(
     """Writes the boards of `source` to `out` and returns how many there are.
 
     Args:
-        source, out: the files, or folders where a format has them.
-        given, wanted: names of FORMATS; without one it follows from the ending, of a folder from what lies in it.
-        on_progress: gets how many more boards are done.
-        agents: how many of each board, its first; by default all. Labels are those of all, so they are left out.
-        bad_rows: gets what is wrong with each board that is left out; by default the first of these is raised.
+        source, out: the files, or folders if the format is a folder.
+        given, wanted: names of FORMATS; by default a file's extension decides, or a folder's content.
+        on_progress: gets the number of boards done since the last call.
+        agents: keep only this many agents of each board, the first; labels hold for all agents, so they are dropped.
+        bad_rows: gets the error of each board that is left out; by default the first error is raised.
 
-    Raises InputError if no board, or a combination, is what the formats take; then nothing is written.
+    Raises InputError, and writes nothing, if no board suits the formats, or the options don't go together.
     """
     if not source.exists():
         raise InputError(f"{source}: no such file or folder; check the path")
@@ -93,8 +93,8 @@ def _read_distinct(
 
     Args:
         reader, source, agents: as in `convert`.
-        read: gets the files that are read.
-        refused: gets what is wrong with the others.
+        read: a list that gets the files that are read.
+        refused: gets the errors of the other rows.
     """
     rows: dict[str, Row] = {}
     for row in reader.read(source, Reading(read, refused.append, agents)):
@@ -209,10 +209,10 @@ def _write_files(
     """The files of each board: in a new folder, or, of a single board, at `out` and beside it.
 
     Args:
-        rows: the boards.
+        rows: the boards to write.
         out: a file, or a new folder.
         make: the texts of a board's files by their endings, from the row and the name of the files.
-        on_progress: gets how many more boards are done.
+        on_progress: gets the number of boards done since the last call.
         longest: bytes of their longest ending.
     """
     if out.suffix:

@@ -51,9 +51,9 @@ def make_row(
     """A board with the plan that a solver found for it, to be judged by `verify`.
 
     Args:
-        paths: for each agent.
+        paths: one for each agent.
         grid: the rows of its map, `.` and `H`.
-        ends: starts and goals, of these agents or of more.
+        ends: starts and goals of these agents, or of more agents.
         name: the id of the row.
         place: the file for the message.
 

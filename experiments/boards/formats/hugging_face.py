@@ -160,7 +160,7 @@ def card_text(
     Args:
         manifest: the benchmark's manifest.
         schema: the rows' schema.
-        files: for each config of the data set.
+        files: the files of each config of the data set.
         certificates: the number of boards for each kind.
     """
     request = manifest.request

@@ -94,7 +94,7 @@ def make_row(grid: list[str], starts: list[Cell], goals: list[Cell], name: str, 
 
     Args:
         grid: the rows of the map, `.` and `H`, a rectangle.
-        starts, goals: for each robot.
+        starts, goals: one for each robot.
         name: the id of the row.
         place: the file for the message.
 

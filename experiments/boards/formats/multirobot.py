@@ -37,8 +37,8 @@ def read_board(data: Any, schedule: Any, name: str, place: str) -> Row:
     """The board of a file, with the plan of its schedule.
 
     Args:
-        data: for the file with the map, whose numbers are texts.
-        schedule: for another file, that has only the schedule; None if `data` has one, or there is none.
+        data: the content of the file with the map, whose numbers are texts.
+        schedule: the content of a file with only the schedule; None if `data` has one, or there isn't any.
         name: the id of the row.
         place: the file for the message.
 

@@ -67,8 +67,8 @@ class Spread(msgspec.Struct, frozen=True):
 class CellSummary(msgspec.Struct, frozen=True):
     """A cell's finished shards.
 
-    boards_per_second: for one worker, drawing, solving, measuring and writing. acceptance: the share of attempts that
-    had the stratum, None for free draws. rates: for EVENTS; quantities: for QUANTITIES that any board has.
+    boards_per_second: the rate of one worker, from drawing to writing. acceptance: the share of attempts that
+    had the stratum, None for free draws. rates: by EVENTS; quantities: by QUANTITIES that any board has.
     """
 
     cell: str

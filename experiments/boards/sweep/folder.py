@@ -36,7 +36,7 @@ CLAIM = Claim("sweep", "manifest.json", SweepManifest, FORMAT, "lakewright sweep
 
 
 class SweepStatus(msgspec.Struct, frozen=True):
-    """The progress of a sweep. boards_per_second: for the last ten minutes, None if nothing was finished."""
+    """The progress of a sweep. boards_per_second: rate of the last ten minutes, None if nothing was finished."""
 
     cells: int
     cells_done: int

@@ -48,8 +48,8 @@ def sweep(
     It may be stopped at any time and called again.
 
     Args:
-        spec: The grid of cells, and how many boards each has.
-        executor: Makes the shards. It is ended where the sweep stops before its end.
+        spec: The grid of cells, and the number of boards in each.
+        executor: Makes the shards. It is ended if the sweep stops early.
         out: The folder of the sweep.
         share: (i, n) for every n-th shard from the i-th on, so that n processes can share a folder.
         copy_to: An address of fsspec, to which each finished shard is copied, its record last.

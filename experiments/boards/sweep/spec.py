@@ -27,7 +27,7 @@ Shares = Annotated[tuple[Share, ...], msgspec.Meta(min_length=1)]
 class SweepCell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One kind of board: free draws if `wait_ratio` is None, else boards of the generator's strata.
 
-    shard: boards in a shard. seed: for this cell alone, so that cells are independent even if they have the same
+    shard: boards in a shard. seed: a seed for this cell alone, so that cells are independent even if they have the same
     number of holes.
     """
 
@@ -76,7 +76,7 @@ class Shard(msgspec.Struct, frozen=True):
 class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A grid of cells: every size with every number of agents, hole ratio and, if given, wait ratio.
 
-    Without wait ratios boards are free draws: uniform, solvable or not. boards: for each cell, and shard: for each
+    Without wait ratios boards are free draws: uniform, solvable or not. boards, shard: the boards in a cell, and in a
     shard, both one number or one for each number of agents. columns: the columns of
     `lakewright.core_jax.statistics.board_features.COLUMNS` that are saved; empty for all.
     """

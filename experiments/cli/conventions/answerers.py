@@ -84,7 +84,7 @@ def answerer_of(
 
     Args:
         who, model, endpoint, prompt: the options of the command.
-        executor: answers, where a server does not.
+        executor: runs the model, if no server does.
 
     Raises InputError on options that do not go together.
     """

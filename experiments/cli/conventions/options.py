@@ -53,7 +53,7 @@ class ExecutorOptions:
     """Processes on this machine, or concurrent tasks on the cluster."""
 
     def chosen(self, processes: int | None = None) -> ExecutorChoice:
-        """The choice. processes: for this machine, if `workers` is not given."""
+        """The choice. processes: the default number of processes on this machine."""
         workers = self.workers if self.workers is not None or self.executor != "local" else processes
         return ExecutorChoice(self.executor, workers)
 

@@ -137,11 +137,11 @@ def _put(finished: queue.SimpleQueue[tuple[A, Future[R]]], item: A, future: Futu
 def in_order(
     executor: Executor, function: Callable[[A], R], items: Iterable[A], most: int = AT_ONCE
 ) -> Generator[R, None, None]:
-    """The results in the order of the items; closing it is as `as_finished`.
+    """Yields the results in the order of the items; closing the iterator does the same as with `as_finished`.
 
     Args:
-        executor: does the work.
-        function: for one item.
+        executor: runs the calls.
+        function: called with one item.
         items: taken as they are needed.
         most: items that are worked on at a time.
 

@@ -57,9 +57,9 @@ class Ray:
     """Tasks of Ray Core on a cluster.
 
     Args:
-        workers: The cores of a cluster that is started here, else the tasks at a time; by default all there is.
-        task: What each takes.
-        folder: Where the tasks write. The nodes must share it, and of two drivers that work on it one is refused.
+        workers: The cores of a cluster that is started here, else the most tasks at a time; by default all cores.
+        task: The resources of each task.
+        folder: The folder that tasks write to. All nodes must share it; a second driver on it is refused.
 
     Raises InputError if Ray is not installed, the cluster cannot be reached, no node has what a task takes, or
     another driver works on `folder`.

@@ -43,7 +43,7 @@ class Claim(Generic[W]):
         """Gives `folder` the claim of `work`, or confirms that it is.
 
         Args:
-            replace: the folder may change hands, as nothing in it depends on the earlier work.
+            replace: the folder may change hands, because nothing in it depends on the earlier work.
             writer: see `lakewright.core_jax.support.replacing`.
 
         Raises InputError if the folder holds other work.

@@ -1,12 +1,11 @@
 """The files of a part: its rows in the form in which they are joined, and the rows left out of it.
 
-The process that made a part saves it, so that lines of JSON are written, and digests computed, by all processes at
-once. What the one process that joins parts has left to do is to copy lines, or to encode row groups of Parquet, whose
-bounds do not depend on parts.
+The process that made a part saves it, so that all processes at once write lines of JSON and compute digests. The one
+process that joins parts then only copies lines, or encodes row groups of Parquet, whose bounds do not depend on parts.
 
-    000007.jsonl       rows of a file of JSON Lines, as they will be there
-    000007.arrow       rows of a file of Parquet; in folders of earlier versions also of JSON Lines
-    000007.rejected    rows left out, as they were in the input
+    000007.jsonl       rows of a JSON Lines file, in their final form
+    000007.arrow       rows of a Parquet file; in folders of earlier versions also of JSON Lines
+    000007.rejected    rows left out, unchanged
 """
 
 import contextlib

@@ -90,12 +90,12 @@ def work_in_parts(
     Args:
         source: The file.
         parts: Its finished parts.
-        check: What it says of a row, by its place, keeps the row out.
-        work: What makes the rows of a part, and counts, from what `give` returned for it.
-        report: Gets what is wrong with a row that is left out, once more for the parts finished before; of many such
+        check: Checks rows; those that it returns, each with an error by its place, are left out.
+        work: Makes the rows of a part, and counts, from the result of `give` for this part.
+        report: Gets the error of each row that is left out, again for parts that were finished before; of many such
             rows only the first MOST_LISTED.
-        executor: Does all that; where that is in another process, the functions are such as can be imported.
-        give: What `work` is given for the rows of a part; by default the rows.
+        executor: Makes the calls; if it has other processes, the functions must be importable there.
+        give: Prepares the argument of `work` from the rows of a part; by default the rows themselves.
         on_progress: Gets the good rows of each part.
     """
     for line in parts.read_reports():
@@ -181,10 +181,10 @@ def make_parts(
 
     Args:
         parts: The finished parts.
-        work: What makes a part of an item.
-        items: Yields them as they are needed, each of the size that the pace says then.
-        executor: Calls `work`; where that is in another process, `work` is a function that can be imported.
-        report: Gets what is wrong with a row that is left out; of many such rows only the first MOST_LISTED.
+        work: Makes a part from an item.
+        items: Yields items as they are needed, each as large as the current pace suggests.
+        executor: Calls `work`, which must be importable if the executor has other processes.
+        report: Gets the error of each row that is left out; of many such rows only the first MOST_LISTED.
         on_progress: Gets the good rows of each part.
     """
     pace = Pace()

@@ -76,12 +76,12 @@ class Parts:
 
     files: the files of each. whole_file: where they are joined. number: how many there are. consumed: how many rows of
     the input they settle. tally: their counts, `bad_rows` among them, and `unlisted`: how many of these are only
-    counted. acceptance: for all.
+    counted. acceptance: the acceptance of all parts.
 
     Args:
-        out: the file that is made.
-        files: where its parts are, and their form.
-        stack: ends what is open.
+        out: the file to make.
+        files: the places and the format of its parts.
+        stack: closes open files at the end.
     """
 
     def __init__(self, out: Path, files: PartFiles, stack: contextlib.ExitStack) -> None:
@@ -157,8 +157,8 @@ def parts_of(out: Path, job: Job, schema: pa.Schema, rejects: Path | None = None
     """Yields the parts of `out` that `job` finished before. They are removed once the file is complete.
 
     Args:
-        out: The file that is made.
-        job: What it is made from.
+        out: The file to make.
+        job: The inputs and settings that it is made from.
         schema: Its columns.
         rejects: A file for the rows of the job's `input` that are left out, unchanged; without it they are lost.
 

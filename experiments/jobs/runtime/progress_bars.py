@@ -35,9 +35,9 @@ def progress(
     """A progress bar on standard error; call its `update(n)`. It stays on the screen once it is complete.
 
     Args:
-        what, total, unit: the work, how much of it there is, and in what it is counted.
-        minutes: that end the work if it does not end earlier.
-        spent: seconds of these minutes that an interrupted run took; its units, as `initial`, count in no rate.
+        what, total, unit: the name of the work, its amount, and the unit of the amount.
+        minutes: the time limit of the work.
+        spent: seconds of that time that an interrupted run took; its units, `initial`, count in no rate.
     """
     form = _FORM.get()
     if form == "lines" and not sys.stderr.isatty():

@@ -17,10 +17,10 @@ class ProgressLines(tqdm):
     """A bar of tqdm that prints a line now and then.
 
     Args:
-        what, total, unit: the work, how much of it there is, and in what it is counted.
-        minutes: that end the work if it does not end earlier.
-        spent: seconds of these minutes that an interrupted run took.
-        clock: gives the seconds.
+        what, total, unit: the name of the work, its amount, and the unit of the amount.
+        minutes: the time limit of the work.
+        spent: seconds of that time that an interrupted run took.
+        clock: gives the time in seconds.
     """
 
     def __init__(

@@ -283,8 +283,8 @@ def _estimate_decoding(
     """Keys and values of the answers that are decoded together, and the logits of their next words.
 
     Args:
-        settings, trained, lengths: from the run.
-        prompts, copies: how many there are, and answers to each.
+        settings, trained, lengths: the run's settings, model, and lengths of texts.
+        prompts, copies: the number of prompts, and of answers to each.
         accelerator: bytes of one GPU.
     """
     shape, number, computes = trained.shape, trained.number, trained.computes
@@ -311,7 +311,7 @@ def _count_together(settings: RunSettings, trained: Trained, lengths: Lengths, c
     """The answers that are decoded together, see `fit_answers`.
 
     Args:
-        settings, trained, lengths: from the run.
+        settings, trained, lengths: the run's settings, model, and lengths of texts.
         copies: answers to each prompt.
         accelerator: bytes of one GPU.
     """

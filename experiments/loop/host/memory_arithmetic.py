@@ -151,8 +151,8 @@ def whole_logits(shape: ModelShape, tokens: int, times: int, number: int) -> int
 
     Args:
         shape: the model's shape.
-        tokens: with logits.
-        times: how many such arrays there are.
+        tokens: the number of tokens with logits.
+        times: the number of such arrays.
         number: bytes of a number.
     """
     assert shape.widths
@@ -201,12 +201,12 @@ def step_at_its_fullest(
     Gradients come as activations go, so only held gradients are there beside all activations.
 
     Args:
-        trained: what is trained.
-        tokens: that are read.
-        head: bytes that the head works with.
+        trained: the model under training.
+        tokens: the number of tokens that are read.
+        head: bytes that the head needs.
         pairs: bytes of keys and values that are not in the layers' own activations.
-        mask: pairs of tokens that have a mask.
-        held: whether all gradients are there from the beginning.
+        mask: pairs of tokens in the mask.
+        held: whether all gradients exist from the beginning.
     """
     widths = trained.shape.widths
     repeats = mask > 0 and not pairs
@@ -234,8 +234,8 @@ def shared_pairs(trained: Trained, shared: int, read: int) -> int:
     """Bytes of keys and values that rows have from a shared reading, and of those that are repeated for heads.
 
     Args:
-        trained: what computes.
-        shared: tokens of all rows that were read once.
+        trained: the model.
+        shared: tokens of all rows that are read only once.
         read: tokens of all rows.
     """
     return keys_and_values(trained.shape, shared, trained.number) + repeated_pairs(trained, read)

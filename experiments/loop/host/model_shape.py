@@ -45,9 +45,9 @@ class Widths(msgspec.Struct, frozen=True):
 class ModelShape(msgspec.Struct, frozen=True):
     """The numbers of weights that the memory of a model depends on.
 
-    matrices: only those that Muon trains. stacked: the most matrices of one shape, which Muon orthogonalises together.
-    embeddings: for the input. linear: inputs + outputs of all linear layers that an adapter changes, so that one of
-    rank r has r x linear weights. widths: None for a network on the board.
+    matrices: only matrices that Muon trains. stacked: the most matrices of one shape, which Muon orthogonalises
+    together. embeddings: weights of the input embedding. linear: inputs + outputs of all linear layers that an adapter
+    changes, so that an adapter of rank r has r x linear weights. widths: None for a network on the board.
     """
 
     name: str

@@ -34,7 +34,7 @@ class Chapter(msgspec.Struct, frozen=True):
 
     design: None for the warm-up, of which there is a decision only if the engineer is asked before the first stage.
 
-    calibration: for the difficulty model's forecast of this stage. engineer: the figures of each group of the training
+    calibration: how well the difficulty model forecast this stage. engineer: the figures of each group of the training
     of `self_trained`, the last after it.
     """
 

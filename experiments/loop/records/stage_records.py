@@ -67,9 +67,9 @@ class Validation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_d
     """validation.json: the outcomes on the held-out set by stratum, and some answers as examples.
 
     by_trait: by stratum and knob, the outcomes on the problems that have the trait. valid: a digit for each problem in
-    the order of the set, 1 if the answer is valid. probability: for the reference answer at temperature 1, the mean
-    on each stratum; for problems in text. cases: for these, the examples that failed as the environment describes them;
-    None on the lake, and in folders of earlier versions.
+    the order of the set, 1 if the answer is valid. probability: P(reference answer) at temperature 1, the mean on each
+    stratum, for problems in text. cases: failed examples in the environment's own words, for problems in text; None in
+    folders of earlier versions.
     """
 
     outcomes: dict[int | str, Tally]

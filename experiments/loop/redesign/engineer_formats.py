@@ -84,7 +84,7 @@ def make_format(
     Args:
         settings: the run's settings.
         tokenizer: the checkpoint's tokenizer.
-        space: what may be changed.
+        space: the design space, which says what may be changed.
     """
     if answers_in_tokens(tokenizer):
         return TokenFormat(settings, tokenizer, DeltaGrammar(space, design.strata).allowed)

@@ -80,8 +80,8 @@ class RunEngineer:
     """The engineer of a run. Each decision is made once: one that was interrupted continues if its records end.
 
     Args:
-        trainee, folder: from the run.
-        held_out: what the policy is judged on.
+        trainee, folder: the run's trainee and folder.
+        held_out: the problems that the policy is judged on.
     """
 
     def __init__(self, trainee: Trainee, folder: RunFolder, held_out: Sequence[Problem]) -> None:

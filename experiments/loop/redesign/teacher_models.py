@@ -44,8 +44,8 @@ def make_tools(settings: RunSettings, folder: RunFolder, stage: Stage, recorded:
     """Everything that the teacher of a run needs after `stage`. Raises InputError if its model cannot be asked at all.
 
     Args:
-        settings, folder: the run.
-        stage: the last one that ended.
+        settings, folder: the run's settings and folder.
+        stage: the last finished stage.
         recorded: whether requests to a server are charged to the run.
     """
     name = settings.asked
@@ -70,10 +70,10 @@ def make_engineer(
     """The engineer of a run.
 
     Args:
-        settings, environment: from the run.
-        design: for a stage.
-        teacher: proposes; for steps without a proposal any will do.
-        held_out: what the policy is judged on.
+        settings, environment: the run's settings and environment.
+        design: the design of a stage.
+        teacher: the teacher to ask; for steps without a proposal any teacher will do.
+        held_out: the problems that the policy is judged on.
     """
     how = EngineerSettings(
         evidence=settings.evidence,
@@ -93,8 +93,8 @@ def load_teacher(
     """The teacher of a run after `stage`, in the given state; in its first state if that is empty.
 
     Args:
-        settings, folder: the run.
-        stage: the last that ended.
+        settings, folder: the run's settings and folder.
+        stage: the last finished stage.
         state: the teacher's state.
         recorded: whether requests to a server are charged to the run.
     """

@@ -63,7 +63,7 @@ def launch_stage(
 
     Args:
         settings: the launch's settings.
-        run: the folder.
+        run: the run folder.
         number: number of the stage.
         previous: the checkpoint to begin with.
         tokens: training ends once this many are generated.
@@ -107,10 +107,10 @@ def _run_command(
     """The exit code of a command whose output goes to `log`; it is ended if another of its group fails.
 
     Args:
-        command, log: what is run, and the file for its output.
+        command, log: the command, and the file for its output.
         on_wait: called every second.
-        check_others: waits up to so many seconds for the others, gives the exit codes of those that have ended, and
-            raises NodeLostError where a node is lost.
+        check_others: waits at most the given seconds for the other commands, gives the exit codes of the finished, and
+            raises NodeLostError if a node is lost.
     """
     with open(log, "wb") as words:
         process = subprocess.Popen(command, env={**os.environ, **starter()}, stdout=words, stderr=subprocess.STDOUT)

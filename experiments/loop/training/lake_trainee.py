@@ -108,7 +108,7 @@ class LakeTrainee(Trainee):
         return list(map(problem_of, rows)), acceptance
 
     def count_problems(self, problems: Sequence[Problem], acceptance: Sequence[Acceptance]) -> dict[Stratum, Drawn]:
-        """See `Trainee.count_problems`. acceptance: for the strata of boards, or for no stratum."""
+        """See `Trainee.count_problems`. acceptance: by stratum of boards, or empty."""
         rows = list(map(row_of, problems))
         return {
             size: _count_boards(

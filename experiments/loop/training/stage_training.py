@@ -41,7 +41,7 @@ def train_stage(trainee: Trainee, stage: Stage, previous: Stage, number: int, to
 
     Args:
         trainee: the run's trainee.
-        stage: to be trained.
+        stage: the stage to train.
         previous: the stage whose policy it begins with.
         number: number of the stage.
         tokens: training ends once this many are generated.
@@ -119,12 +119,12 @@ class _StageLogger:
     Of several processes only the first writes.
 
     Args:
-        stage: that is trained.
-        describe: the line of a group's answers.
-        place: of an interruption, with the lines from before it as notes, as `write_notes` gave them.
+        stage: the stage under training.
+        describe: writes the line of a group's answers.
+        place: the place of an interruption; its notes are the earlier lines, as `write_notes` gave them.
         grpo: settings of the training.
         tokens: training ends once this many are generated.
-        opened: closes logs and progress bar.
+        opened: closes logs and progress bar at the end.
     """
 
     def __init__(
@@ -195,11 +195,11 @@ def make_problems(trainee: Trainee, stage: Stage, policy: Stage, before: Stage, 
 
     Args:
         trainee: the run's trainee.
-        stage: whose problems are drawn.
+        stage: the stage whose problems are drawn.
         policy: the stage whose policy is to be trained.
         before: the stage before this one, or the warm-up.
-        number: for this stage.
-        tokens: that remain of the budget.
+        number: number of the stage.
+        tokens: the tokens that remain of the budget.
     """
     settings = trainee.settings
     count, sampler = settings.grpo.of_stage(number).boards, _load_sampler(trainee, before, number)

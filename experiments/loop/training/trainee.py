@@ -142,7 +142,7 @@ class Trainee:
         draws hold no more.
 
         Args:
-            known: keys of problems that are left out.
+            known: keys of problems to leave out.
         """
         count, cells = self.settings.validation.boards, self._choose_cells()
         taken, problems = set(known), list[Problem]()
@@ -337,7 +337,7 @@ class Trainee:
 
         Args:
             checkpoint: the policy.
-            problems, samples: what is asked, how often.
+            problems, samples: the problems, and the number of answers to each.
             seed: seed for sampling.
             on_progress: gets how many more answers there are.
         """

@@ -54,11 +54,11 @@ class ReadingTeacher(Stateful):
     """Asks a language model in a form of the reading test, by the outcomes or by the forecast of a round.
 
     Args:
-        model: its place, see `load_model`.
-        form: by name.
-        shows: what it is asked about.
+        model: the model's place, see `load_model`.
+        form: the name of the form.
+        shows: what the model is shown.
         shuffled: whether each stratum shows the figures of another, a control.
-        columns: the share and the knobs that it may change, in a form of one decision; without any all.
+        columns: the share and the knobs that it may change, in a form of one decision; if empty, all.
     """
 
     def __init__(

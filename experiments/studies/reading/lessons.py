@@ -51,10 +51,10 @@ CHECKPOINT, STATE, LOSSES = "checkpoint", "state.safetensors", "losses.json"
 class Teaching(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """teaching.json: the lessons and the training.
 
-    model, form, environment: names. space: the signature of the environment's. columns: for which a form of one
-    decision asks; without any all. strata: in a design, at most. lessons: how many different ones. steps, batch, rate:
-    for the training by AdamW. bf16: whether it computes in bfloat16. seed: for all chance. goal: to answer as the rule
-    does, or to raise what the answers are worth.
+    model, form, environment: names. space: the signature of the environment's space. columns: the columns that a form
+    of one decision asks about; if empty, all. strata: the most strata of a design. lessons: the number of different
+    lessons. steps, batch, rate: settings of AdamW. bf16: whether it computes in bfloat16. seed: the seed of everything
+    random. goal: to answer like the rule, or to raise the worth of the answers.
     """
 
     format: int
@@ -95,12 +95,12 @@ def teach_reader(
     """Trains a model on the lessons, and returns the folder of the checkpoint.
 
     Args:
-        folder: for the work, where a killed training continues.
+        folder: the folder of the work, where a killed training continues.
         work: the lessons and the training.
-        environment: theirs.
+        environment: the lessons' environment.
         model, tokenizer: trained in place.
-        on_step: gets each step and its loss, those before a kill too.
-        clock: by which the training is saved about once a minute.
+        on_step: gets each step and its loss, including the steps before a kill.
+        clock: gives the time in seconds; the training is saved about once a minute.
 
     Raises InputError if the folder holds other work, or another process works there.
     """
@@ -209,11 +209,11 @@ def draw_decisions(
     """Questions of a form of one decision, with the worth of their answers.
 
     Args:
-        work: the form, and how many.
+        work: the form, and the number of questions.
         environment: the questions' environment.
         tokenizer: the prompts' tokenizer.
 
-    They are drawn as the pairs of the test are, by another seed; the stratum and the column at random.
+    They are drawn like the pairs of the test, with another seed; stratum and column are random.
     """
     rng, form, space = np.random.default_rng([work.seed, 1]), FORMS[work.form], environment.space
     columns, found = _list_columns(work, space), list[LessonDecision]()

@@ -76,11 +76,11 @@ def run_reading_test(
 
     Args:
         folder: the test's folder.
-        work: its questions, whose digest is filled in.
-        environment: theirs.
-        models: names, of which `load` makes readers when they are asked.
+        work: the test's questions, whose digest is filled in.
+        environment: the questions' environment.
+        models: names; `load` makes a reader of a name when it is asked.
         forms: the questions' forms.
-        on_progress: gets how many more answers there are.
+        on_progress: gets the number of answers since the last call.
 
     Answers that the folder holds are not asked for again. Raises InputError if it holds another test, or another
     process works there.

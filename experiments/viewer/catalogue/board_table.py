@@ -49,7 +49,7 @@ VERDICTS = {"valid": "success = 1", "failed": "success = 0", "mixed": "success >
 class Filters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A filter of boards and their order; a field that is None or empty does not filter.
 
-    plans: whether plans for the board were saved. policy: for held-out boards, whose plans count, by default the last.
+    plans: whether plans for the board were saved. policy: its plans count on held-out boards; by default the last.
     """
 
     size: int | None = None
@@ -96,7 +96,7 @@ class Filters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Tile(msgspec.Struct, frozen=True):
     """A board of a table. row: None if it is not a board, and `problem` says why.
 
-    failure, agent, step, answer: for the first plan that was given for it. success: the share of valid plans among the
+    failure, agent, step, answer: the first plan's, if any was given. success: the share of valid plans among the
     `completions` that were given. failures: the ways in which they fail. kept: True if they can be shown.
     """
 

@@ -37,10 +37,10 @@ def table_of(catalogue: Catalogue, item: Item, part: str, policy: str = "") -> B
     """The boards of an item as a table.
 
     Args:
-        catalogue: for all items.
-        item: that has the boards.
+        catalogue: all items that the viewer shows.
+        item: the item that has the boards.
         part: `file`, `held-out`, `stage-N` or `answers`.
-        policy: whose plans for held-out boards.
+        policy: the policy whose plans for held-out boards are shown.
 
     Raises InputError if the item has no such part, or its file is not there yet or not readable.
     """

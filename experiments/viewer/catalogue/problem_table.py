@@ -77,10 +77,10 @@ def read_problem_table(folder: RunFolder, name: str, part: str, policy: str = ""
     """The problems of a run with their answers.
 
     Args:
-        folder: the run.
-        name: what it is called.
+        folder: the run folder.
+        name: the run's name.
         part: `held-out` or `stage-N`.
-        policy: whose answers to the held-out ones.
+        policy: the policy whose answers to held-out problems are shown.
 
     Raises MissingError if the part does not exist yet, InputError if a file is damaged.
     """

@@ -32,8 +32,8 @@ SOURCES = {
 class Measure(NamedTuple):
     """A share of the answers to the held-out problems.
 
-    name: in addresses. title, short: in charts, and in the terminal. where: for a trait, the problems in a sentence.
-    counts: how many answers it counts, and of how many; 0 if an environment does not know it.
+    name: in addresses. title, short: in charts, and in the terminal. where: the problems with a trait, in a sentence.
+    counts: the numbers of answers with the property, and of all answers; 0 if an environment does not know it.
     """
 
     name: str
@@ -161,8 +161,8 @@ def describe_next(following: Next, design: Design, number: int, about: RunSpace)
     """The next design and the reason for it, in two sentences.
 
     Args:
-        following: the decision.
-        design: that of the stage.
+        following: the decision about the next design.
+        design: the design of the stage.
         number: number of the stage.
         about: the run's design space.
     """

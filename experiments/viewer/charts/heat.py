@@ -31,10 +31,10 @@ def heat_map(
         rows: names of the rows.
         columns: names of the columns.
         values: [rows, columns]; None is an empty field.
-        said: what the numbers mean, for tooltips.
+        said: the meaning of the numbers, for tooltips.
         form: writes a number.
         top: the value with the darkest shade, by default the largest of `values`; 0 has the lightest.
-        least: the least width of the picture.
+        least: the smallest width of the picture.
         shade: maps a value to the number that decides its shade.
     """
     there = [shade(value) for line in values for value in line if value is not None]

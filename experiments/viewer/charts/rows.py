@@ -149,7 +149,7 @@ def stacked_bars(
     Args:
         title: text above the chart.
         names: names of the bars.
-        kinds: for each kind its height in every bar.
+        kinds: the height of each kind in every bar.
         x_label: text below the axis.
         y_label: the unit of the heights.
     """

@@ -35,8 +35,8 @@ def boards_page(catalogue: Catalogue, item: Item, query: Query, part: str) -> Pa
     """A page of boards. Raises InputError if a filter is invalid, or the file cannot be read.
 
     Args:
-        catalogue: for all items.
-        item: that has the boards.
+        catalogue: all items that the viewer shows.
+        item: the item that has the boards.
         query: the filters.
         part: see `table_of`.
     """
@@ -69,11 +69,11 @@ def board_page(catalogue: Catalogue, item: Item, query: Query, part: str, place:
     """One board: its labels, the certified plan, and the plan that was given for it.
 
     Args:
-        catalogue: for all items.
-        item: that has the board.
+        catalogue: all items that the viewer shows.
+        item: the item that has the board.
         query: unused.
         part: see `table_of`.
-        place: for the board in the table.
+        place: the board's place in the table.
 
     Raises InputError if the board does not exist, or the file cannot be read.
     """
@@ -180,7 +180,7 @@ def problems_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str
     """A page of problems. Raises InputError if a filter is invalid, the run has boards, or a file is damaged.
 
     Args:
-        catalogue: for all items, unused.
+        catalogue: all items that the viewer shows, unused.
         item: the run.
         query: the filters.
         part: `held-out` or `stage-N`.

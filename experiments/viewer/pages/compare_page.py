@@ -97,7 +97,7 @@ def history_of(folder: Path) -> list[Chapter]:
 
 
 def arms_chart(histories: Mapping[str, Sequence[Chapter]], spaces: Sequence[RunSpace]) -> str:
-    """Valid answers over the tokens, the runs of an arm as one curve. spaces: for the runs."""
+    """Valid answers over the tokens, the runs of an arm as one curve. spaces: the runs' design spaces."""
     return _draw_chart(_series_of_arms(histories, VALID), _title_of(VALID, spaces))
 
 

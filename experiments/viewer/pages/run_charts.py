@@ -38,8 +38,8 @@ def share_point(x: float, count: int, of: int, words: str = "") -> Point:
 
     Args:
         x: the position.
-        count: for problems that have the property.
-        of: for all problems.
+        count: the number of problems that have the property.
+        of: the number of all problems.
         words: the label of the point.
     """
     if not of:

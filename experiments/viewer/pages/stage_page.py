@@ -82,9 +82,9 @@ def stage_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]],
     """A stage so far. Raises InputError if the run has no such stage.
 
     Args:
-        catalogue, query: unused, as this page has no filters.
+        catalogue, query: unused, because this page has no filters.
         item: the run.
-        number: for the stage, from 0.
+        number: number of the stage, from 0.
     """
     folder = RunFolder(item.path)
     stages = folder.settings().stages
@@ -201,9 +201,9 @@ def list_stratum_changes(old: Design, new: Design, about: RunSpace, delta: Delta
     """The changes from one design to another, stratum by stratum.
 
     Args:
-        old, new: the designs.
-        about: their space.
-        delta: has the reasons.
+        old, new: the two designs.
+        about: the design space.
+        delta: gives the reasons.
     """
     found = []
     for stratum in about.space.sort_strata(new.strata):

@@ -110,7 +110,7 @@ def draw_label(x: float, y: float, words: str, width: float, size: float, ink: s
     Args:
         x, y: the anchor, in pixels.
         words: the text.
-        width: the most, in pixels.
+        width: the largest width, in pixels.
         size: size of the font.
         ink: its colour.
         anchor: `start`, `middle` or `end` of the text lies at x.

@@ -32,7 +32,7 @@ def make_example(row: Row, plan: list[str], failure: str = "none", agent: int = 
         row: the board.
         plan: the moves of each agent.
         failure: `none` of a valid plan.
-        agent, step: where it fails.
+        agent, step: the agent and the step at which it fails.
     """
     return Example(problem_of(row), "", failure, step, {"plan": plan, "agent": agent})
 

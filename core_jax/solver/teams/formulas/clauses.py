@@ -144,9 +144,9 @@ def _write_swap(
 
     Args:
         goals, at, home, clauses: as above.
-        count: for the clauses written before.
-        one: the agent that goes from `cell` to `there`.
-        two: the agent that goes from `there` to `cell`.
+        count: number of clauses written before.
+        one: the agent that moves from `cell` to `there`.
+        two: the agent that moves from `there` to `cell`.
         time: the step before the swap.
         cell, there: the cells.
     """

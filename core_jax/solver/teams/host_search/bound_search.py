@@ -65,7 +65,7 @@ def find_least_slack(work: Work, table: Table, mode: int, most_slack: int, nodes
 
     Args:
         work, table, mode: see `search_team`.
-        most_slack: up to which plans are looked for.
+        most_slack: the most slack of a plan to look for.
         nodes: joint states for one bound.
     """
     every = (1 << work.agents) - 1

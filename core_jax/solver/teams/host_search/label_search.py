@@ -64,11 +64,11 @@ def search_boards(
 
     Args:
         works: one workspace.
-        table: what pairs of agents need.
+        table: the known bounds of pairs of agents.
         holes: bool [B, n, n].
         starts: int32 [B, K, 2].
         goals: int32 [B, K, 2].
-        wanted: int8 [B], 0 or 1 to look for the makespan only if that is whether a wait is required, else ANY.
+        wanted: int8 [B]; 0 or 1 looks for the makespan only if that equals whether a wait is required, ANY always.
         nodes: joint states of one question, after which it is left open.
         answers: [B], written here.
         moves: written here: for the plans of least cost and of least makespan, with all waits.

@@ -46,12 +46,12 @@ def bound_pair(work: Work, table: Table, mode: int, pair: int, one: int, other: 
 
     Args:
         work: the board, and the stack of the search for two.
-        table: what is known of pairs, uint16 [3, P, F, F].
-        mode: MOVING, COSTS or MAKESPAN, what is found.
-        pair: its number.
+        table: the known bounds of pairs, uint16 [3, P, F, F].
+        mode: the quantity to find: MOVING, COSTS or MAKESPAN.
+        pair: the pair's number.
         one: the cell of its first agent.
         other: the cell of its second agent.
-        limit: up to which the value is found exactly.
+        limit: values up to this are found exactly.
     """
     tag = pair_tag(work)
     entry = pair_entry(table[mode, pair, one, other], tag)

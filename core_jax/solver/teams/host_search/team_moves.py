@@ -37,7 +37,7 @@ def _list_moves(work: Work, mode: int, step: int, agent: int, parked: int, left:
         step: the level of the stack.
         agent: the agent.
         parked: the agents that are parked, a set.
-        left: the bound's.
+        left: how much of the bound is left.
         variant: with the agent, decides which of the four moves comes first.
     """
     cell = work.cell[step, agent]

@@ -32,10 +32,10 @@ def search_team(work: Work, table: Table, mode: int, bound: int, members: int, v
     If it is FOUND, its moves are in `work.next_move`, and their number in `work.steps`.
 
     Args:
-        work: the board, and the stack of the search; the members are in `work.order`, as they choose.
-        table: what pairs of agents need.
-        mode: MOVING, COSTS or MAKESPAN, what the bound is on.
-        bound: the slack of the plan at most, or for MAKESPAN its steps.
+        work: the board, and the stack of the search; `work.order` lists the members in the order in which they choose.
+        table: the known bounds of pairs of agents.
+        mode: the bounded quantity: MOVING, COSTS or MAKESPAN.
+        bound: the most slack of the plan, or, for MAKESPAN, its most steps.
         members: the agents that take part, a set.
         variant: decides the order of moves of equal price.
         nodes: joint states after which the search ends.
