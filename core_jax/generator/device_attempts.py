@@ -197,7 +197,7 @@ def count_open(progress: BoardProgress) -> jax.Array:
     return jnp.stack(
         [
             jnp.sum(can_go, dtype=jnp.int32),
-            jnp.sum(progress.is_deep, dtype=jnp.int32),
+            jnp.sum(progress.is_open & progress.is_deep, dtype=jnp.int32),
             jnp.max(jnp.where(progress.is_open, progress.number, 0)),
         ]
     )

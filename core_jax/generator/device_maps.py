@@ -19,6 +19,7 @@ from lakewright.core_jax.generator.device_attempts import (
     find_makespans,
     lengthen_plans,
 )
+from lakewright.core_jax.solver.accelerator.cell_sets import word_count
 from lakewright.core_jax.solver.accelerator.device_solver import DeviceLabels, copy_back
 from lakewright.core_jax.solver.accelerator.packing import (
     PackedBoards,
@@ -33,8 +34,11 @@ from lakewright.core_jax.solver.accelerator.sizes import (
     SMALLEST,
     SPARE,
     Sizes,
+    can_flood,
     choose_group,
     first_depth,
+    flood_bytes,
+    make_memory_error,
     make_with_room,
     memory_per_thread,
 )
@@ -126,19 +130,36 @@ def draw_boards(
     return DrawnBoards(boards, labels, number)
 
 
+def suits_device(size: int) -> bool:
+    """Return True if a block of boards for two agents can be drawn in the accelerator's memory."""
+    return can_flood(size, SMALLEST, flood_depth(size), memory_per_thread() - BLOCKS[-1] * _board_bytes(size))
+
+
 def choose_draw_sizes(size: int, count: int, memory: int) -> Sizes:
-    """The sizes for drawing boards.
+    """The sizes for drawing boards: the largest block that they fill within the memory, or the smallest.
+
+    Raises InputError if not even the smallest sizes fit.
 
     Args:
         size: n, the cells on a side of the boards.
         count: number of boards.
         memory: bytes that one thread may use.
     """
-    # Small blocks wait for launches, so a batch is cut only into the largest.
-    blocks = (block for block in BLOCKS if count >= (BUSY * block if block == BLOCKS[0] else block))
-    block = next(blocks, BLOCKS[-1])
-    group = choose_group(size, block, flood_depth(size), memory)
-    return Sizes(block, group, max(group // 8, SMALLEST))
+    depth = flood_depth(size)
+    for block in BLOCKS:
+        # Small blocks wait for launches, so a batch is cut only into the largest.
+        enough = count >= (BUSY * block if block == BLOCKS[0] else block) or block == BLOCKS[-1]
+        rest = memory - block * _board_bytes(size)
+        group = choose_group(size, block, depth, rest, max(SMALLEST, block >> 7))
+        if enough and can_flood(size, group, depth, rest):
+            return Sizes(block, group, max(group // 8, SMALLEST))
+    needed = BLOCKS[-1] * _board_bytes(size) + flood_bytes(size, SMALLEST, depth)
+    raise make_memory_error(size, needed, memory)
+
+
+def _board_bytes(size: int) -> int:
+    """The bytes of a board beside its flood: its random numbers, and before and after an attempt its map and plan."""
+    return 14 * size * size + 2 * (4 * word_count(size) + DEEPER * flood_depth(size) + 32)
 
 
 def flood_depth(size: int) -> int:
@@ -155,7 +176,7 @@ def find_met(size: int, holes: int, keys: jax.Array, wait: np.ndarray, number: n
         number: int [L], numbers of attempts.
     """
     asked, index = number.astype(np.int32), np.zeros(len(number), np.uint32)
-    sizes = Sizes(len(number), choose_group(size, len(number), flood_depth(size), memory_per_thread()), SMALLEST)
+    sizes = choose_draw_sizes(size, len(number), memory_per_thread())
     stream = Stream(np.int32(holes), keys, wait, index, asked)  # type: ignore[arg-type]
     flooding = _Flooding(size, sizes, stream)
     while (undecided := flooding.progress.is_open & (flooding.progress.number == asked)).any():

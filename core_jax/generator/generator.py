@@ -109,15 +109,23 @@ def generate(
     _check_request(config, seed, count, first)
     share, rank = assign_shares([cell.data_ratio for cell in config.sizes.values()], first, count)
     batches = {}
-    # Teams are drawn on the host, which searches for their plans.
-    with contextlib.nullcontext() if config.agents == 2 and on_gpu() else on_host():
-        for place, (size, cell) in enumerate(config.sizes.items()):
-            mine = np.flatnonzero(share == place)
-            if len(mine):
-                stratum, _ = assign_shares([cell.wait_ratio, 1 - cell.wait_ratio], int(rank[mine[0]]), len(mine))
+    for place, (size, cell) in enumerate(config.sizes.items()):
+        mine = np.flatnonzero(share == place)
+        if len(mine):
+            stratum, _ = assign_shares([cell.wait_ratio, 1 - cell.wait_ratio], int(rank[mine[0]]), len(mine))
+            with contextlib.nullcontext() if _uses_device(size, config.agents) else on_host():
                 source = _Source.of(config, size, seed)
                 batches[size] = _draw_boards(source, cell.hole_ratio, first + mine, stratum == 0, on_progress)
     return batches
+
+
+def _uses_device(size: int, agents: int) -> bool:
+    """Whether boards are drawn on an accelerator; teams never are, because the host searches for their plans."""
+    if agents != 2 or not on_gpu():
+        return False
+    from lakewright.core_jax.generator import device_maps  # a processor's commands start without it
+
+    return device_maps.suits_device(size)
 
 
 def check_count(count: int) -> None:
@@ -226,7 +234,7 @@ def _draw_boards(
         wait: bool [B], whether a wait is forced.
         on_progress: gets numbers of finished boards.
     """
-    if source.agents == 2 and on_gpu():
+    if _uses_device(source.size, source.agents):
         return _draw_on_device(source, hole_ratio, index, wait, on_progress)
     tally = _Tally()
     tried = np.zeros(len(index), int)  # attempts at each board so far
@@ -260,7 +268,7 @@ def _draw_on_device(
 
     Args: source, hole_ratio, index, wait, on_progress: see `_draw_boards`.
     """
-    from lakewright.core_jax.generator import device_maps  # as in `_make_attempts_from`
+    from lakewright.core_jax.generator import device_maps  # as in `_uses_device`
 
     drawn = device_maps.draw_boards(
         source.size, source.holes, source.streams, wait, index, MAX_ATTEMPTS, on_progress=on_progress
@@ -317,8 +325,8 @@ def _make_attempts_from(source: _Source, wait: bool, begin: int) -> tuple[Lanes,
     def make_lanes(block: int) -> Lanes:
         return Lanes(np.full(block, wait), np.zeros(block, int), np.arange(begin, begin + block))
 
-    if source.agents == 2 and on_gpu():
-        from lakewright.core_jax.generator import device_maps  # a processor's commands start without it
+    if _uses_device(source.size, source.agents):
+        from lakewright.core_jax.generator import device_maps  # as in `_uses_device`
 
         lanes = make_lanes(device_maps.BLOCKS[-1])
         met = device_maps.find_met(source.size, source.holes, source.streams, lanes.wait, lanes.number)

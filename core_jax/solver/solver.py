@@ -14,6 +14,7 @@ import numpy as np
 
 from lakewright.core_jax.lake.bitboards import BOARDS_PER_WORD, by_word, cell_index, pack_cells
 from lakewright.core_jax.lake.label_batches import join_labels, round_horizon, take_rows, with_rows
+from lakewright.core_jax.solver.accelerator.sizes import suits_device
 from lakewright.core_jax.solver.memory import check_memory
 from lakewright.core_jax.solver.single_agent.certificate import Certified, certify_boards
 from lakewright.core_jax.solver.single_agent.distances import NO_PATH, measure_distances
@@ -43,8 +44,9 @@ def solve(
     """Labels a batch of boards of one size and number of agents, up to MAX_AGENTS.
 
     Shortest paths that never meet decide most boards; the others are flooded for two agents, searched for more. On a
-    GPU `solve_on_device` labels boards of two agents, which changes no label. Raises InputError if there are too
-    many agents or the boards take too much memory.
+    GPU `solve_on_device` labels boards of two agents, of at most 16x16 if the GPU's memory holds a block of them; the
+    host labels all others. Where they are labelled changes no label. Raises InputError if there are too many agents or
+    the boards take too much memory.
 
     Args:
         boards: with leading axis B, any B >= 1.
@@ -66,9 +68,9 @@ def solve_with_stages(
 
     Args: boards, makespan_plans, budget, wanted: see `solve`.
     """
-    agents = boards.starts.shape[1]
-    prepare_solver(boards.holes.shape[-1], agents)
-    if agents == 2 and not makespan_plans and on_gpu():
+    agents, size = boards.starts.shape[1], boards.holes.shape[-1]
+    prepare_solver(size, agents)
+    if agents == 2 and not makespan_plans and on_gpu() and suits_device(size):
         from lakewright.core_jax.solver.accelerator.device_solver import solve_on_device  # takes its time
 
         labels = solve_on_device(boards)
@@ -76,7 +78,7 @@ def solve_with_stages(
         return SolvedBoards(
             labels, np.where(proven, SolverStage.CERTIFICATE, SolverStage.FLOOD), np.zeros(len(proven), int)
         )
-    # Teams are searched for on the host, by all of its cores; and blocks of this layout are of a size for their caches.
+    # By all cores of the host: teams are searched for there, and blocks of this layout are of a size for their caches.
     with on_host():
         return _solve_by_stages(boards, makespan_plans, budget, wanted)
 

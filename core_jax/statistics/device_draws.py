@@ -10,22 +10,30 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from lakewright.core_jax.generator.uniform_boards import draw_there, make_stream
+from lakewright.core_jax.generator.uniform_boards import draw_free, draw_there, make_stream
 from lakewright.core_jax.solver.accelerator.cell_sets import CellSet
 from lakewright.core_jax.solver.accelerator.device_solver import DeviceLabels, label_cells
 from lakewright.core_jax.solver.accelerator.packing import unload_boards
 from lakewright.core_jax.solver.accelerator.shortest_paths import IDLE
-from lakewright.core_jax.solver.accelerator.sizes import Sizes, choose_sizes, make_with_room, memory_per_thread
+from lakewright.core_jax.solver.accelerator.sizes import (
+    Sizes,
+    choose_sizes,
+    make_with_room,
+    memory_per_thread,
+    suits_device,
+)
+from lakewright.core_jax.solver.solver import solve
 from lakewright.core_jax.statistics.board_features import (
     COLUMNS,
     LABELS,
     MEASURED,
     blank_labels,
     count_features,
+    features,
     join_measured,
 )
 from lakewright.core_jax.support.jax_settings import stated_settings
-from lakewright.core_jax.support.parallel import on_all_cores
+from lakewright.core_jax.support.parallel import on_all_cores, on_host
 from lakewright.core_jax.support.programs import program
 from lakewright.core_jax.types import WAIT, Board, Certificate, Status
 
@@ -48,7 +56,8 @@ def measure_draws(
 ) -> dict[str, np.ndarray]:
     """Like `features` of the boards of `draw_free` for two agents and the labels of `solve`; only numbers are copied.
 
-    Raises InputError if the device has no room for the smallest block, or cannot go on.
+    Boards that do not suit the device, see `solve`, are drawn and measured on the host. Raises InputError if the device
+    has no room for the smallest block, or cannot go on.
 
     Args:
         size: n, the cells on a side of the boards.
@@ -58,6 +67,10 @@ def measure_draws(
         count: boards to draw.
         columns: the statistics to return.
     """
+    if not suits_device(size, MEASURED_BYTES):
+        with on_host():
+            drawn = draw_free(size, 2, holes, seed, first, count)
+            return features(drawn, solve(drawn), columns)
     key, sizes, names = make_stream(size, 2, holes, seed), choose_measured_sizes(size, count), list_counted(columns)
     found = {name: np.empty(count, np.float32 if name in FRACTIONS else np.int16) for name in columns}
 
@@ -81,11 +94,7 @@ def list_counted(columns: Collection[str]) -> tuple[str, ...]:
 
 def choose_measured_sizes(size: int, count: int) -> Sizes:
     """The sizes for a number of boards that are measured, too."""
-    memory = memory_per_thread()
-    sizes = choose_sizes(size, count, memory)
-    while sizes.block > 1 << 10 and sizes.block * MEASURED_BYTES > memory:
-        sizes = choose_sizes(size, sizes.block - 1, memory)
-    return sizes
+    return choose_sizes(size, count, memory_per_thread(), MEASURED_BYTES)
 
 
 @program(static_argnums=0)

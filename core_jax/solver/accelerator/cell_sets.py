@@ -41,18 +41,16 @@ def _stay_in_row(size: int, move: int) -> tuple[int, ...] | None:
 
 def lead_into(size: int, cells: CellSet, move: int) -> CellSet:
     """The cells from which `move` leads into the set; bit c of the result is bit c + step of the set."""
-    by, found = move_steps(size)[move], []
-    # A shift of the whole set: bits that leave a word enter its neighbour.
+    # A shift of the whole set, down by `words` and then `bits`: a row of more than WORD cells skips whole words.
+    (words, bits), mask = divmod(move_steps(size)[move], WORD), _stay_in_row(size, move)
+    found = []
     for w in range(len(cells)):
-        if by > 0:
-            word = cells[w] >> by
-            if w + 1 < len(cells):
-                word = word | cells[w + 1] << (WORD - by)
-        else:
-            word = cells[w] << -by
-            if w > 0:
-                word = word | cells[w - 1] >> (WORD + by)
-        mask = _stay_in_row(size, move)  # else a step to the side would lead into the next row
+        word = jnp.zeros_like(cells[w])
+        if 0 <= w + words < len(cells):
+            word = cells[w + words] >> bits
+        if bits and 0 <= w + words + 1 < len(cells):
+            word = word | cells[w + words + 1] << (WORD - bits)
+        # Without the mask a step to the side would lead into the next row.
         found.append(word if mask is None else word & jnp.uint32(mask[w]))
     return tuple(found)
 

@@ -23,6 +23,7 @@ from lakewright.core_jax.lake.label_batches import round_horizon
 from lakewright.core_jax.solver.accelerator.cell_sets import CellSet
 from lakewright.core_jax.solver.accelerator.makespan_floods import UNKNOWN, flood_for_makespans
 from lakewright.core_jax.solver.accelerator.packing import (
+    COST_BITS,
     HEAD,
     PackedLabels,
     make_empty_labels,
@@ -34,6 +35,7 @@ from lakewright.core_jax.solver.accelerator.packing import (
 from lakewright.core_jax.solver.accelerator.plan_walks import flood_for_costs
 from lakewright.core_jax.solver.accelerator.shortest_paths import IDLE, find_disjoint_paths, measure_paths
 from lakewright.core_jax.solver.accelerator.sizes import (
+    SMALLEST,
     SPARE,
     Sizes,
     choose_sizes,
@@ -199,8 +201,8 @@ def _find_costs(
             found = flood_for_costs(size, depth, free, cells, rows, jnp.int32(spare))
             cost, wait, moves = _put_costs((cost, wait, moves), into, found)
         order, count = _order_unknown(cost)
-        # A deeper flood takes more memory, which the tail of a group leaves.
-        depth, group, spare = DEEPER * depth, sizes.tail, 0
+        # A deeper flood saves more layers, so it takes fewer boards, and no more memory than the first.
+        depth, group, spare = DEEPER * depth, max(min(sizes.tail, group // DEEPER), SMALLEST), 0
     return cost, wait, moves
 
 
@@ -216,7 +218,10 @@ def copy_back(sizes: Sizes, labels: DeviceLabels) -> PackedLabels:
     words.copy_to_host_async()
     head.copy_to_host_async()
     order, count = _order_flagged(longer)
-    horizon, long = round_horizon(max(labels.furthest, int(dearest))), int(count)
+    furthest, dearest = labels.furthest, int(dearest)
+    if (most := max(2 * furthest, dearest)) >> COST_BITS:
+        raise InputError(f"costs of up to {most} do not fit into {COST_BITS} bits; set JAX_PLATFORMS=cpu")
+    horizon, long = round_horizon(max(furthest, dearest)), int(count)
     # Few plans are longer, so they are copied in small groups, and only their numbers of all boards'.
     groups = [(pack_rest(horizon, labels.moves, rows), rows) for rows, _ in _split_rows(order, long, sizes.tail)]
     for field in jax.tree.leaves(groups):

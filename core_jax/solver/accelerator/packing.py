@@ -80,7 +80,8 @@ def pack_labels(
         moves: uint8 [T, B].
     """
     solvable = cost >= 0
-    # On boards of at most 16x16 both numbers are far below 2^13, so no field reaches into another.
+    # On boards of at most 16x16 both numbers are far below 2^13, so no field reaches into another. `copy_back` refuses
+    # boards with larger ones.
     words = jnp.where(solvable, cost | makespan << COST_BITS, 0).astype(jnp.uint32)
     for flag, bit in ((solvable, SOLVABLE), (wait & solvable, WAITS), (flooded, FLOODED)):
         words = words | jnp.where(flag, jnp.uint32(bit), jnp.uint32(0))

@@ -22,6 +22,8 @@ HORIZON = 64  # steps of paths for which memory is planned
 STATES = 12  # sets of joint states that a layer of a flood takes beside those that are saved
 SMALLEST = 32  # boards that are flooded at once
 SPARE = 16  # a group's flood ends when 1 / SPARE of its boards are open
+LARGEST = 16  # cells on a side of boards that GPUs have labelled; the time to compile for larger ones is unknown
+MOST_PLACES = 1 << 31  # in an array of saved layers, because they are numbered by int32
 
 
 @dataclasses.dataclass(frozen=True)
@@ -33,7 +35,16 @@ class Sizes:
     tail: int
 
 
-def choose_sizes(size: int, count: int, memory: int) -> Sizes:
+def suits_device(size: int, more: int = 0) -> bool:
+    """Return True if boards of two agents are for the accelerator: of at most LARGEST, and a block fits there.
+
+    Args: size, more: see `choose_sizes`.
+    """
+    rest = memory_per_thread() - BLOCKS[-1] * (board_bytes(size) + more)
+    return size <= LARGEST and can_flood(size, SMALLEST, first_depth(size), rest)
+
+
+def choose_sizes(size: int, count: int, memory: int, more: int = 0) -> Sizes:
     """The sizes for boards on an accelerator: the largest block that they fill within the memory, or the smallest.
 
     Raises InputError if not even the smallest sizes fit.
@@ -42,19 +53,25 @@ def choose_sizes(size: int, count: int, memory: int) -> Sizes:
         size: n, the cells on a side of the boards.
         count: number of boards.
         memory: bytes that one thread may use.
+        more: bytes for each board beside those that solving takes.
     """
+    depth = first_depth(size)
     for block in BLOCKS:
+        least = max(SMALLEST, block >> 7)
         flood = max(block // (16 if block >= 1 << 18 else 4), SMALLEST)
-        while flood > max(SMALLEST, block >> 7) and block_bytes(size, block, flood) > memory:
-            flood //= 2
-        fits = block_bytes(size, block, flood) <= memory
+        rest = memory - block * (board_bytes(size) + more)
+        flood = choose_group(size, flood, depth, rest, least)
         enough = count >= (block if block < BLOCKS[0] else BUSY * block) or block == BLOCKS[-1]
-        if fits and enough:
+        if enough and can_flood(size, flood, depth, rest):
             return Sizes(block, flood, max(flood // 8, SMALLEST))
-    needed = block_bytes(size, BLOCKS[-1], SMALLEST)
-    raise InputError(
-        f"{size}x{size} boards take at least {needed / 2**20:.0f} MiB on the device, and solving may take "
-        f"{memory / 2**20:.0f} MiB; set JAX_PLATFORMS=cpu, or give more memory"
+    raise make_memory_error(size, block_bytes(size, BLOCKS[-1], SMALLEST) + BLOCKS[-1] * more, memory)
+
+
+def make_memory_error(size: int, needed: int, memory: int) -> InputError:
+    """The error of boards that take more bytes than they may."""
+    return InputError(
+        f"{size}x{size} boards take at least {needed / 2**20:.0f} MiB on the device, and a thread may take "
+        f"{memory / 2**20:.0f} MiB; give more memory, or set JAX_PLATFORMS=cpu"
     )
 
 
@@ -67,26 +84,46 @@ def cut_sizes(sizes: Sizes) -> Sizes:
 
 def block_bytes(size: int, block: int, flood: int) -> int:
     """The bytes of a block of boards, some flooded at once: the larger parts of live memory."""
-    words = word_count(size)
-    prepared = size * size + words * (36 + 16 * HORIZON) + 14 * HORIZON + 64
-    layers = 3 * first_depth(size) // 2 + 2 + STATES
-    return block * prepared + flood * layers * 4 * words * size * size
+    return block * board_bytes(size) + flood_bytes(size, flood, first_depth(size))
 
 
-def choose_group(size: int, block: int, depth: int, memory: int) -> int:
-    """The most boards of a block that can be flooded at once to a depth, all layers saved; at least SMALLEST.
+def board_bytes(size: int) -> int:
+    """The bytes of a board that is prepared and certified."""
+    return size * size + word_count(size) * (36 + 16 * HORIZON) + 14 * HORIZON + 64
+
+
+def flood_bytes(size: int, group: int, depth: int) -> int:
+    """The bytes of a group of boards that are flooded at once to a depth, all layers saved."""
+    return 4 * word_count(size) * (_count_places(size, group, depth) + STATES * group * size * size)
+
+
+def choose_group(size: int, block: int, depth: int, memory: int, least: int = SMALLEST) -> int:
+    """The most boards of a block that can be flooded at once to a depth, all layers saved.
 
     Args:
         size: n, the cells on a side of the boards.
         block: boards in a block.
         depth: layers of a flood.
-        memory: bytes that one thread may use.
+        memory: bytes that a flood may use.
+        least: the fewest boards, whether they fit or not.
     """
-    layers = 3 * depth // 2 + 2 + STATES
     group = block
-    while group > SMALLEST and group * layers * 4 * word_count(size) * size * size > memory:
+    while group > least and not can_flood(size, group, depth, memory):
         group //= 2
     return group
+
+
+def can_flood(size: int, group: int, depth: int, memory: int) -> bool:
+    """Return True if the layers of a flood fit into the memory and can be numbered.
+
+    Args: size, group, depth, memory: see `choose_group`.
+    """
+    return flood_bytes(size, group, depth) <= memory and _count_places(size, group, depth) < MOST_PLACES
+
+
+def _count_places(size: int, group: int, depth: int) -> int:
+    """The words of an array that holds all layers of a flood, see `CostLayers`."""
+    return group * (3 * depth // 2 + 2) * size * size
 
 
 def first_depth(size: int) -> int:

@@ -8,9 +8,10 @@ import pytest
 
 from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.errors import InputError, TooRareError
-from lakewright.core_jax.generator import Batch, check_reachable, device_maps, generate, generator
+from lakewright.core_jax.generator import Batch, check_reachable, device_attempts, device_maps, generate, generator
 from lakewright.core_jax.solver.accelerator import sizes
 from tests.support.boards.sample_boards import assert_every
+from tests.support.refusals import refused
 
 SIZE, SEED, COUNT = 5, 5, 100
 CONFIG = EnvConfig.single(SIZE, 2, hole_ratio=0.3, wait_ratio=0.5)
@@ -100,13 +101,39 @@ def test_flags_of_64_bits_change_no_board(on_device):
         assert_same(generate(CONFIG, SEED, COUNT)[SIZE], plain)
 
 
-@pytest.mark.parametrize("memory", [1 << 20, 1 << 26, 1 << 34])
-def test_groups_of_a_block_fit_into_the_memory_of_a_thread(memory):
+@pytest.mark.parametrize(("memory", "block"), [(1 << 23, 1 << 12), (1 << 26, 1 << 14), (1 << 30, 1 << 18)])
+def test_a_block_fits_into_the_memory_of_a_thread(memory, block):
     found = device_maps.choose_draw_sizes(8, 10**6, memory)
-    assert (found.block, found.block % found.flood) == (1 << 18, 0)
+    assert (found.block, found.block % found.flood) == (block, 0)
     layers = 3 * device_maps.flood_depth(8) // 2 + 2 + sizes.STATES
-    assert found.flood == sizes.SMALLEST or found.flood * layers * 4 * 2 * 64 <= memory
-    assert device_maps.choose_draw_sizes(8, 10**5, memory).block == 1 << 16
+    # Two words for 64 cells, two plans of 72 steps for each board, and 65 random numbers.
+    assert found.flood * layers * 4 * 2 * 64 + found.block * (2 * 72 + 4 * 65) <= memory
+    assert device_maps.choose_draw_sizes(8, 10**5, memory).block <= 1 << 16
+
+
+def test_a_memory_too_small_for_any_block_is_refused():
+    with refused("8x8", "5 MiB", "1 MiB"):
+        device_maps.choose_draw_sizes(8, 100, 1 << 20)
+
+
+def test_the_words_of_all_saved_layers_are_numbered_by_int32():
+    found = device_maps.choose_draw_sizes(11, 10**6, 1 << 40)
+    assert found.flood * (3 * device_maps.flood_depth(11) // 2 + 2) * 11**2 < 1 << 31
+
+
+def test_boards_that_do_not_suit_the_device_are_drawn_by_the_host(on_device, monkeypatch):
+    monkeypatch.setattr(device_maps, "memory_per_thread", lambda: 1 << 17)
+    monkeypatch.setattr(device_maps, "draw_boards", lambda *given, **more: pytest.fail("the device has no room"))
+    monkeypatch.setattr(generator, "make_attempts", lambda *given: pytest.fail("the host draws"))
+    with pytest.raises(pytest.fail.Exception, match="the host draws"):
+        generate(CONFIG, SEED, COUNT)
+
+
+def test_a_board_that_is_drawn_needs_no_deeper_flood():
+    flags = np.array([True, False, False])
+    none = np.zeros(3, np.int32)
+    progress = device_attempts.BoardProgress((), none, none, none, none + 7, is_open=flags, is_deep=~flags)
+    assert device_attempts.count_open(progress).tolist() == [1, 0, 7]
 
 
 def test_a_board_that_no_attempt_makes_is_named(on_device, monkeypatch):

@@ -8,12 +8,15 @@ import sys
 import jax
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.lake import verify
 from lakewright.core_jax.solver import solve, solve_on_device
 from lakewright.core_jax.solver.accelerator import device_solver, sizes
-from lakewright.core_jax.types import Board, Certificate, Failure
+from lakewright.core_jax.solver.accelerator.cell_sets import WORD, lead_into, word_count
+from lakewright.core_jax.types import DELTAS, Board, Certificate, Failure
 from tests.support.boards.sample_boards import assert_every, batch, drawing, mixed_boards
 from tests.support.refusals import refused
 
@@ -33,6 +36,21 @@ def assert_same_labels(boards: Board, found, expected) -> None:
         one, other = np.asarray(getattr(found, name)), np.asarray(getattr(expected, name))
         assert (one.shape, one.dtype) == (other.shape, other.dtype), name
         assert_every((one == other).reshape(len(one), -1).all(axis=1), boards, **{name: one})
+
+
+@given(size=st.integers(1, 40), move=st.integers(0, 3), seed=st.integers(0, 1 << 32))
+def test_a_move_leads_into_a_set_from_the_cells_beside_it_at_every_size(size, move, seed):
+    padded = np.zeros(word_count(size) * WORD, bool)
+    padded[: size**2] = held = np.random.default_rng(seed).random(size**2) < 0.5
+    words = np.packbits(padded, bitorder="little").view("<u4")
+    found = np.array([np.asarray(word) for word in lead_into(size, tuple(words), move)], "<u4")
+    # The oracle walks: cell by cell, by row and column.
+    (down, right), cells = DELTAS[move], held.reshape(size, size)
+    expected = [
+        0 <= row + down < size and 0 <= column + right < size and cells[row + down, column + right]
+        for row, column in np.ndindex(size, size)
+    ]
+    assert np.unpackbits(found.view(np.uint8), bitorder="little", count=size**2).tolist() == expected
 
 
 @pytest.mark.parametrize("size", [5, *(pytest.param(size, marks=pytest.mark.deep) for size in (3, 4, 6, 8, 10, 12))])
@@ -75,6 +93,40 @@ def test_on_a_gpu_solve_is_the_solver_for_accelerators(monkeypatch):
     assert called == [boards]
 
 
+@pytest.mark.parametrize(("memory", "size"), [(1 << 30, 17), (1 << 18, 5)])
+def test_boards_that_do_not_suit_the_device_are_labelled_by_the_host(monkeypatch, memory, size):
+    from lakewright.core_jax.solver import solver
+
+    monkeypatch.setattr(solver, "on_gpu", lambda: True)
+    monkeypatch.setattr(sizes, "memory_per_thread", lambda: memory)
+    monkeypatch.setattr(device_solver, "solve_on_device", lambda boards: pytest.fail("the device has no room"))
+    monkeypatch.setattr(solver, "_solve_by_stages", lambda *given: solver.SolvedBoards(given[0], 0, 0))
+    boards = mixed_boards(1, 32, size)
+    assert solve(boards) is boards
+
+
+def test_costs_that_do_not_fit_into_a_packed_label_are_refused(monkeypatch):
+    monkeypatch.setattr(device_solver, "COST_BITS", 2)
+    with refused("costs of up to", "2 bits"):
+        solve_on_device(mixed_boards(1, 64, 5))
+
+
+def test_deeper_floods_take_no_more_memory_than_the_first(monkeypatch):
+    flooded = []
+
+    def flood(size, depth, free, cells, rows, spare):
+        flooded.append((depth, len(rows)))
+        cost = np.full(len(rows), device_solver.UNKNOWN if depth < 512 else depth)
+        return cost.astype(np.int32), np.zeros(len(rows), bool), np.zeros((depth, len(rows)), np.uint8)
+
+    monkeypatch.setattr(device_solver, "flood_for_costs", flood)
+    live, zeros = np.ones(4, bool), np.zeros(4, np.int32)
+    known = (zeros, zeros, live, np.zeros((2, 4), np.int32))
+    given = sizes.Sizes(4096, 1024, 128)
+    device_solver._find_costs(8, given, (), np.zeros((4, 4), np.int32), known, np.zeros((0, 4), np.uint8))
+    assert flooded == [(32, 1024), (128, 128), (512, 32)]
+
+
 def test_it_asks_for_boards_of_two_agents():
     with refused("agents", "3:"):
         solve_on_device(mixed_boards(0, 4, 5, agents=3))
@@ -86,6 +138,8 @@ def test_memory_bounds_the_sizes():
         assert sizes.block_bytes(8, found.block, found.flood) <= memory
     with refused("8x8", "0 MiB"):
         sizes.choose_sizes(8, 1 << 20, 1 << 18)
+    found = sizes.choose_sizes(20, 1 << 23, 1 << 40)
+    assert found.flood * (6 * 20 + 2) * 20**2 < 1 << 31, "an int32 numbers the words of all saved layers"
 
 
 def test_a_full_device_gets_smaller_blocks(monkeypatch):

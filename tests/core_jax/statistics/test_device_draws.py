@@ -37,6 +37,15 @@ def test_some_columns_are_as_in_all_of_them(columns):
         assert np.array_equal(some[name], whole[name]), name
 
 
+def test_boards_that_do_not_suit_the_device_are_measured_by_the_host(monkeypatch):
+    expected = measure_draws(3, 4, 3, 0, 70, ("makespan", "density"))
+    monkeypatch.setattr(device_draws, "suits_device", lambda size, more: False)
+    monkeypatch.setattr(device_draws, "label_cells", lambda *given: pytest.fail("the device has no room"))
+    found = measure_draws(3, 4, 3, 0, 70, ("makespan", "density"))
+    for name, values in expected.items():
+        assert np.array_equal(found[name], values), name
+
+
 def test_only_what_is_asked_for_is_counted_on_the_device():
     assert device_draws.list_counted(("status", "plan_length")) == ("status", "plan_length")
     assert device_draws.list_counted(("cost_gap",)) == ("sum_of_costs", "cost_bound")
