@@ -220,10 +220,15 @@ class EngineerTasks:
 
 
 class DecideEverySteps(TrainerCallback):
-    """Has the engineer decide in the first process, before the first optimizer step and every few."""
+    """Has the engineer decide in the first process, before the first optimizer step and every few.
+
+    If the trainer evaluates at such a step, the decision waits for it: the answers tell of the policy that this stage
+    has trained, so a decision without them would be blamed for the fall of an earlier design.
+    """
 
     def __init__(self, tasks: EngineerTasks) -> None:
         self.tasks = tasks
+        self._waiting: int | None = None  # the step whose evaluation is awaited
 
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
@@ -231,8 +236,9 @@ class DecideEverySteps(TrainerCallback):
         """Decides what training begins with, if there are held-out problems for the policy to answer before."""
         trained = getattr(args, "num_generations", 1)
         self.tasks.members = {"train": trained, "held_out": getattr(args, "num_generations_eval", None) or trained}
+        self._waiting = None
         if state.global_step == 0 and self.tasks.held_out:
-            self.tasks.decide(0)
+            self._decide(0, evaluates=getattr(args, "eval_on_start", False))
         return control
 
     def on_step_end(
@@ -240,8 +246,22 @@ class DecideEverySteps(TrainerCallback):
     ) -> TrainerControl:
         """Decides; all processes wait for it."""
         if self.tasks.is_due(state.global_step):
-            self.tasks.decide(state.global_step)
+            self._decide(state.global_step, evaluates=control.should_evaluate)
         return control
+
+    def on_evaluate(
+        self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
+    ) -> TrainerControl:
+        """Decides if the step of this evaluation has a decision that waits for it."""
+        if self._waiting == state.global_step:
+            self._decide(state.global_step, evaluates=False)
+        return control
+
+    def _decide(self, step: int, *, evaluates: bool) -> None:
+        """Decides at a step, or later if the trainer evaluates first."""
+        self._waiting = step if evaluates else None
+        if not evaluates:
+            self.tasks.decide(step)
 
 
 def resume_training(trainer: GRPOTrainer) -> None:

@@ -69,6 +69,21 @@ def test_proposals_are_tried_on_the_policy_before_one_is_a_version(folder, tmp_p
     }
 
 
+def test_a_decision_reads_the_evaluation_of_its_own_step(tmp_path):
+    folder = begin_engineer(tmp_path / "e", teacher="fixed", held_out=2)
+    tasks = EngineerTasks(folder.path, every=2)
+    often = {"eval_strategy": "steps", "eval_steps": 1, "per_device_eval_batch_size": 8, "eval_on_start": True}
+    trainer = make_trainer(tasks, tmp_path / "trl", max_steps=3, **often)
+    trainer.train()
+    read = [(report.counts.answers, report.counts.held_out) for report in tasks.decided]
+    assert read == [(0, 8), (16, 16)], "before training, and after the second evaluation; the third waits"
+    (note,) = folder.files.read_newest().decisions[-1:]
+    assert note["evidence"]["outcomes"], "what the policy answered after these two steps"
+    trainer.evaluate()
+    assert len(tasks.decided) == 2, "an evaluation of one's own decides nothing"
+    assert folder.files.read_newest().step == 2
+
+
 @pytest.mark.deep
 @pytest.mark.filterwarnings("ignore:.*multi-threaded, use of fork", "ignore:os.fork\\(\\) was called")
 def test_the_trainer_may_load_its_rows_in_workers(folder, tmp_path):

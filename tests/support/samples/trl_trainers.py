@@ -25,7 +25,7 @@ FEW = {
 
 
 def make_trainer(tasks: EngineerTasks, out: Path, **changes: Any) -> GRPOTrainer:
-    """A trainer of four steps, two groups of four answers each."""
+    """A trainer of four steps, two groups of four answers each; if told to evaluate, on the held-out problems."""
     tokenizer = byte_tokenizer()
     ids = {"eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id, "bos_token_id": None}
     set_seed(0)
@@ -38,6 +38,7 @@ def make_trainer(tasks: EngineerTasks, out: Path, **changes: Any) -> GRPOTrainer
         tasks.reward_funcs,
         arguments,
         tasks.train_dataset,
+        eval_dataset=tasks.eval_dataset if arguments.eval_strategy != "no" else None,
         processing_class=tokenizer,
         callbacks=tasks.callbacks,
     )
