@@ -1,12 +1,15 @@
 """Outcomes: tallies by stratum of answers to problems."""
 
+import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
+from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell, Stratum
+from lakewright.engineer.difficulty.model import Observation
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally, pool_tallies, subtract_tally
 
@@ -44,11 +47,13 @@ class Outcomes(dict[Stratum, Tally]):
 
     valid: a digit for each problem in their order, 1 if the answer is valid. problem_keys: the problems' keys; empty if
     they are not known. answers: how many there are to problems of each cell, and valid or not; None if it is not known.
+    observations: what the difficulty model is fitted to, if problems have several answers; else it is `answers`.
     """
 
     valid: str = ""
     problem_keys: tuple[str, ...] = ()
     answers: Counter[tuple[Cell, bool]] | None = None
+    observations: Sequence[Observation] | None = None
 
     @classmethod
     def of(cls, space: DesignSpace, problems: Iterable[InCell], verdicts: Iterable[VerdictLike]) -> "Outcomes":
@@ -83,3 +88,24 @@ def _count_verdict(verdict: VerdictLike, space: DesignSpace) -> Tally:
     failures = {name: int(not verdict.valid and verdict.failure == name) for name in space.failures}
     grades = {name: int(verdict.valid and name in verdict.grades) for name in space.grades}
     return Tally(1, int(verdict.valid), failures, grades)
+
+
+def order_answers(outcomes: Any, held_out: Sequence[InCell] | None) -> tuple[str, str]:
+    """The digits of held-out answers in an order that is the same in each round, and a digest of the problems.
+
+    They are in the order of `held_out`, or without held-out problems in the order of their keys. Outcomes that name no
+    problems keep their order, and have an empty digest. Raises InputError if the problems are not the ones held out.
+    """
+    valid, keys = getattr(outcomes, "valid", ""), getattr(outcomes, "problem_keys", ())
+    if not keys:
+        return valid, ""
+    order = sorted(range(len(keys)), key=keys.__getitem__)
+    digest = hashlib.sha256("\n".join(keys[place] for place in order).encode()).hexdigest()[:16]
+    if held_out is None:
+        return "".join(valid[place] for place in order), digest
+    own = [problem.key for problem in held_out]
+    if sorted(keys) != sorted(own):
+        said = f"redesign: {len(keys)} answers, {(Counter(keys) & Counter(own)).total()} of them to held-out problems"
+        raise InputError(f"{said}; give environment.tallies an answer to each of the {len(own)} problems in held_out")
+    digits = dict(zip(sorted(range(len(own)), key=own.__getitem__), (valid[place] for place in order), strict=True))
+    return "".join(digits[place] for place in range(len(own))), digest

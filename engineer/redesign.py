@@ -23,7 +23,7 @@ from lakewright.engineer.environment import Environment, check_environment_type
 from lakewright.engineer.evidence.evidence import Evidence, Round
 from lakewright.engineer.guard import GuardSettings, GuardVerdict, check_draws, check_guard, limit_round, project_delta
 from lakewright.engineer.journal import Journal, Keys, TeacherAnswer, derive_keys
-from lakewright.engineer.outcomes import Outcomes, tally_by_stratum
+from lakewright.engineer.outcomes import Outcomes, order_answers, tally_by_stratum
 from lakewright.engineer.problems import Group, Problem
 from lakewright.engineer.proposal import Teacher, save_state
 from lakewright.engineer.random_generators import Key, check_key
@@ -47,7 +47,6 @@ from lakewright.engineer.state import (
     list_held_out,
     make_evidence,
     note_groups,
-    order_answers,
     read_state,
     restore_teacher,
     write_state,
@@ -219,7 +218,8 @@ class Engineer:
         observations = [*seen.observations, *grow_older(state.observations)]
         tested = [*observe_answers(outcomes, design, self.space), *grow_older(state.tested)]
         (valid, problems), how = order_answers(outcomes, self.held_out), self.settings.rollback
-        comparable = how.enabled and problems == state.standing_problems  # else they answered other problems
+        # Else they answered other problems; earlier states do not say which.
+        comparable = how.enabled and len({problems, state.standing_problems} - {""}) < 2
         before = state.standing_valid if comparable else ""
         teacher_state = save_state(self.teacher)
         try:

@@ -1,9 +1,7 @@
 """The state of an engineer, as `Engineer.state_dict` gives it, and the checks of restored or observed values."""
 
-import hashlib
 import inspect
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -39,10 +37,10 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
 
     seen, seen_cells: the groups of this round, and those before them. observations, tested: for all rounds, with their
     ages: groups of training and of trials, and answers to held-out problems. standing: the design of the last round
-    that stands. standing_valid: the held-out answers of the policy that training continues with; standing_problems: to
-    which problems, as `order_answers` says. teacher_type: the name of the teacher's class; directions: in which
-    problems get harder; both are empty in states of older versions.
-    sampling: what the sampler did so far.
+    that stands and had an answer to each held-out problem. standing_valid: these answers, by the policy that training
+    continues with; standing_problems: to which problems, as `order_answers` says, in earlier states often empty.
+    teacher_type: the name of the teacher's class; directions: in which problems get harder; both are empty in states of
+    older versions. sampling: what the sampler did so far.
     """
 
     format: int
@@ -66,27 +64,6 @@ class State(msgspec.Struct, forbid_unknown_fields=True):
     sampling: Sampling = Sampling()
 
 
-def order_answers(outcomes: Any, held_out: Sequence[Problem] | None) -> tuple[str, str]:
-    """The digits of held-out answers in an order that is the same in each round, and a digest of the problems.
-
-    They are in the order of `held_out`, with an empty digest; without held-out problems in the order of their keys.
-    Outcomes that name no problems keep their order. Raises InputError if the problems are not the ones held out.
-    """
-    valid, keys = getattr(outcomes, "valid", ""), getattr(outcomes, "problem_keys", ())
-    if not keys:
-        return valid, ""
-    order = sorted(range(len(keys)), key=keys.__getitem__)
-    if held_out is None:
-        digest = hashlib.sha256("\n".join(keys[place] for place in order).encode()).hexdigest()[:16]
-        return "".join(valid[place] for place in order), digest
-    own = [problem.key for problem in held_out]
-    if sorted(keys) != sorted(own):
-        said = f"redesign: {len(keys)} answers, {(Counter(keys) & Counter(own)).total()} of them to held-out problems"
-        raise InputError(f"{said}; give environment.tallies an answer to each of the {len(own)} problems in held_out")
-    digits = dict(zip(sorted(range(len(own)), key=own.__getitem__), (valid[place] for place in order), strict=True))
-    return "".join(digits[place] for place in range(len(own))), ""
-
-
 def advance_round(
     state: State, decision: Decision, delta: Delta | None, tested: tuple[str, str], *, weights: bool
 ) -> None:
@@ -105,10 +82,12 @@ def advance_round(
     state.summary = decision.attempts[-1].proposal.summary if decision.attempts else ""
     state.seen, state.seen_cells, state.forecast = [], SeenCells(), decision.forecast
     # A design that is rolled back never becomes the one to return to. If the trainer keeps its weights, though, the
-    # next comparison must be with their answers.
-    state.standing = state.standing if rolled_back else state.design
-    if not (rolled_back and weights):
-        state.standing_valid, state.standing_problems = tested
+    # next comparison must be with their answers. A round without an answer to each problem is not compared, so a fall
+    # since the last comparison leads back to the design of then.
+    if tested[0]:
+        state.standing = state.standing if rolled_back else state.design
+        if not (rolled_back and weights):
+            state.standing_valid, state.standing_problems = tested
     state.design = decision.design.copy()
     state.round += 1
 

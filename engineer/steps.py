@@ -346,6 +346,8 @@ def grow_older(observations: Iterable[Observation]) -> list[Observation]:
 
 
 def observe_answers(outcomes: Mapping[Stratum, Tally] | None, design: Design, space: DesignSpace) -> list[Observation]:
-    """Single answers to held-out problems by cell, with the givens of a design; empty if only tallies are known."""
+    """Answers to held-out problems by cell, with the givens of a design; empty if only tallies are known."""
+    if isinstance(outcomes, Outcomes) and outcomes.observations is not None:
+        return list(outcomes.observations)
     answers = outcomes.answers.elements() if isinstance(outcomes, Outcomes) and outcomes.answers else ()
     return observe_held_out((space.complete_cell(cell, design), valid) for cell, valid in answers)

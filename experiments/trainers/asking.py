@@ -1,12 +1,13 @@
 """Questions of a folder to the model that is its engineer: at a server, or through the trainer whose policy it is."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.multi_turn import MultiTurnEnvironment
+from lakewright.engineer.problems import Problem, Verdict
 from lakewright.engineer.teachers import (
     MODELS,
     Ask,
@@ -18,8 +19,14 @@ from lakewright.engineer.teachers import (
     check_teacher,
     follows_schedule,
 )
+from lakewright.engineer.trial import RollOut, check_rollouts
 from lakewright.experiments.jobs.resumable.spending import Spending, ask_server
+from lakewright.experiments.trainers.held_out_answers import BEFORE_TRAINING
+from lakewright.experiments.trainers.pins import share_out
+from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.versions import FolderSettings, Setup
+
+UNTRAINED = 999  # the turn of the answers before training, beyond those of a trial
 
 
 def make_tools(setup: Setup, path: Path, ask: Ask | None = None, unanswered: list[str] | None = None) -> Tools:
@@ -37,6 +44,28 @@ def make_tools(setup: Setup, path: Path, ask: Ask | None = None, unanswered: lis
         ask = ask_server(settings.endpoint, settings.temperature, spending, recorded=True)
     asked = _note_unanswered(ask or _refuse_to_ask, [] if unanswered is None else unanswered)
     return Tools(settings.evidence, ask=asked, proposals=settings.proposals, inline=inline)
+
+
+def answer_held_out(
+    path: Path, environment: Environment, problems: Sequence[Problem], roll_out: RollOut, known: Collection[int]
+) -> None:
+    """Records an answer of the policy before its training to each held-out problem of a folder.
+
+    Args:
+        path: the folder.
+        environment: the folder's environment.
+        problems: all held-out problems. So whatever is known, each gets the same answer.
+        roll_out: samples the policy.
+        known: the places of the problems whose answers are recorded already.
+    """
+    groups, tokens = check_rollouts(roll_out(problems, 1, UNTRAINED), problems, 1)
+    recorder = OutcomeRecorder(path, environment)
+    for place, (problem, group) in enumerate(zip(problems, groups, strict=True)):
+        if place in known:
+            continue
+        failure = "" if group.valid else max(group.failures, key=group.failures.__getitem__, default="")
+        verdict, share = Verdict(group.valid == 1, group.reward, failure), share_out(tokens, place, len(problems))
+        recorder.record(problem, [""], [verdict], split="held_out", tokens=[share], group=BEFORE_TRAINING, first=place)
 
 
 def check_served_teacher(

@@ -21,7 +21,7 @@ from lakewright.core_jax.support import convert, locked
 from lakewright.engineer.delta import list_changes
 from lakewright.engineer.design import Design
 from lakewright.engineer.guard import check_draws, check_guard
-from lakewright.engineer.problems import Problem, Verdict
+from lakewright.engineer.problems import Problem
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.samplers import choose_sampler
 from lakewright.engineer.signal import measure_signal
@@ -29,13 +29,12 @@ from lakewright.engineer.space import check_design, normalize_design
 from lakewright.engineer.start import check_design_draws, complete_design, find_start
 from lakewright.engineer.steps import Decision
 from lakewright.engineer.teachers import DEFAULT_TEACHER, Ask, Tools
-from lakewright.engineer.trial import RollOut, check_rollouts
+from lakewright.engineer.trial import RollOut
 from lakewright.experiments.environments.registry import load_environment, resolve_name
-from lakewright.experiments.trainers.asking import check_served_teacher, make_tools
+from lakewright.experiments.trainers.asking import answer_held_out, check_served_teacher, make_tools
 from lakewright.experiments.trainers.outcome_index import EMPTY, Prefix, read_index, write_index
 from lakewright.experiments.trainers.outcomes import Find, OutcomeReader, Read, Take
-from lakewright.experiments.trainers.pins import count_sampling, share_out
-from lakewright.experiments.trainers.recorder import OutcomeRecorder
+from lakewright.experiments.trainers.pins import count_sampling
 from lakewright.experiments.trainers.reports import FolderStatus, NextReport, count_spent, count_trials
 from lakewright.experiments.trainers.source import find_served_policy
 from lakewright.experiments.trainers.stratum_counts import list_suspects, sort_counts
@@ -48,7 +47,6 @@ from lakewright.experiments.trainers.versions import (
     VersionFiles,
 )
 
-UNTRAINED = 999  # the turn of the answers before training, beyond those of a trial
 MOST_EDITS = 3  # of design.json, while one decision is made
 
 
@@ -163,11 +161,12 @@ class EngineerFolder:
             current, lambda groups: engineer().observe(groups), lambda: engineer().held_out or []
         )
         complaint = read.complaint(self.files.outcomes_path)
+        first = self.setup.held_out if current.by == "begin" and not current.decisions else 0
+        # A kill may have come while the answers before training were recorded.
+        if first and policy and (not read.pending or 0 < len(read.tested.untrained) < first):
+            answer_held_out(self.path, self.environment, self.held_out(), policy, read.tested.untrained)
+            return self._decide(roll_out, ask, step)
         if not read.pending:
-            first = self.setup.held_out if current.by == "begin" and not current.decisions else 0
-            if first and policy:
-                self._answer_held_out(policy)
-                return self._decide(roll_out, ask, step)
             line = f"no outcomes since version {current.version} was decided"
             line += f"; record answers to the {first} held-out problems, or begin with rollouts.url" if first else ""
             return self._make_report(current, new=False, line=line, complaint=complaint)
@@ -180,6 +179,7 @@ class EngineerFolder:
             offset=read.offset,
             outcomes=digest,
             counts=read.count_fresh(),
+            waiting=read.tested.waiting,
             step=current.step if step is None else step,
         )
         self.files.write_version(following)
@@ -188,18 +188,6 @@ class EngineerFolder:
         report = self._make_report(following, new=new, line=decision.explain(), complaint=complaint)
         cost = count_spent(following.decisions[-1:])
         return msgspec.structs.replace(report, counts=following.counts, rolled_back=decision.rolled_back, spent=cost)
-
-    def _answer_held_out(self, roll_out: RollOut) -> None:
-        """Records an answer of the policy before its training to each held-out problem."""
-        problems = self.held_out()
-        groups, tokens = check_rollouts(roll_out(problems, 1, UNTRAINED), problems, 1)
-        recorder = OutcomeRecorder(self.path, self.environment)
-        for place, (problem, group) in enumerate(zip(problems, groups, strict=True)):
-            failure = "" if group.valid else max(group.failures, key=group.failures.__getitem__, default="")
-            verdict, share = Verdict(group.valid == 1, group.reward, failure), share_out(tokens, place, len(problems))
-            recorder.record(
-                problem, [""], [verdict], split="held_out", tokens=[share], group="before training", first=place
-            )
 
     def undo(self) -> NextReport:
         """Goes back to the design of the version before, as a new version.
@@ -293,7 +281,7 @@ class EngineerFolder:
                 "on; the file is append-only: restore it, or begin another folder"
             )
         reader = OutcomeReader(path, self.space, current.design, current.version, index)
-        read = reader.read(current.offset, take, find)
+        read = reader.read(current.offset, take, find, current.waiting)
         return read, prefix.digest(read.offset)
 
     def _make_engineer(
@@ -374,6 +362,7 @@ class EngineerFolder:
             reasons=[],
             offset=current.offset,
             outcomes=current.outcomes,
+            waiting=current.waiting,
             step=current.step,
             state=current.state,
         )

@@ -4,58 +4,25 @@ They are read as a stream: memory does not grow with the number of lines, but fo
 known when its line comes again.
 """
 
-import functools
-from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
-import numpy as np
 
 from lakewright.core_jax.errors import one_line
-from lakewright.core_jax.results import RolloutGroup
-from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Design
-from lakewright.engineer.outcomes import Outcomes
-from lakewright.engineer.problems import Group, Problem, Verdict
+from lakewright.engineer.problems import Group
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.tally import Tally, pool_tallies
+from lakewright.experiments.trainers.answer_groups import Answer, GroupBook
+from lakewright.experiments.trainers.held_out_answers import Find, TestedAnswers
 from lakewright.experiments.trainers.outcome_index import EMPTY, Index, Names, digest_name
 from lakewright.experiments.trainers.outcome_lines import Line, LineChecker, RefusedError, read_lines, split_torn
-from lakewright.experiments.trainers.stratum_counts import MOST_OPEN, StratumBook
-from lakewright.experiments.trainers.versions import Counts
+from lakewright.experiments.trainers.stratum_counts import StratumBook
+from lakewright.experiments.trainers.versions import Counts, FirstAnswer
 
-FEW = 32  # answers of a group
-MOST_TALLIED = 1 << 10  # held-out answers that are counted one by one
-
-Find = Callable[[], Sequence[Problem]]
 Take = Callable[[list[Group]], None]
-
-
-class Answer(msgspec.Struct, frozen=True):
-    """A line that counts.
-
-    group: the name of its group, of one version and one problem. end: the bytes up to its end. fresh: whether the
-    engineer has not read it yet.
-    """
-
-    line: Line
-    cell: Cell
-    group: bytes
-    end: int
-    fresh: bool
-
-    @property
-    def verdict(self) -> Verdict:
-        """The verdict on the answer."""
-        line = self.line
-        return Verdict(line.valid, line.reward, line.failure, line.grades)
-
-    @property
-    def problem(self) -> Problem:
-        """The problem, without its text."""
-        return Problem("", cell=self.cell, version=self.line.version, key=self.line.key)
 
 
 class LeftOutLine(msgspec.Struct, frozen=True):
@@ -111,21 +78,29 @@ class OutcomeReader:
                 else:
                     yield Repeated(self.lines, line.group, fresh)
 
-    def read(self, offset: int, take: Take | None = None, find_held_out: Find = tuple) -> "Read":
+    def read(
+        self,
+        offset: int,
+        take: Take | None = None,
+        find_held_out: Find = tuple,
+        waiting: Mapping[str, FirstAnswer] = MappingProxyType({}),
+    ) -> "Read":
         """The lines after the index, counted.
 
         Args:
             offset: lines that end after it are fresh.
             take: gets the groups of fresh answers of training, some at a time.
             find_held_out: finds the held-out problems of the folder, if there are fresh answers to any.
+            waiting: earlier answers to held-out problems that wait for others, as a version notes them.
         """
-        read, groups = Read(self, find_held_out), GroupBook(self.space)
+        read = Read(self, TestedAnswers(self.space, find_held_out, waiting))
+        groups = GroupBook(self.space)
         for one in self.read_answers(offset):
             read.add(one)
             if take and isinstance(one, Answer) and one.fresh and one.line.split == "train":
                 read.groups += groups.add_answer(one)
-                if groups.is_full():
-                    take(groups.close_groups(MOST_OPEN // 2))
+                if some := groups.close_some():
+                    take(some)
         if take and (left := groups.close_groups()):
             take(left)
         return read
@@ -138,15 +113,14 @@ class Read:
     answers were there before. left_out: fresh lines that do not count, by reason.
     """
 
-    def __init__(self, reader: OutcomeReader, find_held_out: Find = tuple) -> None:
-        self._reader = reader
+    def __init__(self, reader: OutcomeReader, tested: TestedAnswers) -> None:
+        self._reader, self.tested = reader, tested
         self.strata = StratumBook(reader.index.counts, reader.index.open_groups)
         self._held_out = reader.index.held_out
         self._first: dict[str, LeftOutLine] = {}
         self._repeated: Repeated | None = None
         self.answers = self.tokens = self.groups = self.repeated = 0
         self.left_out: Counter[str] = Counter()
-        self.tested = TestedAnswers(reader.space, find_held_out)
 
     def add(self, one: Answer | LeftOutLine | Repeated) -> None:
         """Counts a line."""
@@ -226,7 +200,7 @@ class Read:
         if unknown := self.tested.unknown:
             parts.append(
                 f"{unknown.total()} held-out answers to problems that are not held out here (the first has the key "
-                f"{next(iter(unknown))!r:.40}), which count by their cells alone; answer what held_out() gives"
+                f"{next(iter(unknown))!r:.40}), which say nothing about a fall; answer what held_out() gives"
             )
         return one_line(f"{path}: {'; '.join(parts)}") if parts else ""
 
@@ -251,114 +225,3 @@ class Repeats:
         text = digest_name(msgspec.json.encode(line))
         self.together[text] += 1
         return self.names.add(digest_name(text + str(self.together[text]).encode()))
-
-
-class GroupBook:
-    """The groups of answers to problems of training, of one version and one cell each, as their answers are read."""
-
-    def __init__(self, space: DesignSpace) -> None:
-        self._codes = {"": 0} | {name: place for place, name in enumerate(space.failures, 1)}
-        self._names = ["", *space.failures]
-        self._open: dict[bytes, tuple[Problem, array[int], array[float], array[int]]] = {}
-
-    def add_answer(self, answer: Answer) -> bool:
-        """Adds an answer; whether it is the first of its group."""
-        line = answer.line
-        if new := answer.group not in self._open:
-            self._open[answer.group] = (answer.problem, array("H"), array("d"), array("q"))
-        _, codes, rewards, tokens = self._open[answer.group]
-        codes.append(self._codes[line.failure])
-        rewards.append(line.reward)
-        tokens.append(line.tokens)
-        return new
-
-    def is_full(self) -> bool:
-        """Return True if no further group should be begun."""
-        return len(self._open) >= MOST_OPEN
-
-    def close_groups(self, count: int | None = None) -> list[Group]:
-        """The groups that began first, which get no further answers; by default all."""
-        names = list(self._open)[:count]
-        return [self._make_group(*self._open.pop(name)) for name in names]
-
-    def _make_group(
-        self, problem: Problem, codes: "array[int]", rewards: "array[float]", tokens: "array[int]"
-    ) -> Group:
-        count = _count_few if len(codes) <= FEW else _count_rewards
-        fields = msgspec.structs.asdict(count(codes.tobytes(), rewards.tobytes())) | {"board": problem.key}
-        fields["failures"] = {self._names[code]: number for code, number in Counter(codes).items() if code}
-        fields["tokens"] = sum(tokens) if all(tokens) else msgspec.UNSET  # 0 of a trainer that gives none
-        return Group(**fields, rewards=tuple(rewards), cell=problem.cell, version=problem.version)
-
-
-def _count_rewards(codes: bytes, rewards: bytes) -> RolloutGroup:
-    return RolloutGroup.of("", np.frombuffer(codes, "H") == 0, np.frombuffer(rewards))
-
-
-_count_few = functools.lru_cache(1 << 10)(_count_rewards)  # most groups are like others
-
-
-class TestedAnswers:
-    """Fresh answers to held-out problems. find: gives the problems of the folder. count: the counts of the answers."""
-
-    __test__ = False  # for pytest, which takes it for tests
-
-    def __init__(self, space: DesignSpace, find: Find) -> None:
-        self._space, self._find = space, find
-        self._last: dict[str, Verdict] = {}
-        self._some: list[Answer] = []
-        self._strata: dict[Stratum, Tally] = {}
-        self._cells = Counter[tuple[Cell, bool]]()
-        self.count = 0
-        self.unknown = Counter[str]()  # keys of problems that the folder does not hold out
-
-    @functools.cached_property
-    def _problems(self) -> Sequence[Problem]:
-        return self._find()
-
-    @functools.cached_property
-    def _keys(self) -> set[str]:
-        return {problem.key for problem in self._problems}
-
-    def add_answer(self, answer: Answer) -> None:
-        """Adds an answer."""
-        self.count += 1
-        if answer.line.key in self._keys:
-            self._last[answer.line.key] = answer.verdict
-        elif self._keys:
-            self.unknown[answer.line.key] += 1
-        self._some.append(answer)
-        if len(self._some) == MOST_TALLIED:
-            self._tally_some()
-
-    def _tally_some(self) -> None:
-        found = tally_answers(self._space, self._some)
-        parts = [*self._strata, *(stratum for stratum in found if stratum not in self._strata)]
-        self._strata = {
-            stratum: pool_tallies(table[stratum] for table in (self._strata, found) if stratum in table)
-            for stratum in parts
-        }
-        self._cells.update(found.answers or {})
-        self._some = []
-
-    def tally(self) -> Outcomes | None:
-        """The outcomes of the held-out problems, None without any answer.
-
-        If all problems of the folder were answered, they are in their order, the last answer of each counting, so
-        that rounds can be compared; else all answers count.
-        """
-        if not self.count:
-            return None
-        if self._keys and len(self._last) == len(self._keys):
-            verdicts = [self._last[problem.key] for problem in self._problems]
-            return Outcomes.of(self._space, self._problems, verdicts)
-        self._tally_some()
-        outcomes = Outcomes({stratum: self._strata[stratum] for stratum in self._space.sort_strata(self._strata)})
-        outcomes.answers = self._cells
-        return outcomes
-
-
-def tally_answers(space: DesignSpace, answers: Iterable[Answer]) -> Outcomes:
-    """The outcomes of some answers by stratum."""
-    answers = list(answers)
-    return Outcomes.of(space, [answer.problem for answer in answers], [answer.verdict for answer in answers])

@@ -104,11 +104,23 @@ class Counts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     left_out: dict[str, int] = {}
 
 
+class FirstAnswer(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The answer to a held-out problem that is compared with another policy's.
+
+    group: the digest of its group, in hexadecimal digits. number: the answer's number in the group, if it has one.
+    """
+
+    group: str
+    number: int | None
+    valid: bool
+
+
 class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A version of the design: `versions/NNNN.json`.
 
     by: who made it. parent: the version that `undo` restores; None for the first. line, reasons: why. decisions: the
-        engineer's decisions as JSON: the decision that made it, and later decisions that changed nothing. offset: how
+        engineer's decisions as JSON: the decision that made it, and later decisions that changed nothing. waiting: the
+        answers to held-out problems that wait for those to the others, by the problem's key. offset: how
         many bytes of the outcomes the engineer has read. outcomes: the SHA-256 of these bytes, which earlier folders do
         not have. step: the trainer's step at the last decision, -1 without a decision. counts: counts of the outcomes
         read for the last decision. state: the engineer's state, of older versions its forecast.
@@ -121,6 +133,7 @@ class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     line: str
     reasons: list[str]
     decisions: list[dict[str, Any]] = []
+    waiting: dict[str, FirstAnswer] = {}
     offset: int = 0
     outcomes: str = ""
     step: int = -1

@@ -107,6 +107,20 @@ def test_without_held_out_problems_answers_to_others_than_before_are_not_compare
     assert (decision.comparison, decision.rolled_back) == (None, False)
 
 
+def test_a_restored_engineer_compares_no_answers_to_other_held_out_problems_than_its_own():
+    engineer = Engineer(SUMS, "fixed", held_out=HELD_OUT)
+    engineer.redesign(answer(HELD_OUT))
+    state = engineer.state_dict()
+    for held_out, known, fell in (
+        (HELD_OUT, state, True),
+        (SUMS.draw(Sums.space.uniform(), 60, seed=99), state, False),
+        (HELD_OUT, {**state, "standing_problems": ""}, True),  # as earlier versions wrote it
+    ):
+        again = Engineer(SUMS, "fixed", held_out=held_out)
+        again.load_state_dict(known)
+        assert again.redesign(answer(held_out, wrong=held_out)).rolled_back is fell
+
+
 @pytest.mark.parametrize("teacher", ["gain", "difficulty"])
 def test_a_trainer_with_one_answer_for_each_problem_is_redesigned_for(teacher):
     engineer = Engineer(SUMS, teacher)

@@ -14,9 +14,10 @@ import pytest
 from docs.examples.addition import Addition
 from lakewright.engineer import Cell, DesignSpace, Knob
 from lakewright.engineer.cells import MOST_REWARD
-from lakewright.experiments.trainers import outcomes
+from lakewright.experiments.trainers import answer_groups
+from lakewright.experiments.trainers.answer_groups import Answer
 from lakewright.experiments.trainers.outcome_lines import LONGEST, read_lines
-from lakewright.experiments.trainers.outcomes import Answer, LeftOutLine, OutcomeReader
+from lakewright.experiments.trainers.outcomes import LeftOutLine, OutcomeReader
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
 from tests.support.processes.commands import HOUSE, surroundings
@@ -59,9 +60,10 @@ def test_lines_of_the_contract_count_one_each(folder):
     }
 
 
-def test_groups_have_the_lengths_of_their_answers_unless_one_is_not_told(folder):
-    append(folder, *[{**GOOD, "group": "g0"}] * 2, *[{**GOOD, "group": "g1", "tokens": tokens} for tokens in (17, 0)])
-    assert [group.tokens for group in read(folder).groups] == [34, msgspec.UNSET]
+def test_groups_have_the_lengths_of_their_answers_of_which_one_may_be_empty_unless_none_is_told(folder):
+    for name, lengths in (("g0", (17, 17)), ("g1", (17, 0)), ("g2", (0, 0))):
+        append(folder, *[{**GOOD, "group": name, "tokens": tokens} for tokens in lengths])
+    assert [group.tokens for group in read(folder).groups] == [34, 17, msgspec.UNSET]
 
 
 def test_lines_of_other_tools_mean_the_same_as_ours(folder):
@@ -112,7 +114,7 @@ def test_a_late_line_counts_for_its_own_version_and_cell(folder):
 
 
 def test_groups_that_began_first_are_closed_when_too_many_are_open(folder, monkeypatch):
-    monkeypatch.setattr(outcomes, "MOST_OPEN", 4)
+    monkeypatch.setattr(answer_groups, "MOST_OPEN", 4)
     names = [f"g{number // 2}" for number in range(20)]
     names[1], names[-1] = "late", "g0"  # a line of the first group comes last
     append(folder, *({**GOOD, "group": name, "answer": place} for place, name in enumerate(names)))

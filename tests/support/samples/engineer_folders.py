@@ -9,9 +9,10 @@ from typing import Any
 import msgspec
 
 from lakewright.engineer import Problem
+from lakewright.experiments.trainers.answer_groups import Answer
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.outcome_lines import Line
-from lakewright.experiments.trainers.outcomes import Answer, OutcomeReader
+from lakewright.experiments.trainers.outcomes import OutcomeReader
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
 from tests.support.processes.commands import HOUSE
