@@ -9,6 +9,8 @@ from .hardware import merge_adapter as merge_adapter
 from .hardware import prepare_training as prepare_training
 from .hardware import rank_and_processes as rank_and_processes
 from .optimizers import is_matrix as is_matrix
+from .recorded_scores import STEP as STEP
+from .recorded_scores import WIDTH as WIDTH
 from .reward import compute_rewards as compute_rewards
 from .reward import judge_answers as judge_answers
 from .reward import reward_texts as reward_texts

@@ -37,12 +37,12 @@ from lakewright.policy.inference import (
     MOST_ANSWERS,
     count_answer_bytes,
 )
-from lakewright.policy.training import SHARED_SCORES, answers_at_once
+from lakewright.policy.training import SHARED_SCORES, STEP, WIDTH, answers_at_once
 
 GB = 10**9
-PADDED = 32  # tokens, see `recorded_loss.WIDTH`
 LIBRARIES = 2 * GB  # of memory, that Python and the training libraries take in a process
-PROMPT_ROWS = 64  # answers that the trainer reads together where they share prompts
+PROMPT_ROWS = 64  # answers that a CPU reads together where they share prompts
+RECORDED_SCORES = 4  # arrays of scores of a recorded update: as log-probabilities, and what these and entropies take
 SCORES = 4  # copies of the scores of an engineer's answers, and their gradients
 TOKENS_BATCH = 512  # answers in tokens or bytes that are decoded together
 
@@ -178,9 +178,9 @@ def _estimate_warmup(settings: RunSettings, shape: ModelShape, lengths: Lengths)
         "average": weights(trained),
         "rounded weights": rounded_weights(trained),
     }
-    step = PADDED if trained.on_gpu else 1  # of which the lengths of recorded batches are multiples
+    step = WIDTH if trained.on_gpu else 1  # of which the lengths of recorded batches are multiples
     rows, example = settings.warmup.batch, _round_up(lengths.example, step)
-    scored = rows * _round_up(lengths.example - lengths.prompt, step)
+    scored = rows * _round_up(lengths.example - lengths.warmup, step)
     logits = whole_logits(shape, scored, 3, number) if shape.widths else 0
     # The same first tokens of all prompts are read once; then there is a mask. A recorded step reads them in each row.
     shared = 0 if trained.on_gpu or lengths.shared < LEAST_SHARED or not shape.widths else lengths.shared
@@ -212,20 +212,34 @@ def _estimate_update(settings: RunSettings, trained: Trained, lengths: Lengths) 
     # Gradients of an earlier micro batch, of a bucket or of a recorded step are there all the time.
     held = rows < share or trained.sharing.processes > 1 or trained.on_gpu
     if _shares_prompts(settings, shape.widths, lengths.answer):
-        prompts = min(rows, grpo.prompts)
-        head = whole_logits(shape, rows * lengths.answer, 1, FULL)
-        head += whole_logits(shape, min(rows, PROMPT_ROWS) * lengths.answer, 3, FULL)
-        written = lengths.answer - 1  # the last token of an answer predicts nothing, so it is not read
-        length = lengths.prompt + written
-        pairs = shared_pairs(trained, rows * lengths.prompt, rows * length)
-        tokens, mask = prompts * lengths.prompt + rows * written, rows * written * length
-        work = step_at_its_fullest(trained, tokens, head, pairs=pairs, mask=mask, held=held)
-        work["gradients"] *= 2 if trained.on_gpu else 1  # where a recorded step holds its own
-        return Phase("update", items | work | _estimate_recordings(trained, work))
+        return Phase("update", items | _share_prompts(trained, lengths, rows, min(rows, grpo.prompts), held=held))
     length = lengths.prompt + lengths.answer
     tokens, mask = rows * length, rows * length * length
     work = step_at_its_fullest(trained, tokens, tiled_head(trained, tokens), mask=mask, held=held)
     return Phase("update", items | work)
+
+
+def _share_prompts(trained: Trained, lengths: Lengths, rows: int, prompts: int, *, held: bool) -> dict[str, int]:
+    """The work of an update that reads each prompt once: on a GPU all rows together, of padded lengths, and recorded.
+
+    Args:
+        trained, lengths: from the run.
+        rows, prompts: how many a micro batch has.
+        held: whether gradients are there from the beginning.
+    """
+    prompt, answer, on_gpu = lengths.prompt, lengths.answer, trained.on_gpu
+    if on_gpu:
+        prompt, answer, prompts = (_round_up(count, STEP) for count in (prompt, answer, prompts))
+    head = whole_logits(trained.shape, rows * answer, RECORDED_SCORES if on_gpu else 1, FULL)
+    head += 0 if on_gpu else whole_logits(trained.shape, min(rows, PROMPT_ROWS) * answer, 3, FULL)
+    written = answer - 1  # the last token of an answer predicts nothing, so it is not read
+    length = prompt + written
+    pairs = shared_pairs(trained, rows * prompt, rows * length)
+    work = step_at_its_fullest(
+        trained, prompts * prompt + rows * written, head, pairs=pairs, mask=rows * written * length, held=held
+    )
+    work["gradients"] *= 2 if on_gpu else 1  # where a recorded step holds its own
+    return work | _estimate_recordings(trained, work)
 
 
 def _shares_prompts(settings: RunSettings, widths: Widths, answer: int) -> bool:
@@ -253,7 +267,8 @@ def _estimate_validation(settings: RunSettings, trained: Trained, lengths: Lengt
     problems = make_trainee(settings).count_held_out()
     items = {"weights": trained.shape.parameters * trained.number, "rounded weights": rounded_weights(trained)}
     merged = msgspec.structs.replace(trained, adapter=0)
-    return Phase("validation", items | _estimate_decoding(settings, merged, lengths, problems, 1, accelerator))
+    asked = msgspec.structs.replace(lengths, prompt=lengths.held_out)
+    return Phase("validation", items | _estimate_decoding(settings, merged, asked, problems, 1, accelerator))
 
 
 def _estimate_engineer(settings: RunSettings, trained: Trained, lengths: Lengths) -> list[Phase]:
@@ -335,7 +350,7 @@ def _estimate_disk(settings: RunSettings, shape: ModelShape, checkpoint: int) ->
 
 
 MB = 10**6
-KIND = {True: "", False: " (words and signs counted: its tokenizer is not here)"}
+KIND = {True: "", False: " (words, digits and signs counted: its tokenizer is not here)"}
 
 
 def estimate_table(found: Estimate) -> str:
