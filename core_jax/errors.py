@@ -1,6 +1,8 @@
 """Errors in a single line that names the place and the remedy: for bad input, and from the system."""
 
+import difflib
 import errno
+from collections.abc import Iterable
 
 WRONG_PLACE = (errno.EROFS, errno.ENAMETOOLONG)
 SHOWN, MOST_SHOWN = 60, 4095  # letters of a name that is too long, and of any other
@@ -21,6 +23,13 @@ class TooRareError(InputError):
 def one_line(text: str) -> str:
     """Text from outside, such as a name in a file, as a terminal may show it: what is not printable is spelled out."""
     return "".join(letter if letter.isprintable() else repr(letter)[1:-1] for letter in text)
+
+
+def suggest(name: object, choices: Iterable[object]) -> str:
+    """The remedy for a name that is not among the choices: `did you mean gain? choose from fixed, gain`."""
+    listed = [str(choice) for choice in choices]
+    near = difflib.get_close_matches(str(name)[:SHOWN], listed, n=1)
+    return f"{f'did you mean {near[0]}? ' if near else ''}choose from {', '.join(listed) or 'none'}"
 
 
 def system_error(error: OSError) -> str:

@@ -6,7 +6,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.design import Delta, Design, Edit, Row
 from lakewright.engineer.space import DesignSpace, normalize_rows
-from lakewright.engineer.windows import list_moves, move_row, replace_window
+from lakewright.engineer.windows import find_ends, list_moves, move_row, replace_window
 
 
 def make_edit(space: DesignSpace, reason: str, changes: Mapping[str, float]) -> Edit:
@@ -105,6 +105,18 @@ def list_changes(old: Design, new: Design, space: DesignSpace) -> str:
         shown = _list_steps(list_moves(before, row, space.columns), space, ".2g", 1e-6)
         parts += [f"{space.words.label(stratum)} {' '.join(shown)}"] if shown else []
     return ", ".join(parts) or "no change"
+
+
+def describe_moved_knobs(old: Mapping[str, float], new: Mapping[str, float], space: DesignSpace) -> str:
+    """The knobs whose values differ in two rows of a stratum, such as `digits 4 to 5, carry 0.3 to 0.35`."""
+    ends = ((knob.short, find_ends(old, knob), find_ends(new, knob)) for knob in space.knobs)
+    return ", ".join(
+        f"{word} {_show_ends(before)} to {_show_ends(after)}" for word, before, after in ends if before != after
+    )
+
+
+def _show_ends(ends: tuple[float, float]) -> str:
+    return "-".join(f"{value:g}" for value in dict.fromkeys(ends))
 
 
 def _list_steps(changes: Mapping[str, float], space: DesignSpace, form: str, least: float) -> list[str]:

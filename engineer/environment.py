@@ -26,8 +26,8 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.judge_process import JudgeLimit, ask_process, find_maker
 from lakewright.engineer.outcomes import Outcomes
 from lakewright.engineer.problems import Group, Problem, Verdict, find_fault, find_fault_of_verdict, make_plain
-from lakewright.engineer.space import DesignSpace, check_design
-from lakewright.engineer.space_checks import check_cell_of
+from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.space_checks import check_cell_of, check_design
 from lakewright.engineer.start import choose_start
 from lakewright.engineer.tally import Case, Drawn
 
@@ -46,6 +46,9 @@ class Environment(abc.ABC):
     space: DesignSpace
     judge_limit: JudgeLimit | None = None
     reads_thoughts: bool = False
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({getattr(self, 'space', 'no space')!r})"
 
     @abc.abstractmethod
     def make(self, cell: Cell, rng: random.Random) -> Problem:

@@ -5,6 +5,7 @@ import importlib
 import importlib.util
 import inspect
 import sys
+import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +14,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError, suggest
 from lakewright.core_jax.support import PACKAGE, convert, describe_missing
 
 _FILES: dict[str, ModuleType] = {}  # imported, by the name that was given
@@ -31,7 +32,7 @@ def load_class(name: str, registry: Mapping[str, str], kind: str, methods: Seque
     Raises InputError on an unknown class, or one that lacks a method.
     """
     if name not in registry and ":" not in name:
-        raise InputError(f"{kind}: {name!r:.60} is unknown; choose from {', '.join(registry)}, or name module:Class")
+        raise InputError(f"{kind}: {name!r:.60} is unknown; {suggest(name, registry)}, or name module:Class")
     spec = registry.get(name, name)
     where, _, attribute = spec.rpartition(":")
     if not where or not attribute:
@@ -80,8 +81,20 @@ def _import_module(where: str, what: str) -> ModuleType:
     except (Exception, SystemExit) as error:
         if isinstance(error, ModuleNotFoundError) and where.startswith(f"{PACKAGE}."):
             raise InputError(describe_missing(error, what) or f"{what}: {error}") from error
-        raise InputError(f"{what}: {where} cannot be imported ({type(error).__name__}: {error}); correct it") from error
+        file = where if where.endswith(".py") else f"{where.replace('.', '/')}.py"
+        unfound = file != where and isinstance(error, ModuleNotFoundError) and Path(file).is_file()
+        remedy = f"write {file}:CLASS" if unfound else f"correct {_find_line(error, Path(file).name) or 'it'}"
+        raise InputError(f"{what}: {where} cannot be imported ({type(error).__name__}: {error}); {remedy}") from error
     return module
+
+
+def _find_line(error: BaseException, name: str) -> str:
+    """The line of a file of that name in which an error arose, as `NAME:LINE`; empty if it arose in none."""
+    frames = ((Path(frame.f_code.co_filename).name, line) for frame, line in traceback.walk_tb(error.__traceback__))
+    lines = [line for file, line in frames if file == name]
+    if isinstance(error, SyntaxError) and error.filename and Path(error.filename).name == name:
+        lines.append(error.lineno or 1)
+    return f"{name}:{lines[-1]}" if lines else ""
 
 
 @contextmanager
@@ -119,8 +132,7 @@ def check_options(where: str, name: str, make: Callable[..., Any], options: Mapp
             raise InputError(f"{where}: the argument {argument} of {name:.80} has no default; give it one")
     for option in options:
         if option not in kind.__struct_fields__:
-            choices = ", ".join(kind.__struct_fields__) or "none"
-            raise InputError(f"{where}: {option!r:.60} is unknown to {name}; choose from {choices}")
+            raise InputError(f"{where}: {option!r:.60} is unknown to {name}; {suggest(option, kind.__struct_fields__)}")
     checked = convert(dict(options), kind, where)
     return {option: getattr(checked, option) for option in options}
 

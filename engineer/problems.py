@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError, suggest
 from lakewright.core_jax.results import RolloutGroup
 from lakewright.engineer.calls import show
 from lakewright.engineer.cells import MOST_REWARD, Cell, is_reward, is_whole_number, list_parts
@@ -105,7 +105,7 @@ def find_fault_of_verdict(verdict: object, space: DesignSpace) -> str:
     if valid and failure != "":
         return f"failure is {show(failure)} though the answer is valid; leave it empty"
     if not valid and not (isinstance(failure, str) and failure in space.failures):
-        return f"failure {show(failure)} is not declared; choose from {', '.join(space.failures)}"
+        return f"failure {show(failure)} is not declared; {suggest(failure, space.failures)}"
     if not isinstance(grades, tuple | list):
         return f"grades are {show(grades)}; give a tuple of names"
     if grades and (strange := [grade for grade in grades if grade not in space.grades]):

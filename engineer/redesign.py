@@ -32,7 +32,7 @@ from lakewright.engineer.samplers.supply import Sampling, Supply, choose_problem
 from lakewright.engineer.seen import add_groups, fold_groups
 from lakewright.engineer.settings import EngineerSettings, read_settings
 from lakewright.engineer.signal import Doubt, find_doubts
-from lakewright.engineer.space import check_design
+from lakewright.engineer.space_checks import check_design
 from lakewright.engineer.start import find_start
 from lakewright.engineer.state import (
     STATE,
@@ -130,6 +130,10 @@ class Engineer:
         check_design(begin, self.space)
         check_guard(settings.guard, len(begin.strata), self.space)
         self._state = State(STATE, self.space.signature(), {}, begin.copy())
+
+    def __repr__(self) -> str:
+        version, teacher = self._state.design.version, type(self.teacher).__name__
+        return f"Engineer(version {version}, teacher {teacher}, environment {type(self.environment).__name__})"
 
     @property
     def design(self) -> Design:

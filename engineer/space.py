@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Real
 from typing import Any
 
-from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError, suggest
 from lakewright.core_jax.support import convert
 from lakewright.engineer.calls import run_short_call
 from lakewright.engineer.cells import (
@@ -19,13 +19,19 @@ from lakewright.engineer.cells import (
     Knob,
     Stratum,
     Value,
-    is_finite,
     list_parts,
     name_cells,
 )
 from lakewright.engineer.design import Design, Row
-from lakewright.engineer.space_checks import check_names, check_ranges, check_strata, check_tops, check_words
-from lakewright.engineer.windows import check_size, check_window, find_middle, list_levels, round_levels
+from lakewright.engineer.space_checks import (
+    check_design,
+    check_names,
+    check_ranges,
+    check_strata,
+    check_tops,
+    check_words,
+)
+from lakewright.engineer.windows import find_middle, list_levels, round_levels
 from lakewright.engineer.words import Words
 
 MOST_CELLS = 64  # of a stratum in a forecast; with more, one knob at a time is varied
@@ -93,8 +99,21 @@ class DesignSpace:
         self._check_parts()
         self._names = (*(knob.name for knob in self.knobs), *(given.name for given in self.givens))
 
+    def __repr__(self) -> str:
+        knobs = ", ".join(knob.name for knob in self.knobs)
+        return f"DesignSpace(strata {self.list_strata()}; knobs {knobs or 'none'})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DesignSpace) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        return hash((self.strata, self._names))
+
     def _check_parts(self) -> None:
         columns = [column.name for column in self.columns]
+        if self.share.name in columns[1:]:
+            said = f"space: knob {self.share.name!r:.60} has the name of the share of a stratum, which every row has"
+            raise InputError(f"{said}; choose another name")
         check_names("knob", columns)
         check_tops(self.knobs)
         check_names("word", [column.short for column in self.columns])
@@ -146,7 +165,9 @@ class DesignSpace:
     def cell(self, stratum: Stratum, *given: Value, **values: Value) -> Cell:
         """A cell by the names of its knobs. Raises InputError on an unknown stratum, knob or value."""
         if not self.has_stratum(stratum):
-            raise InputError(f"cell: {self.words.stratum} {stratum!r:.60} is unknown; choose from {self.list_strata()}")
+            raise InputError(
+                f"cell: {self.words.stratum} {stratum!r:.60} is unknown; {suggest(stratum, self.strata[:20])}"
+            )
         names = [knob.name for knob in self.knobs]
         if set(values) != set(names):
             raise InputError(f"cell: knobs are {', '.join(values) or 'missing'}; give {', '.join(names)}")
@@ -337,9 +358,6 @@ class DesignSpace:
         return ", ".join(map(str, self.strata[:20])) + (", ..." if len(self.strata) > 20 else "")
 
 
-NOISE = 1e-3  # tolerance on the sum of the shares
-
-
 def normalize_rows(rows: Mapping[Stratum, Mapping[str, float]], space: DesignSpace) -> dict[Stratum, Row]:
     """The rows with shares on the grid of DECIMALS that sum to one, by largest remainder; the others rounded.
 
@@ -361,38 +379,3 @@ def normalize_rows(rows: Mapping[Stratum, Mapping[str, float]], space: DesignSpa
 def normalize_design(design: Design, space: DesignSpace) -> Design:
     """The design with normalized rows."""
     return design.replace(normalize_rows(design.strata, space))
-
-
-def check_design(design: Design, space: DesignSpace, where: str = "design") -> None:
-    """Raises InputError if a design does not fit the space: another stratum or knob, or a value out of range."""
-    if not isinstance(design, Design):
-        raise InputError(f"{where}: {design!r:.60} is not a Design; make one by space.design")
-    path, names = space.words.path, [column.name for column in space.columns]
-    known = [*names, *(knob.top for knob in space.knobs if knob.top)]
-    if not design.strata:
-        raise InputError(f"{where}: {path} is empty; name at least one {space.words.stratum}")
-    for stratum, row in design.strata.items():
-        if not space.has_stratum(stratum):
-            raise InputError(f"{where}: {path}.{stratum!s:.60} is unknown; choose from {space.list_strata()}")
-        if unknown := [name for name in row if name not in known]:
-            raise InputError(f"{where}: {path}.{stratum}.{unknown[0]:.60} is unknown; choose from {', '.join(known)}")
-        if missing := [name for name in names if name not in row]:
-            raise InputError(f"{where}: {path}.{stratum}.{missing[0]} is missing; add it")
-        for column in space.columns:
-            at = f"{where}: {path}.{stratum}.{column.name}"
-            column.check_value(row[column.name], space.limits(stratum, column), at)
-            check_window(row, column, space.limits(stratum, column), at)
-        check_size(row, space.knobs, f"{where}: {path}.{stratum}")
-    total = math.fsum(row[space.share.name] for row in design.strata.values())
-    if abs(total - 1) > NOISE:
-        raise InputError(
-            f"{where}: the values of {space.share.name} in all {path} sum to {total:.4g}, not 1; divide each by it"
-        )
-    if missing := [given.name for given in space.givens if given.name not in design.given]:
-        raise InputError(f"{where}: given.{missing[0]} is missing; add it")
-    givens = [given.name for given in space.givens]
-    for name, value in design.given.items():
-        if name not in givens:
-            raise InputError(f"{where}: given.{name:.60} is unknown; choose from {', '.join(givens) or 'none'}")
-        if isinstance(value, bool) or not is_finite(value):
-            raise InputError(f"{where}: given.{name} is {value!r:.20}; give a finite number")

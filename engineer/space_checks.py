@@ -1,13 +1,19 @@
-"""Checks of the parts of a design space, its names and the ranges of knobs in single strata, and of its cells."""
+"""Checks of the parts of a design space, names, ranges of knobs in single strata, cells and designs."""
 
+import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError, suggest
 from lakewright.core_jax.support import first_repeated
 from lakewright.engineer.cells import Cell, Given, Knob, Stratum, check_grid, is_finite, stratum_of
+from lakewright.engineer.design import Design
+from lakewright.engineer.windows import check_size, check_window
 from lakewright.engineer.words import FIELDS, RateWords, Words
+
+if TYPE_CHECKING:
+    from lakewright.engineer.space import DesignSpace
 
 _STRATUM = re.compile(r"[\w.:/+-]{1,60}")
 
@@ -113,3 +119,43 @@ def check_cell_of(one: Any, kind: type[Any], space: CellSpace, where: str) -> No
     # Canonical cells may be beyond the range of a knob; its kind of value they have.
     if not (fits and all(map(is_finite, (*values, *given))) and all(map(Knob.has_form, space.knobs, values))):
         raise InputError(f"{where}: cell {tuple(one.cell)!r:.60} does not fit this environment; leave it out")
+
+
+NOISE = 1e-3  # tolerance on the sum of the shares
+
+
+def check_design(design: Design, space: "DesignSpace", where: str = "design") -> None:
+    """Raises InputError if a design does not fit the space: another stratum or knob, or a value out of range."""
+    if not isinstance(design, Design):
+        raise InputError(f"{where}: {design!r:.60} is not a Design; make one by space.design")
+    path, names = space.words.path, [column.name for column in space.columns]
+    known = [*names, *(knob.top for knob in space.knobs if knob.top)]
+    if not design.strata:
+        raise InputError(f"{where}: {path} is empty; name at least one {space.words.stratum}")
+    for stratum, row in design.strata.items():
+        if not space.has_stratum(stratum):
+            raise InputError(f"{where}: {path}.{stratum!s:.60} is unknown; {suggest(stratum, space.strata[:20])}")
+        if unknown := [name for name in row if name not in known]:
+            raise InputError(f"{where}: {path}.{stratum}.{unknown[0]:.60} is unknown; {suggest(unknown[0], known)}")
+        if missing := [name for name in names if name not in row]:
+            raise InputError(f"{where}: {path}.{stratum}.{missing[0]} is missing; add it")
+        for column in space.columns:
+            at = f"{where}: {path}.{stratum}.{column.name}"
+            column.check_value(row[column.name], space.limits(stratum, column), at)
+            check_window(row, column, space.limits(stratum, column), at)
+        check_size(row, space.knobs, f"{where}: {path}.{stratum}")
+    total = math.fsum(row[space.share.name] for row in design.strata.values())
+    if abs(total - 1) > NOISE:
+        raise InputError(
+            f"{where}: the values of {space.share.name} in all {path} sum to {total:.4g}, not 1; divide each by it"
+        )
+    if missing := [given.name for given in space.givens if given.name not in design.given]:
+        raise InputError(f"{where}: given.{missing[0]} is missing; add it")
+    givens = [given.name for given in space.givens]
+    for name, value in design.given.items():
+        if name in known:
+            raise InputError(f"{where}: given.{name} is a knob; give it in the rows of space.design")
+        if name not in givens:
+            raise InputError(f"{where}: given.{name:.60} is unknown; {suggest(name, givens)}")
+        if isinstance(value, bool) or not is_finite(value):
+            raise InputError(f"{where}: given.{name} is {value!r:.20}; give a finite number")

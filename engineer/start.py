@@ -10,7 +10,8 @@ from lakewright.engineer.calls import FailedCallError, run_call
 from lakewright.engineer.cells import Stratum, Value
 from lakewright.engineer.design import Design, Row
 from lakewright.engineer.guard import Bounds, can_draw, check_draws
-from lakewright.engineer.space import DesignSpace, check_design
+from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.space_checks import check_design
 
 TRIED = 1000  # rows of a stratum
 

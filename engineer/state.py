@@ -21,8 +21,8 @@ from lakewright.engineer.problems import Group, Problem
 from lakewright.engineer.proposal import Teacher, save_state
 from lakewright.engineer.samplers.supply import Sampling
 from lakewright.engineer.seen import Seen, SeenCells
-from lakewright.engineer.space import DesignSpace, check_design
-from lakewright.engineer.space_checks import check_cell_of
+from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.space_checks import check_cell_of, check_design
 from lakewright.engineer.steps import Decision
 from lakewright.engineer.tally import Case, Drawn, Tally
 

@@ -10,7 +10,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.calls import describe_error, show
 from lakewright.engineer.cells import Cell, Stratum, sort_cells
-from lakewright.engineer.delta import derive_delta, describe_delta, list_changes, make_printable
+from lakewright.engineer.delta import derive_delta, describe_delta, describe_moved_knobs, list_changes, make_printable
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
 from lakewright.engineer.difficulty.model import Observation, observe_held_out
@@ -217,6 +217,9 @@ class Decision(msgspec.Struct, frozen=True):
     rolled_back: bool = False
     short: str = ""
 
+    def __repr__(self) -> str:
+        return f"Decision(version {self.design.version}: {self.short})"
+
     @property
     def design(self) -> Design:
         """The design that the next problems are drawn from."""
@@ -266,28 +269,30 @@ def describe_round(design: Design, following: Next, attempts: Sequence[Attempt],
 
 
 def sum_up_round(design: Design, following: Next, attempts: Sequence[Attempt], space: DesignSpace) -> str:
-    """Like `Decision.summary`: `more of 3 (+9 points), less of 1 (-9 points), another level or trait in 2: WHY`.
+    """Like `Decision.summary`: `more of 3 (+9 points), less of 1 (-9 points), digits 4 to 5 in 2: WHY`.
 
     Args: as in `describe_round`.
     """
     share, label, after = space.share.name, space.words.label, following.design.strata
     gains = {one: row[share] - design.strata[one][share] for one, row in after.items()}
-    parts, named = [], set[Stratum]()
-    for word, sign in (("more", 1), ("less", -1)):
+    parts = []
+    for word, sign in (("more of ", 1), ("less of ", -1)):
         moved = sorted((one for one in gains if sign * gains[one] >= SMALLEST), key=lambda one: -sign * gains[one])
-        shown = ", ".join(f"{label(one)} ({100 * gains[one]:+.0f} points)" for one in moved[:MOST_SHOWN])
-        more = f" and {len(moved) - MOST_SHOWN} others" if len(moved) > MOST_SHOWN else ""
-        parts += [f"{word} of {shown}{more}"] if moved else []
-        named.update(moved)
-    other = [one for one, row in after.items() if one not in named and row != design.strata[one]]
-    if other and len(other) <= MOST_SHOWN:
-        parts.append(f"another level or trait in {', '.join(map(label, other))}")
+        parts += _list_first(word, [f"{label(one)} ({100 * gains[one]:+.0f} points)" for one in moved])
+    changed = {one: describe_moved_knobs(design.strata[one], row, space) for one, row in after.items()}
+    parts += _list_first("", [f"{knobs} in {label(one)}" for one, knobs in changed.items() if knobs])
     delta = attempts[-1].proposal.delta if attempts else None
     reasons = list(dict.fromkeys(edit.reason for edit in delta.edits.values())) if delta else []
     why = "; ".join(reasons) if following.source == "proposal" and reasons else following.reasons[-1]
     why = "no change was proposed" if delta and not delta.edits else make_printable(why)
     warned = "".join(f"; {reason}" for reason in following.reasons if reason.startswith(NO_ANSWER))
     return f"{', '.join(parts) or 'unchanged'}: {why[:MOST_WHY]}{'...' if len(why) > MOST_WHY else ''}{warned}"
+
+
+def _list_first(word: str, said: Sequence[str]) -> list[str]:
+    """The word and the first MOST_SHOWN, with the number of all others, in one part; no part if there aren't any."""
+    more = f" and {len(said) - MOST_SHOWN} others" if len(said) > MOST_SHOWN else ""
+    return [f"{word}{', '.join(said[:MOST_SHOWN])}{more}"] if said else []
 
 
 def find_delta(decision: Decision, space: DesignSpace) -> Delta | None:

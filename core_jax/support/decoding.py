@@ -21,7 +21,7 @@ import msgspec
 from msgspec import Meta
 
 from lakewright.core_jax.config import MAX_AGENTS, MAX_HOLE_RATIO
-from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError, suggest
 from lakewright.core_jax.support.digests import check_digest
 
 T = TypeVar("T")
@@ -135,8 +135,8 @@ def _convert_struct(raw: Any, kind: type[T], where: str, path: str) -> T:
     hints, fields = _read_fields(kind)  # type: ignore[arg-type]
     unknown = [name for name in raw if name not in fields]
     if unknown and kind.__struct_config__.forbid_unknown_fields:  # type: ignore[attr-defined]
-        name, choices = unknown[0], ", ".join(fields)
-        raise InputError(f"{at}unknown field {name!r:.60} = {raw[name]!r:.60}; choose from {choices}")
+        name = unknown[0]
+        raise InputError(f"{at}unknown field {name!r:.60} = {raw[name]!r:.60}; {suggest(name, fields)}")
     if missing := [name for name, field in fields.items() if field.required and name not in raw]:
         raise InputError(f"{at}field {missing[0]!r} is missing; add it")
     given = {name: value for name, value in raw.items() if name in fields}
@@ -162,8 +162,7 @@ def _convert_leaf(raw: Any, kind: Any, at: str) -> Any:
         with contextlib.suppress(msgspec.ValidationError):
             return msgspec.convert(make_whole(raw), kind, str_keys=True)
         if get_origin(kind) is Literal:
-            choices = ", ".join(map(str, get_args(kind)))
-            raise InputError(f"{at}{raw!r:.60} does not fit; choose from {choices}") from error
+            raise InputError(f"{at}{raw!r:.60} does not fit; {suggest(raw, get_args(kind))}") from error
         problem = str(error).split(" - at ")[0]
         raise InputError(f"{at}{raw!r:.60} does not fit: {problem[0].lower()}{problem[1:]}") from error
 

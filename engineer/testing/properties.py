@@ -16,7 +16,7 @@ from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.guard import GivenBounds, GuardSettings, project_delta
 from lakewright.engineer.problems import Problem, Verdict
-from lakewright.engineer.space import check_design
+from lakewright.engineer.space_checks import check_design
 from lakewright.engineer.testing.isolation import CallError, Calls
 from lakewright.engineer.testing.redraw import (
     EQUAL,

@@ -72,7 +72,7 @@ def _values_between(knob: Knob, low: float, high: float) -> SearchStrategy[float
 def cells(
     space: DesignSpace, drawable: Callable[[Cell], bool] | None = None, /, **given: float
 ) -> SearchStrategy[Cell]:
-    """Cells of a space, simple ones first.
+    """Cells of a space, simple ones first; values are read by name, `cell["digits"]`.
 
     Args:
         space: the design space.
@@ -87,7 +87,8 @@ def cells(
         raise InputError("cells: no cell at bounds and bins of the knobs can be drawn; correct drawable or the limits")
     bare = st.sampled_from(space.strata).flatmap(lambda stratum: _cells_of(space, stratum)).filter(space.allows)
     design = _only_givens(space, given)
-    return st.sampled_from(ends) | bare.map(lambda cell: space.complete_cell(cell, design)).filter(wanted)
+    found = st.sampled_from(ends) | bare.map(lambda cell: space.complete_cell(cell, design)).filter(wanted)
+    return found.map(space.name_cell)  # as `make` gets them
 
 
 def _only_givens(space: DesignSpace, given: dict[str, float]) -> Design:

@@ -22,7 +22,8 @@ from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.outcomes import Outcomes
 from lakewright.engineer.problems import Group, Problem, Verdict
-from lakewright.engineer.space import NOISE, DesignSpace, check_design
+from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.space_checks import NOISE, check_design
 from lakewright.engineer.tally import Case, Drawn
 from lakewright.engineer.testing.isolation import CallError, Calls
 from lakewright.engineer.testing.redraw import JUDGED, list_answers, show_case, show_problem

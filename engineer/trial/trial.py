@@ -56,7 +56,10 @@ class Trial(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """The outcome in a line."""
         others = range(1, len(self.candidates))
         best = self.chosen or max(others, key=lambda place: self.leads[place].better if self.leads else 0)
-        signal = f"(signal {self.candidates[best].score:.3f} against {self.candidates[0].score:.3f})"
+        scores = [self.candidates[place].score for place in (best, 0)]
+        signal = f"(signal {scores[0]:.3f} against {scores[1]:.3f})"
+        if not any(scores) and self.leads and self.leads[best].expected:
+            signal = "by the forecast alone (no signal in either)"
         found = "tried" if self.chosen else "tried, and not trained on"
         if self.leads:
             return f"{found}: worth more with probability {self.leads[best].better:.2f} {signal}"

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 import numpy as np
 
-from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError, suggest
 from lakewright.core_jax.support import naming_extra
 from lakewright.engineer.judge_process import ask_process
 
@@ -88,8 +88,8 @@ class GymTask:
         self._gym = load_gym()
         known = self._gym.factory.CURRICULA
         if name not in known:
-            listed = ", ".join(sorted(known))
-            raise InputError(f"reasoning_gym: {name!r:.60} is not a task with a curriculum; choose from {listed}")
+            listed = suggest(name, sorted(known))
+            raise InputError(f"reasoning_gym: {name!r:.60} is not a task with a curriculum; {listed}")
         attributes = self._gym.factory.create_curriculum(name).attributes
         self.ladders = {attribute.name: _read_ladder(attribute) for attribute in attributes.values()}
         data_set, config = self._gym.factory.DATASETS[name]
@@ -97,7 +97,7 @@ class GymTask:
         fields = getattr(config, "__dataclass_fields__", {})
         for field in self.settings:
             if field not in fields:
-                raise InputError(f"reasoning_gym: settings.{name}.{field:.60} is unknown; choose from {list(fields)}")
+                raise InputError(f"reasoning_gym: settings.{name}.{field:.60} is unknown; {suggest(field, fields)}")
         self.draw = functools.lru_cache(KEPT)(self._draw_entry)
         self.explain = functools.lru_cache(None)(self._find_fault)
         self._data_set = functools.lru_cache(None)(self._make_data_set)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from lakewright.core_jax.errors import InputError, one_line
+from lakewright.core_jax.errors import InputError, one_line, suggest
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.plugins import load_class
 from lakewright.engineer.space import DesignSpace
@@ -52,8 +52,8 @@ def _load_tasks(name: str) -> Environment:
 def _find_class(name: str) -> Callable[[], Any]:
     points = {point.name: point.value for point in importlib.metadata.entry_points(group=ENTRY_POINTS)}
     if name not in {"lake", *points} and ":" not in name:
-        listed = ", ".join(["lake", *sorted(points), f"{GYM}:TASK"])
-        raise InputError(f"environment {name!r:.80}: is unknown; choose from {listed}, FILE.py:Class and module:Class")
+        listed = suggest(name, ["lake", *sorted(points), f"{GYM}:TASK"])
+        raise InputError(f"environment {name!r:.80}: is unknown; {listed}, FILE.py:Class and module:Class")
     return load_class(name, {**points, "lake": LAKE}, "environment", ())
 
 
@@ -63,7 +63,8 @@ def _make_environment(found: Callable[[], Any], where: str) -> Any:
         if not issubclass(found, Environment):
             raise InputError(f"{where}: is not an Environment; derive it from lakewright.engineer.Environment")
         if missing := sorted(found.__abstractmethods__):
-            raise InputError(f"{where}: it has no {' and no '.join(missing)}; write them")
+            remedy = "write it" if len(missing) == 1 else "write them"
+            raise InputError(f"{where}: it has no {' and no '.join(missing)}; {remedy}")
     needed = [
         parameter.name
         for parameter in inspect.signature(found).parameters.values()

@@ -17,7 +17,7 @@ from typing import Any
 
 import msgspec
 
-from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError, suggest
 from lakewright.core_jax.support import (
     Count,
     Natural,
@@ -178,7 +178,7 @@ def plan_of(path: Path) -> Plan:
     own = resources.files("lakewright.experiments") / "presets" / "studies"
     known = {file.name.removesuffix(".toml"): file for file in own.iterdir()}
     if not path.suffix and str(path) not in known:
-        raise InputError(f"study {str(path)!r:.60} is unknown; give a file, or choose from {', '.join(sorted(known))}")
+        raise InputError(f"study {str(path)!r:.60} is unknown; give a file, or {suggest(path, sorted(known))}")
     with resources.as_file(known[str(path)]) if str(path) in known else nullcontext(path) as file:
         spec = read_config(file, StudySpec)
     base = merge_tables(read_preset(spec.preset), spec.settings) | {"budget": spec.budget}

@@ -25,7 +25,8 @@ from lakewright.engineer.problems import Problem
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.samplers import choose_sampler
 from lakewright.engineer.signal import measure_signal
-from lakewright.engineer.space import check_design, normalize_design
+from lakewright.engineer.space import normalize_design
+from lakewright.engineer.space_checks import check_design
 from lakewright.engineer.start import check_design_draws, complete_design, find_start
 from lakewright.engineer.steps import Decision
 from lakewright.engineer.teachers import DEFAULT_TEACHER, Ask, Tools

@@ -34,7 +34,8 @@ from lakewright.engineer.evidence import (
 from lakewright.engineer.guard import GuardSettings, project_delta
 from lakewright.engineer.lessons import LessonSettings, _draw_round, synthetic_examples
 from lakewright.engineer.redesign import Engineer
-from lakewright.engineer.space import DesignSpace, check_design, normalize_rows
+from lakewright.engineer.space import DesignSpace, normalize_rows
+from lakewright.engineer.space_checks import check_design
 from lakewright.engineer.steps import negotiate, stretch_delta
 from lakewright.engineer.teachers import TEACHERS, RulesTeacher, Tools, check_teacher, make_teacher
 from lakewright.engineer.trial import (

@@ -15,7 +15,8 @@ from lakewright.engineer.delta_parsing import encode_delta, read_answer
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence import Evidence, Round, read_evidence
 from lakewright.engineer.guard import GuardSettings, project_delta
-from lakewright.engineer.space import DesignSpace, check_design
+from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.space_checks import check_design
 from lakewright.engineer.tally import Tally
 from tests.support.deep import count_examples
 from tests.support.refusals import refused

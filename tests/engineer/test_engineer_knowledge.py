@@ -8,7 +8,7 @@ from lakewright.engineer import Engineer
 from lakewright.engineer.design import Delta, Edit
 from lakewright.engineer.difficulty import DifficultySettings
 from lakewright.engineer.outcomes import Outcomes
-from lakewright.engineer.proposal import Proposal, Stateful
+from lakewright.engineer.proposal import Proposal, Stateful, propose_rows
 from lakewright.engineer.rollback import RollbackSettings
 from lakewright.engineer.settings import EngineerSettings
 from lakewright.engineer.trial import TrialSettings
@@ -125,6 +125,34 @@ def test_a_summary_says_in_a_sentence_which_strata_gain_which_lose_and_why():
     assert decision.summary() == "more of sums (+6 points), less of 3 (-6 points): why"
     assert decision.explain().startswith("3 share -0.1 (why)")
     assert engineer("fixed").redesign().summary() == "unchanged: no change was proposed"
+
+
+def test_a_trial_without_any_signal_says_that_the_forecast_decided():
+    def fail(problems, samples, turn):
+        return ENVIRONMENT.groups(problems, [["?"] * samples] * len(problems)), 3
+
+    trial = engineer(Shares(), settings=TRIED, roll_out=fail).redesign(outcomes(3)).trial
+    assert [tried.score for tried in trial.candidates] == [0.0, 0.0, 0.0]
+    assert trial.summary().endswith("by the forecast alone (no signal in either)")
+
+
+def test_a_summary_names_each_level_and_trait_that_changes():
+    rows = {stratum: dict(row) for stratum, row in ENVIRONMENT.space.uniform().strata.items()}
+    changed = {name: {**row, "terms": row["terms"] + 1} for name, row in rows.items()}
+
+    class Harder(Shares):
+        def propose(self, evidence, design, space, key):
+            return propose_rows(design, changed, "why", space)
+
+    summary = engineer(Harder()).redesign().summary()
+    assert summary == "terms 6 to 7 in sums, terms 6 to 7 in 3: why"
+
+
+def test_objects_print_as_a_line_that_says_what_they_are():
+    mine = engineer("fixed")
+    assert repr(mine) == "Engineer(version 0, teacher FixedTeacher, environment Sums)"
+    assert repr(mine.redesign()) == "Decision(version 0: unchanged: no change was proposed)"
+    assert repr(mine.environment) == "Sums(DesignSpace(strata sums, 3; knobs terms, noise))"
 
 
 def test_a_summary_after_a_fall_says_that_validation_fell():

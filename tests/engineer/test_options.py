@@ -29,6 +29,17 @@ def check(kind: str, name: str, options: dict) -> dict:
     return check_teacher(name, options) if kind == "teacher" else SamplerSettings(name, options).options
 
 
+def test_a_misspelled_teacher_is_told_the_nearest_name():
+    with refused("'gian' is unknown", "did you mean gain? choose from fixed"):
+        make_teacher("gian")
+
+
+def test_an_error_in_a_file_names_its_own_line(tmp_path):
+    (file := tmp_path / "teaches.py").write_text("import math\n\n\ndef begin():\n    math.sqrt('2')\n\n\nbegin()\n")
+    with refused("teaches.py cannot be imported (TypeError: must be real", "correct teaches.py:5"):
+        make_teacher(f"{file}:Teaches")
+
+
 @pytest.mark.parametrize(("kind", "name", "option"), NUMBERS)
 def test_every_number_has_a_range_and_nothing_else_passes(kind, name, option):
     for value in (math.nan, math.inf, -1000, "some", True, None):

@@ -1,6 +1,8 @@
 """The design space: its grid, its bins and its cells, whatever strata and knobs it has; and what is no space."""
 
+import copy
 import math
+import pickle
 
 import pytest
 from hypothesis import given
@@ -53,6 +55,19 @@ def test_givens_are_numbers_of_the_space_and_by_default_the_middle(values, told)
     assert space.uniform().given == {"g": 3}
     with refused(*told):
         space.uniform(**values)
+
+
+def test_spaces_of_equal_parts_are_equal_as_a_copy_is():
+    others = [DesignSpace(SUMS.strata, SUMS.knobs, ranked=True), DesignSpace(SUMS.strata, SUMS.knobs[:1])]
+    assert pickle.loads(pickle.dumps(SUMS)) == SUMS
+    assert len({SUMS, copy.deepcopy(SUMS), *others}) == 3
+
+
+def test_a_knob_in_the_place_of_a_given_is_sent_to_the_rows():
+    with refused("given.terms is a knob", "space.design"):
+        SUMS.uniform(terms=5)
+    with refused("strata.sum is unknown", "did you mean sums? choose from"):
+        SUMS.design({"sum": {}})
 
 
 @given(st.data())
@@ -137,8 +152,8 @@ def test_a_name_that_is_a_whole_number_is_that_number(name):
         ({"strata": [True]}, ["stratum True"]),
         ({"strata": [1.5]}, ["stratum 1.5"]),
         ({"knobs": [TERMS, TERMS]}, ["knob 'terms'", "twice"]),
-        ({"knobs": [Knob(name="share")]}, ["knob 'share'", "twice"]),
-        ({"knobs": [Knob(name="share", low=0.2)]}, ["knob 'share'", "twice"]),
+        ({"knobs": [Knob(name="share")]}, ["knob 'share'", "name of the share"]),
+        ({"knobs": [Knob(name="share", low=0.2)]}, ["knob 'share'", "name of the share"]),
         ({"knobs": ["terms"]}, ["knobs", "'terms'", "Knob"]),
         ({"knobs": TERMS}, ["knobs", "terms", "tuple"]),
         ({"strata": "sums"}, ["strata", "'sums'", "tuple"]),

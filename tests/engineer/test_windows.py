@@ -15,7 +15,8 @@ from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.evidence import Evidence, EvidenceSettings, evidence_text, evidence_tokens
 from lakewright.engineer.guard import GuardSettings, project_delta
 from lakewright.engineer.random_generators import make_key
-from lakewright.engineer.space import check_design, normalize_rows
+from lakewright.engineer.space import normalize_rows
+from lakewright.engineer.space_checks import check_design
 from lakewright.engineer.teachers import ask_about, make_teacher
 from lakewright.experiments.environments.lake import lake_space
 from tests.support.refusals import refused

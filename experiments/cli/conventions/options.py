@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal, TypeAlias
 
 from cyclopts import Group, Parameter
 
+from lakewright.core_jax.errors import suggest
 from lakewright.engineer.teachers import TEACHERS as REGISTERED
 from lakewright.experiments.jobs.executors.choice import EXECUTORS, ExecutorChoice
 
@@ -61,8 +62,7 @@ class ExecutorOptions:
 def check_name_of_teacher(_: type, name: str | None) -> None:
     """Refuses a name that is neither a built-in teacher's nor a class's, before anything is loaded."""
     if name is not None and ":" not in name and name not in TEACHERS:
-        choices = ", ".join(TEACHERS)
-        raise ValueError(f"--teacher is {name!r:.60}; choose from {choices}, or name module:Class or FILE.py:Class")
+        raise ValueError(f"--teacher is {name!r:.60}; {suggest(name, TEACHERS)}, or name module:Class or FILE.py:Class")
 
 
 # Completion offers the names; module:Class and FILE.py:Class are texts like others.

@@ -15,7 +15,7 @@ from cyclopts.exceptions import (
     ValidationError,
 )
 
-from lakewright.core_jax.errors import one_line
+from lakewright.core_jax.errors import one_line, suggest
 
 T = TypeVar("T")
 _results: TextIO | None = None  # standard output, while other code is kept off it
@@ -91,7 +91,7 @@ def _describe_problem(error: CycloptsError) -> str:
         case UnusedCliTokensError(unused_tokens=[first, *_]):
             return f"{first!r:.60} is not understood; remove it"
         case UnknownCommandError(unused_tokens=[first, *_]):
-            return f"{first!r:.60} is not a command; choose from {', '.join(_list_commands(error.app))}"
+            return f"{first!r:.60} is not a command; {suggest(first, _list_commands(error.app))}"
         case ValidationError(exception_message=message) if message:
             return message
     return " ".join(str(error).split()).rstrip(".")
@@ -99,7 +99,7 @@ def _describe_problem(error: CycloptsError) -> str:
 
 def _wrong_value(name: str, value: str, kind: Any) -> str:
     if get_origin(kind) is Literal:
-        return f"{name} is {value!r:.60}; choose from {', '.join(map(str, get_args(kind)))}"
+        return f"{name} is {value!r:.60}; {suggest(value, get_args(kind))}"
     return f"{name} is {value!r:.60}; give {KINDS.get(kind, 'another value')}"
 
 

@@ -10,7 +10,7 @@ import msgspec
 from docstring_parser import parse_from_object
 from msgspec import inspect
 
-from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError, suggest
 from lakewright.experiments.loop.settings.run_settings import RunSettings, load_settings
 
 SIZE = "SIZE"  # a map size, in the names of settings
@@ -35,7 +35,7 @@ def list_settings(preset: str, prefix: str = "") -> list[Setting]:
     chosen = [setting for setting in found if setting.name.startswith(prefix)]
     if not chosen:
         heads = dict.fromkeys(setting.name.split(".")[0] for setting in found)
-        raise InputError(f"no setting begins with {prefix!r:.60}; choose from {', '.join(heads)}")
+        raise InputError(f"no setting begins with {prefix!r:.60}; {suggest(prefix, heads)}")
     return chosen
 
 

@@ -15,7 +15,7 @@ from lakewright.engineer.difficulty import DifficultySettings
 from lakewright.engineer.evidence import EvidenceSettings, delta_tokens, evidence_tokens, show_evidence
 from lakewright.engineer.evidence.vocabulary import vocabulary_of
 from lakewright.engineer.lessons import LessonSettings, _draw_late_rounds, synthetic_examples
-from lakewright.engineer.space import check_design
+from lakewright.engineer.space_checks import check_design
 from lakewright.engineer.tally import Tally
 from lakewright.engineer.teachers import ForecastTeacher, ProportionalTeacher, RulesTeacher
 from lakewright.engineer.testing.strategies import spaces

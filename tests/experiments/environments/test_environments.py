@@ -72,12 +72,14 @@ REFUSED = {
     "own.py:Other": "is not an Environment; derive it from lakewright.engineer.Environment",
     "own.py:make_other": "gave 3, which is not an Environment; return one",
     "own.py:Needs": "its constructor needs size; give defaults, or name a function without arguments",
+    "own:Own": "own cannot be imported (ModuleNotFoundError: No module named 'own'); write own.py:CLASS",
+    "lak": "is unknown; did you mean lake? choose from lake",
     "own.py:Unfinished": "it has no judge and no make; write them",
     "own.py:Spaceless": "it has no space; give it a DesignSpace as its attribute space",
     "own.py:Fails": "cannot be made (KeyError: 'size'); correct its constructor",
     "own.py:Exits": "cannot be made (SystemExit: 0); correct its constructor",
     "bad_space.py:Own": "space: it has no strata; name at least one",
-    "exits.py:Own": "exits.py cannot be imported (SystemExit: 3); correct it",
+    "exits.py:Own": "exits.py cannot be imported (SystemExit: 3); correct exits.py:1",
 }
 
 

@@ -44,7 +44,7 @@ FAILING = {
         (MAKE, f"    def drawable(self, cell):\n        return cell['carries']\n\n{MAKE}"),
         ("Addition: cell", "drawable raised KeyError", "'carries' is not a knob; choose from terms, carry"),
     ),
-    "a file that is broken": (("import", "import import"), ("cannot be imported (SyntaxError", "correct it")),
+    "a file that is broken": (("import", "import import"), ("cannot be imported (SyntaxError", "correct sums.py:")),
 }
 QUICK = ("a judge that raises", "a generator that raises")
 EACH = [pytest.param(name, marks=() if name in QUICK else pytest.mark.deep) for name in FAILING]
