@@ -21,6 +21,7 @@ from lakewright.engineer.difficulty.forecasting import Forecast, make_forecast
 from lakewright.engineer.difficulty.model import Observation
 from lakewright.engineer.environment import Environment, check_environment_type
 from lakewright.engineer.evidence.evidence import Evidence, Round
+from lakewright.engineer.explanation import describe_round, describe_strata, sum_up_round
 from lakewright.engineer.guard import GuardSettings, GuardVerdict, check_draws, check_guard, limit_round, project_delta
 from lakewright.engineer.journal import Journal, Keys, TeacherAnswer, derive_keys
 from lakewright.engineer.outcomes import Outcomes, order_answers, tally_by_stratum
@@ -59,12 +60,10 @@ from lakewright.engineer.steps import (
     decide_again,
     decide_next,
     decide_nothing,
-    describe_round,
     find_delta,
     grow_older,
     negotiate,
     observe_answers,
-    sum_up_round,
     try_rivals,
     warn_of_graders,
 )
@@ -235,11 +234,13 @@ class Engineer:
             keys = keys or derive_keys(self.seed, state.round)
             following, attempts, trial = self._choose_next(evidence, forecast, fallen, journal, keys)
             line, short = (tell(design, following, attempts, self.space) for tell in (describe_round, sum_up_round))
+            seen = (self.environment, design, following.design, evidence, forecast, outcomes or {})
+            strata = describe_strata(*seen)
         except BaseException:
             self.teacher.load_state_dict(teacher_state)  # the round may be tried again, as if it had not begun
             raise
         decision = Decision(
-            following, design, evidence, forecast, attempts, trial, comparison, line, bool(fallen), short
+            following, design, evidence, forecast, attempts, trial, comparison, line, bool(fallen), short, strata
         )
         state.observations, state.tested = [*observations, *(trial.observe() if trial else ())], tested
         advance_round(state, decision, find_delta(decision, self.space), (valid, problems), weights=how.weights)

@@ -10,7 +10,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.calls import describe_error, show
 from lakewright.engineer.cells import Cell, Stratum, sort_cells
-from lakewright.engineer.delta import derive_delta, describe_delta, describe_moved_knobs, list_changes, make_printable
+from lakewright.engineer.delta import derive_delta
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
 from lakewright.engineer.difficulty.model import Observation, observe_held_out
@@ -29,7 +29,7 @@ from lakewright.engineer.outcomes import InCell, Outcomes
 from lakewright.engineer.proposal import Proposal, Teacher
 from lakewright.engineer.random_generators import Key, fold_key, split_key
 from lakewright.engineer.rollback import Comparison
-from lakewright.engineer.signal import NO_ANSWER, find_no_valid_answer
+from lakewright.engineer.signal import find_no_valid_answer
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally
 from lakewright.engineer.trial.selection import shortlist_designs
@@ -37,7 +37,6 @@ from lakewright.engineer.trial.trial import Trial, TrialWork, try_beside_current
 
 Source = Literal["proposal", "trial", "rollback", "current"]
 STRETCHES = (2.0, 0.5, 3.0, 1.5, 4.0)  # of a change, in the order in which they are proposed
-SMALLEST, MOST_SHOWN, MOST_WHY = 0.005, 3, 120  # of a summary: a change of a share, strata, characters of the reason
 PREFERRED = "another proposal of yours, which the trial preferred"
 TOLD = 300  # characters of a refusal that the teacher is shown: what it wrote itself may be in there
 
@@ -203,7 +202,7 @@ class Decision(msgspec.Struct, frozen=True):
     verdicts; the last one counts; empty if an earlier design is back. trial: the proposals' trial, if it was held.
     comparison: the held-out answers of this round beside the answers of the policy that it was trained from.
     rolled_back: whether validation fell; then the trainer restores the weights from before, unless `rollback.weights`
-    is off.
+    is off. line, short, strata: the texts of `explain` and `summary`.
     """
 
     next: Next
@@ -216,6 +215,7 @@ class Decision(msgspec.Struct, frozen=True):
     line: str
     rolled_back: bool = False
     short: str = ""
+    strata: list[str] = []
 
     def __repr__(self) -> str:
         return f"Decision(version {self.design.version}: {self.short})"
@@ -230,8 +230,11 @@ class Decision(msgspec.Struct, frozen=True):
         return self.short
 
     def explain(self) -> str:
-        """The redesign in a line: all that was proposed, what guard and trial made of it, and what was applied."""
-        return self.line
+        """The redesign in lines: what was proposed, what guard and trial made of it, and what was applied.
+
+        Then for each stratum the valid answers, the expected share of valid answers, and its values before and after.
+        """
+        return "\n".join([self.line, *self.strata])
 
 
 def decide_nothing(evidence: Evidence, forecast: Forecast) -> Decision:
@@ -249,50 +252,6 @@ def decide_again(verdicts: Iterable[GuardVerdict], design: Design, before: Next)
         return msgspec.structs.replace(before, reasons=reasons)
     reasons = [f"asked again after its training: {verdict.summary()}"]
     return Next(verdict.design, "current" if verdict.design == design else "proposal", reasons)
-
-
-def describe_round(design: Design, following: Next, attempts: Sequence[Attempt], space: DesignSpace) -> str:
-    """The proposal for a design, what followed and why, in a line.
-
-    Args:
-        design: the current design.
-        following: the next design.
-        attempts: the proposals; the last one counts.
-        space: the design space.
-    """
-    delta = attempts[-1].proposal.delta if attempts else None
-    proposed = describe_delta(delta, space) if delta else ""  # what is wrong with an answer is a reason
-    # What an accepted proposal changes has been said; of all others it may differ from what was proposed.
-    accepted = following.source == "proposal" and {one.verdict.status for one in attempts[-1:]} == {"accepted"}
-    changes = "" if accepted else f"applied: {list_changes(design, following.design, space)}"
-    return "; ".join(part for part in (proposed, *following.reasons, changes) if part)
-
-
-def sum_up_round(design: Design, following: Next, attempts: Sequence[Attempt], space: DesignSpace) -> str:
-    """Like `Decision.summary`: `more of 3 (+9 points), less of 1 (-9 points), digits 4 to 5 in 2: WHY`.
-
-    Args: as in `describe_round`.
-    """
-    share, label, after = space.share.name, space.words.label, following.design.strata
-    gains = {one: row[share] - design.strata[one][share] for one, row in after.items()}
-    parts = []
-    for word, sign in (("more of ", 1), ("less of ", -1)):
-        moved = sorted((one for one in gains if sign * gains[one] >= SMALLEST), key=lambda one: -sign * gains[one])
-        parts += _list_first(word, [f"{label(one)} ({100 * gains[one]:+.0f} points)" for one in moved])
-    changed = {one: describe_moved_knobs(design.strata[one], row, space) for one, row in after.items()}
-    parts += _list_first("", [f"{knobs} in {label(one)}" for one, knobs in changed.items() if knobs])
-    delta = attempts[-1].proposal.delta if attempts else None
-    reasons = list(dict.fromkeys(edit.reason for edit in delta.edits.values())) if delta else []
-    why = "; ".join(reasons) if following.source == "proposal" and reasons else following.reasons[-1]
-    why = "no change was proposed" if delta and not delta.edits else make_printable(why)
-    warned = "".join(f"; {reason}" for reason in following.reasons if reason.startswith(NO_ANSWER))
-    return f"{', '.join(parts) or 'unchanged'}: {why[:MOST_WHY]}{'...' if len(why) > MOST_WHY else ''}{warned}"
-
-
-def _list_first(word: str, said: Sequence[str]) -> list[str]:
-    """The word and the first MOST_SHOWN, with the number of all others, in one part; no part if there aren't any."""
-    more = f" and {len(said) - MOST_SHOWN} others" if len(said) > MOST_SHOWN else ""
-    return [f"{word}{', '.join(said[:MOST_SHOWN])}{more}"] if said else []
 
 
 def find_delta(decision: Decision, space: DesignSpace) -> Delta | None:

@@ -186,7 +186,7 @@ class EngineerFolder:
         self.files.write_version(following)
         write_index(self.files.index_path, read.make_index(digest))
         new = following.version != current.version
-        report = self._make_report(following, new=new, line=decision.explain(), complaint=complaint)
+        report = self._make_report(following, new=new, line=decision.line, complaint=complaint)
         cost = count_spent(following.decisions[-1:])
         return msgspec.structs.replace(report, counts=following.counts, rolled_back=decision.rolled_back, spent=cost)
 
@@ -378,7 +378,7 @@ class EngineerFolder:
         state = engineer.state_dict()
         if decision.design.version == current.version:
             return msgspec.structs.replace(current, decisions=[*current.decisions, note], state=state)
-        following = self._make_following(current, decision.design, "engineer", decision.explain())
+        following = self._make_following(current, decision.design, "engineer", decision.line)
         return msgspec.structs.replace(following, reasons=decision.next.reasons, decisions=[note], state=state)
 
     def _make_report(self, version: Version, *, new: bool, line: str = "", complaint: str = "") -> NextReport:

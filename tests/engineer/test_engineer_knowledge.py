@@ -123,8 +123,27 @@ def test_a_summary_says_in_a_sentence_which_strata_gain_which_lose_and_why():
     mine = engineer(Shares(), settings=EngineerSettings(trial=TrialSettings(enabled=False)))
     decision = mine.redesign()
     assert decision.summary() == "more of sums (+6 points), less of 3 (-6 points): why"
-    assert decision.explain().startswith("3 share -0.1 (why)")
+    line, *strata = decision.explain().splitlines()
+    assert line.startswith("3 share -0.1 (why)")
+    assert len(strata) == 2
+    assert strata[0] == "sums: expected 0.46, then 0.46; share 0.5 to 0.556"
     assert engineer("fixed").redesign().summary() == "unchanged: no change was proposed"
+
+
+def test_an_explanation_has_the_answers_the_expectation_and_the_values_of_each_stratum():
+    mine = engineer(Shares())
+    problems = mine.draw(20)
+    mine.observe(ENVIRONMENT.groups(problems, [[one.answer, one.answer, "?"] for one in problems]))
+    before = mine.design.strata
+    decision = mine.redesign(outcomes(3))
+    for stratum, told in zip((3, "sums"), sorted(decision.explain().splitlines()[1:]), strict=True):
+        count = sum(problem.cell.stratum == stratum for problem in problems)
+        asked = sum(problem.cell.stratum == stratum for problem in HELD_OUT)
+        valid = asked if stratum == 3 else 0
+        answers = f"{2 * count} of {3 * count} training answers valid; {valid} of {asked} held-out answers valid"
+        assert told.startswith(f"{stratum}: {answers}; expected 0.")
+        shares = [design[stratum]["share"] for design in (before, decision.design.strata)]
+        assert told.endswith(f"; share {shares[0]:.3g} to {shares[1]:.3g}")
 
 
 def test_a_trial_without_any_signal_says_that_the_forecast_decided():

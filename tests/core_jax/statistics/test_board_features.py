@@ -1,5 +1,7 @@
 """The statistics of boards, against graphs of networkx and the labels."""
 
+from pathlib import Path
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -148,3 +150,10 @@ def test_only_the_columns_that_are_wanted_stand_in_a_table():
     found = measured(mixed_boards(1, 64, 4))
     rows = table({name: found[name] for name in ("wait_required", "cost_bound")})
     assert rows.column_names == ["wait_required", "cost_bound"]
+
+
+def test_the_page_of_sweeps_and_the_fields_of_a_table_say_what_each_column_is():
+    page = (Path(__file__).parents[3] / "docs" / "sweeps.md").read_text()
+    for name, (_, about) in COLUMNS.items():
+        assert f"\n| `{name}` | {about} |\n" in page
+        assert SCHEMA.field(name).metadata[b"about"].decode() == about
