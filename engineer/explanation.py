@@ -1,4 +1,4 @@
-"""A redesign in words: a line of what led to it, a short sentence, and a line for each stratum with its numbers."""
+"""The texts of a redesign: a line with all that led to it, a short sentence, and a line of numbers for each stratum."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -63,8 +63,7 @@ def _list_first(word: str, said: Sequence[str]) -> list[str]:
 
 def describe_strata(
     environment: Environment,
-    design: Design,
-    following: Design,
+    designs: tuple[Design, Design],
     evidence: Evidence,
     forecast: Forecast,
     held_out: Mapping[Stratum, Tally],
@@ -72,25 +71,26 @@ def describe_strata(
     """A line for each stratum: `sums: 20 of 64 training answers valid; expected 0.33, then 0.29; share 0.5 to 0.44`.
 
     Args:
-        environment: whose designs these are.
-        design, following: the current and the next design.
-        evidence, forecast: of the round; the forecast is of training answers, by what is known before the stage.
-        held_out: the held-out answers, if there are any.
+        environment: the environment.
+        designs: the current and the next design.
+        evidence, forecast: what is known in this round; the forecast is about training answers.
+        held_out: the tallies of the held-out answers, if there are any.
     """
     trained: dict[Stratum, Tally] = {}
     for part in evidence.groups:
-        before = trained.get(part.cell.stratum, Tally(0, 0))
-        answers, valid = before.problems + part.groups.completions, before.valid + part.groups.valid
+        known = trained.get(part.cell.stratum, Tally(0, 0))
+        answers, valid = known.problems + part.groups.completions, known.valid + part.groups.valid
         trained[part.cell.stratum] = Tally(answers, valid)
-    expected = [_expect_valid(environment, one, forecast) for one in (design, following)]
+    expected = [_expect_valid(environment, one, forecast) for one in designs]
     lines, share = [], environment.space.share.name
-    for stratum, row in following.strata.items():
+    for stratum, row in designs[1].strata.items():
+        before = designs[0].strata.get(stratum, row)
         answered = (("training", trained.get(stratum)), ("held-out", held_out.get(stratum)))
         parts = [f"{found.valid} of {found.problems} {kind} answers valid" for kind, found in answered if found]
-        chances = [f"{known[stratum]:.2f}" for known in expected if stratum in known]
+        chances = [f"{chance[stratum]:.2f}" for chance in expected if stratum in chance]
         parts += [f"expected {', then '.join(chances)}"] if chances else []
-        shares = dict.fromkeys(f"{one[share]:.3g}" for one in (design.strata.get(stratum, row), row))
-        knobs = describe_moved_knobs(design.strata.get(stratum, row), row, environment.space)
+        shares = dict.fromkeys(f"{one[share]:.3g}" for one in (before, row))
+        knobs = describe_moved_knobs(before, row, environment.space)
         parts += [f"share {' to '.join(shares)}", *([knobs] if knobs else [])]
         lines.append(f"{environment.space.words.label(stratum)}: {'; '.join(parts)}")
     return lines

@@ -89,7 +89,7 @@ def _import_module(where: str, what: str) -> ModuleType:
 
 
 def _find_line(error: BaseException, name: str) -> str:
-    """The line of a file of that name in which an error arose, as `NAME:LINE`; empty if it arose in none."""
+    """The line of a file of that name in which an error arose, as `NAME:LINE`; empty if it arose elsewhere."""
     frames = ((Path(frame.f_code.co_filename).name, line) for frame, line in traceback.walk_tb(error.__traceback__))
     lines = [line for file, line in frames if file == name]
     if isinstance(error, SyntaxError) and error.filename and Path(error.filename).name == name:

@@ -234,8 +234,7 @@ class Engineer:
             keys = keys or derive_keys(self.seed, state.round)
             following, attempts, trial = self._choose_next(evidence, forecast, fallen, journal, keys)
             line, short = (tell(design, following, attempts, self.space) for tell in (describe_round, sum_up_round))
-            seen = (self.environment, design, following.design, evidence, forecast, outcomes or {})
-            strata = describe_strata(*seen)
+            strata = describe_strata(self.environment, (design, following.design), evidence, forecast, outcomes or {})
         except BaseException:
             self.teacher.load_state_dict(teacher_state)  # the round may be tried again, as if it had not begun
             raise

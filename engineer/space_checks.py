@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 from lakewright.core_jax.errors import InputError, suggest
 from lakewright.core_jax.support import first_repeated
@@ -11,9 +11,6 @@ from lakewright.engineer.cells import Cell, Given, Knob, Stratum, check_grid, is
 from lakewright.engineer.design import Design
 from lakewright.engineer.windows import check_size, check_window
 from lakewright.engineer.words import FIELDS, RateWords, Words
-
-if TYPE_CHECKING:
-    from lakewright.engineer.space import DesignSpace
 
 _STRATUM = re.compile(r"[\w.:/+-]{1,60}")
 
@@ -121,10 +118,23 @@ def check_cell_of(one: Any, kind: type[Any], space: CellSpace, where: str) -> No
         raise InputError(f"{where}: cell {tuple(one.cell)!r:.60} does not fit this environment; leave it out")
 
 
+class RowSpace(CellSpace, Protocol):
+    """The part of a design space that says what its designs are."""
+
+    strata: tuple[Stratum, ...]
+    share: Knob
+    columns: tuple[Knob, ...]
+    words: Words
+
+    def limits(self, stratum: Stratum, knob: Knob) -> tuple[float, float]:
+        """The range of a knob in a stratum."""
+        ...
+
+
 NOISE = 1e-3  # tolerance on the sum of the shares
 
 
-def check_design(design: Design, space: "DesignSpace", where: str = "design") -> None:
+def check_design(design: Design, space: RowSpace, where: str = "design") -> None:
     """Raises InputError if a design does not fit the space: another stratum or knob, or a value out of range."""
     if not isinstance(design, Design):
         raise InputError(f"{where}: {design!r:.60} is not a Design; make one by space.design")
