@@ -170,20 +170,26 @@ def flood_depth(size: int) -> int:
 def find_met(size: int, holes: int, keys: jax.Array, wait: np.ndarray, number: np.ndarray) -> np.ndarray:
     """Tries attempts at board 0: bool [L], those that have their stratum; L a number of `BLOCKS`.
 
+    Raises InputError like `draw_boards`.
+
     Args:
         size, holes, keys: see `draw_boards`.
         wait: bool [L], strata.
         number: int [L], numbers of attempts.
     """
-    asked, index = number.astype(np.int32), np.zeros(len(number), np.uint32)
+
+    def try_block(sizes: Sizes, begin: int) -> np.ndarray:
+        rows = slice(begin, begin + sizes.block)
+        asked, index = number[rows].astype(np.int32), np.zeros(sizes.block, np.uint32)
+        flooding = _Flooding(size, sizes, Stream(np.int32(holes), keys, wait[rows], index, asked))  # type: ignore[arg-type]
+        while (undecided := flooding.progress.is_open & (flooding.progress.number == asked)).any():
+            # A round decides an attempt or makes further ones as well, which are of no interest here.
+            flooding.progress = flooding.progress.replace(is_open=undecided)
+            flooding.go_on(rounds=1)
+        return np.asarray(~flooding.progress.is_open & (flooding.progress.number == asked))
+
     sizes = choose_draw_sizes(size, len(number), memory_per_thread())
-    stream = Stream(np.int32(holes), keys, wait, index, asked)  # type: ignore[arg-type]
-    flooding = _Flooding(size, sizes, stream)
-    while (undecided := flooding.progress.is_open & (flooding.progress.number == asked)).any():
-        # A round decides an attempt or makes further ones as well, which are of no interest here.
-        flooding.progress = flooding.progress.replace(is_open=undecided)
-        flooding.go_on(rounds=1)
-    return np.asarray(~flooding.progress.is_open & (flooding.progress.number == asked))
+    return np.concatenate(make_with_room(try_block, sizes, 0, len(number)))
 
 
 class _Flooding:

@@ -4,6 +4,7 @@ A device may be full all the same, or disappear: `make_with_room` makes smaller 
 """
 
 import dataclasses
+import threading
 from collections.abc import Callable
 from typing import TypeVar
 
@@ -11,7 +12,7 @@ import jax
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.solver.accelerator.cell_sets import word_count
-from lakewright.core_jax.support.parallel import workers
+from lakewright.core_jax.support.parallel import list_devices, workers
 
 R = TypeVar("R")
 BLOCKS = (1 << 20, 1 << 18, 1 << 14, 1 << 10, 1 << 6)  # boards that are prepared and certified at once
@@ -24,6 +25,7 @@ SMALLEST = 32  # boards that are flooded at once
 SPARE = 16  # a group's flood ends when 1 / SPARE of its boards are open
 LARGEST = 16  # cells on a side of boards that GPUs have labelled; the time to compile for larger ones is unknown
 MOST_PLACES = 1 << 31  # in an array of saved layers, because they are numbered by int32
+_rooms: dict[object, threading.Semaphore] = {}  # by device, for as many blocks at a time as have memory
 
 
 @dataclasses.dataclass(frozen=True)
@@ -132,7 +134,7 @@ def first_depth(size: int) -> int:
 
 
 def memory_per_thread() -> int:
-    """The bytes that each of the threads of `on_all_cores` may take on its device."""
+    """The bytes that each of the threads of `on_all_cores` may take on its device, see `make_with_room`."""
     devices = jax.local_devices()
     stated = devices[0].memory_stats() or {}
     memory = int(SHARE * stated["bytes_limit"]) if "bytes_limit" in stated else HOST_MEMORY
@@ -142,7 +144,8 @@ def memory_per_thread() -> int:
 def make_with_room(make: Callable[[Sizes, int], R], sizes: Sizes, begin: int, end: int) -> list[R]:
     """`make` of a block of rows on the default device, or of several smaller blocks if the device's memory is full.
 
-    Blocks are made again from their inputs, so nothing of a block that failed is in a result.
+    All threads of a process wait until one of the `memory_per_thread` of their device is free. Blocks are made again
+    from their inputs, so nothing of a block that failed is in a result.
 
     Args:
         make: gets sizes and a first row, makes the `sizes.block` rows from there on, and waits until it has them.
@@ -152,8 +155,11 @@ def make_with_room(make: Callable[[Sizes, int], R], sizes: Sizes, begin: int, en
 
     Raises InputError if the device has no room for the smallest block, or cannot go on.
     """
+    threads = max(workers() // len(list_devices()), 1)
+    room = _rooms.setdefault((jax.config.values["jax_default_device"], threads), threading.Semaphore(threads))
     try:
-        return [make(sizes, begin)]
+        with room:
+            return [make(sizes, begin)]
     except jax.errors.JaxRuntimeError as error:
         said = str(error).partition("\n")[0]
         if "RESOURCE_EXHAUSTED" not in said or sizes.block <= BLOCKS[-1]:

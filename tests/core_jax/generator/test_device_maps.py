@@ -91,8 +91,9 @@ def test_a_device_that_disappears_or_has_no_room_at_all_is_one_line(on_device, m
         raise jax.errors.JaxRuntimeError(said)
 
     monkeypatch.setattr(device_maps, "begin_boards", fail)
-    with pytest.raises(InputError, match=r"^the device stopped at a block of 64 boards \([^\n]*\); free its memory"):
-        generate(CONFIG, SEED, COUNT)
+    for use in (lambda: generate(CONFIG, SEED, COUNT), lambda: check_reachable(CONFIG, SEED)):
+        with pytest.raises(InputError, match=r"^the device stopped at a block of 64 boards \([^\n]*\); free"):
+            use()
 
 
 def test_flags_of_64_bits_change_no_board(on_device):

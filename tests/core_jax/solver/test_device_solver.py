@@ -4,6 +4,9 @@ import inspect
 import os
 import subprocess
 import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import numpy as np
@@ -154,6 +157,23 @@ def test_a_full_device_gets_smaller_blocks(monkeypatch):
     monkeypatch.setattr(device_solver, "solve_block", solve_block)
     monkeypatch.setattr(device_solver, "choose_sizes", lambda *_: sizes.Sizes(1 << 10, 256, 32))
     assert_same_labels(boards, solve_on_device(boards), whole)
+
+
+def test_threads_of_several_batches_share_the_memory_of_a_device(monkeypatch):
+    monkeypatch.setattr(sizes, "workers", lambda: 3)
+    at_work, most, lock = [], [], threading.Lock()
+
+    def make(given, begin):
+        with lock:
+            at_work.append(begin)
+            most.append(len(at_work))
+        time.sleep(0.01)
+        with lock:
+            at_work.remove(begin)
+
+    with ThreadPoolExecutor(12) as pool:
+        list(pool.map(lambda begin: sizes.make_with_room(make, sizes.Sizes(64, 32, 32), begin, 24), range(24)))
+    assert max(most) == 3
 
 
 def test_a_device_that_fails_is_named_in_one_line(monkeypatch):
