@@ -1,8 +1,10 @@
-"""The Slurm script and the container file for GPU hosts, which cannot be run here: everything they name is there."""
+"""Scripts and files for hosts that are not here: what they name is there, and those for a GPU run on a processor."""
 
+import json
 import re
 import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from lakewright.experiments.cli import build_app
 from lakewright.experiments.cli.conventions.options import take_overrides
 from lakewright.experiments.loop.host.estimate import GB, estimate_of
 from lakewright.experiments.loop.settings.run_settings import load_settings
+from tests.support.processes.commands import surroundings
 
 HOUSE = Path(__file__).parents[1]
 SCRIPT = HOUSE / "docs" / "hosts" / "qwen3-4b.slurm"
@@ -126,3 +129,39 @@ def test_the_files_for_clusters_start_a_study_by_options_that_there_are():
         command, bound, _ = build_app().parse_args(shlex.split(line)[1:], print_error=False, exit_on_error=False)
         assert command.__name__ == "study"
         assert bound.arguments["where"].executor == "ray"
+
+
+GPU_SCRIPTS = HOUSE / "docs" / "hosts" / "gpu"
+
+
+def run_script(name: str, *options: object) -> str:
+    """Runs a script of docs/hosts/gpu on this processor: what it prints."""
+    given = [sys.executable, str(GPU_SCRIPTS / name), *map(str, options)]
+    ended = subprocess.run(given, env=surroundings(), capture_output=True, text=True, check=False)
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize(
+    "part",
+    ["machine", "solve", "generate", "statistics", "sweep", "teams", "labels", "digests", "cores", "tests"],
+)
+def test_each_part_of_the_rates_on_a_gpu_comes_to_its_end_on_a_processor_that_pretends(part, tmp_path):
+    few = "--pretend", "--sizes", 5, "--share", 0.0001
+    run_script("core_rates.py", tmp_path, *few, "--parts", part, "--seconds", 280)
+    found = json.loads((tmp_path / "core_rates.json").read_text())["parts"][part]
+    assert "error" not in found, found["error"]
+    assert found.keys() > {"seconds"}, "the part should find something"
+    if part == "labels":
+        assert not any(found["5x5"]["wrong"].values()), found
+    if part == "digests":
+        assert found["cases"] == {"compared": 1, "different": []}
+    if part == "tests":
+        assert found["core"]["code"] == 0, found["core"]["output"]
+
+
+@pytest.mark.deep
+def test_the_work_of_a_gpu_is_counted_without_one():
+    lines = run_script("count_work.py", "--size", 4, "--block", 64, "--blocks", 2).splitlines()
+    assert [line.split(":")[0] for line in lines[::2]] == ["generate", "sweep", "solve"]

@@ -5,8 +5,8 @@
     cmp gpu.json cpu.json
 
 Keys, seeds and sizes are the same ones each time, so that both files must be equal. `--share 0.01` takes fewer boards,
-`--part 0 4` every fourth case, from the first one on. The device and the seconds of each case are printed on standard
-error.
+`--part 0 4` every fourth case, from the first one on, `--sizes 5` cases of some sizes. `--pretend` has a processor do
+what a GPU would. The device and the seconds of each case are printed on standard error.
 """
 
 import argparse
@@ -20,9 +20,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from lakewright.core_jax.config import EnvConfig, holes_of
-from lakewright.core_jax.generator import draw_free, generate
+from lakewright.core_jax.generator import device_maps, draw_free, generate, generator, uniform_boards
 from lakewright.core_jax.lake import EnvParams, reset, step, verify
-from lakewright.core_jax.solver import solve
+from lakewright.core_jax.solver import solve, solver
+from lakewright.core_jax.statistics import board_features
+from lakewright.core_jax.support import parallel
 from lakewright.core_jax.types import Failure
 
 CASES = (  # size, agents, boards
@@ -31,6 +33,14 @@ CASES = (  # size, agents, boards
 )
 HOLE_RATIO, WAIT_RATIO = 0.3, 0.5
 PLAYS, STEPS, LIMIT = 1024, 64, 50
+
+
+def pretend_gpu(block: int, *others) -> None:
+    """Has the core, and other modules, do on a processor what they do on a GPU, in blocks of a few boards."""
+    for module in (board_features, generator, solver, uniform_boards, *others):
+        module.on_gpu = lambda: not parallel._on_host.get()
+    device_maps.BLOCKS = (block,)  # type: ignore[assignment]
+    board_features.LARGE = uniform_boards.LARGE = block
 
 
 def digest(tree) -> str:
@@ -73,6 +83,7 @@ def case(size: int, agents: int, count: int) -> dict[str, str | int]:
         "labels of drawn": digest(drawn.labels),
         "free": digest(free),
         "labels of free": digest(labels),
+        "labels of free by a GPU's solver": digest(solve(free)),  # plans of optimal makespan are a processor's
         "verdicts": digest(verdicts),
         "play": digest(play(drawn.boards, jax.random.key(3))),
         "valid": int((np.asarray(verdicts.failure) == Failure.NONE).sum()),
@@ -85,9 +96,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--share", type=float, default=1.0)
     parser.add_argument("--part", type=int, nargs=2, default=(0, 1))
+    parser.add_argument("--sizes", type=int, nargs="*")
+    parser.add_argument("--pretend", action="store_true")
     given = parser.parse_args()
+    if given.pretend:
+        pretend_gpu(64)
     print(jax.devices()[0].device_kind, jax.__version__, file=sys.stderr)
     for size, agents, boards in CASES[given.part[0] :: given.part[1]]:
+        if given.sizes and size not in given.sizes:
+            continue
         begun = time.perf_counter()
         print(json.dumps(case(size, agents, max(32, round(boards * given.share)))), flush=True)
         print(f"{size}x{size}, {agents} agents: {time.perf_counter() - begun:.1f} s", file=sys.stderr, flush=True)

@@ -1,12 +1,13 @@
 """Rates of the core on JAX's device, and its labels against those of the processor's solver on the same boards.
 
     python docs/hosts/gpu/core_rates.py OUT                     # on a GPU host, within ten minutes
-    JAX_PLATFORMS=cpu python docs/hosts/gpu/core_rates.py OUT --share 0.0005 --seconds 120
+    JAX_PLATFORMS=cpu python docs/hosts/gpu/core_rates.py OUT --pretend --sizes 5 --share 0.0001
 
 Writes OUT/core_rates.json after each part, and prints a line for each figure, at last each goal with what was measured.
-`--share` takes fewer boards. `--parts` names the parts: machine, solve, generate, statistics, sweep, teams, labels,
-digests, cores, tests. What matters most comes first, and a part begins only while there is time. The lake's packages
-must be importable as `lakewright`; the tests need pytest and hypothesis.
+`--share` takes fewer boards. `--pretend` has a processor do what a GPU would, to try this script. `--parts` names the
+parts: machine, solve, generate, statistics, sweep, teams, labels, digests, cores, tests. What matters most comes first,
+and a part begins only while there is time. The lake's packages must be importable as `lakewright`; the tests need
+pytest and hypothesis.
 """
 
 import argparse
@@ -27,6 +28,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from board_digests import pretend_gpu
 
 from lakewright.core_jax.config import EnvConfig, holes_of
 from lakewright.core_jax.generator import draw_free, generate
@@ -36,14 +38,15 @@ from lakewright.core_jax.solver.accelerator import device_solver, packing, sizes
 from lakewright.core_jax.statistics import features, measure_draws
 from lakewright.core_jax.support import on_all_cores, seconds_by_phase
 from lakewright.core_jax.types import Board, Failure
-from lakewright.experiments.boards.sweep import SweepSpec
-from lakewright.experiments.boards.sweep.shards import make_shard
+from lakewright.experiments.boards.sweep import SweepSpec, shards
 from lakewright.experiments.jobs.executors.choice import AT_ONCE
+from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs
 
 PAIRS = ((8, 1 << 20), (5, 1 << 20), (10, 1 << 18), (12, 1 << 18))  # sizes of boards for two agents, boards in a block
 TEAMS = ((5, 1 << 15), (8, 1 << 14), (10, 1 << 14), (12, 1 << 13))
 RATIO, BLOCKS = 0.3, 8
 LABELS = ("status", "certificate", "makespan", "sum_of_costs", "wait_required", "moves")
+HOUSE = Path(__file__).parents[3]
 TESTS = [f"tests/core_jax/{room}" for room in ("solver", "generator", "statistics", "lake", "test_platforms.py")]
 GOALS = (  # part, figure, millions of boards a second that are asked for on an H200
     ("solve", "8x8 on the device", 20), ("solve", "8x8 from and to the host", 10), ("solve", "5x5 on the device", 30),
@@ -56,8 +59,9 @@ BEGUN = time.monotonic()
 class Report:
     """What was found so far, written to a file after every part."""
 
-    def __init__(self, folder: Path, seconds: float, share: float, sizes: list[int]) -> None:
-        self.file, self.seconds, self.share, self.sizes = folder / "core_rates.json", seconds, share, sizes
+    def __init__(self, folder: Path, given: argparse.Namespace) -> None:
+        self.file, self.seconds, self.share = folder / "core_rates.json", given.seconds, given.share
+        self.sizes, self.pretends, share = given.sizes, given.pretend, given.share
         self.found: dict[str, Any] = {"share": share, "parts": {}}
 
     def chosen(self, sizes: tuple[tuple[int, int], ...]) -> list[tuple[int, int]]:
@@ -226,14 +230,14 @@ def measure_statistics(report: Report) -> None:
 
 def measure_sweep(report: Report) -> None:
     """A sweep's boards a second with its files, as many shards at a time as the command makes."""
-    for size, _ in report.chosen(PAIRS[:1]):
-        count, shards = report.count(1 << 18), 3 * AT_ONCE
-        spec = SweepSpec(sizes=(size,), agents=(2,), hole_ratios=(RATIO,), boards=shards * count, shard=count, seed=5)
+    for size, _ in report.chosen(PAIRS)[:1]:
+        count, number = report.count(1 << 18), 3 * AT_ONCE
+        spec = SweepSpec(sizes=(size,), agents=(2,), hole_ratios=(RATIO,), boards=number * count, shard=count, seed=5)
         with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(AT_ONCE) as pool:
-            make = partial(make_shard, Path(folder), spec)
+            make = partial(shards.make_shard, Path(folder), spec)
             make(spec.shards()[0])
             found = rate(
-                partial(lambda pool, *given: list(pool.map(*given)), pool, make, spec.shards()), shards * count, 1
+                partial(lambda pool, *given: list(pool.map(*given)), pool, make, spec.shards()), number * count, 1
             )
         report.say("sweep", f"{size}x{size} with files", found)
 
@@ -253,10 +257,11 @@ def run_tests(report: Report) -> None:
     if limit < 20:
         return
     platform = "cuda" if jax.local_devices()[0].platform == "gpu" else "cpu"
-    given = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *TESTS, "--continue-on-collection-errors"]
+    tests = ["tests/core_jax/test_errors.py"] if report.pretends else TESTS
+    given = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", *tests, "--continue-on-collection-errors"]
     more = {"TEST_PLATFORM": platform, "XLA_FLAGS": "", "XLA_PYTHON_CLIENT_MEM_FRACTION": "0.2"}
     with tempfile.TemporaryFile("w+", encoding="utf-8") as output:
-        child = subprocess.Popen(given, env=os.environ | more, stdout=output, stderr=subprocess.STDOUT)
+        child = subprocess.Popen(given, env=os.environ | more, cwd=HOUSE, stdout=output, stderr=subprocess.STDOUT)
         try:
             code: int | str = child.wait(timeout=limit)
         except subprocess.TimeoutExpired:
@@ -270,12 +275,13 @@ def run_tests(report: Report) -> None:
 def check_digests(report: Report) -> None:
     """Digests of boards, labels, verdicts and play of one to six agents, on the device and on the processor."""
     script = Path(__file__).with_name("board_digests.py")
-    share, found = str(0.125 * report.share), []
+    given, found = [sys.executable, script, "--share", str(0.125 * report.share)], []
+    pretend = []
+    if report.pretends:
+        given, pretend = [*given, "--sizes", *map(str, report.sizes)], ["--pretend"]
     children = [
-        subprocess.Popen(
-            [sys.executable, script, "--share", share], stdout=subprocess.PIPE, text=True, env=os.environ | more
-        )
-        for more in ({"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.15"}, {"JAX_PLATFORMS": "cpu"})
+        subprocess.Popen([*given, *words], stdout=subprocess.PIPE, text=True, env=os.environ | more)
+        for words, more in ((pretend, {"XLA_PYTHON_CLIENT_MEM_FRACTION": "0.15"}), ([], {"JAX_PLATFORMS": "cpu"}))
     ]
     for child in children:
         try:
@@ -295,22 +301,26 @@ def measure_cores(report: Report) -> None:
             return
         for name, groups in (("threads", [there[:count]]), ("processes", [[core] for core in there[:count]])):
             boards = max(2048, report.count(1 << 16) * count // len(groups))
-            given = [sys.executable, __file__, "unused", "--scale", str(boards), str(time.time() + 20 + count)]
+            given = [sys.executable, __file__, "unused", "--scale", str(boards)]
+            how: Any = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
             on_cpu = os.environ | {"JAX_PLATFORMS": "cpu"}
-            children = [
-                subprocess.Popen([*given, *map(str, cores)], stdout=subprocess.PIPE, text=True, env=on_cpu)
-                for cores in groups
-            ]
+            children = [subprocess.Popen([*given, *map(str, group)], env=on_cpu, **how) for group in groups]
+            for child in children:  # all have compiled before the first begins
+                assert child.stdout.readline() == "ready\n", f"a process of {count} by {name} ended"
+            for child in children:
+                child.stdin.write("begin\n")
+                child.stdin.flush()
             rates = [float(child.communicate()[0] or "nan") for child in children]
             report.say("cores", f"{count} by {name}", {"boards_a_second": round(sum(rates))})
 
 
-def print_rate(boards: int, begin: float, cores: list[int]) -> None:
-    """Prints the boards a second of this process on some cores, from a time on, for `measure_cores`."""
+def print_rate(boards: int, cores: list[int]) -> None:
+    """Prints the boards a second of this process on some cores, once it is told to begin, for `measure_cores`."""
     os.sched_setaffinity(0, cores)
     drawn = draw(8, 2, boards)
     solve(jax.tree.map(lambda field: field[:2048], drawn))
-    time.sleep(max(0.0, begin - time.time()))
+    print("ready", flush=True)
+    sys.stdin.readline()
     print(rate(partial(solve, drawn), boards, 2)["boards_a_second"])
 
 
@@ -346,18 +356,22 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=560.0)
     parser.add_argument("--parts", nargs="*", choices=PARTS, default=list(PARTS))
     parser.add_argument("--sizes", type=int, nargs="*", default=[size for size, _ in PAIRS])
+    parser.add_argument("--pretend", action="store_true")
     parser.add_argument("--expected", type=int, nargs=2)
     parser.add_argument("--scale", nargs="*", default=None)
     given = parser.parse_args()
+    keep_compiled_programs()
     if given.scale:
-        boards, begin, *cores = given.scale
-        print_rate(int(boards), float(begin), list(map(int, cores)))
+        boards, *cores = map(int, given.scale)
+        print_rate(boards, cores)
         return
     given.out.mkdir(parents=True, exist_ok=True)
     if given.expected:
         write_expected(given.out, *given.expected)
         return
-    report = Report(given.out, given.seconds, given.share, given.sizes)
+    if given.pretend:
+        pretend_gpu(64, shards)
+    report = Report(given.out, given)
     threading.Thread(target=end_in_time, args=(report,), daemon=True).start()
     for name in given.parts:
         begun = time.monotonic()

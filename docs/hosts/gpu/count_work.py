@@ -22,10 +22,11 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 import jax
 import jax.numpy as jnp
 import numpy as np
+from board_digests import pretend_gpu
 from jax.experimental import topologies
 
 from lakewright.core_jax.config import EnvConfig, holes_of
-from lakewright.core_jax.generator import device_attempts, device_maps, draw_free, generate, generator
+from lakewright.core_jax.generator import device_attempts, device_maps, draw_free, generate
 from lakewright.core_jax.solver import solve_on_device
 from lakewright.core_jax.solver.accelerator import plan_walks
 from lakewright.core_jax.statistics import measure_draws
@@ -86,8 +87,7 @@ class Counts:
 def count_transfers(size: int, block: int, blocks: int) -> None:
     """What `generate`, a sweep's statistics and `solve_on_device` call and copy for some blocks of boards."""
     counts, boards, holes = Counts(), block * blocks, holes_of(size, 2, RATIO)
-    generator.on_gpu = lambda: True  # type: ignore[assignment]
-    device_maps.BLOCKS = (block,)  # type: ignore[assignment]
+    pretend_gpu(block)
     config = EnvConfig.single(size, 2, RATIO, WAITS)
     counts.measure("generate", lambda: generate(config, SEED, boards), boards, blocks)
     counts.measure("sweep", lambda: measure_draws(size, holes, SEED, 0, boards), boards, blocks)

@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.generator import draw_free
 from lakewright.core_jax.lake import verify
 from lakewright.core_jax.solver import solve, solve_on_device
 from lakewright.core_jax.solver.accelerator import device_solver, sizes
@@ -65,6 +66,16 @@ def test_labels_and_plans_are_those_of_the_other_solver(size):
     assert found.solvable[flooded].any(), "the sample should hold boards that floods solve"
     verdict = verify(boards, found.moves)
     assert_every((verdict.failure == Failure.NONE) == found.solvable, boards, failure=verdict.failure)
+
+
+@pytest.mark.deep
+@pytest.mark.parametrize("size", [16, 20])
+def test_large_boards_get_the_labels_of_the_other_solver(size):
+    boards = with_shared_cells(draw_free(size, 2, int(0.36 * size**2), seed=size, first=0, count=40))
+    found = solve_on_device(boards)
+    assert_same_labels(boards, found, solve(boards))
+    flooded = np.asarray(found.certificate) == Certificate.FLOOD
+    assert found.solvable[flooded].any(), "the sample should hold boards that floods solve"
 
 
 def test_a_plan_far_longer_than_the_first_flood_looks_is_found():
