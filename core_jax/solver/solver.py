@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from lakewright.core_jax.lake.bitboards import BOARDS_PER_WORD, by_word, cell_index, pack_cells
+from lakewright.core_jax.lake.board_arrays import check_boards
 from lakewright.core_jax.lake.label_batches import join_labels, round_horizon, take_rows, with_rows
 from lakewright.core_jax.solver.accelerator.sizes import suits_device
 from lakewright.core_jax.solver.memory import check_memory
@@ -45,8 +46,8 @@ def solve(
 
     Shortest paths that never meet decide most boards; the others are flooded for two agents, searched for more. On a
     GPU `solve_on_device` labels boards of two agents, of at most 16x16 if the GPU's memory holds a block of them; the
-    host labels all others. Where they are labelled changes no label. Raises InputError if there are too many agents or
-    the boards take too much memory.
+    host labels all others. Where they are labelled changes no label. Raises InputError on wrong arrays, see
+    `check_boards`, on too many agents, or if the boards take too much memory.
 
     Args:
         boards: with leading axis B, any B >= 1.
@@ -68,6 +69,7 @@ def solve_with_stages(
 
     Args: boards, makespan_plans, budget, wanted: see `solve`.
     """
+    boards = check_boards(boards)
     agents, size = boards.starts.shape[1], boards.holes.shape[-1]
     prepare_solver(size, agents)
     if agents == 2 and not makespan_plans and on_gpu() and suits_device(size):

@@ -19,6 +19,7 @@ import numpy as np
 from jax import lax
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.lake.board_arrays import check_boards
 from lakewright.core_jax.lake.label_batches import round_horizon
 from lakewright.core_jax.solver.accelerator.cell_sets import CellSet
 from lakewright.core_jax.solver.accelerator.makespan_floods import UNKNOWN, flood_for_makespans
@@ -74,7 +75,8 @@ def solve_on_device(boards: Board, memory: int | None = None) -> Labels:
     """Labels a batch of boards for two agents as `solve` does, plan by plan, by the layout for accelerators.
 
     Runs on every platform, on all devices of this process, and on the same boards gives the same labels everywhere.
-    Raises InputError on boards of another number of agents, or if the memory does not hold the smallest block.
+    Raises InputError on boards of another number of agents, on wrong arrays, see `check_boards`, or if the memory does
+    not hold the smallest block.
 
     Args:
         boards: with leading axis B, any B >= 1, of one size.
@@ -82,7 +84,7 @@ def solve_on_device(boards: Board, memory: int | None = None) -> Labels:
 
     Returns: `Labels` of numpy arrays with leading axis B.
     """
-    boards = jax.tree.map(np.asarray, boards)
+    boards = check_boards(boards)
     count, agents, size = len(boards.starts), boards.starts.shape[1], boards.holes.shape[-1]
     if agents != 2:
         raise InputError(f"agents is {agents}: the solver for accelerators labels boards of two agents; call solve")

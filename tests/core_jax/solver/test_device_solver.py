@@ -114,9 +114,8 @@ def test_boards_that_do_not_suit_the_device_are_labelled_by_the_host(monkeypatch
     monkeypatch.setattr(solver, "on_gpu", lambda: True)
     monkeypatch.setattr(sizes, "memory_per_thread", lambda: memory)
     monkeypatch.setattr(device_solver, "solve_on_device", lambda boards: pytest.fail("the device has no room"))
-    monkeypatch.setattr(solver, "_solve_by_stages", lambda *given: solver.SolvedBoards(given[0], 0, 0))
-    boards = mixed_boards(1, 32, size)
-    assert solve(boards) is boards
+    monkeypatch.setattr(solver, "_solve_by_stages", lambda *_: solver.SolvedBoards("of the host", 0, 0))
+    assert solve(mixed_boards(1, 32, size)) == "of the host"
 
 
 def test_costs_that_do_not_fit_into_a_packed_label_are_refused(monkeypatch):
@@ -139,6 +138,31 @@ def test_deeper_floods_take_no_more_memory_than_the_first(monkeypatch):
     given = sizes.Sizes(4096, 1024, 128)
     device_solver._find_costs(8, given, (), np.zeros((4, 4), np.int32), known, np.zeros((0, 4), np.uint8))
     assert flooded == [(32, 1024), (128, 128), (512, 32)]
+
+
+@pytest.mark.parametrize("label", [solve, solve_on_device])
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"holes": np.zeros((2, 3, 4), bool)}, ("(2, 3, 4)", "[B, n, n]")),
+        ({"holes": np.zeros((0, 3, 3), bool)}, ("(0, 3, 3)", "at least one board")),
+        ({"starts": np.zeros((2, 2), int)}, ("(2, 2)", "[B, K, 2]")),
+        ({"goals": np.zeros((2, 3, 2), int)}, ("(2, 3, 2)",)),
+        ({"goals": np.array([[[0, 0], [1, 1]], [[0, 0], [-1, 1]]])}, ("board 1, agent 1", "goals [-1, 1]", "0 to 2")),
+        ({"starts": np.array([[[0, 3], [1, 1]], [[0, 0], [1, 1]]])}, ("board 0, agent 0", "starts [0, 3]")),
+        ({"starts": np.zeros((2, 2, 2))}, ("starts", "float64")),
+    ],
+)
+def test_wrong_arrays_are_refused(label, changes, said):
+    cells = np.tile([[0, 0], [1, 1]], (2, 1, 1))
+    with refused(*said):
+        label(Board(**({"holes": np.zeros((2, 3, 3), bool), "starts": cells, "goals": cells} | changes)))
+
+
+def test_a_team_of_which_two_share_a_cell_is_refused():
+    cells = np.array([[[0, 0], [1, 1], [0, 0]]])
+    with refused("board 0", "starts"):
+        solve(Board(np.zeros((1, 3, 3), bool), cells, cells))
 
 
 def test_it_asks_for_boards_of_two_agents():
