@@ -10,7 +10,9 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer.cells import Cell, Stratum
 from lakewright.engineer.difficulty.model import Observation
+from lakewright.engineer.problems import Problem, Verdict, find_fault_of_verdict
 from lakewright.engineer.space import DesignSpace
+from lakewright.engineer.space_checks import check_cell_of
 from lakewright.engineer.tally import Tally, pool_tallies, subtract_tally
 
 
@@ -24,22 +26,6 @@ class InCell(Protocol):
     @property
     def key(self) -> str:
         """Its key."""
-
-
-class VerdictLike(Protocol):
-    """A verdict."""
-
-    @property
-    def valid(self) -> bool:
-        """True if the answer solves the problem."""
-
-    @property
-    def failure(self) -> str:
-        """The reason if it does not."""
-
-    @property
-    def grades(self) -> tuple[str, ...]:
-        """The grades of a valid answer."""
 
 
 class Outcomes(dict[Stratum, Tally]):
@@ -56,14 +42,32 @@ class Outcomes(dict[Stratum, Tally]):
     observations: Sequence[Observation] | None = None
 
     @classmethod
-    def of(cls, space: DesignSpace, problems: Iterable[InCell], verdicts: Iterable[VerdictLike]) -> "Outcomes":
-        """The outcomes of problems with these verdicts on their answers."""
-        pairs = list(zip(problems, verdicts, strict=True))
+    def of(cls, space: DesignSpace, problems: Iterable[Problem], verdicts: Iterable[Verdict]) -> "Outcomes":
+        """The outcomes of problems with these verdicts on their answers.
+
+        Raises InputError unless there is a verdict for each problem that the space allows, and on a problem of another
+        space.
+        """
+        pairs = list(zip(*_check_verdicts(space, list(problems), list(verdicts)), strict=True))
         outcomes = cls(tally_by_stratum(((problem.cell, _count_verdict(one, space)) for problem, one in pairs), space))
         outcomes.valid = "".join("01"[verdict.valid] for _, verdict in pairs)
         outcomes.problem_keys = tuple(problem.key for problem, _ in pairs)
         outcomes.answers = Counter((problem.cell, verdict.valid) for problem, verdict in pairs)
         return outcomes
+
+
+def _check_verdicts(
+    space: DesignSpace, problems: list[Problem], verdicts: list[Verdict]
+) -> tuple[list[Problem], list[Verdict]]:
+    """Both. Raises InputError as `Outcomes.of`."""
+    if len(problems) != len(verdicts):
+        said = f"{len(verdicts)} verdict{'s' * (len(verdicts) != 1)} on {len(problems)} problems"
+        raise InputError(f"Outcomes.of: {said}; give one for each")
+    for problem, verdict in zip(problems, verdicts, strict=True):
+        check_cell_of(problem, Problem, space, "Outcomes.of: problems")
+        if fault := find_fault_of_verdict(verdict, space):
+            raise InputError(f"Outcomes.of: the verdict on {problem.prompt!r:.60}: {fault}")
+    return problems, verdicts
 
 
 def tally_by_stratum(parts: Iterable[tuple[Cell, Tally]], space: DesignSpace) -> dict[Stratum, Tally]:
@@ -84,7 +88,7 @@ def _tally_stratum(parts: Sequence[tuple[Cell, Tally]], space: DesignSpace) -> T
     return msgspec.structs.replace(whole, traits=traits)
 
 
-def _count_verdict(verdict: VerdictLike, space: DesignSpace) -> Tally:
+def _count_verdict(verdict: Verdict, space: DesignSpace) -> Tally:
     failures = {name: int(not verdict.valid and verdict.failure == name) for name in space.failures}
     grades = {name: int(verdict.valid and name in verdict.grades) for name in space.grades}
     return Tally(1, int(verdict.valid), failures, grades)

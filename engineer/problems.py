@@ -60,8 +60,10 @@ class Group(RolloutGroup, frozen=True, kw_only=True):
     ) -> "Group":
         """The group of answers to a problem with these verdicts. tokens: the sum of their lengths, for gain per token.
 
-        Raises InputError without a verdict, unless rewards are Python's numbers, and on other tokens.
+        Raises InputError without a problem or a verdict, unless rewards are Python's numbers, and on other tokens.
         """
+        if not isinstance(problem, Problem):
+            raise InputError(f"group: {show(problem)} is no Problem; give the problem that was answered")
         where = f"group {problem.key!r:.60}"
         rewards = [verdict.reward for verdict in list_parts(f"{where}: verdicts", verdicts, Verdict)]
         if not rewards or not all(map(is_reward, rewards)):

@@ -119,7 +119,7 @@ class Engineer:
         check_kind("engineer: tools", tools, Tools)
         check_arguments(roll_out, rounds, seed)
         self.environment, self.rounds, self.seed = environment, rounds, seed
-        self.settings = settings = read_settings(settings)
+        self.settings = settings = read_settings(settings, EngineerSettings)
         self.space, self.roll_out = environment.space, roll_out
         self.sampler = choose_sampler(settings.sampler, sampler, self.space)
         self.held_out = list_held_out(held_out, self.space)
@@ -136,13 +136,19 @@ class Engineer:
 
     @property
     def design(self) -> Design:
-        """A copy of the design that the next problems are drawn from; set it to replace the engineer's own."""
+        """A copy of the design that the next problems are drawn from.
+
+        Set it to replace the engineer's own. If it differs, it gets the next version, or its own if that is later.
+        """
         return self._state.design.copy()
 
     @design.setter
     def design(self, design: Design) -> None:
         check_design(design, self.space)
-        self._state.design = design.copy()
+        current = self._state.design
+        # Versions only grow, so that answers which are still to come are of an earlier one.
+        version = max(current.version + (design != current), design.version)
+        self._state.design = msgspec.structs.replace(design, version=version)
 
     @property
     def forecast(self) -> Forecast | None:

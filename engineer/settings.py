@@ -1,7 +1,7 @@
 """The settings of an engineer, also as a table of some of them, nested or by dotted names."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -34,21 +34,24 @@ class EngineerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How individual problems of the design are chosen, by a sampler that keeps the shares of the strata."""
 
 
-def read_settings(settings: Any) -> EngineerSettings:
-    """Settings from such, or from a table of some, nested or by dotted names; None for the usual ones.
+T = TypeVar("T", bound=EngineerSettings)
+
+
+def read_settings(settings: Any, kind: type[T]) -> T:
+    """Settings of a kind from such, or from a table of some, nested or by dotted names; None for the usual ones.
 
     Raises InputError if they do not fit.
     """
     if settings is None:
-        return EngineerSettings()
-    where, kind = "engineer: settings", EngineerSettings
+        return kind()
+    where = "engineer: settings"
     raw = msgspec.to_builtins(settings, str_keys=True, enc_hook=repr)
     if isinstance(settings, EngineerSettings):
-        kind = type(settings)
+        kind = type(settings) if isinstance(settings, kind) else kind
     elif isinstance(settings, Mapping):
         raw = _nest_names(raw)
     else:
-        raise InputError(f"{where} is {settings!r:.60}; give EngineerSettings, or a table of some of them")
+        raise InputError(f"{where} is {settings!r:.60}; give {kind.__name__}, or a table of some of them")
     return convert(raw, kind, where)
 
 

@@ -11,4 +11,5 @@ from .supply import Supply as Supply
 from .supply import check_roll_out as check_roll_out
 from .supply import choose_problems as choose_problems
 from .supply import choose_sampler as choose_sampler
+from .supply import list_places as list_places
 from .supply import rolls_out as rolls_out

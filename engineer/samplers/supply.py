@@ -124,10 +124,10 @@ class Supply:
         return chance.choices(*self._shares[stratum])[0]
 
 
-def list_places(first: int, count: int) -> range:
-    """The places first .. first + count - 1. Raises InputError on a count below 0, or one that is not whole."""
+def list_places(first: int, count: int, where: str = "draw") -> range:
+    """The places first .. first + count - 1. Raises InputError, which names `where`, unless count is whole, from 0."""
     if not isinstance(count, int) or not 0 <= count < 2**63:
-        raise InputError(f"draw: count is {show(count, 20)}; give a whole number, at least 0, below 2^63")
+        raise InputError(f"{where}: count is {show(count, 20)}; give a whole number, at least 0, below 2^63")
     return range(first, first + count)
 
 

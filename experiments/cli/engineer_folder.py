@@ -11,6 +11,7 @@ from lakewright.experiments.cli.conventions.options import Json, Overrides, Teac
 from lakewright.experiments.cli.conventions.output import print_error, print_found
 
 if TYPE_CHECKING:
+    from lakewright.engineer.design import Design
     from lakewright.experiments.trainers.reports import FolderStatus, NextReport
 
 Folder = Annotated[Path, Parameter(name="DIR")]
@@ -45,7 +46,8 @@ def begin(
         environment: lake, reasoning_gym:TASK[,TASK...], FILE.py:CLASS, module:CLASS, or an entry point.
         teacher: Who proposes changes: a name, module:Class or FILE.py:Class. endpoint asks a model behind a server.
         option: An option of the teacher, NAME=VALUE; may be repeated.
-        design: A JSON file with the first shares and knobs, by stratum.
+        design: A JSON file with the first shares and knobs by stratum, such as {"2": {"share": 1, "terms": 3}}, or the
+            design.json of another folder.
         held_out: The number of held-out problems; the first version is redesigned from answers to them.
         held_out_design: A JSON file like DESIGN that they are drawn from; by default the first design.
         rounds: The number of redesigns, which schedules need; gain looks no further ahead.
@@ -53,29 +55,38 @@ def begin(
         sampler: How to choose individual problems, keeping the shares: fresh, signal or redraw; by default
             sampler.name.
     """
-    from lakewright.core_jax.support import convert, read_raw
-    from lakewright.engineer.design import Design
+    from lakewright.core_jax.support import convert
     from lakewright.experiments.jobs.runtime.named_values import set_all
     from lakewright.experiments.trainers.folder import EngineerFolder
     from lakewright.experiments.trainers.versions import FolderSettings
-
-    def read_design(path: Path | None) -> Design | None:
-        return None if path is None else convert({"strata": read_raw(path)}, Design, str(path))
 
     words = [*overrides, *([f"sampler.name={sampler}"] if sampler else [])]
     begun = EngineerFolder.begin(
         folder,
         environment,
         teacher,
-        read_design(design),
+        _read_design(design),
         options=set_all(option),
         settings=convert(set_all(words), FolderSettings, "settings"),
         held_out=held_out,
-        held_out_design=read_design(held_out_design),
+        held_out_design=_read_design(held_out_design),
         rounds=rounds,
         seed=seed,
     )
     print_found(begun.status(), json, status_text)
+
+
+def _read_design(path: Path | None) -> "Design | None":
+    """A design from its file: its strata, or a folder's `design.json`, whose version and environment do not matter."""
+    from lakewright.core_jax.support import convert, read_raw
+    from lakewright.engineer.design import Design
+
+    if path is None:
+        return None
+    raw = read_raw(path)
+    of_folder = isinstance(raw, dict) and {"version", "environment", "strata"} <= set(raw)
+    parts = {name: raw[name] for name in ("strata", "given") if name in raw} if of_folder else {"strata": raw}
+    return convert(parts, Design, str(path))
 
 
 @app.command(name="next", help_epilogue="example: lakewright engineer next runs/e")

@@ -18,12 +18,14 @@ import msgspec
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert, locked
+from lakewright.engineer.cells import is_whole_number
 from lakewright.engineer.delta import list_changes
 from lakewright.engineer.design import Design
 from lakewright.engineer.guard import check_draws, check_guard
 from lakewright.engineer.problems import Problem
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.samplers import choose_sampler
+from lakewright.engineer.settings import read_settings
 from lakewright.engineer.signal import measure_signal
 from lakewright.engineer.space import normalize_design
 from lakewright.engineer.space_checks import check_design
@@ -71,7 +73,7 @@ class EngineerFolder:
         design: Design | None = None,
         *,
         options: Mapping[str, Any] | None = None,
-        settings: FolderSettings = FolderSettings(),  # noqa: B008 - it is frozen
+        settings: FolderSettings | Mapping[str, Any] | None = None,
         held_out: int = 0,
         held_out_design: Design | None = None,
         rounds: int | None = None,
@@ -85,7 +87,7 @@ class EngineerFolder:
             teacher, options, rounds, seed, sampler: as in `Engineer`. `endpoint` asks a model behind a server; `self`
                 asks the policy under training, through an argument of `next`.
             design: version 0, by default the environment's first design; its givens are the environment's by default.
-            settings: settings of the engineer and of a server.
+            settings: settings of the engineer and of a server, or a table of some, such as `{"trial.boards": 50}`.
             held_out, held_out_design: the number of held-out problems, and their design; by default version 0.
 
         Raises InputError if one is not usable, a stratum has no problems, or the folder has an engineer already.
@@ -94,20 +96,21 @@ class EngineerFolder:
         loaded = load_environment(name)
         start = find_start(loaded) if design is None else complete_design(design, loaded)
         target = None if held_out_design is None else complete_design(held_out_design, loaded, "held_out_design")
-        settings = msgspec.structs.replace(settings, sampler=choose_sampler(settings.sampler, sampler, loaded.space))
-        check_served_teacher(teacher, options or {}, settings, loaded, held_out=held_out, rounds=rounds)
+        known = read_settings(settings, FolderSettings)
+        known = msgspec.structs.replace(known, sampler=choose_sampler(known.sampler, sampler, loaded.space))
+        check_served_teacher(teacher, options or {}, known, loaded, held_out=held_out, rounds=rounds)
         setup = Setup(
             environment=name,
             space=loaded.space.signature(),
             teacher=teacher,
             options=dict(options or {}),
-            settings=settings,
+            settings=known,
             rounds=rounds,
             seed=seed,
             held_out=held_out,
             held_out_design=target,
         )
-        check_guard(settings.guard, len(start.strata), loaded.space)
+        check_guard(known.guard, len(start.strata), loaded.space)
         for drawn in filter(None, (start, target)):
             check_design_draws(loaded, drawn)
         setup = convert(msgspec.to_builtins(setup, str_keys=True), Setup, "engineer")  # which checks the numbers
@@ -117,11 +120,10 @@ class EngineerFolder:
                 raise InputError(f"{path}: an engineer was begun there already; choose another folder")
             files.write_setup(setup)
             folder = cls(files.folder)
-            state = folder._make_engineer(start).state_dict()
-            first = Version(
-                version=0, by="begin", parent=None, design=start, line="the first design", reasons=[], state=state
+            state, line = folder._make_engineer(start).state_dict(), "the first design"
+            files.write_version(
+                Version(version=0, by="begin", parent=None, design=start, line=line, reasons=[], state=state)
             )
-            files.write_version(first)
         return folder
 
     def held_out(self) -> list[Problem]:
@@ -141,9 +143,11 @@ class EngineerFolder:
         ask: asks the current policy, if the teacher is `self`. step: the trainer's step; at a step that was decided
         already, as after a trainer resumed, nothing happens.
 
-        Raises InputError if another process works here, if an edited design is not legal, if the teacher is
-        `self` and there is no `ask`, or if the server `rollouts` does not answer.
+        Raises InputError if `step` is not a whole number, if another process works here, or if an edited design is not
+        legal. So it does if the teacher is `self` and there is no `ask`, and if the server `rollouts` does not answer.
         """
+        if step is not None and not is_whole_number(step):
+            raise InputError(f"next: step is {step!r:.30}; give a whole number, at least 0")
         return self._repeat_if_edited(lambda: self._decide(roll_out, ask, step))
 
     def _decide(self, roll_out: RollOut | None, ask: Ask | None, step: int | None) -> NextReport:

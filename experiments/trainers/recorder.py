@@ -15,7 +15,7 @@ from lakewright.engineer.calls import show
 from lakewright.engineer.cells import MOST_COUNT, is_reward, is_whole_number, list_parts
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.problems import NUMBER, Problem, Verdict, find_fault_of_verdict, make_plain
-from lakewright.engineer.state import check_kind
+from lakewright.engineer.space_checks import check_cell_of
 from lakewright.experiments.trainers.outcome_lines import LONGEST, Line, Split, append_whole, open_appended
 from lakewright.experiments.trainers.versions import VersionFiles
 
@@ -28,7 +28,8 @@ class OutcomeRecorder:
 
         environment: the folder's environment, if it is already at hand. Raises InputError without an engineer.
         """
-        files = VersionFiles(path)
+        self._files = files = VersionFiles(path)
+        self._newest = -1
         self.path = files.folder
         self.environment = environment or files.load_environment()
         self._outcomes = files.outcomes_path
@@ -63,12 +64,14 @@ class OutcomeRecorder:
                 that they count once; by default a new name.
             first: the number of the first answer in the group, if several processes record one group.
 
-        Returns the verdicts. Raises InputError, and writes nothing, on a single text, lists of unequal lengths, a
-        reward beyond MOST_REWARD, a verdict that the environment cannot give, a bad length, or another split.
+        Returns the verdicts. Raises InputError, and writes nothing, on a problem of another space or of a version that
+        is not there, on a single text, and on lists of unequal lengths. So it does on a reward beyond MOST_REWARD, a
+        verdict that the environment could not give, a broken length, and another split.
         """
         if split not in get_args(Split):
             raise InputError(f"split is {split!r:.40}; choose from {', '.join(get_args(Split))}")
-        check_kind("record: problem", problem, Problem, needed=True)
+        check_cell_of(problem, Problem, self.environment.space, "record: problem")
+        self._check_version(problem.version)
         answers = list_parts("record: answers", answers)  # a single text would be read letter by letter
         verdicts = self._judge_answers(problem, answers, outcomes)
         counts = [0] * len(answers) if tokens is None else list(map(_as_int, list_parts("tokens", tokens)))
@@ -95,6 +98,14 @@ class OutcomeRecorder:
             lines.append(msgspec.json.encode(msgspec.structs.replace(like, **told, **further)) + b"\n")
         self._append_lines(lines)
         return verdicts
+
+    def _check_version(self, version: int) -> None:
+        """Raises InputError on a version that the folder does not have; its files are read only if it may be new."""
+        if not is_whole_number(version) or version > self._newest:
+            self._newest = self._files.newest()
+        if not is_whole_number(version) or version > self._newest:
+            said = f"record: problem: version {show(version, 20)}, but the newest here is {self._newest}"
+            raise InputError(f"{said}; give problems of a source of this folder")
 
     def _judge_answers(
         self, problem: Problem, answers: Sequence[str], outcomes: Sequence[Verdict | float] | None

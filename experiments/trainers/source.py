@@ -14,7 +14,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence import token_estimate
 from lakewright.engineer.problems import Group, Problem
-from lakewright.engineer.samplers import Supply, check_roll_out, choose_problems, rolls_out
+from lakewright.engineer.samplers import Supply, check_roll_out, choose_problems, list_places, rolls_out
 from lakewright.engineer.trial import RollOut
 from lakewright.experiments.jobs.resumable.spending import Spending
 from lakewright.experiments.trainers.pins import Pin, PinFile, describe_choice
@@ -84,9 +84,10 @@ class ProblemSource:
         return self.problems([place])[0]
 
     def take(self, count: int) -> list[Problem]:
-        """The problems of the next places."""
-        problems = self.problems(range(self.position, self.position + count))
-        self.position += count
+        """The problems of the next places. Raises InputError on a count that is not a whole number from 0."""
+        places = list_places(self.position, count, "take")
+        problems = self.problems(places)
+        self.position = places.stop
         return problems
 
     def problems(self, places: Sequence[int]) -> list[Problem]:

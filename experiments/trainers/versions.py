@@ -53,12 +53,18 @@ KEPT = ("format", "forecast")  # of the state of a version that is no longer the
 Author = Literal["begin", "engineer", "user", "undo"]
 
 
+class FolderRollbackSettings(RollbackSettings, frozen=True, forbid_unknown_fields=True):
+    """Settings of the rollback of a stage whose trainer does not restore weights by itself."""
+
+    weights: bool = False
+    """Whether the trainer restores the weights from before, too."""
+
+
 class FolderSettings(EngineerSettings, frozen=True, forbid_unknown_fields=True):
     """The settings of the engineer of a folder, and of a model behind a server."""
 
-    rollback: RollbackSettings = RollbackSettings(weights=False)
-    """When a design that lowered validation is rolled back; `weights`: whether the trainer restores the earlier
-    weights."""
+    rollback: FolderRollbackSettings = FolderRollbackSettings()
+    """When a design that lowered validation is rolled back."""
     endpoint: EndpointSettings | None = None
     """The server of the teacher `endpoint`."""
     temperature: float = 0.7

@@ -218,3 +218,17 @@ def test_a_number_of_numpy_in_a_verdict_is_refused_wherever_it_comes_in():
 
     with refused("judge", "float32", "float(...)"):
         Odd().groups(HELD_OUT[:1], [["1"]])
+
+
+def test_a_design_that_is_set_gets_the_next_version_so_answers_that_come_later_count():
+    engineer = Engineer(SUMS, "random")
+    learn(engineer)
+    engineer.redesign()
+    assert engineer.design.version == 1
+    problems = engineer.draw(4)
+    engineer.design = engineer.design
+    assert engineer.design.version == 1
+    engineer.design = Sums.space.uniform()
+    assert engineer.design.version == 2
+    engineer.observe(SUMS.groups(problems, [[one.answer] for one in problems]))
+    assert {one.version for one in engineer.draw(2)} == {2}

@@ -6,6 +6,7 @@ import random
 import re
 import time
 
+import numpy as np
 import pytest
 
 from lakewright.engineer import (
@@ -216,3 +217,28 @@ def test_the_check_passes_episodes_and_warns_of_what_it_did_not_play():
 def test_the_example_of_hunts_passes_the_check():
     fault, report = find_played(load_class(f"{HOUSE / 'docs' / 'examples' / 'hunt.py'}:Hunt", {}, "environment", ())())
     assert (fault, report.warnings) == (None, [])
+
+
+RIGHT = Verdict(True, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "told"),
+    [
+        ([RIGHT], ["1 verdict", "2 problems"]),
+        ([RIGHT, None], ["verdict", "None", "Verdict"]),
+        ([RIGHT, 1.0], ["1.0", "Verdict"]),
+        ([RIGHT, Verdict(np.True_, 1.0)], ["valid", "bool(...)"]),
+        ([RIGHT, Verdict(False, 0.0, "bored")], ["failure 'bored'", "no_guess"]),
+    ],
+    ids=str,
+)
+def test_held_out_verdicts_that_are_none_are_a_line(verdicts, told):
+    hunt = load_class(f"{HOUSE / 'docs' / 'examples' / 'hunt.py'}:Hunt", {}, "environment", ())()
+    problems = hunt.draw(hunt.space.uniform(), 2, seed=1)
+    with refused("Outcomes.of", *told):
+        Outcomes.of(hunt.space, problems, verdicts)
+    with refused("Outcomes.of", "does not fit this environment"):
+        Outcomes.of(hunt.space, [problems[0], Problem("?")], [RIGHT, RIGHT])
+    with refused("group", "None", "Problem"):
+        Group.from_verdicts(None, [RIGHT])

@@ -62,6 +62,11 @@ def test_a_design_may_be_given(tmp_path, capsys):
     begin = ("engineer", "begin", tmp_path / "e", "--environment", ADDITION, "--design", tmp_path / "start.json")
     assert lakewright(capsys, *begin, "--json")[0] == 0
     assert json.loads((tmp_path / "e" / "design.json").read_text())["strata"] == rows
+    again = ("engineer", "begin", tmp_path / "a", "--environment", ADDITION, "--held-out", 2)
+    of_folder = tmp_path / "e" / "design.json"
+    code, _, lines = lakewright(capsys, *again, "--design", of_folder, "--held-out-design", of_folder)
+    assert (code, lines) == (0, []), "the design of a folder is one, too"
+    assert json.loads((tmp_path / "a" / "design.json").read_text())["strata"] == rows
 
 
 def test_a_design_that_is_given_has_the_givens_of_the_environment(tmp_path, capsys):

@@ -3,8 +3,10 @@
 import json
 import shutil
 
+import msgspec
 import pytest
 
+from lakewright.engineer import Problem
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.recorder import OutcomeRecorder
 from lakewright.experiments.trainers.source import ProblemSource
@@ -79,3 +81,44 @@ def test_answers_before_begin_are_a_line_and_those_in_the_folder_count_once_it_b
     first = folder.files.outcomes_path.read_text().splitlines(keepends=True)[:16]
     (tmp_path / "early" / "outcomes.jsonl").write_text("".join(first))
     assert begin_engineer(tmp_path / "early").next().counts.answers == 16
+
+
+@pytest.mark.parametrize("step", ["a", -1, 1.5, True])
+def test_a_step_that_is_no_number_is_a_line(folder, step):
+    with refused("step", repr(step), "whole number"):
+        folder.next(step=step)
+    assert folder.status().pending == 16
+
+
+@pytest.mark.parametrize(
+    ("changes", "told"),
+    [({"cell": Problem("").cell}, ["record: problem", "does not fit"]), ({"version": 99}, ["version 99", "newest", 1])],
+)
+def test_a_problem_of_another_space_or_a_version_to_come_is_not_recorded(folder, changes, told):
+    source, recorder = ProblemSource(folder.path), OutcomeRecorder(folder.path)
+    before = folder.files.outcomes_path.read_bytes()
+    with refused(*told):
+        recorder.record(msgspec.structs.replace(source[0], **changes), ["1"])
+    assert folder.files.outcomes_path.read_bytes() == before
+    folder.next()
+    recorder.record(source[90], ["1"])
+    assert folder.next().counts.answers == 1, "of a version that the recorder did not know when it was opened"
+
+
+@pytest.mark.parametrize("count", [-2, "3", 1.5])
+def test_what_cannot_be_taken_is_a_line_and_no_place_is_given_twice(folder, count):
+    source = ProblemSource(folder.path)
+    first = source.take(4)
+    with refused("take: count", repr(count)):
+        source.take(count)
+    assert (source.position, source.take(1)) == (4, [source[4]])
+    assert source[4] not in first
+
+
+def test_settings_of_a_folder_may_be_a_table(tmp_path):
+    folder = begin_engineer(tmp_path / "e", settings={"trial.boards": 50, "rollback": {"level": 0.01}}, held_out=4)
+    found = folder.setup.settings
+    assert (found.trial.boards, found.rollback.level, found.rollback.weights) == (50, 0.01, False)
+    for settings, told in (({"trial.board": 50}, ["settings: trial", "'board'"]), (3, ["settings is 3", "table"])):
+        with refused(*told):
+            begin_engineer(tmp_path / "other", settings=settings)
