@@ -26,7 +26,7 @@ ELSEWHERE: dict[str, str] = {
         "lake = LakePrompts(size=4, agents=2, boards=64)"
     ),
     "tests/experiments/loop/test_own_loop.py::test_the_example_of_the_readme_runs_as_it_stands": (
-        "designer = Engineer(Sums())"
+        "engineer = Engineer(Sums())"
     ),
     "tests/experiments/environments/test_environments.py::"
     "test_a_new_environment_and_its_test_pass_at_once_and_are_not_overwritten": (

@@ -46,4 +46,4 @@ def test_the_example_of_the_readme_runs_as_it_stands(tmp_path, capsys):
     (tmp_path / "example.py").write_text(block[1])
     found = runpy.run_path(str(tmp_path / "example.py"))
     assert len(capsys.readouterr().out.splitlines()) == 1
-    assert found["designer"].design.version > 0
+    assert found["engineer"].design.version > 0
