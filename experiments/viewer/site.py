@@ -87,7 +87,7 @@ def _write_page(catalogue: Catalogue, place: PageAddress, links: _Links) -> str:
         return render_page(page_for(catalogue, place.address, query), links, "bundle")
     except InputError as error:
         links.followed.clear()
-        return render_page(Page("This cannot be shown", "error.html", {"words": str(error)[:600]}), links, "bundle")
+        return render_page(Page("Cannot show this page", "error.html", {"words": str(error)[:600]}), links, "bundle")
 
 
 def write_report(folder: RunFolder) -> None:

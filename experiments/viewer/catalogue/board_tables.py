@@ -191,7 +191,7 @@ def _find_evaluated(catalogue: Catalogue, folder: Path, summary: dict[str, Any])
         return folder / "boards.jsonl"
     path = Path(str(summary.get("benchmark", "")))
     if not catalogue.holds(path):
-        raise InputError("the boards of this evaluation lie elsewhere; start `lakewright view` with their folder too")
+        raise InputError("the boards of this evaluation are elsewhere; start `lakewright view` with their folder, too")
     return path
 
 

@@ -99,7 +99,7 @@ class Catalogue:
         """Raises MissingError if a path, or a link in it or right below it, leads out of the given folders."""
         for each in _with_links(path):
             if not any(each.resolve().is_relative_to(root) for root in self._roots.values()):
-                raise MissingError(f"{path.name!r:.80} leads out of the folders that are shown; it is not followed")
+                raise MissingError(f"{path.name!r:.80} points outside the folders that are shown; it is not followed")
 
     def holds(self, path: Path) -> bool:
         """Whether a file lies in the given folders."""

@@ -22,7 +22,7 @@ LAKE = "lake"
 FINE = 0.5  # the span of a knob from which two digits after the point are enough
 
 SOURCES = {
-    "proposal": "what the engineer proposed, as the guard left it",
+    "proposal": "the engineer's proposal, after the guard",
     "trial": "the proposal that gave the most signal in the trial",
     "rollback": "the design from before, because this stage was rolled back",
     "current": "the same design again",

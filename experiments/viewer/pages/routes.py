@@ -25,7 +25,7 @@ def page_for(catalogue: Catalogue, address: str, query: Query) -> Page:
     for pattern, make in ROUTES:
         if found := pattern.fullmatch(address):
             return make(catalogue, query, **found.groupdict())
-    raise MissingError(f"{address!r:.80} is not a page; return to the index")
+    raise MissingError(f"{address!r:.80} is not a page of this viewer; return to the index")
 
 
 def _of_item(kind: Kind, make: Callable[..., Page]) -> Callable[..., Page]:

@@ -89,7 +89,7 @@ def result_of(history: Sequence[Chapter], about: RunSpace, now: StageProgress | 
     rolled_back = [chapter.name for chapter in history if chapter.rolled_back]
     said = f" Rolled back: {', '.join(rolled_back)}." if rolled_back else ""
     if first is last:
-        return f"Every stage was rolled back: the policy of the {first.name} is final.{said}"
+        return f"Every stage was rolled back, so the policy of the {first.name} is final.{said}"
     gains = [f", and {one.where}, {_describe_change(one, first, last)}" for one in traits]
     change = _describe_change(valid, first, last)
     return f"From {first.name} to {last.name}, valid {answers} go {change}{''.join(gains)}.{said}"

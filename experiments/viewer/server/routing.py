@@ -82,7 +82,7 @@ class Protection:
 
     def _find_refusal(self, method: str, headers: Headers) -> tuple[str, int] | None:
         if method not in METHODS:
-            return "lakewright view only reads: GET and HEAD", 405
+            return "lakewright view is read-only: use GET or HEAD", 405
         if _name_of(headers.get("host", "")) not in self._hosts:
             return "unknown Host; open the address that lakewright view printed", 421
         origin = headers.get("origin")
@@ -201,7 +201,7 @@ async def _respond(function, *arguments, short: bool = False, **named) -> Respon
     except InputError as error:
         return _refuse_request(error, short)
     except OSError as error:
-        return _refuse_request(MissingError(f"{error.strerror or error}; was it removed while you looked?"), short)
+        return _refuse_request(MissingError(f"{error.strerror or error}; was it just removed?"), short)
     except Exception:  # a page never shows a stack trace; the terminal does
         LOG.exception("a page could not be made")
         return _refuse_request(
@@ -214,7 +214,7 @@ def _refuse_request(error: InputError, short: bool = False, status: int = 0) -> 
     status = status or (404 if missing else 422)
     if short:
         return Response(str(error)[:600], status, media_type="text/plain")
-    title = "Not here" if missing else "This cannot be shown"
+    title = "Page not found" if missing else "Cannot show this page"
     return HTMLResponse(render_page(Page(title, "error.html", {"words": str(error)[:600]}), write_link), status)
 
 
@@ -295,7 +295,7 @@ def export_board(catalogue: Catalogue, kind: str, part: str, place: int, name: s
 
 def _write_moving(row: Row) -> str:
     if row.plan is None:
-        raise InputError("this board has no plan that could move; export its picture")
+        raise InputError("this board has no plan to animate; export its picture")
     return moving_svg(make_example(row, row.plan))
 
 

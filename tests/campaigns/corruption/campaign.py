@@ -39,7 +39,7 @@ OUTCOMES = (REFUSED, SAME, DIFFERENT, SILENT, TRACEBACK, HANG)
 FAULTS = (SILENT, TRACEBACK, HANG)
 MOST_SHOWN = 3  # faults of a command and a kind of file
 ERROR = "lakewright: "
-SHOWN = (b"was changed after it was written", b"This cannot be shown")  # what a page says instead of a result
+SHOWN = (b"was changed after it was written", b"Cannot show this page")  # what a page says instead of a result
 HEAD = ("command", "file", "damaged", *OUTCOMES)
 
 

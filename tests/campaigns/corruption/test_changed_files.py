@@ -17,7 +17,7 @@ from tests.support.samples.finished_run import finish
 from tests.support.samples.small_benchmark import build_small
 from tests.support.samples.tiny_sweep import SPEC, make
 
-CHANGED = "was changed after it was written: its SHA-256 is not that in SHA256SUMS"
+CHANGED = "was changed after it was written: its SHA-256 differs from SHA256SUMS"
 
 
 def flip_last_bit(path):

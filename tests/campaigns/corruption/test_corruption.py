@@ -81,7 +81,7 @@ RIGHT = Ended(0, {"stdout": b"10 valid", "report.html": b"10"}, [])
         (Ended(0, {"stdout": b"11 valid", "report.html": b"10"}, []), False, "silent"),
         (Ended(0, {"stdout": b"11 valid", "report.html": b"10"}, []), True, "different"),
         (Ended(0, {"stdout": b"10 valid"}, []), False, "silent"),
-        (Ended(0, {"stdout": b"10 valid", "report.html": b"This cannot be shown"}, []), False, "refused"),
+        (Ended(0, {"stdout": b"10 valid", "report.html": b"Cannot show this page"}, []), False, "refused"),
         (Ended(1, {"stdout": b""}, ["lakewright: run a-s0: changed"]), False, "refused"),
         (Ended(2, {"stdout": b""}, ["lakewright: changed"]), False, "refused"),
         (Ended(2, {"stdout": b""}, ["lakewright: changed", "lakewright: once more"]), False, "traceback"),

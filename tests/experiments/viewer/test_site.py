@@ -77,8 +77,8 @@ def test_a_list_of_boards_continues_from_page_to_page(tmp_path):
     write_site([boards(tmp_path, 30)], tmp_path / "site")
     first = (tmp_path / "site" / BOARDS / "index.html").read_text()
     later = (tmp_path / "site" / BOARDS / "page-1" / "index.html").read_text()
-    assert "This site holds them all" in first
-    assert "30 boards; shown are 25 to 30" in later
+    assert "This site shows all boards" in first
+    assert "30 boards; showing 25 to 30" in later
     assert (tmp_path / "site" / "board/boards/file/29/boards.jsonl/index.html").exists()
 
 
@@ -86,7 +86,7 @@ def test_a_site_says_how_many_boards_of_a_long_list_it_holds(tmp_path, monkeypat
     monkeypatch.setattr("lakewright.experiments.viewer.site.SITE_PAGES", 1)
     monkeypatch.setattr("lakewright.experiments.viewer.pages.board_pages.SITE_PAGES", 1)
     write_site([boards(tmp_path, 30)], tmp_path / "site")
-    assert "This site holds the first 24 of them" in (tmp_path / "site" / BOARDS / "index.html").read_text()
+    assert "This site shows the first 24 boards" in (tmp_path / "site" / BOARDS / "index.html").read_text()
     assert not (tmp_path / "site" / BOARDS / "page-1").exists()
 
 

@@ -85,7 +85,7 @@ def test_the_page_of_a_stage_says_what_is_trained_on_next_and_why(site):
 )
 def test_problems_and_answers_are_listed_and_filtered(site, address, count):
     words = words_of(page(site, f"/problems/{address}"))
-    assert f"{count} problems; shown are 1 to {min(count, 24)}" in words
+    assert f"{count} problems; showing 1 to {min(count, 24)}" in words
     assert "A right answer:" in words
 
 

@@ -89,8 +89,8 @@ def test_rates_and_what_is_left_follow_from_the_log_the_clock_and_the_limit_that
     assert float(found["Steps a second"]) == pytest.approx(len(TOKENS) / SECONDS, rel=0.01)
     assert float(found["Tokens a second"]) == pytest.approx(sum(TOKENS) / SECONDS, rel=0.01)
     assert float(found["bar"]) == pytest.approx(share, rel=0.01)
-    assert seconds(found["Left of this training"]) == pytest.approx(left, rel=0.02)
-    assert seconds(found["Left of the run, about"]) == pytest.approx(left + (STAGES - 2) * earlier, rel=0.02)
+    assert seconds(found["Time left in this stage"]) == pytest.approx(left, rel=0.02)
+    assert seconds(found["Time left in the run (estimate)"]) == pytest.approx(left + (STAGES - 2) * earlier, rel=0.02)
 
 
 @pytest.mark.parametrize("by", LIMITS)
@@ -113,7 +113,7 @@ def test_a_training_that_was_resumed_is_as_fast_as_since_then(tmp_path, by):
     assert float(found["Tokens a second"]) == pytest.approx(sum(TOKENS[6:]) / SECONDS, rel=0.01)
     assert float(found["bar"]) == pytest.approx(after / limit, rel=0.01)
     left = SECONDS * (limit - after) / (after - before)
-    assert seconds(found["Left of this training"]) == pytest.approx(left, rel=0.02)
+    assert seconds(found["Time left in this stage"]) == pytest.approx(left, rel=0.02)
 
 
 def test_a_budget_that_is_spent_ends_the_run(tmp_path):

@@ -67,7 +67,7 @@ def test_the_page_follows_a_folder_from_its_beginning(folder):
     assert re.search(r"Decisions used \d+ tokens for the engineer and 7 for trials", found)
     assert "<del>" in found
     record_some(folder, ProblemSource(folder.path).problems(range(100, 102)))
-    assert "8 answers are not read yet" in read_page(folder)
+    assert "8 unread answers" in read_page(folder)
 
 
 def test_texts_of_a_model_stay_texts(folder):

@@ -132,7 +132,7 @@ def test_a_study_whose_driver_is_on_another_machine_runs_there(tmp_path):
 def test_a_benchmark_counts_its_boards_and_leads_to_them(site):
     found = page(site, "/benchmark/shown/benchmark")
     assert "2 certified boards" in found
-    assert "2 boards; shown are 1 to 2" in page(site, "/boards/benchmark/file/shown/benchmark")
+    assert "2 boards; showing 1 to 2" in page(site, "/boards/benchmark/file/shown/benchmark")
 
 
 def test_an_evaluation_leads_from_its_rates_to_every_answer(site):

@@ -73,7 +73,7 @@ def test_links_that_lead_out_are_not_followed(folder, tmp_path):
     assert "link.jsonl" not in page(site, "/")
     reply = site.get("/stage/0/shown/run")
     assert reply.status_code == 404
-    assert "leads out of the folders" in reply.text
+    assert "points outside the folders" in reply.text
 
 
 @pytest.mark.parametrize(

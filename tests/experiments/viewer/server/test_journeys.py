@@ -129,7 +129,7 @@ def test_boards_are_filtered_and_the_address_holds_the_filter(page, address):
     at(page, BOARDS).get_by_label("Wait").select_option("true")
     page.wait_for_url("**/shown/boards.jsonl?wait=true")
     assert "30 boards" in page.locator("#count").inner_text()
-    page.get_by_role("link", name="later →").click()
+    page.get_by_role("link", name="next →").click()
     page.wait_for_url("**wait=true**")
     assert "25 to 30" in page.locator("#count").inner_text()
     page.locator(".tile a").first.click()
@@ -244,7 +244,7 @@ def test_a_checkpoint_answers_for_a_board_of_the_editor(page):
 
 @pytest.mark.deep
 def test_the_checkpoints_of_a_run_answer_for_one_of_its_boards(page):
-    at(page, "/board/run/held-out/0/shown/trained").get_by_label("all of them").check()
+    at(page, "/board/run/held-out/0/shown/trained").get_by_label("ask all checkpoints").check()
     page.get_by_role("button", name="Ask for its greedy plan").click()
     page.locator("[data-answers] [data-answered]").nth(1).wait_for()
     titles = page.locator("[data-answers] h2").all_inner_texts()
@@ -255,7 +255,7 @@ def test_the_checkpoints_of_a_run_answer_for_one_of_its_boards(page):
 def test_a_study_is_looked_through_from_its_arms_to_a_run(page):
     at(page, "/study/shown/study")
     assert page.locator("[data-picture=arms] polyline").count() == 2
-    page.get_by_role("link", name="Compare by other measures").click()
+    page.get_by_role("link", name="Compare other measures").click()
     page.wait_for_url("**arms=true**")
     page.get_by_label("Measure").select_option("forced")
     page.wait_for_url("**measure=forced**")

@@ -47,9 +47,9 @@ def test_a_failing_plan_is_shown_next_to_the_certified_one(site):
 
 
 def test_boards_are_filtered_and_paged_by_the_address(site):
-    assert "60 boards; shown are 1 to 24" in page(site, "/boards/boards/file/shown/boards.jsonl")
+    assert "60 boards; showing 1 to 24" in page(site, "/boards/boards/file/shown/boards.jsonl")
     assert "30 boards" in page(site, "/boards/boards/file/shown/boards.jsonl?wait=true")
-    assert "shown are 49 to 60" in page(site, "/boards/boards/file/shown/boards.jsonl?page=2")
+    assert "showing 49 to 60" in page(site, "/boards/boards/file/shown/boards.jsonl?page=2")
     assert "none fit" in page(site, "/boards/boards/file/shown/boards.jsonl?size=9")
 
 
