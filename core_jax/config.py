@@ -100,7 +100,7 @@ def _with_team(config: EnvConfig, agents: int) -> EnvConfig:
     if not total:
         raise InputError(
             f"teams: {agents} agents do not fit on any size with a data_ratio, {', '.join(map(str, config.sizes))}; "
-            "leave them out, or give a larger size a share"
+            "leave them out, or give a larger size a data_ratio"
         )
     if len(sizes) < len(config.sizes):
         sizes = {

@@ -47,7 +47,7 @@ def _configs(draw: DrawFn, min_size: int, max_size: int, agents: int | None) -> 
     fitting = [size for size in range(min_size, max_size + 1) if holds(size, team)]
     if not fitting:
         raise InputError(
-            f"configs: {team} agents fit on no size {min_size} to {max_size}; choose fewer, or larger sizes"
+            f"configs: {team} agents fit on no size from {min_size} to {max_size}; choose fewer, or larger sizes"
         )
     sizes = draw(st.lists(st.sampled_from(fitting), min_size=1, unique=True))
     weights = [draw(st.integers(1, 9)) for _ in sizes]

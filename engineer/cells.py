@@ -106,9 +106,9 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
         _check_fields(self, where)
         if not self.name.isidentifier() or self.name in RESERVED or self.name.startswith("_"):
             # An edit holds its reason beside the changes of columns, so a column of that name would be lost.
-            raise InputError(f"{where}: its name is a field of an edit; choose an identifier other than {RESERVED}")
+            raise InputError(f"{where}: its name is a field of edits; choose an identifier other than {RESERVED}")
         if self.low > self.high:
-            raise InputError(f"{where}: low is {self.low:g}, above high {self.high:g}; exchange them")
+            raise InputError(f"{where}: low is {self.low:g}, greater than high {self.high:g}; swap them")
         check_grid((self.low, self.high, *self.told), where)
         if self.step <= 0 or self.reach < 0:
             name, least = ("step", "more than 0") if self.step <= 0 else ("reach", "at least 0")
@@ -116,9 +116,11 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
         if self.bins > MOST_BINS:
             raise InputError(f"{where}: bins is {self.bins}; choose at most {MOST_BINS}")
         if self.trait and (self.whole or not 0 <= self.low <= self.high <= 1):
-            raise InputError(f"{where}: a trait is a share of the problems; leave out whole, and choose 0 to 1")
+            raise InputError(
+                f"{where}: a trait is a fraction of the problems: drop `whole` and keep the range within 0 to 1"
+            )
         if self.whole and any(value != int(value) for value in (self.low, self.high, *self.told)):
-            raise InputError(f"{where}: whole, but its range is {self.low:g} to {self.high:g}; choose whole numbers")
+            raise InputError(f"{where}: whole, but from {self.low:g} to {self.high:g}; choose whole numbers")
         if outside := [value for value in self.told if not self.low <= value <= self.high]:
             raise InputError(f"{where}: told has {outside[0]:g}; choose {self.low:g} to {self.high:g}")
 
@@ -200,7 +202,7 @@ class Given(msgspec.Struct, frozen=True, kw_only=True):
         if not self.name.isidentifier():
             raise InputError(f"{where}: its name is not an identifier; choose one, such as a_b")
         if not self.half:
-            raise InputError(f"{where}: half is 0, by which values are divided; choose another number")
+            raise InputError(f"{where}: half is 0, but values are divided by it; choose another number")
 
 
 class Cell(NamedTuple):

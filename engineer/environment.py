@@ -174,7 +174,7 @@ class Environment(abc.ABC):
         """The verdict on an answer, checked. Raises InputError if `judge` fails, or gives no proper verdict."""
         where = f"{type(self).__name__}.judge: on {answer!r:.60} to {problem.prompt!r:.60}"
         if not isinstance(answer, str):
-            raise InputError(f"{where}: an answer is a text, not {type(answer).__name__}; give one text for it")
+            raise InputError(f"{where}: an answer is a text, not {type(answer).__name__}; return texts")
         judge = self._judge_apart if self.judge_limit else self.judge
         text = answer if self.reads_thoughts or answer == problem.answer else strip_thoughts(answer)
         verdict = run_call(where, lambda: judge(self._name_cell(problem), text), remedy="give a verdict on any text")
@@ -192,7 +192,7 @@ class Environment(abc.ABC):
         limit = self.judge_limit
         assert limit
         if not (maker := self.maker()):
-            raise InputError("judge_limit needs a class that another process can make; override maker")
+            raise InputError("judge_limit needs a class that another process can create; override maker")
         request = _JSON.encode((problem, answer.encode(errors="replace").decode()))
         found = ask_process(maker, request, limit.seconds)
         return msgspec.json.decode(found, type=Verdict) if found else Verdict(False, 0.0, limit.failure)

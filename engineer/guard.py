@@ -188,9 +188,9 @@ def check_changes(delta: Delta, space: DesignSpace) -> None:
     names = [*(column.name for column in space.columns), *(knob.top for knob in space.knobs if knob.top)]
     for stratum, edit in delta.edits.items():
         if not isinstance(edit, Edit):
-            raise InputError(f"edits.{stratum}: {edit!r:.60} is of another type; give an Edit")
+            raise InputError(f"edits.{stratum}: {edit!r:.60} is not an Edit; give an Edit")
         if not isinstance(edit.changes, dict) or not isinstance(edit.reason, str):
-            raise InputError(f"edits.{stratum}: {edit!r:.60} has no table of changes and reason; give both")
+            raise InputError(f"edits.{stratum}: {edit!r:.60} lacks a table of changes or a text as reason; give both")
         for name, change in edit.changes.items():
             if name not in names:
                 raise InputError(f"edits.{stratum}.{name!s:.60} is unknown; choose from {', '.join(names)}")

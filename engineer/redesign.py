@@ -259,7 +259,7 @@ class Engineer:
         check_kind("observe_start: outcomes", outcomes, Outcomes, needed=True)
         check_tables(outcomes, {}, self.space)
         if self._state.round:
-            raise InputError(f"observe_start: {self._state.round} rounds are over; give the outcomes to redesign")
+            raise InputError(f"observe_start: {self._state.round} rounds are over; pass the outcomes to redesign")
         self._state.tested = observe_answers(outcomes, self.design, self.space)
         self._state.standing_valid, self._state.standing_problems = order_answers(outcomes, self.held_out)
 

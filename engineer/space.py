@@ -78,7 +78,7 @@ class DesignSpace:
         self.strata = list_parts("space: strata", strata)
         self.knobs = list_parts("space: knobs", knobs, Knob)
         if not isinstance(share, Knob) or (share.low, share.high, share.trait, share.whole) != (0, 1, False, False):
-            raise InputError("space: share is not a part; give a Knob from 0 to 1, no trait and not whole")
+            raise InputError("space: share must be a continuous Knob from 0 to 1, not a trait or whole knob")
         self.share = share
         self.columns = (share, *self.knobs)
         self.givens = list_parts("space: givens", givens, Given)
@@ -89,7 +89,7 @@ class DesignSpace:
         self.ranked = ranked
         self.words = words or Words()
         if not isinstance(self.words, Words) or not (scale is None or callable(scale)):
-            raise InputError(f"space: words are {words!r:.60}, scale {scale!r:.60}; give Words and a function")
+            raise InputError(f"space: words is {words!r:.60}, scale {scale!r:.60}; give Words and a function")
         self.spoken = self.strata if spoken is None else list_parts("space: spoken", spoken)
         check_strata(self.strata)
         self.ranks = {stratum: rank for rank, stratum in enumerate(self.strata)}

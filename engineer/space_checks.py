@@ -107,15 +107,15 @@ def check_cell_of(one: Any, kind: type[Any], space: CellSpace, where: str) -> No
         where: the place to name in messages.
     """
     if not isinstance(one, kind):
-        raise InputError(f"{where}: {one!r:.60} is no {kind.__name__}; leave it out")
+        raise InputError(f"{where}: {one!r:.60} is not a {kind.__name__}; leave it out")
     if not isinstance(one.cell, Cell):
-        raise InputError(f"{where}: cell {one.cell!r:.60} is no Cell; leave it out")
+        raise InputError(f"{where}: cell {one.cell!r:.60} is not a Cell; leave it out")
     stratum, values, given = one.cell
     tuples = isinstance(values, tuple) and isinstance(given, tuple) and space.has_stratum(stratum)
     fits = tuples and len(values) == len(space.knobs) and len(given) in (0, len(space.givens))
     # Canonical cells may be beyond the range of a knob; its kind of value they have.
     if not (fits and all(map(is_finite, (*values, *given))) and all(map(Knob.has_form, space.knobs, values))):
-        raise InputError(f"{where}: cell {tuple(one.cell)!r:.60} does not fit this environment; leave it out")
+        raise InputError(f"{where}: cell {tuple(one.cell)!r:.60} is not a cell of this environment; leave it out")
 
 
 class RowSpace(CellSpace, Protocol):

@@ -27,7 +27,7 @@ from lakewright.engineer.steps import Decision
 from lakewright.engineer.tally import Case, Drawn, Tally
 
 STATE = 1  # the form of a state
-REMEDY = "load the state of this environment, or give the space what it had, such as ranked=True"
+REMEDY = "load the state of this environment, or restore the settings of its space, such as ranked=True"
 FIRST = 32  # problems that are compared with those held out
 SAME = 8  # distinct ones that are equal; fewer may be chance
 
@@ -235,7 +235,7 @@ def check_observations(observations: Iterable[Any], space: DesignSpace, where: s
         check_tokens(one.tokens, f"{where}: observations")
         counts = isinstance(one.groups, int) and isinstance(one.age, int) and one.groups > 0 <= one.age
         if not counts or not all(map(is_finite, numbers)) or not -1e-6 <= one.success <= one.groups + 1e-6:
-            raise InputError(f"{where}: {one!r:.200} cannot be; give what observe_groups makes of groups")
+            raise InputError(f"{where}: {one!r:.200} is impossible; use the output of observe_groups")
 
 
 def check_group(group: RolloutGroup, version: int, last: int, space: DesignSpace, where: str = "group") -> None:
@@ -273,7 +273,7 @@ def note_groups(groups: Iterable[Group], design: Design, space: DesignSpace) -> 
     noted = []
     for group in list_parts("observe: groups", groups):
         if not isinstance(group, Group):
-            raise InputError(f"observe: {group!r:.60} is no Group; give environment.groups(problems, answers)")
+            raise InputError(f"observe: {group!r:.60} is not a Group; give environment.groups(problems, answers)")
         check_cell_of(group, Group, space, "group")
         check_group(group, group.version, design.version, space)
         check_tokens(group.tokens, f"group {group.board!r:.60}")
@@ -307,12 +307,12 @@ def restore_teacher(teacher: Teacher, restored: State) -> None:
 def check_arguments(roll_out: Any, rounds: Any, seed: Any) -> None:
     """Raises InputError if an engineer cannot use these."""
     if not (roll_out is None or callable(roll_out)):
-        raise InputError(f"engineer: roll_out is {roll_out!r:.60}; give a function, as `RollOut` says")
+        raise InputError(f"engineer: roll_out is {roll_out!r:.60}; give a function, see `RollOut`")
     if roll_out is not None:
         _check_arity(roll_out)
     whole = isinstance(seed, int) and (rounds is None or isinstance(rounds, int))
     if not whole or abs(seed) >= 2**63 or (rounds is not None and rounds < 1):
-        raise InputError(f"engineer: seed {seed!r:.30}, rounds {rounds!r:.20}; give whole numbers, rounds from 1")
+        raise InputError(f"engineer: seed {seed!r:.30}, rounds {rounds!r:.20}; give whole numbers, at least 1 round")
 
 
 def _check_arity(roll_out: Any) -> None:
@@ -364,10 +364,10 @@ def check_tables(tallies: object, statistics: object, space: DesignSpace) -> Non
             raise InputError(f"redesign: {table!r:.60} is not a dict of {name}; give the result of Environment.{name}")
         if strange := [stratum for stratum in table if not space.has_stratum(stratum)]:
             what = "outcomes" if name == "tallies" else name
-            raise InputError(f"{what}: {strange[0]!r:.60} is no {space.words.stratum} of this environment")
+            raise InputError(f"{what}: {strange[0]!r:.60} is not a {space.words.stratum} of this environment")
         if name == "tallies" and (strange := [tally for tally in table.values() if not _can_be(tally)]):
             raise InputError(
-                f"outcomes: {strange[0]!r:.80} cannot be; give whole numbers, at most one for each problem"
+                f"outcomes: {strange[0]!r:.80} is impossible; give whole numbers, at most one for each problem"
             )
 
 

@@ -46,7 +46,7 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if self.hidden % (2 * self.heads):
-            raise ValueError(f"hidden is {self.hidden}, no multiple of 2 x {self.heads} heads; make it one")
+            raise ValueError(f"hidden is {self.hidden}, not a multiple of 2 x {self.heads} heads; make it a multiple")
 
 
 FAMILY = {

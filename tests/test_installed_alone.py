@@ -218,7 +218,7 @@ def test_what_windows_lacks_is_not_needed_to_import_and_to_redesign(tmp_path):
     run_fresh(WINDOWS + imports + REDESIGN, tmp_path, hidden=HEAVY - {"gymnasium"})
     told = run_commands(["--help", f"engineer begin e --environment {ADDITION}"], tmp_path, WINDOWS)
     assert [code for code, _ in told] == [0, 2]
-    assert told[1][1].endswith("/e: cannot be locked, because Windows has no flock; use Linux, macOS or WSL\n")
+    assert told[1][1].endswith("/e: Windows can't lock it (no flock); use Linux, macOS or WSL\n")
 
 
 def test_without_a_count_of_its_own_cores_a_folder_works_as_on_macos(tmp_path):

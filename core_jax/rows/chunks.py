@@ -176,7 +176,7 @@ def _cut_lines(path: Path, skip: int) -> Iterator[Section]:
 def _open_parquet(path: Path) -> Iterator[pq.ParquetFile]:
     with parquet_errors(path), pq.ParquetFile(path) as parquet:
         if (twice := first_repeated(parquet.schema_arrow.names)) is not None:
-            raise InputError(f"{path}: has two columns {twice!r:.60}; keep one of them")
+            raise InputError(f"{path}: has two columns named {twice!r:.60}; keep one of them")
         yield parquet
 
 

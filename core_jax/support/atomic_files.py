@@ -126,7 +126,7 @@ def locked(folder: str | Path, busy: str = "", shared: bool = False) -> Iterator
     if there is a file in its place, and on Windows, which has no such locks.
     """
     if fcntl is None:
-        raise InputError(f"{folder}: cannot be locked, because Windows has no flock; use Linux, macOS or WSL")
+        raise InputError(f"{folder}: Windows can't lock it (no flock); use Linux, macOS or WSL")
     # The system drops a flock when its process ends, however it ends, so no lock outlives a kill.
     busy = busy or f"{folder}: another process runs here; wait for it, or choose a folder"
     descriptor = _lock_folder(Path(folder), busy, fcntl.LOCK_SH if shared else fcntl.LOCK_EX)
@@ -143,7 +143,7 @@ def holding_file(descriptor: int, path: Path) -> Iterator[None]:
     path: path of the file, for messages. Raises InputError on Windows, which has no such locks.
     """
     if fcntl is None:
-        raise InputError(f"{path}: cannot be locked, because Windows has no flock; use Linux, macOS or WSL")
+        raise InputError(f"{path}: Windows can't lock it (no flock); use Linux, macOS or WSL")
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
         yield

@@ -84,7 +84,7 @@ def refuse_pipe(path: Path) -> None:
     except OSError:
         return
     if piped:
-        raise InputError(f"{path}: is a pipe, which is read only once; save it to a file first")
+        raise InputError(f"{path}: is a pipe, which can be read only once; save it to a file first")
 
 
 def find_repeated_key(text: bytes) -> str | None:
@@ -184,7 +184,7 @@ def decode_line(line: bytes) -> Any:
 
 def _read_constant(name: str) -> float:
     if name != "NaN":
-        raise ValueError(f"{name} is not a number of JSON")
+        raise ValueError(f"{name} is not a JSON number")
     return math.nan
 
 

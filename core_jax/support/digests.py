@@ -85,8 +85,8 @@ def check_digest(path: str | Path) -> None:
         before, wanted = wanted, _read_listing(path.parent).get(path.name)
         if before == wanted:  # else another process has just replaced it
             raise InputError(
-                f"{path}: was changed after it was written: its SHA-256 is not that in {LISTING} beside it; restore "
-                f"the file or, if the change is yours, remove its line there"
+                f"{path}: was changed after it was written: its SHA-256 differs from {LISTING}; restore the file or, "
+                "if you changed it on purpose, remove its line there"
             )
 
 

@@ -135,7 +135,7 @@ class DifficultySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
         of_regression = {"decay": self.decay != 0.6, "by_size": self.by_size > 0, "held_out": self.held_out}
         if self.model == "abilities" and (given := [name for name, used in of_regression.items() if used]):
             value = getattr(self, given[0])
-            said = f"difficulty: {given[0]} is {value}, which the model abilities does not have"
+            said = f"difficulty: {given[0]} is {value}, a setting that the model abilities does not have"
             raise InputError(f"{said}; remove it, or give model=regression")
 
     @property

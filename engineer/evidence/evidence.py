@@ -116,7 +116,7 @@ def _shuffle_strata(evidence: Evidence, key: Key) -> Evidence:
     """Every stratum shows the figures of another: all shifted by the same random number of places, in all rounds."""
     strata = sorted(evidence.design.strata, key=lambda stratum: (isinstance(stratum, str), stratum))
     if len(strata) < 2:
-        raise InputError(f"evidence: only {strata[0]}, nothing to shuffle; use a design with at least two strata")
+        raise InputError(f"evidence: {strata[0]} alone cannot be shuffled; use a design with at least two strata")
     shift = int(numpy_rng(key).integers(1, len(strata)))
     return exchange_strata(evidence, dict(zip(strata, strata[shift:] + strata[:shift], strict=True)))
 

@@ -229,7 +229,7 @@ def _read_changes(text: str, form: Form, evidence: Evidence, space: DesignSpace)
     named = {str(stratum): stratum for stratum in evidence.design.strata}
     columns = {column.name for column in space.columns}
     if found.keys() - named.keys() or any(changes.keys() - columns for changes in found.values()):
-        raise InputError("answer: names what is not in the design; name its strata and columns")
+        raise InputError("answer: names something that is not in the design; name its strata and columns")
     signs = {(named[name], key): SIGNS[word] for name, changes in found.items() for key, word in changes.items()}
     return make_steps(signs, form.name, space)
 

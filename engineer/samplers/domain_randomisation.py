@@ -45,4 +45,4 @@ def _draw_theta(design: Design, environment: Environment, rng: np.random.Generat
             row[knob.name] = knob.round_value(value) if knob.whole else value
         if can_draw(stratum, row, environment, design.given):
             return Design({stratum: row}, design.given, design.version)
-    raise ValueError(f"no problems can be drawn of {MOST_TRIES} random values; choose another sampler")
+    raise ValueError(f"no problem could be drawn at {MOST_TRIES} random values; choose another sampler")

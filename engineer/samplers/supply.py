@@ -141,7 +141,7 @@ def choose_sampler(settings: SamplerSettings, name: str, space: DesignSpace) -> 
         choices = ", ".join(known for known in SAMPLERS if _has(known, "keeps_shares"))
         raise InputError(f"sampler {chosen.name} does not keep the shares of the design; choose from {choices}")
     if chosen.plans != SamplerSettings().plans and not rolls_out(chosen):
-        said = f"sampler.plans is {chosen.plans}, but the sampler {chosen.name} rolls nothing out"
+        said = f"sampler.plans is {chosen.plans}, but the sampler {chosen.name} samples no answers"
         raise InputError(f"{said}; leave it out, or choose redraw")
     if chosen.plans == 1 and rolls_out(chosen):
         raise InputError("sampler.plans is 1, but one answer alone has no signal; choose at least 2")
@@ -163,11 +163,11 @@ def check_roll_out(settings: SamplerSettings, roll_out: RollOut | None, *, given
     """Raises InputError if a sampler has no way to have the policy answer, or one was given that it does not use."""
     name = settings.name
     if rolls_out(settings) and roll_out is None:
-        said = f"sampler {name} has the policy answer before it chooses"
-        raise InputError(f"{said}; give roll_out, or begin with rollouts.url of its server, or with the sampler signal")
+        said = f"sampler {name} needs the policy's answers first"
+        raise InputError(f"{said}; pass roll_out, or begin with rollouts.url of its server or with the sampler signal")
     if given and not rolls_out(settings):
         raise InputError(
-            f"roll_out is given, but the sampler {name} rolls nothing out; leave it out, or begin with redraw"
+            f"roll_out is given, but the sampler {name} samples no answers; leave it out, or begin with redraw"
         )
 
 
@@ -190,7 +190,7 @@ def choose_problems(
     def score(problems: list[Problem]) -> list[Rollout]:
         nonlocal tokens, scorings
         if roll_out is None:
-            raise InputError(f"sampler {name} has the policy answer before it chooses; give roll_out, or choose signal")
+            raise InputError(f"sampler {name} needs the policy's answers first; pass roll_out, or choose signal")
         # Distinct from the turns of trials, so that the two never sample with the same seed.
         turn = FIRST_TURN + (supply.places[0] + scorings) % TURNS
         groups, spent = check_rollouts(roll_out(problems, settings.plans, turn), problems, settings.plans)
@@ -200,7 +200,7 @@ def choose_problems(
     count, key = len(supply.places), make_key(_derive_seed(supply.seed, f"sampler {supply.places[0]}"))
     drawn = sampler.draw(count, supply, score, key)
     if fault := _find_fault(drawn, supply):
-        raise InputError(f"sampler {name}: gave {fault}; give each place a problem of the stratum of its first one")
+        raise InputError(f"sampler {name}: gave {fault}; keep the stratum of each place's first problem")
     return drawn, Sampling(sum(map(bool, drawn.turns)), len(drawn.barren), drawn.scored, tokens)
 
 

@@ -89,7 +89,7 @@ def choose_teacher(
     if isinstance(teacher, type):
         raise InputError(f"engineer: teacher is the class {teacher.__name__}; give an object, {teacher.__name__}()")
     if options and not isinstance(teacher, str):
-        raise InputError(f"engineer: options {options!r:.60} are for a teacher that is named; give them to its class")
+        raise InputError(f"engineer: options {options!r:.60} are for a teacher given by name; pass them to its class")
     chosen = make_teacher(teacher, tools, options) if isinstance(teacher, str) else teacher
     if missing := [method for method in METHODS if not hasattr(chosen, method)]:
         raise InputError(f"engineer: teacher {teacher!r:.60} has no {missing[0]}; give a Teacher or its name")
@@ -97,9 +97,7 @@ def choose_teacher(
     check_space(chosen, space)
     _check_model(teacher if isinstance(teacher, str) else type(chosen).__name__, chosen, difficulty)
     if rounds is None and getattr(chosen, "follows_schedule", False):
-        raise InputError(
-            f"engineer: teacher {teacher!r:.60} follows a schedule; give rounds, how many redesigns there will be"
-        )
+        raise InputError(f"engineer: teacher {teacher!r:.60} follows a schedule; give rounds, the number of redesigns")
     return chosen
 
 

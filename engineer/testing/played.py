@@ -48,10 +48,10 @@ class PlayedTrials(Trials):
         episode = self.make_episode()
         first = self._play(episode, problem, calls)
         if encode_problem(problem) != before:
-            raise CallError("an episode changed its problem; do not change its data")
+            raise CallError("an episode modified its problem; do not mutate its data")
         again = msgspec.json.decode(before, type=Problem)
         if self._play(episode, again, calls) != first:
-            said = "an episode on the problem read back from JSON took another course"
+            said = "an episode on the problem as read from JSON took a different course"
             raise CallError(f"{said}; let reset restore all state, and avoid chance and clocks")
         return first[-1]
 

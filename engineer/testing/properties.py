@@ -184,7 +184,7 @@ class Properties:
             part = self.trials.draw(design, size, seed, first)  # first, as it ends earlier where it never returns
             problems = self.trials.draw(design, count, seed)
             if list(map(encode_problem, part)) != list(map(encode_problem, problems[first : first + size])):
-                raise CallError("a part of the problems drawn alone is another; let design, seed and index decide")
+                raise CallError("drawing a slice gives different problems; let only design, seed and index matter")
             self.trials.check_shares(design, problems)
 
         def show(case: tuple[Design, int, int]) -> str:
@@ -201,9 +201,9 @@ class Properties:
         def draw_mixed(cell: Cell) -> None:
             first, second = self.trials.draw_cell(cell, 2, 0)
             if (found := self.trials.canonical(first.cell)) != cell:
-                raise CallError(f"draw_cell gave a problem of cell {found}; draw the cell that is asked for")
+                raise CallError(f"draw_cell gave a problem of cell {found}; draw the requested cell")
             if list(map(encode_problem, self.trials.draw_cell(cell, 1, 0, 1))) != [encode_problem(second)]:
-                raise CallError("draw_cell gave another problem 1 when it came first; let cell, seed and index decide")
+                raise CallError("draw_cell from 1 on gives a different problem 1; let only cell, seed and index matter")
 
         def add_mix(design: Design) -> None:
             mixed.update(self.trials.mix(design))
@@ -234,7 +234,7 @@ class Properties:
         def compare_sets(what: str, draw_set: Callable[[int], list[Problem]]) -> None:
             mine, *others = ([problem.key for problem in draw_set(seed)] for seed in (0, 1, 1000))
             if len(set(mine)) > 1 and others == [mine, mine]:
-                raise CallError(f"{what}: other seeds give the same problems; let the seed decide")
+                raise CallError(f"{what}: other seeds give the same problems; let the problems depend on the seed")
             for other, first in itertools.product(others, range(1 + count // 4)):
                 same = sum(left == right for left, right in zip(mine[first:], other, strict=False))
                 if len(set(mine)) >= 0.75 * count and same >= count - first - 1:
@@ -258,7 +258,7 @@ class Properties:
         """The right answer of a problem is valid."""
         known = {draw: problem for draw, problem in self.problems.items() if problem.answer}
         if not known:
-            self.report.warnings.append("problems have no right answer, so a policy cannot be warmed up on them")
+            self.report.warnings.append("problems have no reference answer, so a policy cannot be warmed up on them")
 
         def judge_reference(draw: Draw) -> None:
             problem = known.get(draw) or self.trials.draw_one(draw)

@@ -135,12 +135,12 @@ def compare_redrawn(
     """
     for case, problem, other in itertools.zip_longest(cases, problems, found.problems):
         if msgspec.json.encode(problem) != msgspec.json.encode(other):
-            said = "another process gave another problem; draw with rng alone, not with hashes, sets or clocks"
+            said = "another process gave a different problem; draw with rng alone, not with hashes, sets or clocks"
             return EQUAL, said, str(case)
     for problem, one, other in zip(problems, verdicts, found.verdicts, strict=False):
         for answer, here, there in zip(list_answers(problem), one, other, strict=True):
             if here != there:
-                said = "another process gave another verdict; avoid chance, hashes, sets and clocks"
+                said = "another process gave a different verdict; avoid chance, hashes, sets and clocks"
                 return JUDGED, said, show_case((problem, answer))
     if found.changed:
         return SAME, f"it changed {'; '.join(found.changed)}; leave that to the program, or restore it", ""

@@ -168,7 +168,7 @@ class Trials:
                 values[knob.name] = sum(share * cell.values[place] for cell, share in mine.items()) / total
             for name, value in values.items():
                 if not row[name] - NOISE <= value <= row.get(f"{name}_high", row[name]) + NOISE:
-                    said = f"cells has {name} {value:.3g} for {stratum}, the design {row[name]:.3g}"
+                    said = f"cells give {name} {value:.3g} for {stratum}, but the design has {row[name]:.3g}"
                     raise CallError(f"{said}; return the cells of the design in their shares")
         return found
 
@@ -186,7 +186,7 @@ class Trials:
                 said = f"{counts[cell]} of {len(problems)} problems are of cell {cell}, whose share is {share:.3g}"
                 raise CallError(f"{said}; draw each cell in its share")
         if wrong := [problem for problem in problems if problem.version != design.version]:
-            raise CallError(f"a problem has version {wrong[0].version}, the design {design.version}; pass it on")
+            raise CallError(f"a problem has version {wrong[0].version}, but the design {design.version}; pass it on")
 
     def _list_shares(self, what: str, design: Design, give: Callable[[Design], dict[Cell, float]]) -> dict[Cell, float]:
         def list_shares() -> dict[Cell, float]:
@@ -236,11 +236,11 @@ class Trials:
             own = msgspec.structs.replace(problem, data=copy.deepcopy(problem.data))
         verdict = self.calls.run_call("judge", case, lambda: self.environment.check_verdict(own, answer))
         if encode_problem(own) != before:
-            raise CallError("judge changed the problem; leave its data as they are")
+            raise CallError("judge modified the problem; do not mutate its data")
         again = msgspec.json.decode(before, type=Problem)
         case = f"{case}, read from JSON"
         if self.calls.run_call("judge", case, lambda: self.environment.check_verdict(again, answer)) != verdict:
-            said = "judge gave another verdict on the problem as read from JSON"
+            said = "judge gave a different verdict on the problem as read from JSON"
             raise CallError(f"{said}; leave out chance, clocks and state, and let data be JSON values")
         return verdict
 
@@ -274,8 +274,8 @@ class Trials:
         for name, way in ways.items():
             found = self.calls.run_call(name, show_problem(problems[0]), way)
             if found != wanted[name]:
-                said = f"{name} gave {found!r:.80}, the single verdicts {wanted[name]!r:.80}"
-                raise CallError(f"{said}; judge as judge does, in the order of the problems")
+                said = f"{name} disagrees with judge: {found!r:.80} instead of {wanted[name]!r:.80}"
+                raise CallError(f"{said}; make it call judge in order")
 
     def _check_json(self, problem: Problem) -> Problem:
         if not isinstance(problem, Problem):

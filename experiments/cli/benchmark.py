@@ -98,7 +98,7 @@ def evaluate(
     if who.solver not in (None, "random") and samples:
         raise InputError(f"--samples is {samples}, but --solver {who.solver} never varies; remove it")
     if who.solver and prompt == "row":
-        raise InputError("--prompt is row, but --solver reads no prompt; leave it out")
+        raise InputError("--prompt is row, but a --solver reads no prompt; leave it out")
     from lakewright.experiments.boards.evaluation.evaluator import EvaluationSettings
     from lakewright.experiments.boards.evaluation.evaluator import evaluate as evaluate_in
     from lakewright.experiments.boards.evaluation.scores import as_table
@@ -123,7 +123,7 @@ def evaluate(
     write_plots(summary, out)
     print_found(summary, json, as_table)
     if not summary.complete:
-        spent = f"{summary.tokens.dollars:.4f} dollars are spent, and another answer may exceed --max-cost"
+        spent = f"{summary.tokens.dollars:.4f} dollars are spent, and the next answer may exceed --max-cost"
         print_error(f"{spent}; raise it and run the same command again to resume")
     return 0 if summary.complete else 1
 

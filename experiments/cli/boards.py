@@ -122,7 +122,7 @@ def verify(
         tally = verify_file(rows, out, plans, makespan_plans, watch, rejects, where.chosen())
     lost = tally["without_board"]
     if lost > MOST_LISTED:
-        print_error(f"{plans}: {lost} plans are of no board in {rows}, {MOST_LISTED} of them listed above")
+        print_error(f"{plans}: {lost} plans belong to no board in {rows}; {MOST_LISTED} of them are listed above")
     counts = ("plans", "valid", "without_plan", *(["without_board"] if plans else []), "bad_rows")
     return _print_result(tally, counts, out, json)
 

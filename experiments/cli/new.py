@@ -76,13 +76,13 @@ def environment(name: Annotated[str, Parameter(name="NAME")], /, *, json: Json =
         raise InputError(f"NAME is {name!r:.60}; choose small letters, digits and _, such as rhymes")
     kind = "".join(part.capitalize() for part in name.split("_"))
     if keyword.iskeyword(kind) or re.search(rf"import .*\b{kind}\b", STARTER):
-        raise InputError(f"NAME is {name}, whose class {kind} is a name that the file uses; choose another name")
+        raise InputError(f"NAME is {name}, whose class {kind} has a name that the file uses; choose another name")
     files = Path(f"{name}.py"), Path(f"test_{name}.py")
     for file in files:
         if file.exists():
             raise InputError(f"{file}: exists already; choose another name, or move the file away")
     if importlib.util.find_spec(name):
-        raise InputError(f"NAME is {name}, which Python has a module of already; choose another name")
+        raise InputError(f"NAME is {name}, the name of a Python module; choose another name")
     from lakewright.core_jax.support import write_atomically
 
     texts = STARTER.replace("Starter", kind), TEST.format(module=name, name=kind)

@@ -155,7 +155,7 @@ class ReasoningGym(Environment):
             return WHOLE
         if by and by not in task.ladders:
             raise InputError(
-                f"reasoning_gym: by is {by!r:.60}, no attribute of {task.name}; choose from "
+                f"reasoning_gym: by is {by!r:.60}, not an attribute of {task.name}; choose from "
                 f"{', '.join([*task.ladders, WHOLE])}"
             )
         fitting = (name for name, ladder in task.ladders.items() if 2 <= len(ladder.rungs) <= MOST_RUNGS)
@@ -228,7 +228,7 @@ class ReasoningGym(Environment):
         task, places, number = (data.get(name) for name in ("task", "places", "number"))
         if task not in self._tasks or not isinstance(places, dict) or not isinstance(number, int):
             known = ", ".join(self._tasks)
-            raise InputError(f"reasoning_gym: data {problem.data!r:.80} are of no problem; give one of {known}")
+            raise InputError(f"reasoning_gym: data {problem.data!r:.80} belong to no problem; give one of {known}")
         found = self._tasks[task]
         for name, ladder in found.ladders.items():
             place = places.get(name)

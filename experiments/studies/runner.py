@@ -131,7 +131,7 @@ def _check_known(option: str, named: Sequence[object], known: Sequence[object]) 
     for one in named:
         if one not in known:
             listed = ", ".join(map(str, dict.fromkeys(known)))
-            raise InputError(f"{option} names {str(one)!r:.60}, which no run has; choose from {listed}")
+            raise InputError(f"{option} names {str(one)!r:.60}, but no run has it; choose from {listed}")
 
 
 def _prepare(plan: Plan, folder: Path, runs: Sequence[Planned]) -> None:

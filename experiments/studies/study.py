@@ -89,7 +89,7 @@ class StudySpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         msgspec.structs.force_setattr(self, "settings", rename_settings(self.settings, lake=lake))
         msgspec.structs.force_setattr(self, "arms", arms)
         if bool(self.arms) == bool(self.configs):
-            raise ValueError("name arms or configs, one of the two")
+            raise ValueError("name either arms or configs")
         if strange := [name for name in self.arms if not NAME.fullmatch(name)]:
             raise ValueError(f"arms: {strange[0]!r:.60} cannot be the name of a folder; use letters, digits, - and _")
         if long := [name for name in self.arms if len(name) > LONGEST_NAME]:
@@ -246,7 +246,7 @@ def draw_final_test(settings: RunSettings, chosen: ValidationSettings, held_out:
     trainee = make_trainee(msgspec.structs.replace(settings, validation=chosen))
     problems = trainee.draw_test({problem.key for problem in held_out})
     if not problems:
-        raise InputError("test: no cell has a problem that is not held out; lower validation.boards")
+        raise InputError("test: all problems of all cells are held out; lower validation.boards")
     write_problems(path, problems)
 
 
@@ -283,14 +283,15 @@ def _check_seeds(seeds: Sequence[int]) -> None:
     if not seeds:
         raise ValueError("seeds is empty; name at least one")
     if (twice := first_repeated(seeds)) is not None:
-        raise ValueError(f"seeds has {twice} twice; name it once")
+        raise ValueError(f"seeds lists {twice} twice; list it once")
 
 
 def _replace_first_design(firsts: Sequence[Design], planned: Planned, path: Path) -> Planned:
     """The run with its seed's design. Raises InputError if there are too few."""
     if planned.seed >= len(firsts):
         raise InputError(
-            f"{path}: first_configs.count is {len(firsts)}, but there is a seed {planned.seed}; make it larger"
+            f"{path}: first_configs.count is {len(firsts)}, too few for seed {planned.seed}; set at least "
+            f"{planned.seed + 1}"
         )
     settings = msgspec.structs.replace(planned.settings, design=_name_rows(firsts[planned.seed]))
     return msgspec.structs.replace(planned, settings=settings)
@@ -326,7 +327,7 @@ def _check_design(planned: Planned, trainee: Trainee, path: Path) -> None:
     with _name_place(f"{path}: arms.{planned.arm}"):
         design = space.design(by_stratum(given), **trainee.start.given) if given else trainee.start
     if design.strata.keys() != trainee.start.strata.keys():
-        raise InputError(f"{path}: arms.{planned.arm}: design has other strata than settings; give it the same")
+        raise InputError(f"{path}: arms.{planned.arm}: design and settings have different strata; give both the same")
 
 
 @contextmanager

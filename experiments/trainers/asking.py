@@ -87,12 +87,10 @@ def check_served_teacher(
         rounds: how many redesigns there will be, if that is known.
     """
     if rounds is None and follows_schedule(teacher, options):
-        raise InputError(
-            f"teacher {teacher} follows a schedule; give rounds (--rounds), how many redesigns there will be"
-        )
+        raise InputError(f"teacher {teacher} follows a schedule; give rounds (--rounds), the number of redesigns")
     if teacher in MODELS and teacher not in ("endpoint", "self"):
         raise InputError(
-            f"teacher {teacher} asks a checkpoint of a run here; choose self, or serve the checkpoint for endpoint"
+            f"teacher {teacher} asks a local checkpoint of a run; choose self, or serve the checkpoint for endpoint"
         )
     if teacher == "endpoint" and settings.endpoint is None:
         raise InputError("teacher endpoint has no server; give endpoint.url and endpoint.model")

@@ -117,7 +117,7 @@ class EngineerFolder:
         with locked(files.folder):
             # A kill may have come between version 0 and design.json: then nothing was drawn yet.
             if files.design_path.exists() or files.list_versions() not in ([], [0]):
-                raise InputError(f"{path}: an engineer was begun there already; choose another folder")
+                raise InputError(f"{path}: already holds an engineer; choose another folder")
             files.write_setup(setup)
             folder = cls(files.folder)
             state, line = folder._make_engineer(start).state_dict(), "the first design"
@@ -204,7 +204,7 @@ class EngineerFolder:
     def _undo(self) -> NextReport:
         current, _ = self._settle_design()
         if current.parent is None:
-            raise InputError(f"{self.path}: version {current.version} has no earlier one; there is nothing to undo")
+            raise InputError(f"{self.path}: version {current.version} is the first; there is nothing to undo")
         before = self.files.read_version(current.parent)
         following = self._make_following(current, before.design, "undo", f"back to version {before.version}")
         following = msgspec.structs.replace(following, parent=before.parent)
@@ -282,8 +282,8 @@ class EngineerFolder:
             index = EMPTY
         if current.outcomes and current.outcomes != prefix.digest(current.offset):
             raise InputError(
-                f"{path}: its first {current.offset} bytes are not those that version {current.version} was decided "
-                "on; the file is append-only: restore it, or begin another folder"
+                f"{path}: its first {current.offset} bytes changed since version {current.version} was decided; the "
+                "file is append-only: restore it, or begin another folder"
             )
         reader = OutcomeReader(path, self.space, current.design, current.version, index)
         read = reader.read(current.offset, take, find, current.waiting)
@@ -339,14 +339,14 @@ class EngineerFolder:
         where = str(self.files.design_path)
         if name != self.setup.environment:
             raise InputError(
-                f"{where}: environment is {name!r:.80}, this folder is of {self.setup.environment}; "
+                f"{where}: environment is {name!r:.80}, but this folder belongs to {self.setup.environment}; "
                 "write its design into a folder of its own"
             )
         if design == current.design:
             return None
         if design.version > current.version:
             raise InputError(
-                f"{where}: version is {design.version}, the newest here is {current.version}; restore the versions "
+                f"{where}: version is {design.version}, but the newest here is {current.version}; restore the versions "
                 f"that are missing, or write version {current.version}"
             )
         if design.version == current.version - 1 and design == self.files.read_version(design.version).design:

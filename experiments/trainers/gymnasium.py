@@ -54,7 +54,7 @@ class EngineerEnv(gymnasium.Env[Any, Any]):
             self._env, self._problem = self._open_problem()
             given = (self._env.observation_space, self._env.action_space)
             if given != (self.observation_space, self.action_space):
-                raise InputError(f"place {self.book.place}: spaces are {given!s:.200}; make the same for all problems")
+                raise InputError(f"place {self.book.place}: spaces are {given!s:.200}; use equal spaces throughout")
         observation, info = self._env.reset(seed=make_seed(self._problem), options=options)
         self._total, self._steps, self._running = 0.0, 0, True
         return observation, {**info, "place": self.book.place, "version": self._problem.version}

@@ -200,7 +200,7 @@ class Read:
         if unknown := self.tested.unknown:
             parts.append(
                 f"{unknown.total()} held-out answers to problems that are not held out here (the first has the key "
-                f"{next(iter(unknown))!r:.40}), which say nothing about a fall; answer what held_out() gives"
+                f"{next(iter(unknown))!r:.40}), which say nothing about a fall; answer the problems from held_out()"
             )
         return one_line(f"{path}: {'; '.join(parts)}") if parts else ""
 

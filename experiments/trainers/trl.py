@@ -206,7 +206,7 @@ class EngineerTasks:
             number = (before + at) // self.members.get(which, 1)
             if (first := found.setdefault(number, row)) != row:
                 lines.append(
-                    f"a group has answers to places {first} and {row}; let its members have one problem: give "
+                    f"a group has answers to places {first} and {row}; its members need the same problem: give "
                     "GRPOTrainer train_dataset=tasks.train_dataset"
                 )
         return lines

@@ -199,8 +199,8 @@ class VersionFiles:
         environment = load_environment(setup.environment)
         if environment.space.signature() != setup.space:
             raise InputError(
-                f"{self.setup_path}: the design space of {setup.environment} has changed since it was begun; "
-                "restore it, or begin another folder"
+                f"{self.setup_path}: the design space of {setup.environment} has changed since this folder was "
+                "created; restore it, or begin another folder"
             )
         return environment
 

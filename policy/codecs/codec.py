@@ -93,7 +93,7 @@ class TextCodec:
         if self._compact:
             return self.encode_request(encode_compact_prompt(board))
         if (agents := len(board.starts)) > MAX_AGENTS:
-            raise InputError(f"a board has {agents} agents; the text codec has letters for {MAX_AGENTS}: leave it out")
+            raise InputError(f"a board has {agents} agents; the text codec has letters for {MAX_AGENTS}; leave it out")
         return self.encode_request(encode_prompt(board))
 
     def encode_request(self, words: str) -> list[int]:

@@ -208,7 +208,7 @@ def _read_part(part: Any) -> str:
     text = part.get("text", "")
     text = text.get("value") if isinstance(text, dict) else text
     if not isinstance(text, str):
-        raise ValueError("a part of its content has another text than a string")
+        raise ValueError("a content part's text is not a string")
     return text
 
 

@@ -61,7 +61,7 @@ class EndpointSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"url is {self.url!r:.60}; write it as http://host:port/v1")
         if parts.username or parts.password or parts.query:
-            raise ValueError(f"url of {parts.hostname} holds more than a place; give a key in {KEYS[0]} instead")
+            raise ValueError(f"url of {parts.hostname} contains credentials; give a key in {KEYS[0]} instead")
         if self.max_cost is not None and not (self.price_in or self.price_out):
             raise ValueError("max_cost is set, but no price; give price_in and price_out, dollars for a million tokens")
 

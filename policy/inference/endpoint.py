@@ -97,7 +97,7 @@ class Endpoint:
             while held or running:
                 if os.getpid() != process:
                     raise InputError(
-                        f"endpoint: process {process} waits for these answers, not its fork; ask again here"
+                        f"endpoint: process {process} waits for these answers, not its fork; ask again in this process"
                     )
                 while held and not stop and len(running) < self.settings.concurrency:
                     place, question = held
@@ -178,7 +178,7 @@ def _read_key() -> str:
     name = next((name for name in KEYS if os.environ.get(name)), None)
     key = os.environ[name] if name else NO_KEY
     if not (key.isascii() and key.isprintable()):
-        raise InputError(f"{name} holds a character that no key has, such as the end of a line; set it again")
+        raise InputError(f"{name} contains an invalid character, perhaps a newline; set it again")
     return key
 
 

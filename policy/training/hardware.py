@@ -43,12 +43,12 @@ def share_batch(prompts: int, group: int, settings: HostSettings) -> dict[str, A
     """
     _, processes = rank_and_processes()
     if prompts % processes:
-        raise InputError(f"grpo.prompts is {prompts}, which {processes} processes cannot share; make it a multiple")
+        raise InputError(f"grpo.prompts is {prompts}, not a multiple of {processes} processes; make it a multiple")
     share = prompts * group // processes
     micro = settings.micro_batch or share
     if share % micro:
         raise InputError(
-            f"grpo.host.micro_batch is {micro}, no divisor of the {share} answers of a process; make it one"
+            f"grpo.host.micro_batch is {micro}, not a divisor of the {share} answers of a process; make it a divisor"
         )
     return {
         "per_device_train_batch_size": micro,

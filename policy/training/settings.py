@@ -148,7 +148,9 @@ class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def __post_init__(self) -> None:
         if (self.first_steps or 0) > self.steps:
-            raise ValueError(f"first_steps is {self.first_steps}, more than steps {self.steps}; choose at most as many")
+            raise ValueError(
+                f"first_steps is {self.first_steps}, more than steps {self.steps}; choose at most {self.steps}"
+            )
         if self.guided and self.host.vllm != "off":
             raise ValueError(
                 f"guided is true, but host.vllm {self.host.vllm} weighs answers by its own probabilities; use one"

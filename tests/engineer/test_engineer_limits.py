@@ -104,8 +104,14 @@ HUGE = 10**400
         (lambda engineer: engineer.space.uniform(agents=HUGE), "given.agents is 1000.*; give a finite number"),
         (lambda engineer: engineer.environment.draw(engineer.design, 1, 0, first=10**30), "draw: first is 1000"),
         (lambda engineer: Delta([1]), r"\[1\] is not a table; give a dict by stratum"),
-        (lambda engineer: engineer.observe([changed(engineer, cell=Cell([1], (1,)))]), "does not fit this environment"),
-        (lambda engineer: engineer.observe([changed(engineer, cell=Cell("a", None))]), "does not fit this environment"),
+        (
+            lambda engineer: engineer.observe([changed(engineer, cell=Cell([1], (1,)))]),
+            "not a cell of this environment",
+        ),
+        (
+            lambda engineer: engineer.observe([changed(engineer, cell=Cell("a", None))]),
+            "not a cell of this environment",
+        ),
         (lambda engineer: engineer.observe([changed(engineer, reward=HUGE)]), "with finite rewards"),
         (lambda engineer: engineer.observe([changed(engineer, failures=None)]), "failures are None; give the number"),
         (lambda engineer: engineer.observe([changed(engineer, failures={"late": 1})]), "failures are {'late': 1}"),
@@ -190,5 +196,5 @@ def test_an_older_state_of_a_space_that_had_an_order_says_how_to_go_on():
     older.redesign()
     state = older.state_dict() | {"directions": ""}
     assert state["forecast"]
-    assert_line(lambda: make().load_state_dict(state), "weights; load the state of this environment, or give the space")
+    assert_line(lambda: make().load_state_dict(state), "weights; load the state of this environment")
     make(ranked=True).load_state_dict(state)

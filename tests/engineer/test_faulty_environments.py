@@ -183,10 +183,8 @@ def test_an_error_of_a_library_in_the_code_of_an_environment_has_its_place():
 def test_problems_of_another_space_are_neither_grouped_nor_counted():
     foreign = Teams().draw(TEAMS.uniform(), 1, 0)
     for call in (Sums().groups, Sums().tallies):
-        assert_line(
-            lambda call=call: call(foreign, ["1"]), "problems: cell .* does not fit this environment; leave it out"
-        )
-    assert_line(lambda: Sums().tallies([Problem("1")], ["1"]), "problems: cell .* does not fit this environment")
+        assert_line(lambda call=call: call(foreign, ["1"]), "problems: cell .* of this environment; leave it out")
+    assert_line(lambda: Sums().tallies([Problem("1")], ["1"]), "problems: cell .* of this environment")
 
 
 def test_bounds_that_no_design_can_have_are_refused():
@@ -284,10 +282,8 @@ def test_a_cell_without_givens_gets_those_of_the_design_when_its_group_is_observ
 )
 def test_cells_with_values_that_no_problem_has_are_refused(cell):
     problem = Problem("1", cell=Cell(*cell))
-    assert_line(
-        lambda: Teams().groups([problem], [["1"]]), "problems: cell .* does not fit this environment; leave it out"
-    )
-    assert_line(lambda: Engineer(Teams(), held_out=[problem]), "held_out: cell .* does not fit this environment")
+    assert_line(lambda: Teams().groups([problem], [["1"]]), "problems: cell .* of this environment; leave it out")
+    assert_line(lambda: Engineer(Teams(), held_out=[problem]), "held_out: cell .* of this environment")
 
 
 @pytest.mark.parametrize(

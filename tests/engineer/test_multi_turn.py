@@ -184,7 +184,7 @@ PLAYED = "any calls lead to a verdict"
     [
         ({"verdict": lambda self: None}, "the episode did not end; return a Verdict", "no call on 'number"),
         ({"verdict": lambda self: Verdict(False, 0.0, "odd")}, "failure 'odd' is not declared", "no call on"),
-        ({"reset": remember}, "took another course; let reset restore", r"add\(step=-?1\) on"),
+        ({"reset": remember}, "course; let reset restore", r"add\(step=-?1\) on"),
         ({"add": break_down}, "add raised KeyError: 0; correct it", r"add\(step=0\) on"),
         ({"add": lambda self, step: ""}, "argument step has no type", r"make_episode\(\)"),
     ],

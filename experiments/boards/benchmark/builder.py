@@ -185,7 +185,7 @@ def _check_files(folder: Path, manifest: BenchmarkManifest) -> None:
     for name, file in manifest.files.items():
         if not (folder / name).exists() or _describe_file(folder / name) != file:
             remedy = f"remove {MANIFEST} to build it again"
-            raise InputError(f"{folder / name}: is not the file that {MANIFEST} lists; {remedy}")
+            raise InputError(f"{folder / name}: differs from the file that {MANIFEST} lists; {remedy}")
 
 
 def _describe_file(path: Path) -> BenchmarkFile:

@@ -74,7 +74,7 @@ class EvaluationSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True
 
     def __post_init__(self) -> None:
         if not self.greedy and not self.samples:
-            raise ValueError("the answers are neither greedy nor samples; give --samples")
+            raise ValueError("nothing to evaluate: give --samples with --no-greedy")
 
     @property
     def first(self) -> int:
@@ -280,7 +280,7 @@ def _check_same_boards(found: EvaluationSet, path: Path) -> None:
     for row in found.rows:
         if there.get(row.id) != fingerprint(row):
             raise InputError(
-                f"{path}: {row.id!r:.60} is another board than in {found.path}; choose another --out, or remove "
+                f"{path}: {row.id!r:.60} differs from the board in {found.path}; choose another --out, or remove "
                 "boards*.jsonl and labels.json to solve the boards again"
             )
 

@@ -25,7 +25,7 @@ def check_agents(grid: Sequence[str], starts: Sequence[Cell], goals: Sequence[Ce
         for agent, (row, column) in enumerate(cells):
             shown = f"{place}: the {name} of agent {agent} is x={column}, y={row}"
             if not (0 <= row < len(grid) and 0 <= column < len(grid)):
-                raise InputError(f"{shown}, off the {len(grid)}x{len(grid)} map; x is the column, from 0")
+                raise InputError(f"{shown}, off the {len(grid)}x{len(grid)} map; x is the column, counted from 0")
             if grid[row][column] != ".":
                 raise InputError(f"{shown}, a blocked cell; choose a free one")
             if (row, column) in taken:

@@ -156,7 +156,7 @@ def _by_ending(ending: str, path: Path, option: str) -> str:
     for name, form in FORMATS.items():
         if ending in form.endings:
             return name
-    raise InputError(f"{path}: no format ends with {ending!r:.20}; name it by {option}: {', '.join(FORMATS)}")
+    raise InputError(f"{path}: no format ends with {ending!r:.20}; name it with {option}: {', '.join(FORMATS)}")
 
 
 def _write_rows(rows: Sequence[Row], out: Path, on_progress: Report) -> None:
@@ -217,7 +217,7 @@ def _write_files(
     """
     if out.suffix:
         if len(rows) > 1:
-            raise InputError(f"{out}: {len(rows)} boards need a file each; name a folder, without an ending")
+            raise InputError(f"{out}: {len(rows)} boards need one file each; name a folder, without an extension")
         for ending, text in reversed(make(rows[0], out.stem).items()):  # the one that names the others is the last
             write_atomically(out.with_suffix(ending), text.encode())
         on_progress(1)

@@ -64,7 +64,7 @@ def read_result(text: str, grid: list[str], name: str, place: str) -> Row:
     if len(counts) > 1:
         line = next(number for number, cells in times if len(cells) != len(times[0][1]))
         raise InputError(
-            f"{place}:{line}: another number of agents than at time 0 ({len(times[0][1])}); complete the line"
+            f"{place}:{line}: the number of agents differs from time 0 ({len(times[0][1])}); complete the line"
         )
     starts = _read_cells(fields["starts"], f"{place}: starts") if "starts" in fields else times[0][1]
     goals = _read_cells(fields["goals"], f"{place}: goals") if "goals" in fields else times[-1][1]

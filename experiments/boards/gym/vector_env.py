@@ -131,5 +131,5 @@ class TeamVectorEnv(VectorEnv[Arrays, np.ndarray, np.ndarray]):
 
 def _check_seed(seed: Any) -> int:
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or not 0 <= seed < 1 << 32:
-        raise InputError(f"seed is {seed!r:.60}; give one for all environments, 0 to {(1 << 32) - 1}")
+        raise InputError(f"seed is {seed!r:.60}; give one seed for all environments, 0 to {(1 << 32) - 1}")
     return int(seed)

@@ -75,7 +75,7 @@ def check_file(path: Path, record: Record) -> Path:
     """The path of a shard's file. Raises InputError if it is not the one that its record was written for."""
     if record.file and digest_of(path) != record.file:
         raise InputError(
-            f"{path}: was changed after it was written: its SHA-256 is not that in {path.stem}.json; {REMEDY}"
+            f"{path}: was changed after it was written: its SHA-256 differs from {path.stem}.json; {REMEDY}"
         )
     return path
 

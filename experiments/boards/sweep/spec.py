@@ -94,12 +94,12 @@ class SweepSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         for axis in ("sizes", "agents", "hole_ratios", "wait_ratios", "columns"):
             values = getattr(self, axis) or ()
             if (twice := first_repeated(values)) is not None:
-                raise ValueError(f"{axis} has {twice!r} twice; name it once")
+                raise ValueError(f"{axis} lists {twice!r} twice; list it once")
         for name in ("boards", "shard"):
             given = getattr(self, name)
             if isinstance(given, dict) and (differing := set(given) ^ set(self.agents)):
                 raise ValueError(
-                    f"{name} and agents must name the same numbers of agents; only one has {min(differing)}"
+                    f"{name} and agents must list the same numbers of agents; only one of them lists {min(differing)}"
                 )
         if unknown := [name for name in self.columns if name not in COLUMNS]:
             raise ValueError(f"columns: {unknown[0]!r:.60} is not a statistic; choose from {', '.join(COLUMNS)}")
@@ -149,7 +149,7 @@ def choose_spec(path: Path | None, preset: str | None, boards: int | None) -> Sw
     """
     if (path is None) == (preset is None):
         raise InputError(
-            f"a sweep is of a file or of a preset, and {'none' if path is None else 'both'} is named; give one"
+            f"a sweep comes from a file or from a preset, but {'none' if path is None else 'both'} is named; give one"
         )
     path = path or FOLDER / "sweeps" / f"{preset}.toml"
     if boards is None:

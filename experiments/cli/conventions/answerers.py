@@ -89,7 +89,7 @@ def answerer_of(
     Raises InputError on options that do not go together.
     """
     if prompt == "compact" and who.model is None:
-        raise InputError("--prompt is compact, which goes with --model only; leave it out")
+        raise InputError("--prompt is compact, which works only with --model; leave it out")
     if (who.model_name is None) != (who.endpoint is None):
         raise InputError("--endpoint URL and --model-name NAME belong together; give both, or neither")
     _refuse_unused(who, model, endpoint)
@@ -109,7 +109,7 @@ def _refuse_unused(who: AnswererChoice, model: ModelOptions, endpoint: EndpointO
         if chosen not in owner.split(" or "):
             option = f"--{name.replace('_', '-')}"
             given = option if value is True else f"{option} {value}"
-            raise InputError(f"{given} goes with {owner}, and {chosen} answers; leave it out")
+            raise InputError(f"{given} belongs to {owner}, but {chosen} answers; leave it out")
 
 
 def _list_changes(options: ModelOptions | EndpointOptions) -> list[tuple[str, object]]:

@@ -66,7 +66,7 @@ def enter_node(home: Home) -> None:
             )
     if home.folder and not _has_token(home):
         raise InputError(
-            f"node {node}: {home.folder} is not the folder of that name where the command runs; "
+            f"node {node}: {home.folder} is a different folder from the one where the command runs; "
             "choose one on a disk that all nodes share"
         )
     with contextlib.suppress(OSError):  # where there is none of that name nothing is relative to it

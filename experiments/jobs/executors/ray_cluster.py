@@ -173,7 +173,7 @@ class Ray:
         if not isinstance(error.cause, self._ray.exceptions.RaySystemError):
             return error.cause
         last = str(error.cause).strip().splitlines()[-1]
-        return InputError(f"a node of the cluster cannot load the task ({last}); install what is installed here")
+        return InputError(f"a node of the cluster cannot load the task ({last}); install the packages of this machine")
 
 
 def _call_prepared(home: Home, prepare: Callable[[], object], function: Callable[[A], R], item: A) -> R:
@@ -221,7 +221,7 @@ def _refuse_cluster(reason: str) -> InputError:
     place = os.environ.get("RAY_ADDRESS", "a cluster on this machine")
     return InputError(
         f"RAY_ADDRESS: {place} cannot be reached ({reason}); "
-        "check that the cluster runs, and that its version of Ray is the one here"
+        "check that the cluster runs, with the same version of Ray as here"
     )
 
 

@@ -50,7 +50,7 @@ class RayGroup:
         except errors.RayTaskError as error:
             raise error.cause from error
         except errors.NodeDiedError as error:
-            raise NodeLostError("a node is lost that had a process of this task") from error
+            raise NodeLostError("a node with a process of this task is lost") from error
         except errors.RayError as error:
             raise WorkerDiedError(DIED) from error
 

@@ -21,7 +21,7 @@ from lakewright.core_jax.support import list_again, listed, name_errors, replace
 
 T = TypeVar("T", bound=msgspec.Struct)
 SEALED = re.compile(rb'(\{.*),"sha256":"([0-9a-f]{16})"\}\n?')
-REMEDY = "remove this line and all after it; they are then made again"
+REMEDY = "remove this line and all after it; their results are then computed again"
 
 
 class LineJournal(Generic[T]):

@@ -25,7 +25,7 @@ def refuse_within(folder: Path, inputs: Iterable[Named]) -> None:
     """Raises InputError if an input lies in `folder`, whose files the command removes."""
     for name, path in inputs:
         if Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
-            raise InputError(f"{path}: {name} lies in {folder}, which is removed at the end; move it elsewhere")
+            raise InputError(f"{path}: {name} is in {folder}, which is removed at the end; move it elsewhere")
 
 
 def _is_same(path: Path, other: Path) -> bool:

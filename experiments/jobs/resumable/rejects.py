@@ -32,7 +32,7 @@ class Rejects:
     def __init__(self, path: Path, source: Path, folder: Path) -> None:
         if ending(path) != ending(source):
             raise InputError(
-                f"{path}: --rejects holds rows as they are in {source.name}; let its name end with {source.suffix}"
+                f"{path}: --rejects has the same format as {source.name}; its name must end in {source.suffix}"
             )
         if path.is_dir():
             raise InputError(f"{path}: is a folder; choose a file for --rejects")

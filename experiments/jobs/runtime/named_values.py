@@ -38,7 +38,7 @@ def set_value(raw: dict[str, Any], word: str, example: str) -> None:
     for part in path:
         raw = raw.setdefault(part, {})
         if not isinstance(raw, dict):
-            raise InputError(f"{where}: {part} has no parts; name a setting such as {known}")
+            raise InputError(f"{where}: {part} is a value, not a group; name a setting such as {known}")
     raw[last] = _read_value(value, where)
 
 

@@ -383,7 +383,7 @@ def _list_phases(found: Estimate) -> list[str]:
 
 def _list_host(found: Estimate) -> Iterator[str]:
     if not found.known:
-        yield "Not in the table: the activations of a network on the board, which this estimate does not cover."
+        yield "The table does not cover the activations of a network on the board."
     if found.processes > 1:
         yield f"Memory of the host while every process loads the model: {found.loading / GB:,.1f} GB."
     yield f"Disk: a checkpoint {_format_size(found.checkpoint)}, the run {_format_size(found.disk)}."

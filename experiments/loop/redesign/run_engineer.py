@@ -192,7 +192,7 @@ class StageJournal(Journal):
                 check_forecast(found, self.engineer.space)
         except InputError as error:
             said = (
-                f"{place}: is of another space ({error!s:.200}); restore the environment of then, such as ranked=True"
+                f"{place}: is of another space ({error!s:.200}); restore the earlier environment, such as ranked=True"
             )
             raise InputError(said) from error
         return found

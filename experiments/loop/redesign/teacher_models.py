@@ -125,8 +125,8 @@ def _ask_checkpoint(settings: RunSettings, policy: Stage) -> Tools:
     model, tokenizer = load_engineer(settings, policy.checkpoint)
     if answers_only_plans(model):
         raise InputError(
-            f"teacher {settings.teacher} asks {policy.checkpoint}, a board network, which has no answers except plans; "
-            "choose a teacher that asks no checkpoint"
+            f"teacher {settings.teacher} asks {policy.checkpoint}, a board network, which can only answer with plans; "
+            "choose a teacher that isn't a checkpoint"
         )
     evidence, chosen = settings.evidence, settings.engineer
 

@@ -96,7 +96,7 @@ def _check_teams(settings: "RunSettings", configs: dict[str, EnvConfig]) -> None
     teams, sizes = settings.teams, configs["agents"].sizes
     listed = ", ".join(map(str, teams))
     if len(set(teams)) < len(teams):
-        raise ValueError(f"teams is [{listed}], which names one twice; name each once")
+        raise ValueError(f"teams is [{listed}]; list each team size once")
     for name, config in configs.items():
         # So that every size holds a team, and what asks whether boards can force a wait is answered.
         if config.agents not in teams:

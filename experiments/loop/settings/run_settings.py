@@ -213,14 +213,14 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.asks_checkpoint and self._begins_with_board_network():
             named = f"start {self.start:.60}" if self.start else "model.architecture board"
             raise ValueError(
-                f"teacher is {self.teacher}, but {named} has no answers except plans; choose a teacher that asks no "
-                "checkpoint, such as difficulty"
+                f"teacher is {self.teacher}, but {named} is a board network and can only answer with plans; choose a "
+                "teacher that isn't a checkpoint, such as difficulty"
             )
 
     def _check_codec(self) -> None:
         if self.grpo.fresh and self.sampler.name != "fresh":
             raise ValueError(
-                f"sampler.name is {self.sampler.name}, but with grpo.fresh boards are taken as they are drawn; drop one"
+                f"sampler.name is {self.sampler.name}, but grpo.fresh takes boards as they are drawn; drop one"
             )
         if self.codec == "tokens" and self.warmup.steps:
             self.lessons.check(self.evidence)

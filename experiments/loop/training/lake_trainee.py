@@ -55,7 +55,7 @@ class LakeTrainee(Trainee):
         self.environment = Lake(self.settings.agents, self.settings.teams)
         self.start = design_of(first_boards(self.settings))
         if self.settings.codec == "bytes":
-            raise InputError("codec is bytes, in which the lake has no boards; set environment, or codec=tokens")
+            raise InputError("codec is bytes, which cannot write boards of the lake; set environment, or codec=tokens")
 
     def draw_held_out(self) -> list[Problem]:
         """Boards of each size, hole ratio and wait ratio of the settings; without those that teams cannot have.

@@ -28,7 +28,7 @@ def load_language_model(place: str) -> tuple[PreTrainedModel, PreTrainedTokenize
     """The model of a place with its tokenizer. Raises InputError as `load_model`, and if it knows no text."""
     model, tokenizer = load_model(place)
     if answers_only_plans(model) or get_codec(model) != TEXT:
-        raise InputError(f"{place}: its codec is {get_codec(model)!r:.40}, which has no words; give a language model")
+        raise InputError(f"{place}: its codec is {get_codec(model)!r:.40}, not language; give a language model")
     return model, tokenizer
 
 

@@ -141,7 +141,7 @@ JUDGES = {
     ),
     "changes": (
         lambda self, problem, answer: problem.data["number"].append(1) or Verdict(True, 0.0),
-        "judge changed the problem",
+        "judge modified the problem",
         "answer '' to",
     ),
 }
@@ -347,7 +347,7 @@ def test_canonical_cells_that_cannot_be_drawn_are_found():
     assert "ValueError: no such number" in fault.problem
     assert fault.case == "cell small 4 1"
     (fault,) = [fault for fault in look_for(draw_cell=draw_another) if "mix" in fault.name]
-    assert "draw the cell that is asked for" in fault.problem
+    assert "draw_cell gave a problem of cell" in fault.problem
 
 
 def test_what_drawable_excludes_is_listed_and_a_stratum_without_problems_is_a_fault():

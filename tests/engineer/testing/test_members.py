@@ -37,7 +37,7 @@ def judge_backwards(self, problems, answers):
 
 MIXED, DESCRIBED = "cells of a mix are drawn", "problems are described"
 MEMBERS = {
-    "first is ignored": ({"draw_cell": draw_alone}, MIXED, "draw_cell gave another problem 1 when it came first"),
+    "first is ignored": ({"draw_cell": draw_alone}, MIXED, "draw_cell from 1 on gives a different problem 1"),
     "seed is ignored": ({"draw_cell": draw_without_seed}, "seeds share no problems", "draw_cell: other seeds give the"),
     "one cell": ({"cells": ask_for_one_cell}, "the start is drawn", "cells has share 1 for small, the design 0.5"),
     "no cell": ({"cells": lambda *_: {}}, "the start is drawn", "cells has share 0 for small, the design 0.5"),

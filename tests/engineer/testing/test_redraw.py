@@ -78,7 +78,7 @@ def test_what_depends_on_hashes_is_found_by_another_process(tmp_path):
     file.write_text(TEXT)
     maker = (f"{file}:Letters",)
     report = find_faults(load_class(maker[0], {}, "environment", ())(), seconds=0.1)
-    assert ["another process gave another problem" in fault.problem for fault in report.faults] == [True]
+    assert ["another process gave a different problem" in fault.problem for fault in report.faults] == [True]
 
 
 HASHED = """
@@ -124,7 +124,7 @@ def test_a_set_that_depends_on_hashes_is_found_by_another_process(tmp_path, memb
     file.write_text(HASHED.replace("MEMBER", member))
     report = find_faults(load_class(f"{file}:Hashed", {}, "environment", ())(), seconds=0.1)
     (fault,) = report.faults
-    assert "another process gave another problem" in fault.problem
+    assert "another process gave a different problem" in fault.problem
     assert fault.case.startswith(f"{member} of ")
 
 
@@ -133,7 +133,7 @@ def test_a_verdict_that_depends_on_hashes_is_found_by_another_process(tmp_path):
     file.write_text(JUDGED)
     report = find_faults(load_class(f"{file}:Judged", {}, "environment", ())(), seconds=0.1)
     (fault,) = report.faults
-    assert "another process gave another verdict" in fault.problem
+    assert "another process gave a different verdict" in fault.problem
     assert fault.case.startswith("answer 'red or blue or not' to 'a colour of ")
 
 

@@ -108,20 +108,20 @@ BAD_SPACES = {
     "a stratum twice": (lambda: DesignSpace(("a", "a"), ()), "stratum 'a' appears twice; name each once"),
     "no name": (lambda: DesignSpace(["a b"], ()), "stratum 'a b' is not a name; use letters"),
     "a knob twice": (lambda: DesignSpace(("a",), [Knob(name="k")] * 2), "knob 'k' appears twice; name each once"),
-    "no identifier": (lambda: Knob(name="a-b"), "knob 'a-b': its name is a field of an edit; choose an identifier"),
+    "no identifier": (lambda: Knob(name="a-b"), "knob 'a-b': its name is a field of edits; choose an identifier"),
     "no failure": (lambda: DesignSpace(("a",), (), failures=()), "failures is empty; name at least one"),
     "a failure in words": (
         lambda: DesignSpace(("a",), (), failures=["too long"]),
         "failure 'too long' is not an identifier",
     ),
-    "low above high": (lambda: Knob(name="k", low=2, high=1), "low is 2, above high 1; exchange them"),
+    "low above high": (lambda: Knob(name="k", low=2, high=1), "low is 2, greater than high 1"),
     "no step": (lambda: Knob(name="k", step=0), "step is 0; choose more than 0"),
     "a share redefined": (
         lambda: DesignSpace(("a",), [Knob(name="share")]),
         "'share' has the name of the share",
     ),
     "an infinite range": (lambda: Knob(name="k", high=float("inf")), "high: inf is not a finite number"),
-    "a trait beyond one": (lambda: Knob(name="k", high=2, trait=True), "a trait is a share of the problems"),
+    "a trait beyond one": (lambda: Knob(name="k", high=2, trait=True), "keep the range within 0 to 1"),
     "half a whole": (lambda: Knob(name="k", high=1.5, whole=True), "choose whole numbers"),
 }
 

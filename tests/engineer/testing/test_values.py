@@ -65,7 +65,7 @@ def test_a_judge_that_changes_a_problem_is_not_taken_for_a_fault_of_drawing():
         return Numbers.judge(self, problem, answer)
 
     faults = look_for(judge=judge)
-    assert any(fault.problem.startswith("judge changed the problem;") for fault in faults)
+    assert any(fault.problem.startswith("judge modified the problem;") for fault in faults)
     assert EQUAL not in {fault.name for fault in faults}
 
 

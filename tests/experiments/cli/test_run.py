@@ -166,7 +166,10 @@ ELSEWHERE = {
     "holes of the warm-up": ((*SUMS, "warmup.hole_ratios=[0.2]"), "warmup.hole_ratios is (0.2,)", "set warmup_design"),
     "a short prompt": ((*SUMS, "text.prompt=compact"), "text.prompt is 'compact', which only the lake has"),
     "a thought of bytes": ((*SUMS, "text.thinking=false"), "text.thinking is False, which the codec bytes does not"),
-    "boards in bytes": (("--preset", "text"), "codec is bytes, in which the lake has no boards; set environment, or "),
+    "boards in bytes": (
+        ("--preset", "text"),
+        "codec is bytes, which cannot write boards of the lake; set environment, or ",
+    ),
     "a batch of bytes": ((*SUMS, "text.batch=256"), "text.batch is 256, which the codec bytes does not use; leave it"),
     "an answer of tokens": (("text.max_tokens=9",), "text.max_tokens is 9, which the codec tokens does not use"),
     "a design": (("design.3.share=1",), "design: sizes.3: unknown field 'share' = 1.0; choose from data_ratio, "),

@@ -109,7 +109,7 @@ def test_an_adapter_on_disk_is_read_with_its_model(tmp_path):
 HOSTS = {
     "vLLM that is not there": ({"vllm": "colocate"}, r"grpo\.host\.vllm is colocate, but vLLM is not installed"),
     "a reporter that is not there": ({"report_to": "trackio"}, r"report_to is trackio, which is not installed; pip"),
-    "answers that cannot be dealt out": ({"micro_batch": 3}, r"micro_batch is 3, no divisor of the 4 answers of"),
+    "answers that cannot be dealt out": ({"micro_batch": 3}, r"micro_batch is 3, not a divisor of the 4 answers of"),
 }
 
 

@@ -235,7 +235,7 @@ WRONG = {
     "other strata": (
         '"proportional", seeds',
         '"proportional", design.2 = { share = 1.0, terms = 2, carry = 0.5 }, seeds',
-        "arms.proportional: design has other strata than settings; give it the same",
+        "arms.proportional: design and settings have different strata",
     ),
     "lists of the lake": ("count = 2\n", "count = 2\nhole_ratios = [0.1]\n", "are for the lake; leave them out"),
 }

@@ -28,15 +28,19 @@ def changed(tmp_path: Path, old: str, new: str) -> Path:
 
 
 WRONG = {
-    "few configs": ("[arms]", "[first_configs]\ncount = 1\n[arms]", "first_configs.count is 1, but there is a seed 1"),
+    "few configs": (
+        "[arms]",
+        "[first_configs]\ncount = 1\n[arms]",
+        "first_configs.count is 1, too few for seed 1; set at least 2",
+    ),
     "an unknown teacher": ('"random" }', '"oracle" }', "arms.random: teacher: 'oracle' is unknown; choose from fixed"),
     "an unknown setting": ('"random" }', '"random", tacher = 1 }', "arms.random: unknown field 'tacher' = 1; choose"),
-    "no arms": ("[arms]", "[configs]\ncount = 3\n[arms]", "name arms or configs, one of the two"),
+    "no arms": ("[arms]", "[configs]\ncount = 3\n[arms]", "name either arms or configs"),
     "an unknown baseline": ('"fixed"\n', '"fxied"\n', "baseline is 'fxied'; choose from fixed, random"),
     "a strange name": ("random = ", '"../up" = ', "'../up' cannot be the name of a folder"),
     "a name too long for a folder": ("random = ", f"{'a' * 300} = ", "has 300 letters; choose at most 100"),
-    "a seed twice": ("[settings]", "seeds = [1, 2, 1]\n[settings]", "seeds has 1 twice; name it once"),
-    "a seed of an arm twice": ('"random" }', '"random", seeds = [3, 3] }', "arms.random: seeds has 3 twice; name it"),
+    "a seed twice": ("[settings]", "seeds = [1, 2, 1]\n[settings]", "seeds lists 1 twice"),
+    "a seed of an arm twice": ('"random" }', '"random", seeds = [3, 3] }', "arms.random: seeds lists 3 twice"),
     "no seeds": ("[settings]", "seeds = []\n[settings]", "seeds is empty; name at least one"),
     "no seeds of an arm": ('"random" }', '"random", seeds = [] }', "arms.random: seeds is empty; name at least one"),
     "another model": (

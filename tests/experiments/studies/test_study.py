@@ -217,7 +217,7 @@ def test_a_part_of_a_study_is_run_by_arm_and_seed_and_the_rest_later(study, tmp_
 @pytest.mark.parametrize(("option", "named", "known"), [("--arms", "fxied", "fixed, random"), ("--seeds", "2", "0, 1")])
 def test_a_part_that_no_run_has_is_refused_before_anything_is_done(tmp_path, capsys, option, named, known):
     assert main(["study", str(SPEC), "--out", str(tmp_path / "study"), option, named]) == 2
-    assert f"{option} names {named!r}, which no run has; choose from {known}" in capsys.readouterr().err
+    assert f"{option} names {named!r}, but no run has it; choose from {known}" in capsys.readouterr().err
     assert not (tmp_path / "study").exists()
 
 

@@ -168,7 +168,7 @@ def test_a_sampler_without_a_policy_and_a_policy_without_a_sampler_are_refused(t
             "sampler dapo does not keep the shares of the design; choose from fresh, signal, redraw",
         ),
         (["--sampler", "nobody"], "sampler: 'nobody' is unknown; choose from fresh"),
-        (["--sampler", "signal", "sampler.plans=8"], "sampler.plans is 8, but the sampler signal rolls nothing out"),
+        (["--sampler", "signal", "sampler.plans=8"], "sampler.plans is 8, but the sampler signal samples no answers"),
         (["sampler.name=redraw", "sampler.options.turns=0"], "turns"),
     ],
 )

@@ -73,7 +73,7 @@ def test_a_forked_process_asks_by_itself_and_leaves_what_was_asked_before():
         hangs = process.is_alive()
         process.kill()
         assert not hangs
-        assert "not its fork; ask again here" in told.get()
+        assert "not its fork; ask again" in told.get()
         assert told.get() == "hello"
         go_on.set()
         assert len(list(answers)) == 2

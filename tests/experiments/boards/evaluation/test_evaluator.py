@@ -80,7 +80,7 @@ def test_samples_without_a_greedy_answer_are_rated_by_the_first(benchmark, tmp_p
     summary = run_evaluation(benchmark, tmp_path / "out", certified, greedy=False, samples=2)
     assert {sample for _, sample in certified.asked} == {1, 2}
     assert summary.pooled.outcomes.valid == 12
-    with pytest.raises(ValueError, match="neither greedy nor samples"):
+    with pytest.raises(ValueError, match="give --samples with --no-greedy"):
         EvaluationSettings(greedy=False)
 
 

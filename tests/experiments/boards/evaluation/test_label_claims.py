@@ -29,7 +29,9 @@ def test_a_benchmark_is_never_scored_on_the_boards_of_another(two_sets, tmp_path
     with pytest.raises((InputError, ZeroDivisionError)):
         run_evaluation(one, tmp_path / "out", Unreachable())
     monkeypatch.undo()
-    with pytest.raises(InputError, match=r"another board than in .*choose another --out|holds another set of labels"):
+    with pytest.raises(
+        InputError, match=r"differs from the board in .*choose another --out|holds another set of labels"
+    ):
         run_evaluation(other, tmp_path / "out", CertifiedAnswers())
     assert run_evaluation(one, tmp_path / "out", CertifiedAnswers()).pooled.outcomes.boards == len(ROWS), (
         "the first set continues"

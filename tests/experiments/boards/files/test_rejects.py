@@ -43,7 +43,7 @@ def test_rejects_of_parquet_are_rows_of_the_same_columns(tmp_path, capsys):
     table = pa.Table.from_pylist(wrong, good.schema).drop_columns("mark")
     pq.write_table(table, tmp_path / "in.parquet")
     given = ("solve", tmp_path / "in.parquet", "--out", tmp_path / "out.jsonl", "--rejects")
-    assert_refused(capsys, (*given, tmp_path / "rejects.jsonl"), "rejects.jsonl", "its name end with .parquet")
+    assert_refused(capsys, (*given, tmp_path / "rejects.jsonl"), "rejects.jsonl", "must end in .parquet")
     assert lakewright(capsys, *given, tmp_path / "rejects.parquet")[0] == 1
     assert pq.read_table(tmp_path / "rejects.parquet").equals(table.take([1, 3]))
     assert [row.id for row in read_all(tmp_path / "out.jsonl")] == [wrong[0]["id"], wrong[2]["id"]]
@@ -141,4 +141,4 @@ def test_plans_without_a_board_are_named_and_counted(tmp_path, capsys):
     code, _, lines = lakewright(capsys, *given)
     assert (code, len(lines)) == (0, 21), "no row is left out"
     assert "plans.jsonl:1: no board '0' in" in lines[0]
-    assert "plans.jsonl: 30 plans are of no board in" in lines[20]
+    assert "plans.jsonl: 30 plans belong to no board in" in lines[20]

@@ -35,7 +35,7 @@ REFUSED = {
     ),
     "an agent off the map": (
         {"a.map": MAP, "a.scen": scenario((0, 0, 3, 1))},
-        r"a\.scen: the goal of agent 0 is x=3, y=1, off the 3x3 map; x is the column, from 0",
+        r"a\.scen: the goal of agent 0 is x=3, y=1, off the 3x3 map; x is the column",
     ),
     "a map of other sides": (
         {"a.map": "height 1\nwidth 2\nmap\n..\n", "a.scen": scenario((0, 0, 1, 0))},

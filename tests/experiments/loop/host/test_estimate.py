@@ -342,7 +342,7 @@ def test_a_gguf_file_is_estimated_as_the_checkpoint_that_it_becomes(capsys, monk
 
 def test_a_network_on_the_board_says_what_is_not_estimated(capsys):
     assert main(["estimate", "--preset", "cpu-6h"]) == 0
-    assert "Not in the table: the activations of a network on the board" in capsys.readouterr().out
+    assert "does not cover the activations of a network on the board" in capsys.readouterr().out
 
 
 def test_a_model_that_cannot_be_found_is_refused(capsys, tmp_path):
