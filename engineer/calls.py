@@ -1,4 +1,4 @@
-"""Plain calls of an environment's code: what it raises is one line, an InputError that names the place.
+"""Plain calls of an environment's code: whatever it raises becomes one line, an InputError that names the place.
 
 Nothing of the process is changed for a call: no signal, hook or thread. A call that never returns or ends the process
 does so, as in any library; `check` tries for both, and `judge_limit` of an environment puts its judge into a process.
@@ -35,7 +35,7 @@ def run_call(where: str, call: Callable[[], T], *, remedy: str = "correct it") -
 
 
 def run_short_call(where: Callable[[], str], call: Callable[..., T], *arguments: Any, remedy: str = "correct it") -> T:
-    """The result of a call of arguments, as `run_call`. where: gives the text, which is needed after an error only."""
+    """The result of a call with arguments, as `run_call`. where: gives the text, needed only after an error."""
     try:
         return call(*arguments)
     except FailedCallError:
@@ -52,7 +52,7 @@ def escape_surrogates(text: str) -> str:
 
 
 def show(value: object, most: int = 60) -> str:
-    """A value of the code of an environment for a message. most: letters of it."""
+    """Formats a value returned by user code for a message, at most `most` characters."""
     try:
         return f"{value!r:.{most}}"
     except Exception:

@@ -36,7 +36,7 @@ _WHOLE = re.compile("-?(0|[1-9][0-9]{0,99})")  # with more digits it is a name: 
 
 
 def _check_fields(value: msgspec.Struct, where: str) -> None:
-    """Raises InputError if a field is of another type, which the code of an environment may give."""
+    """Raises InputError if a field has the wrong type: the code of an environment may give anything."""
     for field in msgspec.structs.fields(type(value)):
         convert(getattr(value, field.name), field.type, where, field.name)
 
@@ -58,7 +58,7 @@ def is_finite(value: Any) -> bool:
 
 
 def list_parts(what: str, values: Iterable[T], kind: type[Any] = object) -> tuple[T, ...]:
-    """The values. Raises InputError if they are a single one, or one is of another type."""
+    """The values as a tuple. Raises InputError on a single value, or a value of the wrong type."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InputError(f"{what} is {values!r:.60}; give a tuple of them")
     found = tuple(values)
@@ -125,7 +125,7 @@ class Knob(msgspec.Struct, frozen=True, kw_only=True):
             raise InputError(f"{where}: told has {outside[0]:g}; choose {self.low:g} to {self.high:g}")
 
     def _find_part(self, part: float) -> float:
-        """A part of the range; of a single value the part itself."""
+        """A part of the range; of an empty range the part itself."""
         share = round(part * self.span, DECIMALS) if self.span > 0 else part
         return max(1, math.ceil(share)) if self.whole else max(share, 10**-DECIMALS)
 
@@ -259,12 +259,12 @@ def _rebuild_cell(names: tuple[str, ...], *fields: Any) -> NamedCell:
 
 
 def sort_cells(cells: Iterable[Cell]) -> list[Cell]:
-    """Cells in order; strata that are numbers come before those that are names."""
+    """Cells in order; strata that are numbers come before names."""
     return sorted(cells, key=lambda cell: (isinstance(cell.stratum, str), *cell))
 
 
 def stratum_of(name: str) -> Stratum:
-    """A stratum from a name in a file or a command: a name that is a whole number is that number."""
+    """A stratum by its name in a file or a command: digits are a whole number."""
     return int(name) if _WHOLE.fullmatch(name) else name
 
 
@@ -281,7 +281,7 @@ def is_reward(value: Any) -> bool:
 
 
 def is_spread(value: Any) -> bool:
-    """Return True if this can be how far rewards are apart, such as their standard deviation."""
+    """Return True if this can be the spread of rewards, such as their standard deviation."""
     return isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 2 * MOST_REWARD
 
 

@@ -28,7 +28,7 @@ def edit_design(design: Design, delta: Delta, space: DesignSpace) -> dict[Stratu
 
 
 def join_edits(edits: Mapping[Stratum, Edit]) -> Delta:
-    """The delta of those edits that change something."""
+    """The delta of all edits that change something."""
     return Delta({stratum: edit for stratum, edit in edits.items() if any(edit.changes.values())})
 
 
@@ -75,7 +75,7 @@ def weigh_cells(weights: Mapping[Cell, float], like: Design, space: DesignSpace)
 
 
 def summarize_delta(delta: Delta, space: DesignSpace) -> str:
-    """The delta as one line for people, such as `5x5 data +0.05, hole -0.05 (too hard)`."""
+    """The delta in one readable line, such as `5x5 data +0.05, hole -0.05 (too hard)`."""
     changes = _list_edits(delta, space)
     lines = (f"{change} ({make_printable(delta.edits[stratum].reason)})" for stratum, change in changes.items())
     return "; ".join(lines) or "no edits"

@@ -1,4 +1,4 @@
-"""Designs and deltas: what problems are drawn from, and typed changes of it."""
+"""Designs, from which problems are drawn, and deltas, which are typed changes of designs."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -67,7 +67,7 @@ class Delta(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def _as_plain(row: Any) -> Any:
-    """A copy of a row, with the numbers of NumPy as Python's, which JSON can hold."""
+    """A copy of a row, with NumPy's numbers converted to Python's, which JSON can hold."""
     if not isinstance(row, dict):
         return row
     return {name: value.item() if isinstance(value, np.generic) else value for name, value in row.items()}

@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 
 class Environment(abc.ABC):
-    """Problems drawn from a design, and verdicts on answers. Three members are one's own; the rest has defaults.
+    """Problems drawn from a design, and verdicts on answers. You write three members; the rest has defaults.
 
     space: what may be changed, an attribute of the class or the object. judge_limit: with one, `judge` runs in another
     process, which stays for further answers and is ended if one takes too long; by default it is called here.
@@ -271,7 +271,7 @@ class Environment(abc.ABC):
         return {stratum: self._describe_drawn(found[stratum]) for stratum in self.space.sort_strata(found)}
 
     def _pair_in_cells(self, problems: Iterable[Problem], answers: Iterable[Any]) -> list[tuple[Problem, Any]]:
-        """Problems of cells of the space and what answers them."""
+        """Pairs problems with their answers, after a check that the problems belong to the space."""
         pairs = _pair_answers(problems, answers)
         for problem, _ in pairs:
             check_cell_of(problem, Problem, self.space, "problems")
@@ -311,7 +311,7 @@ def check_environment_type(environment: object, where: str) -> None:
 
 
 def _pair_answers(problems: Iterable[Problem], answers: Iterable[Any]) -> list[tuple[Problem, Any]]:
-    """Problems and what answers them. Raises InputError if these are not as many."""
+    """Pairs each problem with its answers. Raises InputError if their numbers differ."""
     problems, answers = list_parts("problems", problems, Problem), list_parts("answers", answers)
     if len(problems) != len(answers):
         raise InputError(f"answers: {len(answers)} for {len(problems)} problems; give one entry for each problem")
@@ -319,5 +319,5 @@ def _pair_answers(problems: Iterable[Problem], answers: Iterable[Any]) -> list[t
 
 
 def choose_evenly(found: Sequence[T], most: int) -> list[T]:
-    """At most `most` of them, evenly over their range."""
+    """Chooses at most `most` items, evenly spread."""
     return [found[int(at)] for at in np.linspace(0, len(found) - 1, min(most, len(found)))]

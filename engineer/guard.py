@@ -1,4 +1,4 @@
-"""The guard: projects what was proposed onto what is legal, within reach and can be drawn, and says what it changed."""
+"""The guard: projects a proposal onto designs that are legal, within reach and drawable, and reports its changes."""
 
 import itertools
 import math
@@ -345,7 +345,7 @@ def _describe_undrawable(stratum: Stratum, row: Row, space: DesignSpace) -> str:
 
 
 def is_drawable(bounds: Bounds, cell: Cell, design: Design) -> bool:
-    """What `drawable` says of a cell, which is given to it with the givens of a design and the names of the knobs.
+    """Calls `drawable` on a cell, with the design's givens and named knobs.
 
     Raises InputError if it fails or gives no bool.
     """

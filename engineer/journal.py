@@ -1,4 +1,4 @@
-"""The journal of a redesign, in which its steps are noted, so that one that was interrupted continues with the same."""
+"""The journal of a redesign: it notes the results of steps, so that an interrupted redesign continues with them."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
@@ -49,10 +49,10 @@ class Reconsidered(NamedTuple):
 # What holds: a step is a function of the steps before it, the keys and the state of the engineer. So a redesign that
 # was interrupted anywhere, and is begun again with the same journal, comes to the same end.
 class Journal:
-    """Notes nothing: in memory each step is made."""
+    """Notes nothing: in memory, each step is run."""
 
     def keep(self, step: Step, make: Callable[[], T]) -> T:
-        """The result of a step: noted before, or else made, and noted."""
+        """The result of a step: the noted result, or else the result of `make`, which is then noted."""
         return make()
 
     def reconsider(self, attempts: Sequence[Attempt]) -> Reconsidered | None:

@@ -1,4 +1,4 @@
-"""Work on untrusted texts in a process of its own: a text that does not return, or ends the process, costs no more.
+"""Work on untrusted texts in a process of its own: a text that does not return, or ends the process, ends only that.
 
 `python -m lakewright.engineer.judge_process MAKER [ARGUMENT ...]` reads a request a line, and writes a line for each.
 `MAKER` is a class or function, `FILE.py:Class` or `module:function`, that gives an object of the arguments, such as an

@@ -71,7 +71,7 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def lessons(
         self, objective: Objective, shown: EvidenceSettings, difficulty: DifficultySettings | None = None
     ) -> Lessons:
-        """For a run in which problems are worth what `objective` says and the engineer is shown `shown`.
+        """The lessons of a run whose problems are valued by `objective` and whose engineer is shown `shown`.
 
         difficulty: how the run's forecasts are fitted.
         """
@@ -85,7 +85,7 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return Lessons(rules[self.rule](), self._list_kinds(shown), how, self.late)
 
     def check(self, shown: EvidenceSettings) -> None:
-        """Raises InputError if the evidence of the examples shows something, but not what the rule follows."""
+        """Raises InputError if the evidence of the examples shows something, but not the inputs of the rule."""
         kinds = self._list_kinds(shown)
         outcomes, forecast = any(kind.failures for kind in kinds), any(kind.difficulty for kind in kinds)
         if self.rule == "forecast" and not forecast:
@@ -347,7 +347,7 @@ class Examination(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     chance: Share
 
     def summary(self) -> str:
-        """In a sentence."""
+        """The examination in a sentence."""
         shares = f"{100 * self.agreement:.0f} %", f"chance {100 * self.chance:.0f} %"
         return (
             f"engineer exam: {shares[0]} of the edits in {self.questions} answers match the taught rule ({shares[1]})"

@@ -31,7 +31,7 @@ class MultiTurnEpisode(abc.ABC):
 
     @abc.abstractmethod
     def reset(self, problem: Problem) -> str | None:
-        """Begins an episode on a problem; nothing of an earlier one is left.
+        """Begins an episode on a problem; nothing remains from an earlier episode.
 
         Returns what the policy reads after the prompt, if anything; it is the same whenever the problem is.
         """
@@ -42,7 +42,7 @@ class MultiTurnEpisode(abc.ABC):
 
 
 class MultiTurnEnvironment(Environment):
-    """Problems of several turns. `space`, `make` and `make_episode` are one's own; there is no `judge`.
+    """Problems of several turns. You write `space`, `make` and `make_episode`; there is no `judge`.
 
     Without `make_episode` problems are played elsewhere, for example in Gymnasium, and the verdicts that come from
     there are recorded.

@@ -79,7 +79,7 @@ class Group(RolloutGroup, frozen=True, kw_only=True):
 
 
 def find_fault(problem: object) -> str:
-    """The line that says how this becomes a problem that a file can hold; empty if it is one."""
+    """The advice on how to make this a problem that a file can hold; empty if it is one."""
     if not isinstance(problem, Problem):
         return "return a Problem with texts"
     if type(problem) is not Problem:
@@ -96,7 +96,7 @@ def find_fault(problem: object) -> str:
 
 
 def find_fault_of_verdict(verdict: object, space: DesignSpace) -> str:
-    """The fault of a verdict and the remedy; empty if there isn't any."""
+    """The fault of a verdict, with the remedy; empty if the verdict is correct."""
     if not isinstance(verdict, Verdict):
         return f"gave {show(verdict)}; return a Verdict"
     valid, failure, grades, place = verdict.valid, verdict.failure, verdict.grades, verdict.place

@@ -19,7 +19,7 @@ from lakewright.engineer.space import DesignSpace
 
 
 class AnswerTokens(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A prompt and the answers to it as the tokens of a language model because text does not tell how it was cut."""
+    """A prompt and its answers as token strings, because the text alone doesn't determine the tokenization."""
 
     prompt: list[str]
     answers: list[list[str]]
@@ -67,7 +67,7 @@ class Teacher(Protocol):
 
 
 def save_state(teacher: Teacher) -> dict[str, Any]:
-    """The state of a teacher as JSON values. Raises InputError if it is not a dict of such."""
+    """The state of a teacher as JSON values. Raises InputError if it isn't a dict of JSON values."""
     where = f"{type(teacher).__name__}.state_dict"
     try:
         found = msgspec.to_builtins(teacher.state_dict(), str_keys=True)

@@ -1,4 +1,4 @@
-"""The engineer: observes what answers earned, and redesigns what the next problems are drawn from.
+"""The engineer: observes the outcomes of answers, and redesigns the distribution of the next problems.
 
     engineer = Engineer(environment, teacher="difficulty", held_out=held_out)
     problems = engineer.draw(64)

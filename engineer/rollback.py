@@ -42,7 +42,7 @@ def compare_rounds(before: str, after: str) -> Comparison | None:
 
 
 def has_fallen(comparison: Comparison | None, settings: RollbackSettings) -> bool:
-    """Return True if the later policy lost problems beyond what chance explains."""
+    """Return True if the later policy lost more problems than chance explains."""
     # One-sided: a policy that gained is never rolled back. Without a real change, at most `level` of the rounds are.
     return comparison is not None and comparison.p_value < settings.level
 

@@ -16,7 +16,7 @@ _STRATUM = re.compile(r"[\w.:/+-]{1,60}")
 
 
 def check_strata(strata: Sequence[Stratum]) -> None:
-    """Raises InputError if there aren't any, one is there twice, or one is neither a name nor a whole number."""
+    """Raises InputError on an empty list, a repeated stratum, or anything but names and whole numbers."""
     if not strata:
         raise InputError("space: it has no strata; name at least one")
     for stratum in strata:
@@ -49,7 +49,7 @@ def check_tops(knobs: Sequence[Knob]) -> None:
 
 
 def check_words(words: Words, knobs: Sequence[Knob]) -> None:
-    """Raises InputError if phrases are of unknown knobs, or the question has fields that nobody fills."""
+    """Raises InputError on phrases of unknown knobs, and on unknown fields in the question."""
     for name, phrases in (*words.traits.items(), *words.trait_outcomes.items()):
         if name not in [knob.name for knob in knobs if knob.trait]:
             raise InputError(f"space: words have phrases of {name!r:.60}, which is not a trait; leave them out")

@@ -228,7 +228,7 @@ def check_forecast(forecast: Forecast, space: DesignSpace) -> None:
 
 
 def check_observations(observations: Iterable[Any], space: DesignSpace, where: str) -> None:
-    """Raises InputError if one is no `Observation` of a cell of the space, or its numbers cannot be."""
+    """Raises InputError on anything but an `Observation` of a cell of the space, and on impossible numbers."""
     for one in observations:
         check_cell_of(one, Observation, space, f"{where}: observations")
         numbers = (one.success, one.variance or 0.0)
@@ -239,7 +239,7 @@ def check_observations(observations: Iterable[Any], space: DesignSpace, where: s
 
 
 def check_group(group: RolloutGroup, version: int, last: int, space: DesignSpace, where: str = "group") -> None:
-    """Raises InputError on a group whose counts or rewards cannot be, or of a design of a later version.
+    """Raises InputError on a group with impossible counts or rewards, or of a later design.
 
     Args:
         group: the group of answers.
@@ -269,7 +269,7 @@ def check_group(group: RolloutGroup, version: int, last: int, space: DesignSpace
 
 
 def note_groups(groups: Iterable[Group], design: Design, space: DesignSpace) -> list[Seen]:
-    """Groups of a design or an earlier one as a state notes them. Raises InputError if one cannot be."""
+    """Groups of a design or an earlier one as a state notes them. Raises InputError on an impossible group."""
     noted = []
     for group in list_parts("observe: groups", groups):
         if not isinstance(group, Group):
@@ -283,13 +283,13 @@ def note_groups(groups: Iterable[Group], design: Design, space: DesignSpace) -> 
 
 
 def check_tokens(tokens: Any, where: str) -> None:
-    """Raises InputError if this is neither a length of answers nor unset."""
+    """Raises InputError unless this is a length of answers, or unset."""
     if tokens is not msgspec.UNSET and not is_whole_number(tokens):
         raise InputError(f"{where}: tokens are {tokens!r:.20}; give a whole number, or leave it out")
 
 
 def restore_teacher(teacher: Teacher, restored: State) -> None:
-    """Restores a teacher. Raises InputError, and changes nothing, if the state is of another one."""
+    """Restores a teacher. Raises InputError, and changes nothing, if the state belongs to another teacher."""
     kind, other = type(teacher).__name__, restored.teacher_type
     if other not in ("", kind):
         raise InputError(f"state: is of a {other:.60}, not a {kind}; load the state of the same teacher")
@@ -305,7 +305,7 @@ def restore_teacher(teacher: Teacher, restored: State) -> None:
 
 
 def check_arguments(roll_out: Any, rounds: Any, seed: Any) -> None:
-    """Raises InputError if an engineer cannot use these."""
+    """Raises InputError if an engineer cannot use these arguments."""
     if not (roll_out is None or callable(roll_out)):
         raise InputError(f"engineer: roll_out is {roll_out!r:.60}; give a function, see `RollOut`")
     if roll_out is not None:
@@ -352,7 +352,7 @@ def check_not_held_out(environment: Environment, design: Design, held_out: Seque
 
 
 def check_kind(where: str, value: object, kind: type, *, needed: bool = False) -> None:
-    """Raises InputError, naming `where`, if a value is not of a kind. needed: not None either."""
+    """Raises InputError, naming `where`, if a value is not of type `kind`; needed: None is refused, too."""
     if not isinstance(value, kind) and (needed or value is not None):
         raise InputError(f"{where} is {value!r:.60}; give {kind.__name__}")
 

@@ -171,7 +171,7 @@ class Next(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The next design, its source, and the reasons.
 
     source: `proposal`, as the guard left it, if no trial was held; `trial`, the proposal that it chose; `rollback`,
-    the design before a stage that was rolled back; `current`, which stays as nothing better was proposed. reasons: a
+    the design before a stage that was rolled back; `current`, if nothing better was proposed. reasons: a
     line each of guard, trial or rollback. untried: why no trial was held, if it did not fit into `trial.share`.
     """
 
@@ -245,7 +245,7 @@ def decide_nothing(evidence: Evidence, forecast: Forecast) -> Decision:
 
 
 def decide_again(verdicts: Iterable[GuardVerdict], design: Design, before: Next) -> Next:
-    """The first change that is not refused, of an engineer that was trained after what led to `before`; else that."""
+    """The first accepted change of the newly trained engineer, or `before` if all its changes are refused."""
     verdict = next((verdict for verdict in verdicts if verdict.status != "refused"), None)
     if verdict is None:
         reasons = ["no answer after its training can be used", *before.reasons]
@@ -269,7 +269,7 @@ def find_delta(decision: Decision, space: DesignSpace) -> Delta | None:
 def try_rivals(
     work: TrialWork, rivals: Sequence[Design], current: Design, known: Forecast | None, made: Design
 ) -> Trial | None:
-    """The trial of rivals, of which there are some, against the current design; None if it takes too many answers.
+    """The trial of at least one rival against the current design; None if it takes too many answers.
 
     Args:
         work: rolls the problems out.

@@ -48,7 +48,7 @@ TURNS = {
 }
 CONTRACTION = re.compile(r"\b(\w+n't|(it|that|there|what|here|let)'s|(they|you|we)'(re|ll|ve))\b")
 
-CONTRACTIONS = {"docstring": 4, "page": 20}  # in 10,000 words, at least; those projects have 8. A number only rises.
+CONTRACTIONS = {"docstring": 8, "page": 20}  # in 10,000 words, at least; those projects have 8. A number only rises.
 # How often each still occurs. A number only falls.
 BUDGETS = {
     "doubtful words in pages": 0,

@@ -88,7 +88,7 @@ def refuse_pipe(path: Path) -> None:
 
 
 def find_repeated_key(text: bytes) -> str | None:
-    """The first key that an object in a text of JSON has twice, of which readers see only the last; None without one.
+    """The first key that a JSON object has twice, of which readers see only the last; None without one.
 
     Raises ValueError or RecursionError if it is not JSON, or too deep.
     """

@@ -1,4 +1,4 @@
-"""The difficulty model: P(valid) of any cell of boards, with its uncertainty, from all groups rolled out so far."""
+"""The difficulty model: P(valid) of any cell, with its uncertainty, from all groups rolled out so far."""
 
 import lazy_loader
 

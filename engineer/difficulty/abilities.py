@@ -46,7 +46,7 @@ class Abilities(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Effects(NamedTuple):
     """Effects of a stratum: how much is known of them before any answer, by effect K and regressor Z.
 
-    mean, deviation: float [K, Z], the prior of B. spread: float [K], about what tau is. pace: float [K], how large the
+    mean, deviation: float [K, Z], the prior of B. spread: float [K], a guess of tau. pace: float [K], how large the
     random steps of an effect are, compared with the ability's own.
     """
 

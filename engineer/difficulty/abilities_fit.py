@@ -36,7 +36,7 @@ MOST_MOVE = 3.0  # in logits, of one turn
 
 
 class Answers(NamedTuple):
-    """Observations as arrays, float or int [N]: of which stratum and point in time, how many answers and valid answers.
+    """Observations as arrays, float or int [N]: stratum, time, and counts of answers and valid answers.
 
     size: answers to a problem, by which answers are alike; those to held-out problems are single.
     """
@@ -152,7 +152,7 @@ def _make_abilities(
 
 
 def _predict_unseen(shared: Shared, order: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The prior of strata of which nothing was seen: mean float [S, D], covariance [S, D, D]."""
+    """The prior of strata that were never seen: mean float [S, D], covariance [S, D, D]."""
     mean = np.concatenate([order @ shared.mean.T, np.tile(shared.rate, (len(order), 1))], axis=1)
     effects = shared.variance + order**2 @ shared.doubt.T
     rates = np.tile(shared.rate_variance + shared.rate_doubt, (len(order), 1))

@@ -61,7 +61,7 @@ def measure_calibration(
 
 
 def pool_calibrations(found: Sequence[Calibration]) -> Calibration | None:
-    """Several forecasts as one, each by its groups; None if there aren't any."""
+    """Pools the calibrations of several forecasts, weighted by their groups; None without a forecast."""
     if not _count(found):
         return None
     tenths: dict[int, list[Bin]] = {}
@@ -83,7 +83,7 @@ def _count(parts: Sequence[Bin | Calibration]) -> int:
 
 
 class HeldOutCell(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The share of the held-out problems that are of a cell."""
+    """A cell, and its share of the held-out problems."""
 
     cell: Cell
     share: float
@@ -129,7 +129,7 @@ class Forecast(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def find_costs(tokens: Mapping[Stratum, float], strata: Sequence[Stratum]) -> np.ndarray:
     """The cost of a problem of each stratum, float [N], by the lengths of answers; 1 if these are unknown.
 
-    A stratum of which no length is known is supposed to have the mean of the others.
+    A stratum of unknown length is assumed to have the mean of the others.
     """
     usual = sum(tokens.values()) / len(tokens) if tokens else 1.0
     return np.array([tokens.get(stratum, usual) for stratum in strata])
@@ -178,7 +178,7 @@ def make_forecast(
 
 
 def _measure_tokens(observations: Sequence[Observation]) -> dict[int | str, float]:
-    """The mean length of an answer by stratum, of strata of which it is known; a round counts half of the next."""
+    """The mean length of an answer by stratum, if it is known; a round counts half as much as the next."""
     sums: dict[int | str, list[float]] = {}
     for seen in observations:
         if seen.tokens and seen.answers:
@@ -231,7 +231,7 @@ def _add_leverage(
 
 
 def _weigh_strata(held_out: Sequence[HeldOutCell]) -> list[HeldOutCell]:
-    """The held-out cells with shares that are the same in sum for every stratum."""
+    """The held-out cells, reweighted so that the shares of each stratum have the same sum."""
     totals: dict[Stratum, float] = {}
     for part in held_out:
         totals[part.cell.stratum] = totals.get(part.cell.stratum, 0.0) + part.share

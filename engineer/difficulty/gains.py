@@ -7,10 +7,10 @@ rates; and abilities move the P(valid) of the held-out problems. So the gain of 
 
 the sum being over the held-out cells h of the stratum, and w_h their shares.
 
-The next problem says little of a training on many. P(valid) follows a logistic curve, slow where nearly nothing is
-solved, quick in the middle, slow where nearly all is. So a kind of problems, a stratum with the same traits, has a
-prospect, too: with g(n) the gain of n problems of the kind, the largest g(n) / n for n up to a horizon. (The index of a
-bandit without chance, Gittins 1979; separate kinds share a budget best by the concave hulls of their curves.)
+The gain of the next problem says little about training on many. P(valid) follows a logistic curve: slow where nearly
+nothing is solved, quick in the middle, slow where nearly all is. So a kind of problems, a stratum with the same traits,
+has a prospect, too: with g(n) the gain of n problems of the kind, the largest g(n) / n for n up to a horizon. (The
+index of a bandit without chance, Gittins 1979; separate kinds share a budget best by their curves' concave hulls.)
 """
 
 from collections.abc import Sequence

@@ -25,7 +25,7 @@ class Worth(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def estimate_worth(model: DifficultyModel, mix: Mix, space: DesignSpace, current: Mix | None = None) -> Worth:
-    """The worth of a mix of cells, or with `current` how much more it is worth than that; equal chances for all.
+    """The worth of a mix of cells, or with `current` its lead over that mix; both are valued by the same draws.
 
     Args:
         model: the posterior.
@@ -42,7 +42,7 @@ def estimate_worth(model: DifficultyModel, mix: Mix, space: DesignSpace, current
 
 
 def estimate_diminishing_worth(known: Forecast, mix: Mix, power: float, space: DesignSpace) -> float:
-    """sum_c v_c h_c^(1/power) q_c^(1 - 1/power): the more of the data q_c a cell has, the less more of them adds.
+    """sum_c v_c h_c^(1/power) q_c^(1 - 1/power): the larger a cell's share q_c of the data, the less more data add.
 
     Args:
         known: the forecast.

@@ -1,4 +1,4 @@
-"""The evidence of one round: all that is known, and what of it the context modules show the engineer."""
+"""The evidence of one round: all that is known, and the parts that the context modules show the engineer."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

@@ -1,4 +1,4 @@
-"""Instance-level samplers: which single problems a stage trains on."""
+"""Instance-level samplers: they choose the single problems that a stage trains on."""
 
 import lazy_loader
 

@@ -69,7 +69,7 @@ class Sampler(Protocol):
     """
 
     def draw(self, count: int, fresh: Fresh, score: Score, key: Key) -> Sampled:
-        """Problems to train on; the state does not change.
+        """Problems to train on; the state doesn't change.
 
         Args:
             count: how many problems.

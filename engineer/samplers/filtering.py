@@ -42,9 +42,10 @@ class SflSampler(MemorylessSampler):
 
 @dataclass
 class DapoSampler(MemorylessSampler):
-    """Fresh problems are rolled out, and those with 0 < correct < G selected, until there are enough, or `rounds` x
-    count have been rolled out, or the budget allows no more. The rest is filled with the first of those that were
-    rejected, and with problems that were not rolled out.
+    """Rolls out fresh problems and selects those with 0 < correct < G, until there are enough.
+
+    It also ends once `rounds` x count have been rolled out, or the budget allows no more. The rest is filled with the
+    first rejected problems, and with problems that were not rolled out.
     """
 
     rounds: Count = 3

@@ -134,7 +134,7 @@ def list_places(first: int, count: int, where: str = "draw") -> range:
 def choose_sampler(settings: SamplerSettings, name: str, space: DesignSpace) -> SamplerSettings:
     """The settings with a sampler of that name, if any.
 
-    Raises InputError if it does not keep the shares of strata, does not suit the space, or a setting has no effect.
+    Raises InputError if it doesn't keep the shares of strata, doesn't suit the space, or a setting has no effect.
     """
     chosen = msgspec.structs.replace(settings, name=name) if name else settings
     if not _has(chosen.name, "keeps_shares"):
@@ -150,17 +150,17 @@ def choose_sampler(settings: SamplerSettings, name: str, space: DesignSpace) -> 
 
 
 def rolls_out(settings: SamplerSettings) -> bool:
-    """Return True if the sampler has the policy answer before it chooses."""
+    """Return True if the sampler needs the policy's answers before it chooses."""
     return _has(settings.name, "rolls_out")
 
 
 def _has(name: str, quality: str) -> bool:
-    """Return True if the class of a sampler says so of itself."""
+    """Return True if the class of a sampler sets this attribute."""
     return bool(getattr(load_class(name, SAMPLERS, "sampler", METHODS), quality, False))
 
 
 def check_roll_out(settings: SamplerSettings, roll_out: RollOut | None, *, given: bool) -> None:
-    """Raises InputError if a sampler has no way to have the policy answer, or one was given that it does not use."""
+    """Raises InputError if a sampler lacks the `roll_out` that it needs, or has one that it doesn't use."""
     name = settings.name
     if rolls_out(settings) and roll_out is None:
         said = f"sampler {name} needs the policy's answers first"

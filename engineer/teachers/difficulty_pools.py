@@ -1,4 +1,4 @@
-"""prime-rl's difficulty pools: what is nearly always or hardly ever solved is drawn less.
+"""prime-rl's difficulty pools: problems that are nearly always or hardly ever solved are drawn less.
 
 Prime Intellect 2026, `DifficultyPoolSampler` in https://github.com/PrimeIntellect-ai/prime-rl.
 """

@@ -1,4 +1,4 @@
-"""Learning progress: what the success rate changes on is drawn, by ALP-GMM or by two means."""
+"""Learning progress: cells are drawn where the success rate changes, by ALP-GMM or by two means."""
 
 import warnings
 from dataclasses import dataclass, field

@@ -1,4 +1,4 @@
-"""Teachers that ask a model, and what they need of a trainer."""
+"""Teachers that ask a model, and the functions of a trainer that they need."""
 
 import dataclasses
 

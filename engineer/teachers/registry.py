@@ -134,14 +134,14 @@ def check_teacher(
 
 
 def _check_model(name: str, teacher: Any, difficulty: "DifficultySettings | None") -> None:
-    """Raises InputError if a teacher, or its class, needs learning rates and the model has not got any."""
+    """Raises InputError if a teacher, or its class, needs learning rates and the model has no rates."""
     if difficulty and difficulty.model == "regression" and getattr(teacher, "needs_rates", False):
         said = f"difficulty: model is regression, which has no learning rates for the teacher {name:.60}"
         raise InputError(f"{said}; choose abilities, or another teacher, such as difficulty")
 
 
 def asks_model(name: str) -> bool:
-    """Return True if a teacher may ask a model. Raises InputError on an unknown one."""
+    """Return True if a teacher may ask a model. Raises InputError on an unknown teacher."""
     return _needs_tools(load_class(name, TEACHERS, "teacher", METHODS))
 
 

@@ -1,4 +1,4 @@
-"""Tests of environments: the properties that each must have, tried case by case, and hypothesis strategies."""
+"""Tests of environments: the properties that all must have, tried case by case, and hypothesis strategies."""
 
 import lazy_loader
 

@@ -23,7 +23,7 @@ def check_environment(environment: Environment, *, seconds: float = SECONDS, lim
     seconds: time for all of them, after every stratum, bound and bin was drawn once, which may take six times as long.
     limit: seconds of one problem or verdict.
 
-    Raises AssertionError with the smallest case of each property that does not hold. The environment is tried in a copy
+    Raises AssertionError with the smallest case of each property that doesn't hold. The environment is tried in a copy
     of this process: one that uses JAX must not have computed anything before.
     """
     report = find_faults(environment, seconds=seconds, limit=limit)
@@ -55,7 +55,7 @@ def find_faults(
         share: gives parts of the check to other processes, which make the environment by `maker`; by default this
             process does everything.
 
-    Raises InputError if it is not an environment, or the machine cannot copy a process.
+    Raises InputError if it isn't an environment, or the machine cannot copy a process.
     """
     name = name or type(environment).__name__
     check_environment_type(environment, "check")

@@ -1,4 +1,4 @@
-"""Code of an environment in a process of its own: what never returns, exits or forks ends there and is named."""
+"""Code of an environment in its own process: a call that hangs, exits or forks is ended there and reported."""
 
 import ctypes
 import mmap
@@ -30,11 +30,11 @@ AGAIN = 0.0005  # seconds between alarms after the limit, because code may catch
 
 
 class CallError(Exception):
-    """The message of a call that did something else than returning."""
+    """The message about a call that didn't return."""
 
 
 class _TooLongError(BaseException):
-    """Raised in a call that takes too long; no Exception, so that the code does not catch it."""
+    """Raised in a call that takes too long; no Exception, so that the code doesn't catch it."""
 
 
 class SlowCallError(FailedCallError):
@@ -152,7 +152,7 @@ def watch_process(
     work: is given the calls and a function that sends a message. limit: seconds that a call may take. tick: called
     several times a second.
 
-    If the process ends, or a call does not, a CallError comes last, whose arguments are what happened and the case.
+    If the process ends, or a call doesn't, a CallError comes last, whose arguments are what happened and the case.
     """
     memory, (reader, writer) = mmap.mmap(-1, ROOM), Pipe(duplex=False)
     sys.stdout.flush()

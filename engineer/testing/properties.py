@@ -103,7 +103,7 @@ class Properties:
         return None
 
     def list_problems(self) -> list[tuple[int, Problem, float]]:
-        """The problems of the cells at bounds and bins: the place of each cell, its problem, the seconds it took."""
+        """The problems of the cells at bounds and bins: the place of each cell, its problem, and its seconds."""
         places = {cell: place for place, cell in enumerate(self.listed)}
         return [(places[draw.cell], problem, self.took[draw]) for draw, problem in self.problems.items()]
 
@@ -222,7 +222,7 @@ class Properties:
         return designs(self.space, self.bounds, **self.given)
 
     def separate_seeds(self, until: float) -> Fault | None:
-        """Two seeds do not give the same problems, moved by some places."""
+        """Two seeds don't give the same problems, not even shifted."""
 
         count = self._choose_count(8, 4, until)
 

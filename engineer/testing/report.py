@@ -8,9 +8,9 @@ RETURNS = "the code returns"  # the property that does not hold where a process 
 
 
 class Fault(msgspec.Struct, frozen=True):
-    """A property that does not hold.
+    """A property that doesn't hold.
 
-    name: what to call the property. problem: what went wrong, and what to do. case: the smallest case with which it
+    name: the name of the property. problem: what went wrong, and what to do. case: the smallest case with which it
     does.
     """
 
@@ -25,11 +25,11 @@ class Fault(msgspec.Struct, frozen=True):
 class Report(msgspec.Struct, kw_only=True):
     """The findings of a check.
 
-    environment: its name. faults: what does not hold. warnings: what to examine. cells: how many were tried, at
+    environment: its name. faults: what doesn't hold. warnings: what to examine. cells: how many were tried, at
     bounds and bins of the knobs; drawn: how many gave problems. undrawable: the others of the strata, by stratum,
     as the names of cells. distinct: an estimate of the number of distinct problems, by name of cell. constant: the
     constant answer that scores best, its share of valid answers and its mean reward. problems_per_second,
-    verdicts_per_second: measured in one process; 0 without problems. seconds: what the check took.
+    verdicts_per_second: measured in one process; 0 without problems. seconds: the duration of the check.
     """
 
     environment: str

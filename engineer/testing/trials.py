@@ -306,7 +306,7 @@ def encode_problem(problem: Problem) -> bytes:
 
 
 def check_round_trips(design: Design, delta: Delta, space: DesignSpace) -> None:
-    """Raises CallError if a design or a delta is another one after JSON, or as an answer."""
+    """Raises CallError if a design or a delta changes in JSON, or as an answer."""
     if msgspec.json.decode(msgspec.json.encode(design), type=Design) != design:
         raise CallError("a design changes in JSON; give strata names that differ as text")
     if msgspec.json.decode(msgspec.json.encode(delta), type=Delta) != delta:

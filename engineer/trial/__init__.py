@@ -1,4 +1,4 @@
-"""Proposals tried before one is trained on: who is tried, on which boards, what was measured, and what it earns."""
+"""Proposals tried before training on one: the designs, their problems, the measurements, and the rewards."""
 
 import lazy_loader
 

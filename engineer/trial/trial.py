@@ -113,7 +113,7 @@ class TrialWork:
         }
 
     def roll_out_on(self, mixes: Sequence[Mix], problems: int) -> None:
-        """Rolls out on what these mixes lack of `problems` problems each."""
+        """Rolls out the problems that these mixes still lack, up to `problems` for each."""
         samples, drawn = self.settings.samples, {}
         for cell, count in problems_to_try(mixes, msgspec.structs.replace(self.settings, boards=problems)).items():
             # Problems of a cell have an order that no design changes: a later round continues after the known,

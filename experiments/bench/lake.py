@@ -91,7 +91,7 @@ def _measure_solver(size: int, agents: int) -> tuple[BenchCase, Measurement]:
 
 
 def _profile_solver(case: BenchCase) -> Profile:
-    """Of as many calls as the rate is a median of; their programs are compiled by now."""
+    """The profiles of as many calls as the rate is a median of; their programs are compiled by now."""
     on_device = jax.tree.map(jnp.asarray, case.boards)
     seconds = seconds_by_phase(lambda: [solve(on_device) for _ in range(measurement.REPEATS)])
     return Profile(case.size, case.agents, {phase: total / measurement.REPEATS for phase, total in seconds.items()})

@@ -53,7 +53,7 @@ class Profile(msgspec.Struct, frozen=True):
     seconds: dict[str, float]
 
     def share(self, phase: str) -> str:
-        """In percent, nothing if the phase did not come about."""
+        """The share of a phase in percent; nothing if the phase did not occur."""
         return f"{self.seconds[phase] / sum(self.seconds.values()):.1%}" if phase in self.seconds else ""
 
 

@@ -3,7 +3,7 @@
 lakewright bench worlds
 
 A run has ROUNDS rounds of PROBLEMS problems and begins with a random design. The oracle puts every single group on the
-cell of the largest true gain. It knows abilities, rates and transfer, so 1 is not to be reached.
+cell of the largest true gain. It knows abilities, rates and transfer, but looks no further than the next group.
 """
 
 import random

@@ -161,7 +161,7 @@ class PlanIndex:
             self._file.commit()
 
     def find_plans(self, names: pa.StringArray) -> pa.ListArray:
-        """The plan for each board of `names`, null if there isn't any."""
+        """The plan for each board of `names`, null without one."""
         keys = [name and _escape_id(name) for name in names.to_pylist()]
         wanted = msgspec.json.encode(keys).decode()
         with self._name_errors(), self._lock:
@@ -251,7 +251,7 @@ class GivenPlans(NamedTuple):
     found: PlanIndex | None
 
     def find_plans(self, rows: pa.RecordBatch) -> pa.ListArray:
-        """The plan for each row, null if there isn't any."""
+        """The plan for each row, null without one."""
         return self.found.find_plans(rows["id"]) if self.found else rows["makespan_plan" if self.makespan else "plan"]
 
     def add_plans(self, rows: pa.RecordBatch) -> tuple[pa.RecordBatch, pa.ListArray]:
@@ -319,7 +319,7 @@ def _split_first(problems: Iterator[str]) -> tuple[list[str], int]:
 
 
 def _fill_index(index: PlanIndex, path: Path) -> Iterator[str]:
-    """Adds the plans of a file to an index; yields what is wrong with those that are left out."""
+    """Adds the plans of a file to an index; yields the errors of plans that are left out."""
     for chunk in read_chunks(path):
         for number, row in decode_numbered(chunk, PlanRow):
             if isinstance(row, InputError):

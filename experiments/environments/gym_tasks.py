@@ -1,6 +1,6 @@
 """The tasks of reasoning-gym: their ladders, problems by places on these, and scores of answers.
 
-What its tasks get wrong ends here: settings that they refuse only while they draw, loops without an end, scorers that
+The faults of its tasks end here: settings that they refuse only while they draw, loops without an end, scorers that
 raise or evaluate an answer as Python, draws from the generators of the whole process, and items that two seeds share.
 
 Scorers get no text with numbers too large to compute with or with Python code, and no more time than a limit.
@@ -112,7 +112,7 @@ class GymTask:
         return tuple(min(level, len(ladder.rungs) - 1) for ladder in self.ladders.values())
 
     def find_easiest(self) -> int:
-        """The lowest level at which problems can be drawn. Raises InputError if there isn't any."""
+        """The lowest level at which problems can be drawn. Raises InputError without such a level."""
         reasons = {}
         for level in range(self.top + 1):
             if not (why := self.explain(self.places_at(level))):
@@ -140,13 +140,13 @@ class GymTask:
                 score = run_within(
                     self.seconds, lambda: float(self._choose_data_set(places).score_answer(text, entry.raw))
                 )
-        except (Exception, OutOfTime):  # many scorers raise on text that they cannot read, and some run on and on
+        except (Exception, OutOfTimeError):  # many scorers raise on text that they cannot read, and some run on and on
             return 0.0
         return min(1.0, score) if score > 0 else 0.0  # NaN counts as 0
 
     def _draw_entry(self, places: Places, number: int) -> Entry:
-        """The problem of places and a number: the first of a data set whose seed that is because items of equal seed +
-        index are the same. Raises NoProblemError if there isn't any.
+        """The problem of places and a number: item 0 of the data set with that number as its seed, because items with
+        equal seed + index are identical. Raises NoProblemError without a problem.
         """
         if not self.here:
             if (found := self._ask_process(places, number)) is None:
@@ -157,7 +157,7 @@ class GymTask:
         try:
             with _seed_process(number):
                 return run_within(self.seconds, lambda: self._read_entry(places, number))
-        except OutOfTime as error:
+        except OutOfTimeError as error:
             raise NoProblemError(f"no problem in {self.seconds:g} s") from error
         except Exception as error:  # of any kind: they come from about a hundred authors
             raise NoProblemError(f"{type(error).__name__}: {error}"[:200]) from error
@@ -275,12 +275,12 @@ AGAIN = 0.5  # seconds until the next try, where the code caught the first
 Result = TypeVar("Result")
 
 
-class OutOfTime(BaseException):
+class OutOfTimeError(BaseException):
     """The code took too long. No Exception because retry loops catch those and go on."""
 
 
 def run_within(seconds: float, work: Callable[[], Result]) -> Result:
-    """The result of `work` returns. Raises OutOfTime inside it once it has taken `seconds`.
+    """Returns the result of `work`. Raises OutOfTimeError inside it once it has taken `seconds`.
 
     Only Python code can be stopped: a loop inside a library in C ends by itself or not at all.
     """
@@ -291,7 +291,7 @@ def run_within(seconds: float, work: Callable[[], Result]) -> Result:
         while not ended.wait(pause):
             with lock:
                 if not ended.is_set():
-                    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(OutOfTime))
+                    ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, ctypes.py_object(OutOfTimeError))
             pause = AGAIN
 
     try:
@@ -304,7 +304,7 @@ def run_within(seconds: float, work: Callable[[], Result]) -> Result:
                     ended.set()
                     ctypes.pythonapi.PyThreadState_SetAsyncExc(thread, None)  # one on its way is for `work` alone
                 break
-            except OutOfTime:  # it came between: now there is none on its way
+            except OutOfTimeError:  # it came between: now there is none on its way
                 continue
 
 

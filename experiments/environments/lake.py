@@ -48,7 +48,7 @@ class LakeSpace(DesignSpace):
 
 @functools.cache
 def lake_space(*, several: bool = True) -> LakeSpace:
-    """The design space of boards. several: whether there is more than one agent because one alone never has to wait."""
+    """The design space of boards. several: True if boards have more than one agent; a single agent never waits."""
     return LakeSpace(
         range(MIN_SIZE, MAX_SIZE + 1),
         (

@@ -22,7 +22,7 @@ def load_environment(name: str) -> Environment:
     name: `lake`, `reasoning_gym:TASK[,TASK...]`, `FILE.py:Class`, `module:Class`, or an entry point of the group
     `lakewright.environments`. A function without arguments that returns an environment may stand for a class.
 
-    Raises InputError if there isn't any, it lacks something, or it cannot be made.
+    Raises InputError if it doesn't exist, lacks a member, or cannot be made.
     """
     where = f"environment {name!r:.80}"
     try:
@@ -37,7 +37,7 @@ def load_environment(name: str) -> Environment:
 
 
 def resolve_name(name: str) -> str:
-    """The name of an environment, the path of a file in it made absolute: others may load it in other folders."""
+    """The name of an environment, with the path of a file made absolute, because others may load it elsewhere."""
     file, found, attribute = name.rpartition(".py:")
     return f"{Path(f'{file}.py').resolve()}:{attribute}" if found else name
 

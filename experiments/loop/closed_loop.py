@@ -87,7 +87,7 @@ def prepare_run(trainee: Trainee, folder: RunFolder) -> list[Problem]:
 
 
 def _redesign_first_stage(trainee: Trainee, folder: RunFolder, engineer: RunEngineer) -> None:
-    """Decides what the first stage trains on, from the held-out answers after the warm-up; keeps it beside these."""
+    """Decides the design of the first stage, from the held-out answers after the warm-up; saves it beside these."""
     warmup = folder.warmup
     if not warmup.next.exists():
         _write_once(warmup.env, lambda: trainee.start, trainee)

@@ -1,7 +1,7 @@
 """The closed loop in TensorBoard, Weights & Biases and trackio, read from the files of a run.
 
-A record says what a tracker has: each finished stage is published once, also after interruptions. A tracker is imported
-only when it is asked for.
+A record lists the published stages: each finished stage is published once, also after interruptions. A tracker is
+imported only when it is asked for.
 """
 
 import hashlib

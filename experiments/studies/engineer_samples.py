@@ -158,7 +158,7 @@ def _sample_answers(
     on_progress: Callable[[int], object],
     saved: Path | None,
 ) -> list[str]:
-    """The answers of a model. saved: the file that holds those sampled before."""
+    """The answers of a model. saved: the file with earlier samples."""
     said = read_record(saved, SavedAnswers).said if saved is not None and saved.exists() else []
     on_progress(len(said))
     if len(said) == answers:

@@ -45,7 +45,7 @@ def choose_survivors(runs: Sequence[Planned], folder: StudyFolder, number: int) 
     """The runs that go on after a round: the better half of the configs, by valid % on the held-out set.
 
     Of configs that are equally good the earlier are better. One with a run that is not at the end of the round,
-    because it failed, does not go on.
+    because it failed, doesn't go on.
     """
     arms: dict[str, list[Stage | None]] = {}
     for planned in runs:

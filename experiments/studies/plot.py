@@ -54,7 +54,7 @@ def _draw_along(arms: list[ArmResult], results: Results) -> str:
 
 
 def _draw_reached(arms: list[ArmResult], results: Results) -> str:
-    """When each arm is as good on that set as the baseline at its best; nothing if it is not."""
+    """When each arm is as good on that set as the baseline at its best; nothing if it isn't."""
     rows = _make_rows(
         arms,
         results,

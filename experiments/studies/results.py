@@ -187,7 +187,7 @@ def results_of(plan: Plan, folder: StudyFolder) -> Results:
 
 
 def _compare_probabilities(runs: Sequence[RunResult], spec: StudySpec) -> list[PairedTest]:
-    """The pairs of the family by the probability of the reference answer; empty if it is not known of every run."""
+    """The pairs of the family by the probability of the reference answer; empty if it isn't known of every run."""
     known = {(run.arm, run.seed): run.probability for run in runs if run.probability is not None}
     if len(known) < len(runs) or not known:
         return []

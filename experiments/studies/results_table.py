@@ -81,7 +81,7 @@ def _reward_lines(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
 
 
 def _taught_lines(results: Results, arms: Sequence[ArmResult]) -> Iterator[str]:
-    """The share of an engineer's changes that are as taught, means over seeds, after the stages that all seeds have."""
+    """The share of an engineer's changes that follow the taught rule, means over seeds, after common stages."""
     for arm in arms:
         runs = [run.as_taught for run in results.runs if run.arm == arm.arm]
         if stages := min(map(len, runs), default=0):
@@ -159,7 +159,7 @@ def _format_arm(arm: ArmResult, results: Results) -> dict[str, str]:
 
 
 def _format_reached(found: Reached | None) -> str:
-    """The tokens, their share of the baseline's own, and if some seeds never are as good, how many are."""
+    """The tokens, their share of the baseline's own, and the number of seeds that get there, if not all do."""
     if found is None:
         return ""
     some = f" ({found.reached} of {found.seeds})" if found.reached < found.seeds else ""

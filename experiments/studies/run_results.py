@@ -1,4 +1,4 @@
-"""The result of one run of a study: if it ended, how it came there, and what its engineer was worth."""
+"""The result of one run of a study: how it ended, its way there, and the worth of its engineer."""
 
 import math
 from collections.abc import Mapping

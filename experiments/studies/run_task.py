@@ -1,4 +1,4 @@
-"""A run of a study as a task of an executor: what it takes of a machine, and on which machine it ran."""
+"""A run of a study as a task of an executor: its resources, and the machine that it ran on."""
 
 import contextlib
 import os
@@ -28,7 +28,7 @@ PACKAGES = ("lakewright", "jax", "torch", "transformers", "trl")
 
 
 class RunNeeds(msgspec.Struct, frozen=True):
-    """The cores of each run, and its GPUs, which may be shares; None is what follows from its settings."""
+    """The cores of each run, and its GPUs, which may be shares; None follows from its settings."""
 
     cores: int | None = None
     gpus: float | None = None
@@ -50,7 +50,7 @@ class RunMachine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RunMachines(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """machines.json: those that a run was on, in order; a run that never moved has one."""
+    """machines.json: the machines that a run was on, in order; a run that never moved has one."""
 
     machines: list[RunMachine] = []
 
@@ -71,7 +71,7 @@ def describe_task(runs: Sequence[Planned], needs: RunNeeds) -> Task:
 
 
 def check_machines(runs: Sequence[Planned]) -> None:
-    """Raises InputError if this machine cannot do what one of the runs needs."""
+    """Raises InputError if this machine can't satisfy the needs of a run."""
     for planned in runs:
         check_machine(planned.settings)
 

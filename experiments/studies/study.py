@@ -214,7 +214,7 @@ def _choose_warmup(start: RunSettings, runs: Sequence[Planned]) -> RunSettings:
 
 
 def prepare_start(plan: Plan, folder: StudyFolder) -> None:
-    """The warm-up of all runs, and if configs are compared their trial."""
+    """The warm-up of all runs and, if configs are compared, their trial."""
     trainee, warmup = make_trainee(plan.start), folder.start.warmup
     folder.start.open(plan.start)
     prepare_run(trainee, folder.start)
@@ -279,7 +279,7 @@ def _plan_runs(name: str, arm: dict[str, Any], base: dict[str, Any], spec: Study
 
 
 def _check_seeds(seeds: Sequence[int]) -> None:
-    """Raises ValueError without a seed, or if one comes twice: both runs would have one folder."""
+    """Raises ValueError without a seed, or if a seed is repeated: both runs would have one folder."""
     if not seeds:
         raise ValueError("seeds is empty; name at least one")
     if (twice := first_repeated(seeds)) is not None:
@@ -322,7 +322,7 @@ def _check_shares(planned: Planned, start: RunSettings, path: Path) -> None:
 
 
 def _check_design(planned: Planned, trainee: Trainee, path: Path) -> None:
-    """Raises InputError if the first design of a run does not fit the environment, or has other strata."""
+    """Raises InputError if the first design of a run doesn't fit the environment, or has other strata."""
     space, given = trainee.environment.space, planned.settings.design
     with _name_place(f"{path}: arms.{planned.arm}"):
         design = space.design(by_stratum(given), **trainee.start.given) if given else trainee.start

@@ -86,7 +86,7 @@ def check_trials(out: Path, count: int, boards: int) -> TrialReliability:
 
 
 def reliability_of(checks: list[TrialCheck]) -> TrialReliability:
-    """The stated probabilities beside what the checks found, by fifths of them."""
+    """The stated probabilities beside the results of the checks, by fifths of them."""
     stated = np.array([check.stated for check in checks])
     better = np.array([float(check.better) for check in checks])
     places = np.minimum((stated * BINS).astype(int), BINS - 1)

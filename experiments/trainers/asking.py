@@ -103,7 +103,7 @@ def check_served_teacher(
 
 
 def _find_unused(teacher: str, settings: FolderSettings, held_out: int) -> str:
-    """The line on a setting that would have no effect; empty if there isn't any."""
+    """The line about a setting that would have no effect; empty if all have an effect."""
     usual, model = FolderSettings(), asks_model(teacher)
     if settings.endpoint and (teacher == "self" or not model):
         return f"endpoint is given, but teacher {teacher} asks no server; choose the teacher endpoint, or leave it out"

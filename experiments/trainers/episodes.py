@@ -1,4 +1,4 @@
-"""Episodes on the problems of a folder, for environments that are reset and stepped: what begins and ends each."""
+"""Episodes on the problems of a folder, for environments that are reset and stepped."""
 
 import zlib
 from pathlib import Path
@@ -32,7 +32,7 @@ class EpisodeBook:
             episodes: consecutive episodes on one problem; they are a group.
             position: episodes that ended before, if a trainer resumes.
 
-        Raises InputError without an engineer, or a number is out of range.
+        Raises InputError without an engineer, or if a number is out of range.
         """
         if min(count, episodes) < 1 or not 0 <= index < count or position < 0:
             raise InputError(
@@ -50,15 +50,15 @@ class EpisodeBook:
 
     @property
     def place(self) -> int:
-        """The place of the present episode."""
+        """The place of the current episode."""
         return self.position // self.episodes * self.count + self.index
 
     def find_problem(self) -> Problem:
-        """The problem of the present episode."""
+        """The problem of the current episode."""
         return self._source[self.place]
 
     def end_episode(self, outcome: str | Verdict, steps: int) -> Verdict:
-        """Records the present episode, and begins the next one.
+        """Records the current episode, and begins the next one.
 
         outcome: a text that the environment judges, or a verdict. steps: the length of the episode.
 

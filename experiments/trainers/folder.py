@@ -6,7 +6,7 @@
     print(folder.next().line)          # the next version, from the outcomes recorded since the last
 
 Killed at any instant and run again, `next` ends with the same versions: a version is one file that exists or not, and
-holds how far the outcomes were read.
+notes how far the outcomes were read.
 """
 
 import functools
@@ -134,7 +134,7 @@ class EngineerFolder:
         """Reads the outcomes since the last time, and writes the next version, or leaves the design unchanged.
 
         A `design.json` that was edited by hand becomes a version by "user" instead, also if it is edited while the
-        engineer decides. Without new outcomes nothing happens. If a model that is the engineer does not
+        engineer decides. Without new outcomes nothing happens. If a model that is the engineer doesn't
         answer, or would cost too much, nothing is decided either, and the outcomes are read again the next time.
 
         roll_out: samples the current policy, so that proposals are tried before one becomes a version; by default
@@ -143,8 +143,8 @@ class EngineerFolder:
         ask: asks the current policy, if the teacher is `self`. step: the trainer's step; at a step that was decided
         already, as after a trainer resumed, nothing happens.
 
-        Raises InputError if `step` is not a whole number, if another process works here, or if an edited design is not
-        legal. So it does if the teacher is `self` and there is no `ask`, and if the server `rollouts` does not answer.
+        Raises InputError if `step` is not a whole number, if another process works here, if an edited design is not
+        legal, if the teacher is `self` and there is no `ask`, or if the server `rollouts` doesn't answer.
         """
         if step is not None and not is_whole_number(step):
             raise InputError(f"next: step is {step!r:.30}; give a whole number, at least 0")

@@ -80,7 +80,7 @@ def write_index(path: Path, index: Index | TraceIndex) -> None:
 
 
 def read_index(path: Path, empty: T) -> T:
-    """The index of a file; `empty` if there isn't any that is whole and of the same format."""
+    """The index of a file; `empty` if it is missing, damaged, or of another format."""
     try:
         data = path.read_bytes()
     except FileNotFoundError:
@@ -108,7 +108,7 @@ class Names:
         self._new: set[bytes] = set()
 
     def add(self, name: bytes) -> bool:
-        """Adds a name; whether it was not there before."""
+        """Adds a name; whether it wasn't there before."""
         place = int(self._old.searchsorted(name))
         if name in self._new or self._old[place : place + 1].tobytes() == name:
             return False

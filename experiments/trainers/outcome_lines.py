@@ -52,7 +52,7 @@ class Line(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class RefusedError(Exception):
-    """A line that does not count: a reason, and what was there."""
+    """A line that doesn't count: a reason, and the value that was there."""
 
     def __init__(self, reason: str, detail: object = "") -> None:
         super().__init__(reason)
@@ -134,7 +134,7 @@ def _make_usual(raw: Any) -> Any:
 
 
 def split_torn(text: bytes) -> list[bytes]:
-    """The line; if writers were killed within theirs, what is left of these and the whole line after it."""
+    """The line; if writers were killed within their lines, these remains and the whole line after them."""
     if not is_json(text):
         place = 0
         for _ in range(MOST_TORN):
@@ -186,7 +186,7 @@ def read_lines(path: Path, begin: int = 0, longest: int = LONGEST) -> Iterator[t
 
 
 def open_appended(path: Path) -> int:
-    """A descriptor of a file that is only appended to, and made if it is not there. Raises InputError on a pipe."""
+    """A descriptor of a file that is only appended to, and made if it isn't there. Raises InputError on a pipe."""
     refuse_pipe(path)
     return os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o666)
 
@@ -194,7 +194,7 @@ def open_appended(path: Path) -> int:
 def append_whole(descriptor: int, data: bytes, path: Path) -> None:
     """Appends whole lines by one system call, so that other processes' lines come before or after.
 
-    Raises OSError if the disk took only a part; readers leave out what is left of such a line.
+    Raises OSError if the disk took only a part; readers leave out the remains of such a line.
     """
     try:
         written = os.write(descriptor, data)

@@ -1,7 +1,7 @@
 """The outcomes of a folder as they are read: a line an answer, appended by many, of which each counts once.
 
-They are read as a stream: memory does not grow with the number of lines, but for 16 bytes an answer, by which it is
-known when its line comes again.
+They are read as a stream: memory doesn't grow with the number of lines, except for 16 bytes an answer, which tell
+whether its line was there before.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ Take = Callable[[list[Group]], None]
 
 
 class LeftOutLine(msgspec.Struct, frozen=True):
-    """A line that is left out, and why: a reason, and what was there."""
+    """A line that is left out, and why: a reason, and the value that was there."""
 
     number: int
     reason: str
@@ -110,7 +110,7 @@ class Read:
     """The results of some lines, counted.
 
     strata: counts of all lines of training. groups: those with fresh answers of training. repeated: fresh lines whose
-    answers were there before. left_out: fresh lines that do not count, by reason.
+    answers were there before. left_out: fresh lines that don't count, by reason.
     """
 
     def __init__(self, reader: OutcomeReader, tested: TestedAnswers) -> None:
@@ -181,7 +181,7 @@ class Read:
         )
 
     def complaint(self, path: Path) -> str:
-        """One line on the lines that do not count among the new ones; empty if there aren't any."""
+        """One line on the lines that don't count among the new ones; empty if all of them count."""
         parts = []
         if self.left_out:
             found = [

@@ -28,7 +28,7 @@ class TrialCounts(msgspec.Struct, frozen=True):
 class NextReport(msgspec.Struct, frozen=True):
     """The result of a command: the version, its design and author, whether it is new, why, and what was read for it.
 
-    complaint: one line on outcomes that were left out; empty if there aren't any. rolled_back: whether validation
+    complaint: one line about outcomes that were left out; empty if all count. rolled_back: whether validation
     fell, so that a trainer may go back to the weights before, too. spent: tokens that the decision cost.
     """
 

@@ -1,4 +1,4 @@
-"""The source: problems of the present version of a design, each place pinned to the version it was first drawn from.
+"""The source: problems of the current version of a design, each place pinned to the version it was first drawn from.
 
 With a server in the settings, the policy under training is rolled out behind it, for trials and samplers.
 """
@@ -28,7 +28,7 @@ TRIES = 100  # of pinning, which fails only while others leave torn lines
 class ProblemSource:
     """The problems of a folder and a seed, by place: 0, 1, 2, ...
 
-    A place is pinned to the present version when it is first asked for. Asked again, in any process, it gives the same
+    A place is pinned to the current version at the first request. Asked again, in any process, it gives the same
     problem: so a group never spans two versions, and a trainer that resumes gets the problems it had.
 
     position: the place of the next problem of `take`.
@@ -45,7 +45,7 @@ class ProblemSource:
                 folder's settings.
 
         Raises InputError without an engineer, if the seed is also the held-out problems', and if the folder's sampler
-        needs `roll_out` or does not use it.
+        needs `roll_out` or doesn't use it.
         """
         self._files = VersionFiles(path)
         self.path, self.seed, self.position = self._files.folder, seed, position
@@ -69,7 +69,7 @@ class ProblemSource:
 
     @property
     def version(self) -> int:
-        """The present version; asking costs a look at the time of `design.json`."""
+        """The current version; asking costs a look at the time of `design.json`."""
         try:
             seen = os.stat(self._files.design_path)
         except FileNotFoundError:
@@ -170,7 +170,7 @@ def find_served_policy(settings: FolderSettings, environment: Environment, spend
         environment: judges the answers.
         spending: the file of charges, to which each request is added.
 
-    The function raises InputError if the server does not answer, or the cost cap leaves no room.
+    The function raises InputError if the server doesn't answer, or the cost cap leaves no room.
     """
     if (server := settings.rollouts) is None:
         return None

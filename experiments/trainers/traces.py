@@ -44,7 +44,7 @@ class Reward(msgspec.Struct, frozen=True):
 
 
 class Trace(msgspec.Struct, frozen=True):
-    """The actions of one agent. metrics: `valid`, and `failure/NAME` and `grade/NAME` with 1 for what is so."""
+    """The actions of one agent. metrics: `valid`, and 1 for each `failure/NAME` and `grade/NAME` that applies."""
 
     ok: bool = False
     rewards: dict[str, Reward | None] = {}
@@ -53,7 +53,7 @@ class Trace(msgspec.Struct, frozen=True):
 
 
 class TaskData(msgspec.Struct, frozen=True):
-    """Where a problem is of: the fields of `EngineerData`."""
+    """The origin of a problem: the fields of `EngineerData`."""
 
     place: WholeNumber
     seed: WholeNumber
@@ -99,11 +99,11 @@ class TracedAnswers(msgspec.Struct, frozen=True):
 
 
 class LeftOutError(Exception):
-    """An episode that does not count as an outcome, and why."""
+    """An episode that doesn't count as an outcome, and why."""
 
 
 def record_traces(folder: str | Path, run: str | Path) -> Copied:
-    """Appends what episodes came to, each once however often this is called; only new lines are decoded.
+    """Appends the outcomes of episodes, each once however often this is called; only new lines are decoded.
 
     folder: the engineer's folder. run: the folder of a run of prime-rl or of `vf-eval`, or a file of traces. A last
     line that is still being written waits for the next time. Episodes of other tasksets, that failed before they were
@@ -153,7 +153,7 @@ def _copy_file(copier: "Copier", file: Path, read: TraceFile) -> CopiedFile:
 
 
 def _read_outcomes(path: Path, index: TraceIndex) -> TraceIndex:
-    """The index brought up to all present outcomes, or an empty one brought so, if these do not begin as it says."""
+    """The index, updated with all outcomes; it starts over if the outcomes don't begin as it says."""
     prefix = Prefix(path)
     if prefix.digest(index.offset) != index.digest:
         prefix, index = Prefix(path), NO_TRACES
@@ -183,7 +183,7 @@ class Copier:
         self._answers = answers
 
     def copy_episode(self, line: bytes | int) -> bool:
-        """Appends an episode; whether it was not there before. line: its length if it is too long.
+        """Appends an episode; whether it wasn't there before. line: its length if it is too long.
 
         Raises LeftOutError.
         """

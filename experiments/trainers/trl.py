@@ -41,7 +41,7 @@ class EngineerTasks:
     so shuffling hides no change. eval_dataset: the held-out problems; if the trainer evaluates, they guide the
     engineer. reward_funcs: the environment's reward, which is recorded. environment_factory: the episodes of an
     environment of several turns, whose tools the policy calls; else None. callbacks: the first process decides every
-    few steps, while the others wait. decided: what it decided.
+    few steps, while the others wait. decided: its decisions.
     """
 
     def __init__(
@@ -233,7 +233,7 @@ class DecideEverySteps(TrainerCallback):
     def on_train_begin(
         self, args: TrainingArguments, state: TrainerState, control: TrainerControl, **_: Any
     ) -> TrainerControl:
-        """Decides what training begins with, if there are held-out problems for the policy to answer before."""
+        """Decides the first design of training, if there are held-out problems for the policy to answer first."""
         trained = getattr(args, "num_generations", 1)
         self.tasks.members = {"train": trained, "held_out": getattr(args, "num_generations_eval", None) or trained}
         self._waiting = None
@@ -265,7 +265,7 @@ class DecideEverySteps(TrainerCallback):
 
 
 def resume_training(trainer: GRPOTrainer) -> None:
-    """Trains from the newest whole checkpoint of the trainer's folder, or from the beginning if there isn't any.
+    """Trains from the newest whole checkpoint of the trainer's folder, or from the beginning without a checkpoint.
 
     transformers itself takes the newest one, also if a kill left it half written, and does one more step where the
     last one had been done. Here a training that had reached its end is loaded, and nothing more happens.

@@ -29,7 +29,7 @@ class PlayedRollout:
         self._episode = factory.environment.make_episode()
 
     def reset(self, place: int | None = None, split: str = "train", **_: Any) -> str | None:
-        """Begins an episode on the problem of a row; what the policy reads after the prompt."""
+        """Begins an episode on the problem of a row; returns the text that the policy reads after the prompt."""
         if place is None:
             raise InputError("reset: a row has no place; give GRPOTrainer train_dataset=tasks.train_dataset")
         text = self._begin_episode(self._factory.find_problem(place, split))
@@ -38,7 +38,7 @@ class PlayedRollout:
 
     @property
     def verdict(self) -> Verdict:
-        """That on the episode; as a property it is not taken for a tool. Raises InputError without one."""
+        """The verdict on the episode; a property, so that it isn't taken for a tool. Raises InputError without one."""
         return self._factory.environment.end_episode(self._episode, self._problem)
 
     def _begin_episode(self, problem: Problem) -> str | None:

@@ -45,7 +45,7 @@ class PolicyAnswer(NamedTuple):
 
 
 class TrainedPolicy:
-    """The policy of a trainer. What training draws by chance, and what it logs, is as if nothing had been generated."""
+    """The policy of a trainer. The random draws and the logs of training are as if nothing had been generated."""
 
     def __init__(
         self,
@@ -96,7 +96,7 @@ class TrainedPolicy:
         _send_request(None)
 
     def _generate_everywhere(self, request: GenerationRequest) -> list[list[PolicyAnswer]]:
-        """For each prompt its answers."""
+        """The answers to each prompt."""
         _send_request(request)
         found = self._generate_share(request)
         many = len(found) // len(request.prompts)

@@ -58,7 +58,7 @@ class EngineerDataset(Dataset[dict[str, Any]]):
         self._owners = np.repeat(np.arange(len(paths)), [rows for *_, rows in self.folders])[order]
 
     def _find_folder(self, path: Path, max_samples: int) -> tuple[str, str, int]:
-        """The folder of a path, what it gives, `train` or `held_out`, and how many rows."""
+        """The folder of a path, its split, `train` or `held_out`, and the number of rows."""
         if path.name != HELD_OUT:
             return str(path.absolute()), "train", max_samples if max_samples > 0 else PLACES
         folder = str(path.parent.absolute())
@@ -88,14 +88,14 @@ class EngineerDataset(Dataset[dict[str, Any]]):
 
 
 class EngineerRewardManager(NaiveRewardManager):
-    """verl's own reward manager, which tells `compute_score` what the answer is of: step, number and length."""
+    """verl's own reward manager, which tells `compute_score` the step, number and length of the answer."""
 
     def __init__(self, config: Any, tokenizer: Any, compute_score: Any = None, **further: Any) -> None:
         """Makes a manager, as verl does. compute_score: not used because the folder's environment judges."""
         super().__init__(config, tokenizer, compute_score=judge_answer, **further)
 
     async def run_single(self, data: DataProto) -> dict[str, Any]:
-        """The reward of one answer. Raises InputError if verl does not number answers, as before its version 1."""
+        """The reward of one answer. Raises InputError if verl doesn't number answers, as before its version 1."""
         data = data[-1:]
         found = {name: data.non_tensor_batch.get(name) for name in ("global_steps", "session_id", "response_len")}
         if missing := [name for name, value in found.items() if value is None]:

@@ -1,11 +1,11 @@
 """The files of an engineer's folder: what it was begun with, and the versions of its design.
 
     engineer.json         environment, teacher, settings, seeds
-    design.json           the present design, for any trainer to read
+    design.json           the current design, for any trainer to read
     versions/NNNN.json    each version: its design, who made it and why, and what the engineer knew then
-    outcomes.jsonl        what became of answers, appended by trainers
-    outcomes.index        what was read of it before, made again if it is missing or damaged
-    traces.index          what was read of traces of verifiers, likewise
+    outcomes.jsonl        the outcomes of answers, appended by trainers
+    outcomes.index        totals of the outcomes read so far; rebuilt if it is missing or damaged
+    traces.index          the same for traces of verifiers
     pins-SEED.jsonl       which version the problems of a source were drawn from
 
 A version exists once its file is there; `design.json` follows.
@@ -189,12 +189,12 @@ class VersionFiles:
         return setup
 
     def write_setup(self, setup: Setup) -> None:
-        """Writes what the engineer is begun with."""
+        """Writes the setup of the engineer."""
         with listed(self.setup_path):
             write_json(self.setup_path, msgspec.to_builtins(setup, str_keys=True))
 
     def load_environment(self) -> Environment:
-        """The environment of the folder. Raises InputError if its space is another than at the beginning."""
+        """The environment of the folder. Raises InputError if its space has changed since the beginning."""
         setup = self.read_setup()
         environment = load_environment(setup.environment)
         if environment.space.signature() != setup.space:
@@ -224,7 +224,7 @@ class VersionFiles:
         return sorted(found)
 
     def newest(self) -> int:
-        """The number of the newest version. Raises InputError if there isn't any."""
+        """The number of the newest version. Raises InputError without a version."""
         numbers = self.list_versions()
         if not numbers:
             raise InputError(f"{self.folder}: versions is empty; begin another folder")
@@ -293,7 +293,7 @@ class VersionFiles:
             write_json(path, msgspec.to_builtins(version, str_keys=True))
 
     def write_design(self, design: Design) -> None:
-        """Replaces `design.json`. Raises EditedError, and leaves it, if it is not what was noted or written last."""
+        """Replaces `design.json`. Raises EditedError, and leaves it, if it isn't what was noted or written last."""
         data = msgspec.json.format(msgspec.json.encode(self.describe_design(design))) + b"\n"
         with replacing(self.design_path) as beside:
             with open(beside, "wb") as file:

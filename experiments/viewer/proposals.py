@@ -57,7 +57,7 @@ class Replayed(msgspec.Struct, frozen=True):
 
 
 def read_shown_stage(folder: RunFolder, number: int) -> Shown:
-    """The record of a finished stage. Raises InputError if there isn't any."""
+    """The record of a finished stage. Raises InputError without one."""
     stage = find_finished_stage(folder, number)
     decision = read_record(stage.proposal, DecisionRecord) if stage.proposal.exists() else None
     attempts = [*decision.refused, Attempt(decision.proposal, decision.verdict)] if decision else []
@@ -99,7 +99,7 @@ def ask_teacher(settings: RunSettings, folder: RunFolder, number: int) -> Replay
 
 
 def replay_teachers(settings: Sequence[RunSettings], folder: RunFolder) -> Iterator[Replayed]:
-    """The run's own decisions, and what other teachers make of the same evidence, stage by stage."""
+    """The run's own decisions, and other teachers' proposals on the same evidence, stage by stage."""
     numbers = range(len(folder.finished_stages()))
     others = [_replay_stages(chosen, folder, numbers) for chosen in settings]
     for number in numbers:
@@ -125,7 +125,7 @@ def _round_lines(training: EngineerTraining) -> Iterator[str]:
 
 
 def stage_text(shown: Shown, about: RunSpace) -> str:
-    """A stage as text: evidence and prompt, every answer with its verdict, the trial, and what it came to."""
+    """A stage as text: evidence and prompt, every answer with its verdict, the trial, and the outcome."""
     following = shown.following
     parts = [
         f"stage {shown.stage} of {shown.folder}, teacher {shown.teacher}",

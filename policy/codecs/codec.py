@@ -132,7 +132,7 @@ class TextCodec:
 
 
 def codec_for(name: str, tokenizer: PreTrainedTokenizerFast, settings: TextSettings = TextSettings()) -> Codec:  # noqa: B008
-    """Return the codec of that name. Raises InputError if there isn't any."""
+    """Return the codec of that name. Raises InputError on an unknown name."""
     if name == TextCodec.name:
         return TextCodec(tokenizer, settings)
     if name == TokensCodec.name:

@@ -79,7 +79,7 @@ class Endpoint:
     def ask(self, messages: Sequence[Message], **options: Any) -> EndpointAnswer:
         """Return the answer to `messages`; options as the other fields of `ChatRequest`.
 
-        Raises EndpointError if there isn't any, BudgetSpentError if the cost cap leaves no room for it.
+        Raises EndpointError without an answer, BudgetSpentError if the cost cap leaves no room for it.
         """
         ((_, answer),) = self.ask_all([ChatRequest(messages, **options)])
         return answer

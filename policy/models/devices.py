@@ -35,7 +35,7 @@ def place_on_device(device: str, model: PreTrainedModel) -> PreTrainedModel:
 
 
 def check_device(device: str) -> None:
-    """Raise InputError, with the reason, if CUDA is asked for and there isn't any."""
+    """Raise InputError, with the reason, if CUDA is requested but isn't available."""
     if device == "cuda" and not has_gpu():
         found, change = explain_no_gpu(torch.version.cuda, find_driver())
         raise InputError(

@@ -178,7 +178,7 @@ def _read_place(path: Path) -> Place:
 
 
 def _read_metadata(path: Path, name: str, kind: type[T]) -> T:
-    """Read a field of the metadata of a file. Raises InputError if there isn't any of that kind."""
+    """Read a field of the metadata of a file. Raises InputError if the file has no such field."""
     try:
         with safe_open(path, "pt") as file:
             return msgspec.json.decode(file.metadata()[name], type=kind)

@@ -46,7 +46,7 @@ def find_component(steps: np.ndarray, cell: int) -> np.ndarray:
 
 
 def find_whether_solvable(steps: np.ndarray, starts: np.ndarray, goals: np.ndarray, states: int) -> bool | None:
-    """Return True if there is a plan, False if there isn't any; None if that would take more joint states than allowed.
+    """Return True if a plan exists, False if not; None if that would take more joint states than allowed.
 
     Args:
         steps: from `list_steps`.
@@ -223,7 +223,7 @@ class Flood:
     def _extract_plan(
         self, tables: dict[Members, np.ndarray], waits: bool, price: int | None = None
     ) -> tuple[np.ndarray, int]:
-        """A plan from the starts, and what it costs: -1 if there isn't any.
+        """A plan from the starts, and its cost: -1 without a plan.
 
         A joint move has a price, or one a member.
         """

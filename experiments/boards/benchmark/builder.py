@@ -131,7 +131,8 @@ def _draw_cells(
 ) -> list[BenchmarkRow]:
     """The rows of all cells, drawn unless they are saved; one task has all cells that could share a board.
 
-    parts: the folder of the cells. tier, request: what is drawn. where: by whom. on_progress: as in `build_benchmark`.
+    parts: the folder of the cells. tier, request: say what to draw. where: the executor. on_progress: as in
+    `build_benchmark`.
     """
     CLAIM.take_folder(parts, request)
     rows: list[BenchmarkRow] = []

@@ -21,7 +21,7 @@ class BenchmarkRow(Row, frozen=True, kw_only=True):
     """A row with its prompt, the fields of the published rows, and the ratios of its cell.
 
     sample_id, num_agents: `id` and `agents` again. text: the prompt. hole_ratio (of `Row`), wait_ratio: the
-    cell's. drawn_hole_ratio, drawn_wait_ratio: what its boards were drawn with, the nearest possible.
+    cell's. drawn_hole_ratio, drawn_wait_ratio: the nearest possible, with which its boards were drawn.
     """
 
     sample_id: str
@@ -36,7 +36,7 @@ BENCHMARK_SCHEMA = pa.schema([*SCHEMA, *BENCHMARK_FIELDS])
 
 
 class Moved(msgspec.Struct, frozen=True):
-    """A cell's boards of one wait ratio that do not exist as requested, and what was drawn instead."""
+    """A cell's boards of one wait ratio that do not exist as requested, and the boards drawn instead."""
 
     cell: str
     wait_ratio: float

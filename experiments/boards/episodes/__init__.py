@@ -1,1 +1,1 @@
-"""Episodes on certified boards, step by step: what environments of every framework are made of."""
+"""Episodes on certified boards, step by step, from which environments of every framework are built."""

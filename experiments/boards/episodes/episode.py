@@ -87,7 +87,7 @@ class BoardEpisode:
         return cell[0] + row, cell[1] + column
 
     def _find_failure(self, cells: list[Cell], targets: list[Cell], moves: list[int]) -> tuple[Failure, int]:
-        """The first failure of a step, by its kind and then by the agent; agent -1 if there isn't any."""
+        """The first failure of a step, by its kind and then by the agent; agent -1 without a failure."""
         size = len(self._holes)
         for agent, ((row, column), move) in enumerate(zip(targets, moves, strict=True)):
             if not (0 <= row < size and 0 <= column < size and PAD <= move <= WAIT):

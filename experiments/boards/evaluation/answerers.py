@@ -55,7 +55,7 @@ class AnswerRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 @dataclasses.dataclass(frozen=True)
 class WantedAnswer:
-    """An answer that is to be given. prompt: empty for answerers that read no prompt."""
+    """An answer to ask for. prompt: empty for answerers that read no prompt."""
 
     row: Row
     prompt: str
@@ -123,7 +123,7 @@ class EndpointAnswerer:
         return self._endpoint.spent
 
     def answers(self, asked: Sequence[WantedAnswer]) -> Iterator[list[AnswerRow]]:
-        """As they come. Raises EndpointError or BudgetSpentError once all that were asked for have come."""
+        """As they come. Raises EndpointError or BudgetSpentError once all requested answers have come."""
         questions = (ChatRequest([{"role": "user", "content": one.prompt}], one.temperature) for one in asked)
         with self._spending:
             for place, said in self._endpoint.ask_all(questions):
@@ -244,7 +244,7 @@ STEPS_A_SIDE = 4  # of a random walk: the most, in sides of the board
 
 
 def plan_optimally(row: Row, seed: int) -> list[str]:
-    """The certified plan; no agent moves if there isn't any."""
+    """The certified plan; without one, no agent moves."""
     return row.plan or [""] * row.agents
 
 

@@ -92,8 +92,8 @@ class Tokens(msgspec.Struct, frozen=True):
 class Summary(msgspec.Struct, frozen=True):
     """summary.json. boards: how many were asked. unlabelled: those without known optima, never counted as optimal.
 
-    complete: whether all answers were given. refusals: why answers were no plan, among `outcomes`. judged:
-    what a user gets who lets the simulator choose among all answers; not what the policy does alone.
+    complete: whether all answers were given. refusals: why answers were no plan, among `outcomes`. judged: the result
+    for a user who lets the simulator choose among all answers, which is better than the policy alone.
     """
 
     who: str

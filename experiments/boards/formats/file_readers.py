@@ -21,9 +21,9 @@ Refuse = Callable[[InputError], None]
 
 
 class Reading(NamedTuple):
-    """The second argument of a reader, beside a path.
+    """The second argument of a reader, after a path.
 
-    read: gets each file that is read. refuse: gets what is wrong with a board that is left out. agents: how many of
+    read: gets each file that is read. refuse: gets the error of each board that is left out. agents: how many of
     each board are wanted, its first, so that nothing is asked of the others; None for all.
     """
 

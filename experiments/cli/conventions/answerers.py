@@ -99,7 +99,7 @@ def answerer_of(
 
 
 def _refuse_unused(who: AnswererChoice, model: ModelOptions, endpoint: EndpointOptions) -> None:
-    """Raises InputError on an option of another answerer than the one that was chosen."""
+    """Raises InputError on an option that the chosen answerer doesn't have."""
     chosen = "--solver" if who.solver else "--model" if who.model else "--endpoint"
     changed = [("--model", name, value) for name, value in _list_changes(model)]
     changed += [("--endpoint", name, value) for name, value in _list_changes(endpoint)]

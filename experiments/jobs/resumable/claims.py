@@ -27,8 +27,8 @@ class Claim(Generic[W]):
 
     kind: what such a folder holds, for messages. file: the name of its record. work: the type of the record, a Struct
     with a field `format`: all that identifies the work. format: the one that this version reads and writes. command:
-    what makes such folders. exclusive: whether a folder that holds other files is refused. complete: adds to a record
-    of an earlier version what was then understood.
+    what makes such folders. exclusive: whether a folder that holds other files is refused. complete: adds the fields
+    that records of earlier versions leave out.
     """
 
     kind: str
@@ -74,7 +74,7 @@ class Claim(Generic[W]):
         return (folder / self.file).exists()
 
     def read_work(self, folder: Path) -> W:
-        """The work that `folder` holds. Raises InputError if there isn't any, or one of another format."""
+        """The work that `folder` holds. Raises InputError if it holds no work, or work of another format."""
         if not self.is_in(folder):
             raise InputError(f"{folder}: holds no {self.kind} (no {self.file}); give a folder made by `{self.command}`")
         path = folder / self.file

@@ -49,7 +49,7 @@ class InputFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Job(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """job.json: what parts must have in common to be parts of one file."""
+    """job.json: the properties that all parts of one file share."""
 
     command: str
     inputs: dict[str, InputFile]

@@ -1,4 +1,4 @@
-"""Rows that a command leaves out, unchanged, in a file of their own: what is refused is not lost.
+"""Rows that a command leaves out, unchanged, in a file of their own, so that no refused row is lost.
 
 Each part saves the rows left out of it beside its record, such as 000000.rejected, so that a command that was
 killed continues with them too. The file is written from the parts in one go, just before the output takes its place.

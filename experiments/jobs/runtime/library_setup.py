@@ -37,7 +37,7 @@ def keep_compiled_programs() -> None:
 
 
 def prepare_training(model: str = "") -> None:
-    """Settles what must be known before the training libraries are imported.
+    """Settles everything that must be known before the training libraries are imported.
 
     They print nothing of their own, and the hub is not asked unless `model` must be fetched from there.
     """

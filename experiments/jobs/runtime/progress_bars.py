@@ -19,7 +19,7 @@ _FORM: contextvars.ContextVar[Form] = contextvars.ContextVar("form", default="ba
 def showing_progress(form: Form) -> Iterator[None]:
     """Show progress in this form within the block.
 
-    `bars` are drawn on a terminal only; `lines` are printed if there isn't any; `silent` shows nothing anywhere.
+    `bars` are drawn on a terminal only; `lines` are printed without a terminal; `silent` shows nothing anywhere.
     """
     token = _FORM.set(form)
     try:
@@ -81,8 +81,8 @@ def print_on_terminal(text: str) -> None:
 
 @dataclasses.dataclass(frozen=True)
 class Watch:
-    """on_resume: gets the rows that an earlier run finished. on_progress: rows as they are done. on_bad_row: what is
-    wrong with a row that is left out.
+    """on_resume: gets the rows that an earlier run finished. on_progress: gets rows as they are done. on_bad_row: gets
+    the error of a row that is left out.
     """
 
     on_resume: Callable[[int], object] = lambda rows: None

@@ -1,4 +1,4 @@
-"""Checks that a machine has what a run needs, before anything is spent: one finding per question.
+"""Checks that a machine suits a run, before anything is spent: one finding per question.
 
 The packages that a run needs are the pins of this project, and the pins of the extras that its settings use.
 """
@@ -29,7 +29,7 @@ Versions = Callable[[str], str | None]
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """The result of one check. change: what to do about it, empty if it fits."""
+    """The result of one check. change: the remedy, empty if it fits."""
 
     question: str
     found: str
@@ -206,7 +206,7 @@ def _count_hosts(settings: RunSettings) -> int:
 
 
 def findings_table(findings: list[Finding]) -> str:
-    """One line per finding: whether it fits, and what to change if it does not."""
+    """One line per finding: whether it fits, and what to change if it doesn't."""
     lines = [
         f"{'change' if one.change else 'fits':8}{one.question:19}{one.found}{': ' * bool(one.change)}{one.change}"
         for one in findings
@@ -255,7 +255,7 @@ def misfits(settings: RunSettings, version_of: Versions) -> Iterator[str]:
 
 
 def _of(package: str, extras: list[str]) -> Iterator[Requirement]:
-    """The requirements of a package with these extras, "" for no extra; empty if it is not installed."""
+    """The requirements of a package with these extras, "" for no extra; empty if it isn't installed."""
     try:
         lines = importlib.metadata.requires(package) or []
     except importlib.metadata.PackageNotFoundError:

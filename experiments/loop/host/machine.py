@@ -93,7 +93,7 @@ def wanted_ports(settings: RunSettings) -> list[int]:
 
 
 def installed_version(package: str) -> str | None:
-    """The version of a package, None if it is not installed."""
+    """The version of a package, None if it isn't installed."""
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
@@ -130,7 +130,7 @@ def _place_of_model(start: str) -> str:
 
 
 def _is_answering(url: str) -> bool:
-    """Whether a server answers at all; an answer that is an error counts only if it is not the server's own."""
+    """Whether a server answers at all; an answer that is an error counts only if it isn't the server's own."""
     try:
         with urllib.request.urlopen(urllib.request.Request(url, method="HEAD"), timeout=PATIENCE) as answer:
             return bool(answer.status < 500)

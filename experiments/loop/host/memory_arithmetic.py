@@ -112,7 +112,7 @@ def backward_work(trained: Trained, tokens: int, repeats: bool = False) -> int:
     """The memory that the backward pass takes and frees beside saved activations: of the last norm, or of a layer.
 
     The first layer that it meets has the gradients of two arrays of its MLP and of its output, when the arrays of the
-    last norm are freed. With checkpointing it computes a layer again, but for the input, which is saved.
+    last norm are freed. With checkpointing it computes a layer again from its saved input.
     """
     widths = trained.shape.widths
     assert widths
@@ -172,7 +172,7 @@ def tiled_head(trained: Trained, tokens: int) -> int:
 
 
 def keys_and_values(shape: ModelShape, tokens: int, number: int) -> int:
-    """Of that many tokens, in all layers."""
+    """Bytes of keys and values of that many tokens, in all layers."""
     assert shape.widths
     return 2 * shape.widths.layers * shape.widths.keys * tokens * number
 

@@ -111,7 +111,7 @@ def _read_chapter(name: str, stage: Stage) -> Chapter:
 
 
 def explain_first_design(folder: RunFolder) -> str | None:
-    """Why all stages of a run were drawn from the first design; None if one was not, or nothing was decided."""
+    """Why all stages of a run were drawn from the first design; None if one wasn't, or nothing was decided."""
     stages = folder.finished_stages()
     decided = [stage for stage in (folder.warmup, *stages[:-1]) if stage.proposal.exists() or stage.rolled_back()]
     first = find_record(decided[0].env, Design) if decided else None

@@ -102,7 +102,7 @@ class Stage:
         return found if found and found.back else None
 
     def read_evidence(self) -> Evidence:
-        """All that was known after the stage. Raises InputError if its file holds something else."""
+        """Everything known after the stage. Raises InputError if its file holds something else."""
         return read_evidence(read_raw(self.evidence), str(self.evidence), {2: lambda raw: from_lake(raw, Evidence)})
 
     def read_steps(self) -> list[dict[str, Any]]:
@@ -222,5 +222,5 @@ class RunFolder:
         return self.warmup.folder.exists() or self.stage(0).folder.exists()
 
     def settings(self) -> RunSettings:
-        """The settings of the run. Raises InputError if there isn't any, or one of another format."""
+        """The settings of the run. Raises InputError without a run, or if it has another format."""
         return CLAIM.read_work(self.folder).settings

@@ -163,12 +163,12 @@ class EngineerTraining(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     groups: list[EngineerGroup]
 
     def list_proposed(self, space: DesignSpace) -> list[tuple[list[str], Delta | InputError]]:
-        """The answers that are tried, and what they mean: the engineer's before the training, and after it."""
+        """The answers to try, and their meanings: the engineer's before the training, and after it."""
         tried = (self.groups[0], self.groups[-1])
         return [answer for group in tried for answer in zip(group.answers, group.read_deltas(space), strict=True)]
 
     def list_deltas(self, space: DesignSpace) -> list[Delta]:
-        """The changes that are tried: what those answers mean that have a meaning."""
+        """The changes to try: the meanings of all answers that have a meaning."""
         return [delta for _, delta in self.list_proposed(space) if isinstance(delta, Delta)]
 
     @property

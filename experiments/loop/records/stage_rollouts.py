@@ -57,7 +57,7 @@ def read_rollouts(stage: Stage) -> list[tuple[Problem, RolloutGroup]]:
     """Each group of a stage with its problem, in the order of groups.jsonl; the problems may lie in any order.
 
     A problem that was drawn more than once has a group for each time; its cell is its first row's. Raises
-    InputError if the file is damaged, or a group is of a problem that the stage does not have.
+    InputError if the file is damaged, or a group is of a problem that the stage doesn't have.
     """
     problems, found = read_stage_problems(stage), []
     of_key = {problem.key: problem for problem in reversed(problems)}

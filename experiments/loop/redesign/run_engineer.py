@@ -1,7 +1,7 @@
-"""The engineer of a run: what it knows is in the records of the stages, and each decision is noted in its own stage's.
+"""The engineer of a run: its knowledge is in the records of the stages, and each stage notes its own decision.
 
 engineer = RunEngineer(trainee, folder, held_out)
-engineer.redesign(3)      # what stage 4 trains on; the rounds before are recalled from their files
+engineer.redesign(3)      # the design of stage 4; earlier rounds are recalled from their files
 """
 
 from collections import Counter
@@ -167,7 +167,7 @@ class StageJournal(Journal):
         return made
 
     def _read_step(self, step: Step) -> Any:
-        """The result of a step in the records; of one that was not made None."""
+        """The result of a step in the records; None if the step wasn't run."""
         stage = self.stage
         if step == "comparison":
             found = find_record(stage.rollback, Rollback)
@@ -185,7 +185,7 @@ class StageJournal(Journal):
         return read[step]() if step in read else find_record(stage.trial, Trial)
 
     def _read_forecast(self) -> Forecast | None:
-        """The forecast. Raises InputError if it is of an environment whose space was another one."""
+        """The forecast. Raises InputError if the environment had another space then."""
         found, place = self.stage.read_forecast(), self.stage.difficulty
         try:
             if found:

@@ -169,10 +169,9 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def teaches_engineer(self) -> bool:
-        """Return True if the warm-up teaches the engineer's part in tokens, to models that have answers except plans.
+        """Return True if the warm-up teaches the engineer's part in tokens, to models that can answer more than plans.
 
-        A model of bytes learns it only if it is to be asked because its own problems have nothing in common with
-        evidence.
+        A byte model learns it only if it will be the engineer, because evidence looks nothing like its problems.
         """
         return self.codec == "tokens" or (self.codec == "bytes" and self.asks_checkpoint)
 
@@ -188,7 +187,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def system_turn(self) -> str:
-        """The setting, with its value, because of which a language model is sent a system turn; empty without one."""
+        """The setting, with its value, that makes a language model get a system turn; empty without one."""
         asked = f"teacher {self.teacher}" if self.asks_checkpoint else ""
         return asked or ("text.prompt compact" if self.text.prompt == "compact" else "")
 

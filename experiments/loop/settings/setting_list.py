@@ -29,7 +29,7 @@ class Setting(msgspec.Struct, frozen=True):
 
 
 def list_settings(preset: str, prefix: str = "") -> list[Setting]:
-    """The settings whose names begin with `prefix`. Raises InputError if there aren't any, or no such preset."""
+    """The settings whose names begin with `prefix`. Raises InputError without such a setting or preset."""
     values = _as_json(load_settings(preset, []))
     found = list(_list_struct(RunSettings, values, ""))
     chosen = [setting for setting in found if setting.name.startswith(prefix)]
@@ -96,7 +96,7 @@ def _by_field(table: Any) -> dict[str, dict[str, Any]]:
 
 
 def _read_defaults(kind: type) -> dict[str, Any]:
-    """The defaults of a struct that the preset does not have."""
+    """The defaults of a struct that the preset doesn't have."""
     fields = {field.name: field for field in msgspec.structs.fields(kind)}
     return {name: None if field.required else _as_json(field.default) for name, field in fields.items()}
 

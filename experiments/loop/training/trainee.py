@@ -70,7 +70,7 @@ class Trainee:
         check_settings(settings, self.environment, self.start)
 
     def _begin(self, environment: Environment | None) -> None:
-        """Sets environment and first design. Raises InputError if the settings do not suit them."""
+        """Sets environment and first design. Raises InputError if the settings don't suit them."""
         settings = self.settings
         self.environment = environment or load_environment(settings.environment)
         space = self.environment.space
@@ -354,7 +354,7 @@ class Trainee:
 
 
 def check_settings(settings: RunSettings, environment: Environment, start: Design) -> None:
-    """Raises InputError if settings do not suit an environment, or would have no effect in it."""
+    """Raises InputError if settings don't suit an environment, or would have no effect in it."""
     if isinstance(environment, MultiTurnEnvironment):
         name = f"environment {settings.environment!r:.80}"
         raise InputError(f"{name}: has several turns, and a run trains on one; use it in a trainer, such as TRL")

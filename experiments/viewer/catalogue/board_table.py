@@ -47,7 +47,7 @@ VERDICTS = {"valid": "success = 1", "failed": "success = 0", "mixed": "success >
 
 
 class Filters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A filter of boards and their order; a field that is None or empty does not filter.
+    """A filter of boards and their order; a field that is None or empty doesn't filter.
 
     plans: whether plans for the board were saved. policy: its plans count on held-out boards; by default the last.
     """
@@ -94,7 +94,7 @@ class Filters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Tile(msgspec.Struct, frozen=True):
-    """A board of a table. row: None if it is not a board, and `problem` says why.
+    """A board of a table. row: None if it isn't a board, and `problem` says why.
 
     failure, agent, step, answer: the first plan's, if any was given. success: the share of valid plans among the
     `completions` that were given. failures: the ways in which they fail. kept: True if they can be shown.
@@ -115,7 +115,7 @@ class Tile(msgspec.Struct, frozen=True):
 
     @property
     def valid(self) -> bool | None:
-        """True if all plans are valid, False if all are invalid; None if some are, or it is not known."""
+        """True if all plans are valid, False if all are invalid; None if only some are, or if it is unknown."""
         return None if self.success is None or 0 < self.success < 1 else self.success == 1
 
 
@@ -150,7 +150,7 @@ class BoardTable(msgspec.Struct, frozen=True):
         return found["boards"]
 
     def at(self, place: int) -> tuple[Tile, bool]:
-        """The board at a place of the file, from 0, and whether one follows. Raises InputError if there isn't any."""
+        """The board at a place of the file, from 0, and whether another follows. Raises InputError without a board."""
         query = f"SELECT * FROM ({self.relation}) WHERE place BETWEEN ? AND ? ORDER BY place LIMIT 2"
         found = ask_database(query, [*self.values, place, place + 1])
         if not found or found[0]["place"] != place:

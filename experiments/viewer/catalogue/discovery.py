@@ -49,7 +49,7 @@ STUDY_FOLDERS = frozenset({"start", "runs"})  # folders of a study that hold ite
 
 
 class MissingError(InputError):
-    """An item or file that a page names is not there, or no longer."""
+    """An item or file that a page names doesn't exist, or no longer."""
 
 
 class Item(NamedTuple):
@@ -206,7 +206,7 @@ def _read_time(path: Path) -> float:
 
 
 def _is_hidden(name: str) -> bool:
-    """Whether a file is not for people: begun ones, locks, and names that no address can hold."""
+    """Whether a file is hidden: unfinished files, locks, and names that no address can hold."""
     return name.startswith(".") or not name.isprintable()
 
 

@@ -22,7 +22,7 @@ MOST_ANSWERS = 8  # shown of a problem
 
 
 class ProblemFilters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A filter of problems; an empty field does not filter. policy: whose answers, by default the last."""
+    """A filter of problems; an empty field doesn't filter. policy: whose answers, by default the last."""
 
     stratum: str = ""
     verdict: str = ""
@@ -82,7 +82,7 @@ def read_problem_table(folder: RunFolder, name: str, part: str, policy: str = ""
         part: `held-out` or `stage-N`.
         policy: the policy whose answers to held-out problems are shown.
 
-    Raises MissingError if the part does not exist yet, InputError if a file is damaged.
+    Raises MissingError if the part doesn't exist yet, InputError if a file is damaged.
     """
     if part == "held-out":
         return _read_held_out(folder, name, policy)
@@ -143,7 +143,7 @@ def _count_groups(path: Path) -> dict[str, tuple[int, int]]:
 
 
 def _read_lines(path: Path, decoder: msgspec.json.Decoder[T]) -> list[T]:
-    """The lines of a file that are whole; empty if it is not there. Raises InputError if one is damaged."""
+    """The lines of a file that are whole; empty if it isn't there. Raises InputError if one is damaged."""
     if not path.exists():
         return []
     check_digest(path)

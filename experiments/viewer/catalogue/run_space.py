@@ -33,7 +33,7 @@ class Measure(NamedTuple):
     """A share of the answers to the held-out problems.
 
     name: in addresses. title, short: in charts, and in the terminal. where: the problems with a trait, in a sentence.
-    counts: the numbers of answers with the property, and of all answers; 0 if an environment does not know it.
+    counts: the numbers of answers with the property, and of all answers; 0 if an environment doesn't know it.
     """
 
     name: str

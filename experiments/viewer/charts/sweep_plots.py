@@ -137,7 +137,7 @@ def _rate_of(name: str) -> Share:
 
 
 def _take_complement(name: str) -> Share:
-    """One minus a share, for what does not happen."""
+    """One minus a share, for what doesn't happen."""
 
     def share(cell: CellSummary) -> Rate | None:
         found = cell.rates.get(name)

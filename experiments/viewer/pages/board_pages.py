@@ -75,7 +75,7 @@ def board_page(catalogue: Catalogue, item: Item, query: Query, part: str, place:
         part: see `table_of`.
         place: the board's place in the table.
 
-    Raises InputError if the board does not exist, or the file cannot be read.
+    Raises InputError if the board doesn't exist, or the file cannot be read.
     """
     table = table_of(catalogue, item, part)
     tile, more = table.at(int(place))
@@ -101,7 +101,7 @@ def board_page(catalogue: Catalogue, item: Item, query: Query, part: str, place:
 
 
 def _draw_still(row: Row | None) -> Markup | None:
-    """The picture of a board; None for one that is too large, or that is not one."""
+    """The picture of a board; None if it is too large, or not a board."""
     return mark_svg(still_svg(row)) if row and is_drawable(row.size) else None
 
 
@@ -223,7 +223,7 @@ class EditedBoard(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def editor_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
-    """The editor with the board of the address. Raises InputError if it is not a board."""
+    """The editor with the board of the address. Raises InputError if it isn't a board."""
     text = query.get("board", [FIRST])[-1]
     read_drawn_row(text)
     runs = [item for item in catalogue.items() if item.kind is Kind.RUN]

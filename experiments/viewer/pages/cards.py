@@ -159,7 +159,7 @@ class ShownFolder(msgspec.Struct, frozen=True):
 
 
 def index_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
-    """Everything there is, by kind, the last changed first; the runs of a study are on its own page.
+    """All items by kind, newest first; the runs of a study are on its own page.
 
     Cards are read for those alone that are shown, since each needs some files.
     """

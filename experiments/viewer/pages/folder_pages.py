@@ -90,7 +90,7 @@ def _by_kind(title: str, cells: list[dict[str, Any]], name: str, top: float | No
 
 
 def record_of(item: Item, name: str) -> dict[str, Any]:
-    """A file of an item that holds a JSON object. Raises InputError if it is not one."""
+    """A file of an item that holds a JSON object. Raises InputError if it isn't one."""
     found = read_raw(item.path / name)
     if not isinstance(found, dict):
         raise InputError(f"{item.name}/{name}: holds no object; was it written by another version?")

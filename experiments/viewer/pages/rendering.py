@@ -89,7 +89,7 @@ def _read_template(name: str) -> str:
 
 
 def _escape_value(value: Any) -> Any:
-    """Outside text without what cannot be shown; markup of this package unchanged."""
+    """Outside text without characters that cannot be shown; markup of this package is unchanged."""
     return value if isinstance(value, Markup) or not isinstance(value, str) else Markup(escape_text(value))
 
 
@@ -144,7 +144,7 @@ def asked_for(kind: type[T], query: Mapping[str, list[str]]) -> T:
 
 
 def query_for(found: msgspec.Struct) -> dict[str, str]:
-    """The query that asks for this; what is as always is left out."""
+    """The query that asks for this; default values are left out."""
     defaults = type(found)()
     values = {name: getattr(found, name) for name in found.__struct_fields__}
     changed = {name: value for name, value in values.items() if value != getattr(defaults, name)}

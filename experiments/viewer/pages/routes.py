@@ -21,7 +21,7 @@ Route = tuple[re.Pattern[str], Callable[..., Page]]
 
 
 def page_for(catalogue: Catalogue, address: str, query: Query) -> Page:
-    """The page at an address such as `run/demo`. Raises MissingError if there isn't any."""
+    """The page at an address such as `run/demo`. Raises MissingError if it doesn't exist."""
     for pattern, make in ROUTES:
         if found := pattern.fullmatch(address):
             return make(catalogue, query, **found.groupdict())

@@ -106,7 +106,7 @@ def _describe_next(folder: RunFolder, history: Sequence[Chapter], about: RunSpac
 
 
 def _describe_examination(folder: RunFolder) -> str:
-    """The result of the engineer's examination, in a sentence; empty if the warm-up did not teach its part."""
+    """The result of the engineer's examination, in a sentence; empty if the warm-up taught no engineer."""
     learned = read_examination(folder)
     return f"After the warm-up {learned.summary()}." if learned else ""
 

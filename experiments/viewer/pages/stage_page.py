@@ -96,7 +96,7 @@ def stage_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]],
 
 
 def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
-    """All that the page of a stage shows; what is not there yet is None."""
+    """Everything that the page of a stage shows; values that don't exist yet are None."""
     stage, before = folder.stage(number), folder.stage(number - 1) if number else folder.warmup
     following = folder.stage(number + 1)
     about = find_space(folder, folder.settings())
@@ -315,7 +315,7 @@ def _change_row(name: str, before: Tally, after: Tally) -> tuple[str, ...]:
 
 
 def _make_players(examples: Sequence[Example]) -> list[dict[str, Any]]:
-    """Plans for held-out boards to be stepped through; next to those that fail, the certified ones."""
+    """Plans for held-out boards to step through; failing plans stand beside the certified plans."""
     found: list[dict[str, Any]] = []
     for example in _choose_examples(examples):
         row = example.row
@@ -329,7 +329,7 @@ def _make_players(examples: Sequence[Example]) -> list[dict[str, Any]]:
 
 
 def list_texts(examples: Sequence[Example], about: RunSpace) -> list[TextExample]:
-    """Some of the answers in text to held-out problems, those that fail first."""
+    """Some of the answers in text to held-out problems, failures first."""
     words, found = about.space.words, []
     for example in _choose_examples([example for example in examples if not example.is_plan]):
         problem = example.problem
@@ -340,7 +340,7 @@ def list_texts(examples: Sequence[Example], about: RunSpace) -> list[TextExample
 
 
 def _choose_examples(examples: Sequence[Example]) -> list[Example]:
-    """Half of those that are shown fail, and come first."""
+    """Chooses the examples to show: half of them fail, and come first."""
     failed = [example for example in examples if example.failure != "none"]
     valid = [example for example in examples if example.failure == "none"]
     return failed[: MOST_PLAYERS // 2] + valid[: MOST_PLAYERS // 2]

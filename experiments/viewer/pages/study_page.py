@@ -1,4 +1,4 @@
-"""The page of a study: its arms over one another, their differences, and every run with how far it is."""
+"""The page of a study: the curves of its arms, their differences, and the progress of every run."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -46,7 +46,7 @@ def study_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]])
 
 
 def _count_planned(item: Item) -> int | None:
-    """The number of planned runs; None if the plan does not say."""
+    """The number of planned runs; None if the plan doesn't say."""
     runs = record_of(item, "study.json").get("runs")
     return len(runs) if isinstance(runs, list) else None
 

@@ -1,4 +1,4 @@
-"""The page of a sweep: how far it is, and any statistic over any axis."""
+"""The page of a sweep: its progress, and any statistic over any axis."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -106,7 +106,7 @@ MOST_COLUMNS = 14  # of a heat map
 
 
 def sweep_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:
-    """The answer to the question in the address. Raises InputError if it is not one, or a shard is not readable."""
+    """The answer to the question in the address. Raises InputError if it isn't one, or a shard is not readable."""
     table = SweepTable(SweepFolder(item.path))
     question = asked_for(SweepQuestion, query)
     if not query and question.statistic not in table.statistics:

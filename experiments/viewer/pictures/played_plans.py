@@ -38,7 +38,7 @@ def make_example(row: Row, plan: list[str], failure: str = "none", agent: int = 
 
 
 def find_positions(row: Row, plan: list[str], step: int) -> list[Cell]:
-    """The cell of every agent after `step` moves. Who would leave the board, or jumps, or has no move left, stays."""
+    """The cell of every agent after `step` moves. An agent that would leave, jumps, or has no moves left stays."""
     return [_walk(row, agent, letters_of(plan, agent)[:step]) for agent in range(row.agents)]
 
 

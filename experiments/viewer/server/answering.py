@@ -75,7 +75,7 @@ class Solver:
 
 
 def _compile_kind(row: Row) -> None:
-    """Solves a board, and one of its kind on which certificates do not hold, each alone, as the editor asks."""
+    """Solves a board, and one of its kind on which certificates don't hold, each alone, as the editor asks."""
     solve_rows([row])
     if row.agents > 1:
         solve_rows([_narrow_row(row.size, row.agents)])
@@ -100,13 +100,13 @@ class Answering:
         self._models: OrderedDict[str, Any] = OrderedDict()
 
     def draw_board(self, board: str) -> str:
-        """The picture of a board. Raises InputError if it is not one."""
+        """The picture of a board. Raises InputError if it isn't one."""
         return still_svg(read_drawn_row(board))
 
     def solve_board(self, board: str) -> str:
         """Status, optima, forced wait and plan of a board, or that its programs are compiled, to be asked again.
 
-        Raises InputError if it is not one, or too large.
+        Raises InputError if it isn't one, or too large.
         """
         row = read_drawn_row(board)
         check_memory(row.size, row.agents)
@@ -122,7 +122,7 @@ class Answering:
     def ask_checkpoint(self, board: str, checkpoint: str) -> str:
         """The greedy plan for a board, of a run's checkpoint (`warmup/RUN`, `stage-0/RUN`) or the one `pretrained`.
 
-        Raises InputError if there isn't any of that name.
+        Raises InputError if no checkpoint has that name.
         """
         row, begun = read_drawn_row(board), time.perf_counter()
         part, _, name = checkpoint.partition("/")

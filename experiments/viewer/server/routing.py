@@ -279,7 +279,7 @@ def export_board(catalogue: Catalogue, kind: str, part: str, place: int, name: s
         name: The name of the item.
         form: One of FORMS.
 
-    Raises InputError if the board or the form does not exist.
+    Raises InputError if the board or the form doesn't exist.
     """
     if form not in FORMS:
         raise InputError(f"form is {form!r:.40}; choose from {', '.join(FORMS)}")

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from lakewright.experiments.environments.gym_tasks import OutOfTime, is_plain, run_within
+from lakewright.experiments.environments.gym_tasks import OutOfTimeError, is_plain, run_within
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def spin(catching: bool = False) -> None:
 
 def test_code_that_runs_on_is_stopped_though_it_catches_exceptions():
     begun = time.monotonic()
-    with pytest.raises(OutOfTime):
+    with pytest.raises(OutOfTimeError):
         run_within(0.1, lambda: spin(catching=True))
     assert time.monotonic() - begun < 5
 
@@ -57,7 +57,7 @@ def test_code_is_stopped_in_any_thread():
     def work() -> None:
         try:
             run_within(0.1, spin)
-        except OutOfTime:
+        except OutOfTimeError:
             found.append("stopped")
 
     thread = threading.Thread(target=work, daemon=True)
@@ -71,7 +71,7 @@ def test_code_that_ends_about_in_time_is_stopped_or_left_alone_and_never_later()
     for _ in range(100):
         try:
             assert run_within(0.002, lambda: sum(range(30_000))) == 449985000
-        except OutOfTime:
+        except OutOfTimeError:
             stopped += 1
     assert stopped <= 100
     for _ in range(20):
