@@ -55,7 +55,7 @@ class Environment(abc.ABC):
         """A problem of a cell.
 
         cell: `cell.stratum`, and its knobs by name: `cell["digits"]` is an int of a whole level, a bool of a trait,
-        else a float. rng: all chance comes from it, so that equal seeds give equal problems.
+        else a float. rng: the only source of randomness, so that equal seeds give equal problems.
         """
 
     @abc.abstractmethod
@@ -66,9 +66,9 @@ class Environment(abc.ABC):
         """
 
     def maker(self) -> tuple[str, ...]:
-        """The words from which another process makes this environment: `FILE.py:Class`, then arguments as texts.
+        """The command-line words that recreate this environment in another process: `FILE.py:Class`, then arguments.
 
-        By default the words for a class that is made without arguments; empty if there aren't any.
+        By default the words for a class without arguments; empty if it needs some.
         """
         return find_maker(self)
 

@@ -38,7 +38,7 @@ from lakewright.engineer.trial.trial import Trial, TrialWork, try_beside_current
 Source = Literal["proposal", "trial", "rollback", "current"]
 STRETCHES = (2.0, 0.5, 3.0, 1.5, 4.0)  # of a change, in the order in which they are proposed
 PREFERRED = "another proposal of yours, which the trial preferred"
-TOLD = 300  # characters of a refusal that the teacher is shown: what it wrote itself may be in there
+TOLD = 300  # characters of a refusal that the teacher is shown; it may quote the teacher's own output
 
 
 class Attempt(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -351,7 +351,7 @@ def _make_error(source: _Source, wait: bool, tally: _Tally, what: str) -> TooRar
     kinds = {name: getattr(found, name) for name in ("drawn", "met", "solvable", "unsolvable", "undecided", "waiting")}
     counts = ", ".join(f"{name} {kind}" for name, kind in kinds.items() if kind is not None)
     return TooRareError(
-        f"{what} {drawn} has one of the {stratum} ({counts}); change wait_ratio or hole_ratio of size {source.size}"
+        f"{what} {drawn} gave one of the {stratum} ({counts}); change wait_ratio or hole_ratio of size {source.size}"
     )
 
 

@@ -40,7 +40,7 @@ Values = TypeVar("Values", float, np.ndarray)
 
 
 class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The groups rolled out on problems of one cell, which has its givens, `age` stages ago.
+    """Groups rolled out `age` stages ago on problems of one cell (givens included).
 
     success: the sum over the groups of their shares of valid answers. variance: the sum of the unbiased estimates of
     p (1 - p), k (G - k) / (G (G - 1)); None if groups are one answer, as on held-out problems. answers: their number in
@@ -90,7 +90,7 @@ def _observe_cell(cell: Cell, groups: list[RolloutGroup], age: int) -> Observati
 
 
 def receive_signals(seen: Observation, objective: Objective) -> float:
-    """The signal that training on the groups of a cell gave, a group of the most signal counting as 1.
+    """The signal of training on the groups of a cell, where the strongest possible group counts as 1.
 
     With m the share of valid answers of a group: 4 m (1 - m), four times the variance of its rewards; and if each group
     holds a right answer (regret), half of that and half of 1 - m, by how much that answer beats the policy's own.
