@@ -116,7 +116,7 @@ HUGE = 10**400
         (lambda engineer: engineer.observe([changed(engineer, failures=None)]), "failures are None; give the number"),
         (lambda engineer: engineer.observe([changed(engineer, failures={"late": 1})]), "failures are {'late': 1}"),
         (lambda engineer: engineer.observe([changed(engineer, failures={"wrong": 50})]), "give at most one failure"),
-        (lambda engineer: engineer.redesign(statistics={77: Drawn(1, {}, {})}), "statistics: 77 is no stratum"),
+        (lambda engineer: engineer.redesign(statistics={77: Drawn(1, {}, {})}), "statistics: 77 is not a stratum"),
     ],
 )
 def test_numbers_and_tables_that_cannot_be_are_one_line(call, problem):

@@ -250,7 +250,7 @@ def test_problems_of_another_version_are_found():
         return Numbers.draw(self, msgspec.structs.replace(design, version=0), count, seed, first)
 
     (fault,) = [fault for fault in look_for(draw=draw) if fault.name == "draws follow the design"]
-    assert fault.problem == "a problem has version 0, the design 1; pass it on"
+    assert fault.problem == "a problem has version 0, but the design 1; pass it on"
 
 
 def test_a_draw_that_never_returns_ends_the_check():
@@ -314,7 +314,9 @@ def test_a_seed_that_has_no_effect_is_found_where_a_cell_has_more_than_one_probl
         (cell, *_) = self.cells(design)
         return [self.draw_one(cell, 0, (first + place) % 2, design.version) for place in range(count)]
 
-    assert "let the seed decide" in next(fault.problem for fault in look_for(draw=draw) if "seeds" in fault.name)
+    assert "other seeds give the same problems" in next(
+        fault.problem for fault in look_for(draw=draw) if "seeds" in fault.name
+    )
     warnings = check_environment(
         type("One", (Numbers,), {"make": lambda *_: Problem("1", "1")})(), seconds=0.1
     ).warnings

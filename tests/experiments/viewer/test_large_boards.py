@@ -38,7 +38,7 @@ def test_a_list_shows_no_picture_of_a_large_board_but_a_link_to_its_row(boards):
     assert found.count('class="board" role="img"') == 1
     assert 'aria-label="board just-drawn"' in found
     for place, side in ((0, 65), (2, 400)):
-        assert f"{side} x {side} cells, no picture above 64" in found
+        assert f"{side} x {side} cells; pictures show at most 64 x 64" in found
         assert f'href="{EXPORT.format(place, "row")}"' in found
     assert len(found) < 64 * 64 * 300
 
@@ -47,7 +47,7 @@ def test_the_page_of_a_large_board_is_its_labels_and_a_link_to_its_row(boards):
     site = client(boards)
     found = page(site, BOARD.format(2))
     assert 'class="board" role="img"' not in found
-    assert "400 x 400 cells, no picture above 64" in found
+    assert "400 x 400 cells; pictures show at most 64 x 64" in found
     assert f'href="{EXPORT.format(2, "row")}"' in found
     assert len(found) < 20_000, "neither the row nor the editor's address is in it"
     assert msgspec.json.decode(site.get(EXPORT.format(2, "row")).content, type=Row) == read_all(boards)[2]
@@ -66,7 +66,7 @@ def test_a_site_of_large_boards_is_small(boards, tmp_path):
     pages = list((tmp_path / "site").rglob("*.html"))
     assert sum(file.stat().st_size for file in pages) < 4_000_000
     text = (tmp_path / "site" / BOARD.format(2)[1:] / "index.html").read_text()
-    assert "no picture above 64" in text
+    assert "pictures show at most 64 x 64" in text
     assert "row 2 of boards.jsonl" in text
 
 
@@ -88,6 +88,6 @@ def test_a_run_on_large_boards_is_shown_without_their_pictures(tmp_path):
     examples = [make_example(large(65), ["R"]), make_example(large(65), ["L"], "illegal_move", 0, 1)]
     write_record(stage.validation, msgspec.structs.replace(found, examples=examples))
     write_report(run)
-    assert "no picture above 64" in run.report.read_text()
+    assert "pictures show at most 64 x 64" in run.report.read_text()
     number = len(run.finished_stages()) - 1
-    assert "no picture above 64" in page(client(run.folder), f"/stage/{number}/run")
+    assert "pictures show at most 64 x 64" in page(client(run.folder), f"/stage/{number}/run")

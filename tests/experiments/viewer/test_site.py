@@ -46,7 +46,7 @@ def test_many_runs_are_shown_some_at_a_time_and_a_site_holds_them_all(tmp_path, 
     write_site([tmp_path / "runs"], out := tmp_path / "site")
     pages = [(out / part / "index.html").read_text() for part in (".", "page-1", "page-2")]
     assert [re.findall(r"<strong>runs/(r\d)</strong>", text) for text in pages] == [["r0", "r1"], ["r2", "r3"], ["r4"]]
-    assert "3 to 4, the last changed first" in pages[1]
+    assert "3 to 4, newest first" in pages[1]
     assert 'rel="next"' not in pages[2]
 
 

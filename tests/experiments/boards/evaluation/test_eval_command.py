@@ -178,7 +178,7 @@ BAD = {
     "a cost cap of a model": (
         ("--model", "MODEL", "--max-cost", 5),
         "rows.jsonl",
-        ["--max-cost 5.0 goes with --endpoint, and --model answers; leave it out"],
+        ["--max-cost 5.0 belongs to --endpoint, but --model answers; leave it out"],
     ),
     "a batch of a server": (
         ("--endpoint", "http://x/v1", "--model-name", "m", "--batch", 9),

@@ -50,7 +50,7 @@ def test_boards_are_filtered_and_paged_by_the_address(site):
     assert "60 boards; showing 1 to 24" in page(site, "/boards/boards/file/shown/boards.jsonl")
     assert "30 boards" in page(site, "/boards/boards/file/shown/boards.jsonl?wait=true")
     assert "showing 49 to 60" in page(site, "/boards/boards/file/shown/boards.jsonl?page=2")
-    assert "none fit" in page(site, "/boards/boards/file/shown/boards.jsonl?size=9")
+    assert "no matches" in page(site, "/boards/boards/file/shown/boards.jsonl?size=9")
 
 
 STAGE_BOARDS = "/boards/run/stage-0/shown/plain"
