@@ -139,9 +139,7 @@ def test_a_board_that_is_drawn_needs_no_deeper_flood():
 
 def test_a_board_that_no_attempt_makes_is_named(on_device, monkeypatch):
     monkeypatch.setattr(generator, "MAX_ATTEMPTS", 1)
-    with pytest.raises(
-        TooRareError, match=r"^board \d+: none of 1 random maps gave one of the 5x5 boards for 2 agents"
-    ):
+    with pytest.raises(TooRareError, match=r"^board \d+: none of 1 random maps .* 5x5 boards for 2 agents"):
         generate(CONFIG, SEED, COUNT)
 
 
