@@ -75,7 +75,7 @@ def test_a_part_of_an_unfinished_file_is_no_input_of_the_whole(boards, capsys):
     folder = boards.with_name(".out.jsonl.parts")
     folder.mkdir()
     boards = boards.rename(folder / "whole.jsonl")
-    assert_refused(capsys, ("verify", boards, "--out", folder.parent / "out.jsonl"), str(boards), "lies in")
+    assert_refused(capsys, ("verify", boards, "--out", folder.parent / "out.jsonl"), str(boards), "is in")
     assert read_all(boards) == small_rows()[:3]
 
 
