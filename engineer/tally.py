@@ -20,7 +20,7 @@ class Tally(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     traits: dict[str, "Tally"] = {}
 
     def rate(self, count: int) -> float:
-        """A count as a share of all problems; 0 if there aren't any."""
+        """A count as a share of all problems; 0 without problems."""
         return count / self.problems if self.problems else 0.0
 
     @property

@@ -124,7 +124,7 @@ def _is_same_cell(one: Cell, other: Cell) -> jax.Array:
 def _find_failure(
     size: int, is_hole: IsHole, cells: list[Cell], targets: list[Cell], moves: Iterable[jax.Array]
 ) -> jax.Array:
-    """The code of the first failure of a step, int16 []; 0 if there isn't any.
+    """The code of the first failure of a step, int16 []; 0 without a failure.
 
     Args:
         size: n, the cells on a side of the board.

@@ -47,7 +47,7 @@ class BoardOutcomes(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
     def rate(self, count: int) -> float:
-        """A count as a share of all boards; 0 if there aren't any."""
+        """A count as a share of all boards; 0 without boards."""
         return count / self.boards if self.boards else 0.0
 
 

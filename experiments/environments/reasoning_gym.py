@@ -81,8 +81,9 @@ class ReasoningGym(Environment):
         self.space = self._make_space()
 
     def start(self) -> Design:
-        """Equal shares, and the easiest level of every task at which problems can be drawn; of one task the strata of
-        which that is so. Raises InputError if there isn't any.
+        """Equal shares, and for every task the easiest level at which problems can be drawn.
+
+        With one task, these are its strata from which problems can be drawn. Raises InputError if no problems can be.
         """
         rows: dict[Stratum, Row] = {}
         for stratum in self.space.strata:

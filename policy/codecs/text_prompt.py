@@ -128,7 +128,7 @@ def _format_compact_cell(cell: list[int]) -> str:
 
 
 def _describe_offset(start: list[int], goal: list[int]) -> str:
-    """Return the moves that lead to a goal on an empty board; `here` if there aren't any."""
+    """Return the moves that lead to a goal on an empty board; `here` if the agent is there already."""
     rows, columns = (there - here for here, there in zip(start, goal, strict=True))
     moves = [*[DOWN if rows > 0 else UP] * abs(rows), *[RIGHT if columns > 0 else LEFT] * abs(columns)]
     return " ".join(MOVE_WORDS[move].lower() for move in moves) or "here"

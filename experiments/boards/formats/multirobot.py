@@ -38,7 +38,7 @@ def read_board(data: Any, schedule: Any, name: str, place: str) -> Row:
 
     Args:
         data: the content of the file with the map, whose numbers are texts.
-        schedule: the content of a file with only the schedule; None if `data` has one, or there isn't any.
+        schedule: the content of a file with only the schedule; None if `data` has the schedule, or no schedule exists.
         name: the id of the row.
         place: the file for the message.
 
