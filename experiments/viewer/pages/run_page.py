@@ -203,7 +203,7 @@ def _draw_strips(examples: Sequence[Example]) -> list[tuple[str, list[tuple[str,
 
 def _write_caption(example: Example) -> str:
     side = example.row.size
-    without = "" if is_drawable(side) else f" {side} x {side} cells, no picture above {MOST_SIDE}."
+    without = "" if is_drawable(side) else f" {side} x {side} cells; pictures show at most {MOST_SIDE} x {MOST_SIDE}."
     return write_caption(example) + without
 
 
