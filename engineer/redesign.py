@@ -31,7 +31,7 @@ from lakewright.engineer.random_generators import Key, check_key
 from lakewright.engineer.rollback import compare_rounds, has_fallen
 from lakewright.engineer.samplers.supply import Sampling, Supply, choose_problems, choose_sampler, list_places
 from lakewright.engineer.seen import add_groups, fold_groups
-from lakewright.engineer.settings import EngineerSettings, read_settings
+from lakewright.engineer.settings import EngineerSettings, read_used_settings
 from lakewright.engineer.signal import Doubt, find_doubts
 from lakewright.engineer.space_checks import check_design
 from lakewright.engineer.start import find_start
@@ -105,7 +105,7 @@ class Engineer:
             design: the first design; by default equal shares and middle values.
             held_out: the problems that the policy is judged on; they decide which cells matter and how much; by default
                 all cells matter equally.
-            settings: settings of the engineer, or a table of some, such as `{"trial.boards": 50}`.
+            settings: settings of the engineer, or a table of some that have an effect, such as `{"guard.floor": 0.1}`.
             options: keyword arguments of a teacher that is given by name.
             tools: ask a teacher that is a model, see `Tools` of `lakewright.engineer.teachers`.
             roll_out: samples the current policy, for trials and samplers; trials need it.
@@ -119,7 +119,7 @@ class Engineer:
         check_kind("engineer: tools", tools, Tools)
         check_arguments(roll_out, rounds, seed)
         self.environment, self.rounds, self.seed = environment, rounds, seed
-        self.settings = settings = read_settings(settings, EngineerSettings)
+        self.settings = settings = read_used_settings(settings, teacher, roll_out)
         self.space, self.roll_out = environment.space, roll_out
         self.sampler = choose_sampler(settings.sampler, sampler, self.space)
         self.held_out = list_held_out(held_out, self.space)
@@ -224,8 +224,8 @@ class Engineer:
         if not found and not seen.count and getattr(self.teacher, "reads_outcomes", False):
             forecast = state.forecast or self.fit_forecast(())
             return decide_nothing(make_evidence(state, found, seen, forecast, **parts), forecast)
-        observations = [*seen.observations, *grow_older(state.observations)]
-        tested = [*observe_answers(outcomes, design, self.space), *grow_older(state.tested)]
+        observations = [*seen.observations, *grow_older(state.observations, self.settings.difficulty)]
+        tested = [*observe_answers(outcomes, design, self.space), *grow_older(state.tested, self.settings.difficulty)]
         (valid, problems), how = order_answers(outcomes, self.held_out), self.settings.rollback
         # Else they answered other problems; earlier states do not say which.
         comparable = how.enabled and len({problems, state.standing_problems} - {""}) < 2

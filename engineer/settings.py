@@ -12,6 +12,7 @@ from lakewright.engineer.evidence.modules import EvidenceSettings
 from lakewright.engineer.guard import GuardSettings
 from lakewright.engineer.rollback import RollbackSettings
 from lakewright.engineer.samplers.registry import SamplerSettings
+from lakewright.engineer.teachers.registry import asks_model
 from lakewright.engineer.trial.signals import TrialSettings
 
 
@@ -53,6 +54,34 @@ def read_settings(settings: Any, kind: type[T]) -> T:
     else:
         raise InputError(f"{where} is {settings!r:.60}; give {kind.__name__}, or a table of some of them")
     return convert(raw, kind, where)
+
+
+def find_unused_evidence(settings: EngineerSettings, teacher: str) -> str:
+    """The line on settings of evidence that no model reads; else empty."""
+    if settings.evidence == type(settings)().evidence or asks_model(teacher):
+        return ""
+    return f"evidence is for models, but teacher {teacher} asks no model; leave it out"
+
+
+def read_used_settings(settings: Any, teacher: object, roll_out: object) -> EngineerSettings:
+    """The settings of an engineer, as `read_settings`.
+
+    Args:
+        settings: settings, or a table of some.
+        teacher: its name, or the object itself, which may read any evidence.
+        roll_out: samples the policy; None if nothing does.
+
+    Raises InputError, too, on what has no effect, if a user gave it in a table; structs may be shared by engineers.
+    """
+    known = read_settings(settings, EngineerSettings)
+    if isinstance(settings, Mapping):
+        unused = find_unused_evidence(known, teacher) if isinstance(teacher, str) else ""
+        tried = [name for name in ("trial", "proposals") if getattr(known, name) != getattr(type(known)(), name)]
+        if tried and roll_out is None:
+            unused = f"{tried[0]} is for trials of proposals, but roll_out is missing; give roll_out, or leave it out"
+        if unused:
+            raise InputError(f"engineer: settings: {unused}")
+    return known
 
 
 def _nest_names(table: dict[str, Any]) -> dict[str, Any]:

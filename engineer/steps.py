@@ -12,8 +12,9 @@ from lakewright.engineer.calls import describe_error, show
 from lakewright.engineer.cells import Cell, Stratum, sort_cells
 from lakewright.engineer.delta import derive_delta
 from lakewright.engineer.design import Delta, Design
+from lakewright.engineer.difficulty.abilities_fit import ROUNDS
 from lakewright.engineer.difficulty.forecasting import Forecast, HeldOutCell
-from lakewright.engineer.difficulty.model import Observation, observe_held_out
+from lakewright.engineer.difficulty.model import DifficultySettings, Observation, observe_held_out
 from lakewright.engineer.difficulty.worth import Worth
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence.evidence import Evidence
@@ -29,6 +30,7 @@ from lakewright.engineer.outcomes import InCell, Outcomes
 from lakewright.engineer.proposal import Proposal, Teacher
 from lakewright.engineer.random_generators import Key, fold_key, split_key
 from lakewright.engineer.rollback import Comparison
+from lakewright.engineer.seen import pool_observations
 from lakewright.engineer.signal import find_no_valid_answer
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally
@@ -304,9 +306,22 @@ def count_held_out(problems: Sequence[InCell] | None, design: Design, environmen
     return [HeldOutCell(cell, counts[cell] / counts.total()) for cell in found]
 
 
-def grow_older(observations: Iterable[Observation]) -> list[Observation]:
-    """Observations one round later."""
-    return [msgspec.structs.replace(one, age=one.age + 1) for one in observations]
+def grow_older(observations: Iterable[Observation], settings: DifficultySettings) -> list[Observation]:
+    """Observations one round later, for the difficulty model with these settings.
+
+    Those that abilities no longer read are pooled by cell, so that a state does not grow with every round. They still
+    count for the mean length of answers and the groups of a cell.
+    """
+    older = [msgspec.structs.replace(one, age=one.age + 1) for one in observations]
+    if settings.model == "regression":
+        return older
+    old: dict[tuple[bool, bool], list[Observation]] = {}
+    for one in older:
+        if one.age >= ROUNDS:
+            kind = one.tried, one.tokens is msgspec.UNSET
+            old.setdefault(kind, []).append(msgspec.structs.replace(one, age=ROUNDS))
+    recent = [one for one in older if one.age < ROUNDS]
+    return [*recent, *(one for kind in sorted(old) for one in pool_observations(old[kind]))]
 
 
 def observe_answers(outcomes: Mapping[Stratum, Tally] | None, design: Design, space: DesignSpace) -> list[Observation]:

@@ -8,6 +8,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer.environment import Environment
 from lakewright.engineer.multi_turn import MultiTurnEnvironment
 from lakewright.engineer.problems import Problem, Verdict
+from lakewright.engineer.settings import find_unused_evidence
 from lakewright.engineer.teachers import (
     MODELS,
     Ask,
@@ -112,8 +113,8 @@ def _find_unused(teacher: str, settings: FolderSettings, held_out: int) -> str:
     if settings.rollout_temperature != usual.rollout_temperature and not settings.rollouts:
         said = f"rollout_temperature is {settings.rollout_temperature:g}, but rollouts is missing"
         return f"{said}; give rollouts.url, or leave it out"
-    if settings.evidence != usual.evidence and not model:
-        return f"evidence is for models, but teacher {teacher} asks no model; leave it out"
+    if unused := find_unused_evidence(settings, teacher):
+        return unused
     if settings.rollback != usual.rollback and not held_out:
         return "rollback compares answers to held-out problems, which are missing; give --held-out 200, or leave it out"
     return ""

@@ -48,6 +48,7 @@ from lakewright.experiments.trainers.versions import (
     Setup,
     Version,
     VersionFiles,
+    shorten_note,
 )
 
 MOST_EDITS = 3  # of design.json, while one decision is made
@@ -381,7 +382,9 @@ class EngineerFolder:
         note["evidence"]["history"] = []  # the other versions tell it
         state = engineer.state_dict()
         if decision.design.version == current.version:
-            return msgspec.structs.replace(current, decisions=[*current.decisions, note], state=state)
+            made = int(current.by == "engineer")  # the decision that made the version stays whole, as does the last
+            earlier = [*current.decisions[:made], *map(shorten_note, current.decisions[made:])]
+            return msgspec.structs.replace(current, decisions=[*earlier, note], state=state)
         following = self._make_following(current, decision.design, "engineer", decision.line)
         return msgspec.structs.replace(following, reasons=decision.next.reasons, decisions=[note], state=state)
 

@@ -125,11 +125,12 @@ class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     """A version of the design: `versions/NNNN.json`.
 
     by: who made it. parent: the version that `undo` restores; None for the first. line, reasons: why. decisions: the
-        engineer's decisions as JSON: the decision that made it, and later decisions that changed nothing. waiting: the
-        answers to held-out problems that wait for those to the others, by the problem's key. offset: how
-        many bytes of the outcomes the engineer has read. outcomes: the SHA-256 of these bytes, which earlier folders do
-        not have. step: the trainer's step at the last decision, -1 without a decision. counts: counts of the outcomes
-        read for the last decision. state: the engineer's state, of older versions its forecast.
+        engineer's decisions as JSON: the decision that made it, and later decisions that changed nothing, of which only
+        the last has its forecast and evidence. waiting: the answers to held-out problems that wait for those to the
+        others, by the problem's key. offset: how many bytes of the outcomes the engineer has read. outcomes: the
+        SHA-256 of these bytes, which earlier folders do not have. step: the trainer's step at the last decision, -1
+        without a decision. counts: counts of the outcomes read for the last decision. state: the engineer's state, of
+        older versions its forecast.
     """
 
     version: int
@@ -145,6 +146,11 @@ class Version(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=T
     step: int = -1
     counts: Counts = Counts()
     state: dict[str, Any]
+
+
+def shorten_note(note: dict[str, Any]) -> dict[str, Any]:
+    """A decision without its forecast and evidence: a version that stays would grow by them with every decision."""
+    return {**note, "evidence": None, "forecast": None}
 
 
 class DesignFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):

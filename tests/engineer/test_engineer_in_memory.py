@@ -141,7 +141,21 @@ def test_settings_in_a_table_are_those_of_structs_and_are_converted():
         {"trial": TrialSettings(boards=50), "guard.reach": {"terms": 2.0}},
         EngineerSettings(trial={"boards": 50}, guard={"reach": {"terms": 2}}),
     ):
-        assert Engineer(SUMS, settings=table).settings == known
+        assert Engineer(SUMS, settings=table, roll_out=lambda problems, samples, turn: ([], 0)).settings == known
+
+
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ({"trial.boards": 50}, ["trial is for trials", "give roll_out"]),
+        ({"proposals": 3}, ["proposals is for trials", "give roll_out"]),
+        ({"evidence": {"preset": "v1"}}, ["evidence is for models", "teacher gain"]),
+    ],
+)
+def test_a_table_with_a_setting_that_has_no_effect_is_refused(table, told):
+    with refused("engineer: settings", *told):
+        Engineer(SUMS, settings=table)
+    Engineer(SUMS, Teaches(edit_in_place), settings={"evidence.preset": "v1", "trial": {}, "proposals": 1})
 
 
 def test_answers_that_are_all_invalid_are_a_line_of_the_decision():

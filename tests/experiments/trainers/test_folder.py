@@ -82,6 +82,16 @@ def test_a_design_that_stays_keeps_its_version_and_the_decision_is_noted(tmp_pat
     assert len(folder.files.read_version(0).decisions) == 1
     assert folder.next().line.startswith("no outcomes")
     assert folder.log() == ["0 by begin: the first design (unchanged 1 time)"]
+    sizes = []
+    for _ in range(3):
+        record_some(folder, ProblemSource(folder.path).take(4))
+        folder.next()
+        sizes.append(len(msgspec.json.encode(folder.files.read_version(0).decisions)))
+    decisions = folder.files.read_version(0).decisions
+    assert [bool(note["evidence"]) and bool(note["forecast"]) for note in decisions] == [False, False, False, True]
+    assert all(note["attempts"] and note["line"] for note in decisions)
+    assert sizes[2] - sizes[1] < sizes[0] / 4
+    assert folder.log() == ["0 by begin: the first design (unchanged 4 times)"]
 
 
 def restore_states(folder, states):
