@@ -3,6 +3,8 @@
 import math
 from collections.abc import Mapping, Sequence
 
+import msgspec
+
 from lakewright.engineer.cells import Stratum
 from lakewright.engineer.delta import describe_delta, describe_moved_knobs, list_changes, make_printable
 from lakewright.engineer.design import Design
@@ -11,10 +13,21 @@ from lakewright.engineer.environment import Environment
 from lakewright.engineer.evidence.evidence import Evidence
 from lakewright.engineer.signal import NO_ANSWER
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.steps import Attempt, Next
+from lakewright.engineer.steps import Attempt, Decision, Next
 from lakewright.engineer.tally import Tally
 
 SMALLEST, MOST_SHOWN, MOST_WHY = 0.005, 3, 120  # of a summary: a change of a share, strata, characters of the reason
+
+
+def add_texts(decision: Decision, environment: Environment, outcomes: Mapping[Stratum, Tally]) -> Decision:
+    """The decision with its texts. outcomes: the held-out tallies, empty if unknown."""
+    design, following, attempts, space = decision.before, decision.next, decision.attempts, environment.space
+    return msgspec.structs.replace(
+        decision,
+        line=describe_round(design, following, attempts, space),
+        short=sum_up_round(design, following, attempts, space),
+        strata=describe_strata(environment, (design, following.design), decision.evidence, decision.forecast, outcomes),
+    )
 
 
 def describe_round(design: Design, following: Next, attempts: Sequence[Attempt], space: DesignSpace) -> str:

@@ -2,7 +2,7 @@
 
 import itertools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from typing import Literal, NamedTuple, Protocol
 
 import msgspec
@@ -17,7 +17,7 @@ from lakewright.engineer.space import DesignSpace, normalize_rows
 from lakewright.engineer.windows import check_size, find_ends, make_window, replace_window, write_ends
 
 MOST_WAYS = 1000  # in which knobs of a stratum go back to what can be drawn
-NOISE = 1e-3  # a value this near to what was proposed counts as accepted
+SAME_VALUE = 1e-3  # a value this near to what was proposed counts as accepted
 
 
 class Bounds(Protocol):
@@ -75,26 +75,18 @@ class GuardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return self.reach.get(column.name, column.reach)
 
 
-class HoldingGuard(GuardSettings, frozen=True, forbid_unknown_fields=True):
-    """The guard of a round in which some strata, whose graders may be broken, get no more than the floor."""
-
-    held: tuple[Stratum, ...] = ()
-
-
-def limit_round(settings: GuardSettings, space: DesignSpace, certainty: float, held: Iterable[Stratum]) -> HoldingGuard:
-    """Scales the largest changes by 1 + widen x certainty and holds the doubted strata at the floor.
+def limit_round(settings: GuardSettings, space: DesignSpace, certainty: float) -> GuardSettings:
+    """Scales the largest changes by 1 + widen x certainty.
 
     Args:
         settings, space: the limits, and the space whose columns they limit.
         certainty: the difficulty model's certainty, 0 to 1.
-        held: the strata that get no more than the floor, however certain the model is of others.
     """
     # Small steps are caution about a model that may be wrong. The surer it is of the held-out cells, the less caution
     # is needed.
     factor = 1 + settings.widen * certainty
     reach = {column.name: factor * settings.reach_of(column) for column in space.columns}
-    limits = msgspec.structs.asdict(settings) | {"reach": settings.reach | reach}
-    return HoldingGuard(**limits, held=tuple(held))
+    return msgspec.structs.replace(settings, reach=settings.reach | reach)
 
 
 class GuardVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -109,7 +101,9 @@ class GuardVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return f"{self.status}: {'; '.join(self.reasons)}" if self.reasons else self.status
 
 
-def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardSettings) -> GuardVerdict:
+def project_delta(
+    design: Design, delta: Delta, bounds: Bounds, settings: GuardSettings, held: Container[Stratum] = ()
+) -> GuardVerdict:
     """Applies `delta` to `design` and projects the sum onto the legal region within reach of `design`.
 
     Args:
@@ -117,6 +111,7 @@ def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardS
         delta: proposed changes.
         bounds: the environment.
         settings: limits and reach.
+        held: the strata that get no more than the floor, because their graders may be broken.
 
     The legal region, for shares d of m strata and values k of a knob:
         d_s >= floor,  sum_s d_s = 1,  low <= k_s <= min(high, most).
@@ -127,7 +122,7 @@ def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardS
     and d' = d + t (P(r) - d), with the largest t <= 1 inside the trust region: sum and floor hold along the whole line.
     A `design` below the floor is first moved along the line to P(d), then toward P(r), as far as the trust region of d
     reaches; if that ends short of the floor, the next round's non-empty delta continues.
-    Strata that a `HoldingGuard` holds are at most at the floor in d and in r, whatever the trust region; what they lose
+    Strata in `held` are at most at the floor in d and in r, whatever the trust region; what they lose
     in d goes to the others in proportion. So it does in r if no other stratum has an excess.
     Knobs: clip to the limits, then to the trust region around the current value; whole knobs go by whole numbers, by
     one where their reach is between 0 and 1. Of a window both ends are projected so.
@@ -148,7 +143,7 @@ def project_delta(design: Design, delta: Delta, bounds: Bounds, settings: GuardS
     try:
         check_changes(delta, space)
         proposed = edit_design(design, delta, space)
-        rows = normalize_rows(_project_rows(design, proposed, space, settings), space)
+        rows = normalize_rows(_project_rows(design, proposed, space, settings, held), space)
         for stratum, row in rows.items():
             check_size(row, space.knobs, f"edits.{stratum}")
     except InputError as error:
@@ -208,17 +203,21 @@ def is_of_space(delta: Delta, space: DesignSpace) -> bool:
 
 
 def _project_rows(
-    design: Design, proposed: Mapping[Stratum, Row], space: DesignSpace, settings: GuardSettings
+    design: Design,
+    proposed: Mapping[Stratum, Row],
+    space: DesignSpace,
+    settings: GuardSettings,
+    held: Container[Stratum],
 ) -> dict[Stratum, Row]:
     """The rows nearest to `proposed` that are legal and within reach of `design`."""
     share = space.share.name
     current, raw = (np.array([row[share] for row in rows.values()], float) for rows in (design.strata, proposed))
     floor = settings.least_share(len(current))
-    held = np.array([isinstance(settings, HoldingGuard) and stratum in settings.held for stratum in design.strata])
-    if held.any():
-        current, raw = _hold_shares(current, held, floor), np.where(held, np.minimum(raw, floor), raw)
+    holds = np.array([stratum in held for stratum in design.strata])
+    if holds.any():
+        current, raw = _hold_shares(current, holds, floor), np.where(holds, np.minimum(raw, floor), raw)
         if not (raw > floor).any():  # all was for held strata, and equal shares would be more than the floor for them
-            raw = _hold_shares(raw, held, floor)
+            raw = _hold_shares(raw, holds, floor)
     shares = _project_shares(current, raw, floor, settings.reach_of(space.share))
     rows: dict[Stratum, Row] = {}
     for part, (stratum, row) in zip(shares.tolist(), design.strata.items(), strict=True):
@@ -291,7 +290,7 @@ def _keep_drawable(
     knobs = bounds.space.knobs
     for stratum, new in applied.items():
         ways = _ways_back(design.strata[stratum], new, knobs)
-        found = next((row for row in ways if can_draw(stratum, row, bounds, design.given)), None)
+        found = next((row for row in ways if can_draw_row(stratum, row, bounds, design.given)), None)
         line = _describe_undrawable(stratum, new, bounds.space)
         if found is None:
             return None, [f"{line}; change {' or '.join(knob.name for knob in knobs)}"]
@@ -315,7 +314,7 @@ def _ways_back(old: Row, new: Row, knobs: Sequence[Knob]) -> Iterator[Row]:
         yield row
 
 
-def can_draw(stratum: Stratum, row: Row, bounds: Bounds, given: Row | None = None) -> bool:
+def can_draw_row(stratum: Stratum, row: Row, bounds: Bounds, given: Row | None = None) -> bool:
     """Return True if all problems of a stratum can be drawn that a row asks for.
 
     Args:
@@ -335,7 +334,7 @@ def can_draw(stratum: Stratum, row: Row, bounds: Bounds, given: Row | None = Non
 def check_draws(design: Design, bounds: Bounds, where: str) -> None:
     """Raises InputError on a stratum whose problems cannot be drawn. where: the design's place, for the message."""
     for stratum, row in design.strata.items():
-        if not can_draw(stratum, row, bounds, design.given):
+        if not can_draw_row(stratum, row, bounds, design.given):
             raise InputError(f"{where}: {_describe_undrawable(stratum, row, bounds.space)}; change its knobs")
 
 
@@ -367,7 +366,7 @@ def _list_differences(proposed: Mapping[Stratum, Row], applied: Mapping[Stratum,
         for stratum, row in proposed.items()
         for column in space.columns
         for name, old, new in _pair_ends(row, applied[stratum], column)
-        if abs(old - new) > NOISE
+        if abs(old - new) > SAME_VALUE
     ]
 
 

@@ -3,9 +3,11 @@
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeVar
 
-from lakewright.engineer.design import Delta
+import msgspec
+
+from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.random_generators import Key, fold_key, make_key, numpy_rng
-from lakewright.engineer.steps import Attempt
+from lakewright.engineer.steps import Attempt, Next
 
 T = TypeVar("T")
 Step = Literal["comparison", "forecast", "evidence", "proposal", "trial", "next"]
@@ -51,9 +53,18 @@ class Reconsidered(NamedTuple):
 class Journal:
     """Notes nothing: in memory, each step is run."""
 
-    def keep(self, step: Step, make: Callable[[], T]) -> T:
+    def note(self, step: Step, make: Callable[[], T]) -> T:
         """The result of a step: the noted result, or else the result of `make`, which is then noted."""
         return make()
+
+    def note_next(self, design: Design, decide: Callable[[], Next]) -> Next:
+        """The design after `design`, with a new version if it differs, also if records have no versions."""
+
+        def number_version(following: Next) -> Next:
+            version = design.version + (following.design != design)
+            return msgspec.structs.replace(following, design=msgspec.structs.replace(following.design, version=version))
+
+        return number_version(self.note("next", lambda: number_version(decide())))
 
     def reconsider(self, attempts: Sequence[Attempt]) -> Reconsidered | None:
         """Further proposals after these, if a policy is trained on its own; None elsewhere."""

@@ -12,7 +12,7 @@ GROUPS = 50  # that such a model is supposed to be fitted to
 
 
 def draw_abilities_forecast(
-    design: Design, space: DesignSpace, rng: np.random.Generator, how: DifficultySettings
+    design: Design, space: DesignSpace, rng: np.random.Generator, settings: DifficultySettings
 ) -> Forecast:
     """The forecast of abilities and leverages that are drawn: strata are alike or far apart.
 
@@ -20,7 +20,7 @@ def draw_abilities_forecast(
         design: gives the strata.
         space: the design space.
         rng: consumed.
-        how: the settings of the fit.
+        settings: the settings of the fit.
     """
     effects, rates = describe_effects(space)
     size, order = len(effects.spread), regress_on_order(space)
@@ -30,25 +30,29 @@ def draw_abilities_forecast(
     leverage = np.exp(rng.uniform(0, 1) * rng.normal(size=len(order)))
     covariance = np.tile(0.1 * np.eye(mean.shape[1]), (len(order), 1, 1))
     known = Abilities(mean.tolist(), covariance.tolist(), 1.0, 0.1, (leverage / leverage.mean()).tolist())
-    model = DifficultyModel([], [], GROUPS, 1.0, how.resolved_objective, reach=how.reach, abilities=known)
+    model = DifficultyModel([], [], GROUPS, 1.0, settings.resolved_objective, reach=settings.reach, abilities=known)
     return Forecast(model, predict_grid(design, model, space), [], 0.5, 0.5)
 
 
-def draw_forecast(design: Design, space: DesignSpace, rng: np.random.Generator, how: DifficultySettings) -> Forecast:
+def draw_forecast(
+    design: Design, space: DesignSpace, rng: np.random.Generator, settings: DifficultySettings
+) -> Forecast:
     """The forecast of a model whose weights are drawn.
 
     Args:
         design: gives the strata.
         space: the design space.
         rng: consumed.
-        how: the settings of the fit.
+        settings: the settings of the fit.
 
     Weights are drawn from their prior, or nearer to 0 if strata have effects of their own, as nearly all P(valid)
     would be 0 or 1 otherwise.
     """
-    weights = rng.normal(size=count_features(space, how.by_size))
-    if how.by_size or not space.ranked:
+    weights = rng.normal(size=count_features(space, settings.by_size))
+    if settings.by_size or not space.ranked:
         weights = weights * rng.uniform(0.1, 0.6)
     covariance = (0.1 * np.eye(len(weights))).tolist()
-    model = DifficultyModel(weights.tolist(), covariance, GROUPS, 1.0, how.resolved_objective, how.by_size, how.reach)
+    model = DifficultyModel(
+        weights.tolist(), covariance, GROUPS, 1.0, settings.resolved_objective, settings.by_size, settings.reach
+    )
     return Forecast(model, predict_grid(design, model, space), [], 0.5, 0.5)

@@ -38,13 +38,13 @@ class Lessons:
     """
 
     rule: RuleTeacher
-    kinds: Sequence[Modules]
+    modules: Sequence[Modules]
     difficulty: DifficultySettings
     late: float = 0.0
 
-    def include(self, shown: EvidenceSettings) -> bool:
+    def includes(self, shown: EvidenceSettings) -> bool:
         """Return True if such evidence is among them; shuffled evidence looks like any other."""
-        return shown.chosen().in_place() in [kind.in_place() for kind in self.kinds]
+        return shown.chosen().in_place() in [modules.in_place() for modules in self.modules]
 
 
 class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -64,36 +64,36 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     little from round to round, and strata with nearly equal success."""
 
     def __post_init__(self) -> None:
-        self._list_kinds(EvidenceSettings())
+        self._list_modules(EvidenceSettings())
         if self.rule == "rules" and self.power != 1:
             raise InputError(f"lessons: power is {self.power:g}, but the rule `rules` has no power; remove it")
 
-    def lessons(
+    def build_lessons(
         self, objective: Objective, shown: EvidenceSettings, difficulty: DifficultySettings | None = None
     ) -> Lessons:
         """The lessons of a run whose problems are valued by `objective` and whose engineer is shown `shown`.
 
         difficulty: how the run's forecasts are fitted.
         """
-        how = msgspec.structs.replace(difficulty or DifficultySettings(), objective=objective)
+        fitted = msgspec.structs.replace(difficulty or DifficultySettings(), objective=objective)
         rules: dict[str, Callable[[], RuleTeacher]] = {
             "rules": lambda: RulesTeacher.for_objective(objective),
             "proportional": lambda: ProportionalTeacher(objective, self.power),
             "forecast": lambda: ForecastTeacher(self.power),
             "gain": lambda: WorthTeacher(self.power),
         }
-        return Lessons(rules[self.rule](), self._list_kinds(shown), how, self.late)
+        return Lessons(rules[self.rule](), self._list_modules(shown), fitted, self.late)
 
     def check(self, shown: EvidenceSettings) -> None:
         """Raises InputError if the evidence of the examples shows something, but not the inputs of the rule."""
-        kinds = self._list_kinds(shown)
-        outcomes, forecast = any(kind.failures for kind in kinds), any(kind.difficulty for kind in kinds)
+        shown_modules = self._list_modules(shown)
+        outcomes, forecast = any(one.failures for one in shown_modules), any(one.difficulty for one in shown_modules)
         if self.rule == "forecast" and not forecast:
             raise InputError(
                 "lessons: rule is forecast, but the evidence shows no forecast; give evidence.preset=forecast, or have "
                 "it among lessons.presets"
             )
-        if self.rule == "gain" and not any(kind.difficulty and kind.worth for kind in kinds):
+        if self.rule == "gain" and not any(one.difficulty and one.worth for one in shown_modules):
             raise InputError(
                 "lessons: rule is gain, but the evidence shows no worth; give evidence.preset=worth, or have it among "
                 "lessons.presets"
@@ -101,7 +101,7 @@ class LessonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         if self.rule not in ("forecast", "gain") and forecast and not outcomes:
             raise InputError(f"lessons: rule is {self.rule}, but it is shown no outcomes; give lessons.rule=forecast")
 
-    def _list_kinds(self, shown: EvidenceSettings) -> list[Modules]:
+    def _list_modules(self, shown: EvidenceSettings) -> list[Modules]:
         return [EvidenceSettings(name).chosen() for name in self.presets] or [shown.chosen()]
 
 
@@ -133,14 +133,14 @@ def synthetic_examples(
         recorded: evidence of runs over the same strata, of which every other example is made.
 
     Each round's design is drawn from the step grid and its outcomes at random; which modules show it is drawn from
-    the kinds of `lessons`, and sometimes an earlier answer was refused. The answer is their rule's, applied to
+    the modules of `lessons`, and sometimes an earlier answer was refused. The answer is their rule's, applied to
     what is shown. Raises InputError if `rounds` is less than 1.
     """
     if rounds < 1:
         raise InputError(f"rounds is {rounds}; choose at least 1")
     examples = []
     for number in range(count):
-        modules = lessons.kinds[int(rng.integers(len(lessons.kinds)))]
+        modules = lessons.modules[int(rng.integers(len(lessons.modules)))]
         # Every other example, not a random half: the mixture is the same for any count of examples.
         if recorded and number % 2:
             evidence = recorded[int(rng.integers(len(recorded)))]
@@ -287,7 +287,7 @@ def _make_round(
         stratum: _draw_tally(rates[place], [part[place] for part in of_traits], space, rng)
         for place, stratum in enumerate(rows)
     }
-    return Round(design.replace(rows), outcomes, undone=_draw_seldom(rng))
+    return Round(design.replace(rows), outcomes, rolled_back=_draw_seldom(rng))
 
 
 def _draw_rows(strata: Sequence[Stratum], space: DesignSpace, rng: np.random.Generator) -> dict[Stratum, Row]:

@@ -3,7 +3,7 @@
 import hashlib
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -94,7 +94,14 @@ def _count_verdict(verdict: Verdict, space: DesignSpace) -> Tally:
     return Tally(1, int(verdict.valid), failures, grades)
 
 
-def order_answers(outcomes: Any, held_out: Sequence[InCell] | None) -> tuple[str, str]:
+class HeldOutAnswers(NamedTuple):
+    """Answers to the held-out problems: a 0 or 1 for each, and a digest of the problems, as `order_answers` says."""
+
+    digits: str
+    digest: str
+
+
+def order_answers(outcomes: Any, held_out: Sequence[InCell] | None) -> HeldOutAnswers:
     """The digits of held-out answers in an order that is the same in each round, and a digest of the problems.
 
     They are in the order of `held_out`, or without held-out problems in the order of their keys. Outcomes that name no
@@ -102,14 +109,14 @@ def order_answers(outcomes: Any, held_out: Sequence[InCell] | None) -> tuple[str
     """
     valid, keys = getattr(outcomes, "valid", ""), getattr(outcomes, "problem_keys", ())
     if not keys:
-        return valid, ""
+        return HeldOutAnswers(valid, "")
     order = sorted(range(len(keys)), key=keys.__getitem__)
     digest = hashlib.sha256("\n".join(keys[place] for place in order).encode()).hexdigest()[:16]
     if held_out is None:
-        return "".join(valid[place] for place in order), digest
+        return HeldOutAnswers("".join(valid[place] for place in order), digest)
     own = [problem.key for problem in held_out]
     if sorted(keys) != sorted(own):
         said = f"redesign: {len(keys)} answers, {(Counter(keys) & Counter(own)).total()} of them to held-out problems"
         raise InputError(f"{said}; give environment.tallies an answer to each of the {len(own)} problems in held_out")
     digits = dict(zip(sorted(range(len(own)), key=own.__getitem__), (valid[place] for place in order), strict=True))
-    return "".join(digits[place] for place in range(len(own))), digest
+    return HeldOutAnswers("".join(digits[place] for place in range(len(own))), digest)

@@ -5,26 +5,33 @@
     engineer.observe(environment.groups(problems, answers))
     decision = engineer.redesign(environment.tallies(held_out, greedy))
 
-All state is in memory. `redesign` is made of steps that are methods, too: `fit_forecast`, `propose`, `try_proposal`.
-Each step first looks for its result in the journal; in the closed loop of experiments, that is the files of a stage.
+All state is in memory. The steps of `redesign`, some of them methods, first look for their result in a journal.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from lakewright.core_jax.errors import InputError
+from lakewright.engineer.argument_checks import (
+    check_arguments,
+    check_kind,
+    check_not_held_out,
+    check_observations,
+    check_tables,
+    list_held_out,
+)
 from lakewright.engineer.cells import Stratum, list_parts
 from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty.forecasting import Forecast, make_forecast
 from lakewright.engineer.difficulty.model import Observation
 from lakewright.engineer.environment import Environment, check_environment_type
 from lakewright.engineer.evidence.evidence import Evidence, Round
-from lakewright.engineer.explanation import describe_round, describe_strata, sum_up_round
+from lakewright.engineer.explanation import add_texts
 from lakewright.engineer.guard import GuardSettings, GuardVerdict, check_draws, check_guard, limit_round, project_delta
 from lakewright.engineer.journal import Journal, Keys, TeacherAnswer, derive_keys
-from lakewright.engineer.outcomes import Outcomes, order_answers, tally_by_stratum
+from lakewright.engineer.outcomes import Outcomes, order_answers
 from lakewright.engineer.problems import Group, Problem
 from lakewright.engineer.proposal import Teacher, save_state
 from lakewright.engineer.random_generators import Key, check_key
@@ -39,13 +46,7 @@ from lakewright.engineer.state import (
     STATE,
     State,
     advance_round,
-    check_arguments,
-    check_kind,
-    check_not_held_out,
-    check_observations,
-    check_tables,
     gather_known,
-    list_held_out,
     make_evidence,
     note_groups,
     read_state,
@@ -62,8 +63,10 @@ from lakewright.engineer.steps import (
     decide_nothing,
     find_delta,
     grow_older,
+    list_held,
     negotiate,
     observe_answers,
+    tally_seen,
     try_rivals,
     warn_of_graders,
 )
@@ -209,46 +212,46 @@ class Engineer:
                 them, too, validation of successive rounds is compared, and a design that lowered it is given up. Before
                 any group was observed, the first stage is redesigned from them.
             cases: held-out problems whose answers failed, for evidence as text.
-            given, training, statistics: further evidence: values of givens that problems have in turn, figures of the
-                training, and what was really drawn.
+            given, training, statistics: further evidence: values of givens, training figures, what was really drawn.
             journal: holds the results of earlier calls, so that steps are not repeated; by default each step is run.
             keys: the sources of randomness; by default derived from the seed and the round.
         """
         state, design, journal = self._state, self.design, journal or Journal()
         seen = add_groups(state.seen_cells, state.seen, self.space)
-        answered = ((part.cell, part.tally) for part in seen.tallies)
-        found = tally_by_stratum(answered, self.space) if outcomes is None else outcomes
+        found = tally_seen(seen, self.space) if outcomes is None else outcomes
         check_tables(found, statistics or {}, self.space)
-        known = gather_known(given, cases, training, statistics)
-        parts = {"space": self.space, "rounds": self.rounds, **known}
+        known = gather_known(given, cases, training, statistics) | {"space": self.space, "rounds": self.rounds}
         if not found and not seen.count and getattr(self.teacher, "reads_outcomes", False):
             forecast = state.forecast or self.fit_forecast(())
-            return decide_nothing(make_evidence(state, found, seen, forecast, **parts), forecast)
+            return decide_nothing(make_evidence(state, found, seen, forecast, **known), forecast)
         observations = [*seen.observations, *grow_older(state.observations, self.settings.difficulty)]
         tested = [*observe_answers(outcomes, design, self.space), *grow_older(state.tested, self.settings.difficulty)]
-        (valid, problems), how = order_answers(outcomes, self.held_out), self.settings.rollback
-        # Else they answered other problems; earlier states do not say which.
-        comparable = how.enabled and len({problems, state.standing_problems} - {""}) < 2
-        before = state.standing_valid if comparable else ""
+        answers, rollback = order_answers(outcomes, self.held_out), self.settings.rollback
+        before = state.find_digits_before(answers) if rollback.enabled else ""
         teacher_state = save_state(self.teacher)
         try:
-            comparison = journal.keep("comparison", lambda: compare_rounds(before, valid))
-            fallen = [comparison.summary()] if comparison and has_fallen(comparison, how) else []
+            comparison = journal.note("comparison", lambda: compare_rounds(before, answers.digits))
+            fallen = [comparison.summary()] if comparison and has_fallen(comparison, rollback) else []
             doubts = find_doubts([*(one.outcomes for one in state.history), found], self.space)
-            forecast = journal.keep("forecast", lambda: self.fit_forecast(observations, tested, state.forecast, doubts))
-            evidence = journal.keep("evidence", lambda: make_evidence(state, found, seen, forecast, **parts))
-            keys = keys or derive_keys(self.seed, state.round)
+            forecast = journal.note("forecast", lambda: self.fit_forecast(observations, tested, state.forecast, doubts))
+            evidence = journal.note("evidence", lambda: make_evidence(state, found, seen, forecast, **known))
             following, attempts, trial = self._choose_next(evidence, forecast, fallen, journal, keys)
-            line, short = (tell(design, following, attempts, self.space) for tell in (describe_round, sum_up_round))
-            strata = describe_strata(self.environment, (design, following.design), evidence, forecast, outcomes or {})
+            decision = Decision(
+                next=following,
+                before=design,
+                evidence=evidence,
+                forecast=forecast,
+                attempts=attempts,
+                trial=trial,
+                comparison=comparison,
+                rolled_back=bool(fallen),
+            )
+            decision = add_texts(decision, self.environment, outcomes or {})
         except BaseException:
             self.teacher.load_state_dict(teacher_state)  # the round may be tried again, as if it had not begun
             raise
-        decision = Decision(
-            following, design, evidence, forecast, attempts, trial, comparison, line, bool(fallen), short, strata
-        )
         state.observations, state.tested = [*observations, *(trial.observe() if trial else ())], tested
-        advance_round(state, decision, find_delta(decision, self.space), (valid, problems), weights=how.weights)
+        advance_round(state, decision, find_delta(decision, self.space), answers, weights=rollback.weights)
         return decision
 
     def observe_start(self, outcomes: Outcomes) -> None:
@@ -261,7 +264,7 @@ class Engineer:
         if self._state.round:
             raise InputError(f"observe_start: {self._state.round} rounds are over; pass the outcomes to redesign")
         self._state.tested = observe_answers(outcomes, self.design, self.space)
-        self._state.standing_valid, self._state.standing_problems = order_answers(outcomes, self.held_out)
+        self._state.standing_answers = order_answers(outcomes, self.held_out)
 
     def fit_forecast(
         self,
@@ -283,8 +286,8 @@ class Engineer:
         check_observations(list_parts("fit_forecast: observations", observations), self.space, "fit_forecast")
         check_observations(list_parts("fit_forecast: tested", tested), self.space, "fit_forecast: tested")
         check_kind("fit_forecast: before", before, Forecast)
-        cells, how = count_held_out(self.held_out, self.design, self.environment), self.settings.difficulty
-        return make_forecast(self.design, observations, cells, how, self.space, before, tested, doubts)
+        cells, settings = count_held_out(self.held_out, self.design, self.environment), self.settings.difficulty
+        return make_forecast(self.design, observations, cells, settings, self.space, before, tested, doubts)
 
     def propose(self, evidence: Evidence, forecast: Forecast | None, key: Key) -> list[Attempt]:
         """The teacher's proposals with the verdicts of `judge_delta`, by `negotiate`; the last one counts.
@@ -300,8 +303,8 @@ class Engineer:
         check_kind("propose: evidence", evidence, Evidence, needed=True)
         check_kind("propose: forecast", forecast, Forecast)
         check_key(key, "propose")
-        guard, count = self._limit_round(forecast), self.settings.proposals
-        return negotiate(self.teacher, evidence, self.design, self.environment, key, guard, count)
+        guard, held, count = self._limit_round(forecast), list_held(forecast), self.settings.proposals
+        return negotiate(self.teacher, evidence, self.design, self.environment, key, guard, count, held)
 
     def judge_delta(self, delta: Delta, forecast: Forecast | None) -> GuardVerdict:
         """The guard's verdict on a change of the present design; a more certain forecast allows larger changes.
@@ -315,12 +318,11 @@ class Engineer:
         """
         check_kind("judge_delta: delta", delta, Delta, needed=True)
         check_kind("judge_delta: forecast", forecast, Forecast)
-        return project_delta(self.design, delta, self.environment, self._limit_round(forecast))
+        return project_delta(self.design, delta, self.environment, self._limit_round(forecast), list_held(forecast))
 
     def _limit_round(self, forecast: Forecast | None) -> GuardSettings:
-        """The guard of a round: the more certain the forecast, the wider; it holds the strata that are doubted."""
-        held = [doubt.stratum for doubt in forecast.doubts or () if doubt.holds] if forecast else []
-        return limit_round(self.settings.guard, self.space, forecast.certainty if forecast else 0.0, held)
+        """The guard of a round: the more certain the forecast, the wider."""
+        return limit_round(self.settings.guard, self.space, forecast.certainty if forecast else 0.0)
 
     def try_proposal(
         self, verdict: GuardVerdict, others: Iterable[Delta], forecast: Forecast | None, work: TrialWork
@@ -342,23 +344,23 @@ class Engineer:
         return try_rivals(work, rivals, self.design, forecast, verdict.design) if rivals else None
 
     def _choose_next(
-        self, evidence: Evidence, forecast: Forecast, fallen: list[str], journal: Journal, keys: Keys
+        self, evidence: Evidence, forecast: Forecast, fallen: list[str], journal: Journal, keys: Keys | None
     ) -> tuple[Next, list[Attempt], Trial | None]:
         """The next design, with the attempts and the trial that led to it. fallen: the line of a stage that fell."""
-        standing = self._state.standing
+        standing, keys = self._state.standing, keys or derive_keys(self.seed, self._state.round)
         if fallen and standing and standing != self.design:
-            return self._keep_next(journal, lambda: Next(standing, "rollback", fallen)), [], None
-        attempts, known = journal.keep(
+            return journal.note_next(self.design, lambda: Next(standing, "rollback", fallen)), [], None
+        attempts, known = journal.note(
             "proposal", lambda: TeacherAnswer(self.propose(evidence, forecast, keys.teacher), save_state(self.teacher))
         )
         if known != save_state(self.teacher):
             self.teacher.load_state_dict(known)
         if not attempts:  # of an earlier version, which asked nobody after a first stage that was rolled back
-            return self._keep_next(journal, lambda: Next(self.design, "rollback", fallen)), [], None
+            return journal.note_next(self.design, lambda: Next(self.design, "rollback", fallen)), [], None
         again = journal.reconsider(attempts)
         last, work = attempts[-1], self._start_trial(forecast, evidence, keys.trial)
         others = again.rivals if again else last.proposal.candidates
-        trial = journal.keep("trial", lambda: self.try_proposal(last.verdict, others, forecast, work) if work else None)
+        trial = journal.note("trial", lambda: self.try_proposal(last.verdict, others, forecast, work) if work else None)
 
         def decide() -> Next:
             following = decide_next(last.verdict, self.design, trial, work.unheld if work else "")
@@ -368,16 +370,7 @@ class Engineer:
             warned = warn_of_graders(evidence, forecast, following.design, self._limit_round(forecast), self.space)
             return msgspec.structs.replace(following, reasons=[*fallen, *warned, *following.reasons])
 
-        return self._keep_next(journal, decide), attempts, trial
-
-    def _keep_next(self, journal: Journal, decide: Callable[[], Next]) -> Next:
-        """The next design, with a new version if it differs, also if records have no versions."""
-
-        def number_version(following: Next) -> Next:
-            version = self.design.version + (following.design != self.design)
-            return msgspec.structs.replace(following, design=msgspec.structs.replace(following.design, version=version))
-
-        return number_version(journal.keep("next", lambda: number_version(decide())))
+        return journal.note_next(self.design, decide), attempts, trial
 
     def _start_trial(self, forecast: Forecast, evidence: Evidence, seed: int) -> TrialWork | None:
         """The work of a trial, if the policy can be rolled out. seed: the seed of its problems."""

@@ -131,7 +131,7 @@ class RowSpace(CellSpace, Protocol):
         ...
 
 
-NOISE = 1e-3  # tolerance on the sum of the shares
+SHARE_TOLERANCE = 1e-3  # tolerance on the sum of the shares
 
 
 def check_design(design: Design, space: RowSpace, where: str = "design") -> None:
@@ -155,7 +155,7 @@ def check_design(design: Design, space: RowSpace, where: str = "design") -> None
             check_window(row, column, space.limits(stratum, column), at)
         check_size(row, space.knobs, f"{where}: {path}.{stratum}")
     total = math.fsum(row[space.share.name] for row in design.strata.values())
-    if abs(total - 1) > NOISE:
+    if abs(total - 1) > SHARE_TOLERANCE:
         raise InputError(
             f"{where}: the values of {space.share.name} in all {path} sum to {total:.4g}, not 1; divide each by it"
         )

@@ -9,7 +9,7 @@ import msgspec
 from lakewright.engineer.calls import FailedCallError, run_call
 from lakewright.engineer.cells import Stratum, Value
 from lakewright.engineer.design import Design, Row
-from lakewright.engineer.guard import Bounds, can_draw, check_draws
+from lakewright.engineer.guard import Bounds, can_draw_row, check_draws
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.space_checks import check_design
 
@@ -53,7 +53,7 @@ def choose_start(bounds: Bounds, /, **given: float) -> Design:
     rows: dict[Stratum, Row] = {}
     for stratum, usual in middle.strata.items():
         ways = _list_rows(space, stratum, usual)
-        found = next((row for row in ways if can_draw(stratum, row, bounds, middle.given)), None)
+        found = next((row for row in ways if can_draw_row(stratum, row, bounds, middle.given)), None)
         if found is None:
             sought = f"no {space.words.problems} of {space.words.label(stratum)} were found that can be drawn"
             raise FailedCallError(f"{type(bounds).__name__}.start: {sought}; override start or correct drawable")

@@ -2,7 +2,7 @@
 
 import functools
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -26,11 +26,11 @@ from lakewright.engineer.guard import (
     is_of_space,
     project_delta,
 )
-from lakewright.engineer.outcomes import InCell, Outcomes
+from lakewright.engineer.outcomes import InCell, Outcomes, tally_by_stratum
 from lakewright.engineer.proposal import Proposal, Teacher
 from lakewright.engineer.random_generators import Key, fold_key, split_key
 from lakewright.engineer.rollback import Comparison
-from lakewright.engineer.seen import pool_observations
+from lakewright.engineer.seen import SeenCells, pool_observations
 from lakewright.engineer.signal import find_no_valid_answer
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally
@@ -58,6 +58,7 @@ def negotiate(
     key: Key,
     settings: GuardSettings,
     proposals: int = 1,
+    held: Container[Stratum] = (),
 ) -> list[Attempt]:
     """Asks until a proposal is not refused, at most `settings.tries` times; the last attempt is what counts.
 
@@ -68,6 +69,7 @@ def negotiate(
         key: consumed.
         settings: the guard's settings.
         proposals: how many deltas are asked for, to be tried side by side.
+        held: the strata that get no more than the floor.
 
     Each refusal is in `evidence.refusals` of the next try, and leaves no trace in the teacher's state. If the
     last is refused too, its verdict holds `design`. Raises InputError if the code of a user's own teacher fails, or
@@ -81,7 +83,7 @@ def negotiate(
         if proposal.delta is None:
             verdict = GuardVerdict("refused", [proposal.error], design)
         else:
-            verdict = project_delta(design, proposal.delta, bounds, settings)
+            verdict = project_delta(design, proposal.delta, bounds, settings, held)
             if not is_of_space(proposal.delta, bounds.space):  # which no file can hold
                 proposal = msgspec.structs.replace(proposal, delta=None, error="; ".join(verdict.reasons))
         if verdict.status != "refused":
@@ -146,6 +148,11 @@ def stretch_delta(delta: Delta, factor: float, space: DesignSpace) -> Delta:
         changes = {name: max(-most[name], min(most[name], factor * change)) for name, change in edit.changes.items()}
         edits[stratum] = msgspec.structs.replace(edit, changes=changes)
     return Delta(edits)
+
+
+def list_held(forecast: Forecast | None) -> list[Stratum]:
+    """The strata whose graders are in doubt, so that they get no more than the floor."""
+    return [doubt.stratum for doubt in forecast.doubts or () if doubt.holds] if forecast else []
 
 
 def warn_of_graders(
@@ -214,7 +221,7 @@ class Decision(msgspec.Struct, frozen=True):
     attempts: list[Attempt]
     trial: Trial | None
     comparison: Comparison | None
-    line: str
+    line: str = ""
     rolled_back: bool = False
     short: str = ""
     strata: list[str] = []
@@ -243,7 +250,17 @@ def decide_nothing(evidence: Evidence, forecast: Forecast) -> Decision:
     """The decision of a round without outcomes: the design stays, and nobody is asked."""
     design, line = evidence.design, f"no outcomes since version {evidence.design.version} was decided"
     following = Next(design, "current", [line])
-    return Decision(following, design, evidence, forecast, [], None, None, line, short=f"unchanged: {line}")
+    return Decision(
+        next=following,
+        before=design,
+        evidence=evidence,
+        forecast=forecast,
+        attempts=[],
+        trial=None,
+        comparison=None,
+        line=line,
+        short=f"unchanged: {line}",
+    )
 
 
 def decide_again(verdicts: Iterable[GuardVerdict], design: Design, before: Next) -> Next:
@@ -269,28 +286,29 @@ def find_delta(decision: Decision, space: DesignSpace) -> Delta | None:
 
 
 def try_rivals(
-    work: TrialWork, rivals: Sequence[Design], current: Design, known: Forecast | None, made: Design
+    work: TrialWork, rivals: Sequence[Design], current: Design, forecast: Forecast | None, proposed: Design
 ) -> Trial | None:
-    """The trial of at least one rival against the current design; None if it takes too many answers.
+    """The trial of at least one rival against the current design; None if `work.unheld` says why it is not held.
 
     Args:
         work: rolls the problems out.
         rivals, current: the designs to compare.
-        known: the round's forecast.
-        made: the original proposal.
+        forecast: the round's forecast, if there is one.
+        proposed: the original proposal.
     """
     environment, space, count = work.environment, work.environment.space, work.settings.shortlist
     chosen, priors = list(rivals[:count]), list[Worth]()
-    if known and work.settings.prior:
+    if forecast and work.settings.prior:
         cells, mixes = environment.cells(current), [environment.cells(rival) for rival in rivals]
-        found = shortlist_designs(known.model, cells, mixes, count, space)
+        found = shortlist_designs(forecast.model, cells, mixes, count, space)
         chosen, priors = [rivals[place] for place, _ in found], [worth for _, worth in found]
-    if not work.fits([current, *chosen]):
+    work.unheld = work.explain_cost([current, *chosen])
+    if work.unheld:
         return None
-    if known:
-        work.leverage = {stratum: known.model.find_leverage(stratum, space) for stratum in current.strata}
+    leverage = {stratum: forecast.model.find_leverage(stratum, space) for stratum in current.strata} if forecast else {}
     # The place of the original proposal is passed on, because `choose_rival` prefers it in a tie.
-    return try_beside_current(work, current, chosen, priors, chosen.index(made) if made in chosen else None)
+    place = chosen.index(proposed) if proposed in chosen else None
+    return try_beside_current(work, current, chosen, priors, place, leverage)
 
 
 def count_held_out(problems: Sequence[InCell] | None, design: Design, environment: Environment) -> list[HeldOutCell]:
@@ -304,6 +322,11 @@ def count_held_out(problems: Sequence[InCell] | None, design: Design, environmen
         counts = Counter(Cell(cell.stratum, cell.values) for cell in cells)
     found = counts if problems is None else sort_cells(counts)
     return [HeldOutCell(cell, counts[cell] / counts.total()) for cell in found]
+
+
+def tally_seen(seen: SeenCells, space: DesignSpace) -> dict[Stratum, Tally]:
+    """The tallies of the training groups by stratum."""
+    return tally_by_stratum(((part.cell, part.tally) for part in seen.tallies), space)
 
 
 def grow_older(observations: Iterable[Observation], settings: DifficultySettings) -> list[Observation]:

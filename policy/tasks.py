@@ -32,7 +32,7 @@ class BoardTask:
     @property
     def key(self) -> str:
         """The name of the board in files, see `lakewright.core_jax.rows.board_key`."""
-        return board_key(row_of(self, ""))
+        return board_key(row_of_task(self, ""))
 
 
 def task_of(row: Row) -> BoardTask:
@@ -43,7 +43,7 @@ def task_of(row: Row) -> BoardTask:
     return BoardTask(board_of(row), row.makespan, row.sum_of_costs, row.wait_required, moves, row.hole_ratio)
 
 
-def row_of(task: BoardTask, name: str) -> Row:
+def row_of_task(task: BoardTask, name: str) -> Row:
     """Return the row of a task with the id `name`, without a certificate, which tasks do not hold."""
     board = task.board
     agents, holes = len(board.starts), np.asarray(board.holes)

@@ -19,7 +19,7 @@ from lakewright.experiments.boards.sweep import read_spec
 from lakewright.experiments.cli import build_app, main
 from lakewright.experiments.cli.conventions.options import take_overrides
 from lakewright.experiments.loop.settings.run_settings import load_settings
-from lakewright.experiments.studies.study import plan_of
+from lakewright.experiments.studies.study import plan_study
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.source import ProblemSource
 from tests.support.processes.commands import HOUSE
@@ -133,7 +133,7 @@ def test_a_command_that_is_not_run_here_is_understood(command, monkeypatch):
         usual = "text" if "environment" in given else "cpu"
         assert load_settings(given.get("preset", usual), [*named, *overrides]).stages > 0
     elif "spec" in given:
-        assert read_spec(given["spec"]).shards() if words[0] == "sweep" else plan_of(given["spec"]).runs
+        assert read_spec(given["spec"]).shards() if words[0] == "sweep" else plan_study(given["spec"]).runs
 
 
 def test_what_make_is_asked_for_is_a_target():

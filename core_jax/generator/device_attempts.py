@@ -20,7 +20,7 @@ from lakewright.core_jax.solver.accelerator.cell_sets import (
     pack_free_cells,
     spread_flag,
 )
-from lakewright.core_jax.solver.accelerator.cost_floods import CostFlood, find_costs, flood_everywhere
+from lakewright.core_jax.solver.accelerator.cost_floods import CostFlood, find_start_costs, flood_everywhere
 from lakewright.core_jax.solver.accelerator.joint_sets import JointSet, by_cell_of_a, read_row
 from lakewright.core_jax.solver.accelerator.makespan_floods import UNKNOWN, flood_for_makespans
 from lakewright.core_jax.solver.accelerator.plan_walks import walk_down_costs
@@ -265,7 +265,7 @@ def make_attempts(size: int, depth: int, stream: Stream, spare: jax.Array) -> At
         r & (u ^ with_wait) & off_a & ~h[None, None] for r, u, h in zip(reached, unforced, home, strict=True)
     )
     starts, met = pick_states(size, lax.optimization_barrier(states), tickets)
-    cost = jnp.where(met & known, find_costs(layers, starts), jnp.int32(0))
+    cost = jnp.where(met & known, find_start_costs(layers, starts), jnp.int32(0))
     moves = walk_down_costs(size, layers, starts, cost)
     return AttemptBatch(free, jnp.concatenate([starts, goals]), cost, moves, met, known)
 

@@ -142,11 +142,11 @@ def table(statistics: dict[str, np.ndarray]) -> pa.Table:
 @program
 def measure_block(boards: Board) -> jax.Array:
     """MEASURED of B boards, B a multiple of 32: int16 [B, M]."""
-    found = count_features(boards)
+    found = count_board_features(boards)
     return jnp.stack([found[name] for name in MEASURED], axis=1).astype(jnp.int16)
 
 
-def count_features(boards: Board) -> dict[str, jax.Array]:
+def count_board_features(boards: Board) -> dict[str, jax.Array]:
     """MEASURED of B boards, B a multiple of 32: int32 [B] each."""
     size = boards.holes.shape[-1]
     free = jnp.moveaxis(jax.vmap(pack_cells)(by_word(~boards.holes)), 0, -1)

@@ -28,7 +28,7 @@ from lakewright.core_jax.statistics.board_features import (
     LABELS,
     MEASURED,
     blank_labels,
-    count_features,
+    count_board_features,
     features,
     join_measured,
 )
@@ -143,7 +143,7 @@ def _join_numbers(
         "manhattan": jnp.sum(jnp.abs(boards.starts - boards.goals), axis=(1, 2), dtype=jnp.int32),
     }
     if not numbers.keys() >= set(names):  # what is not asked for is not measured
-        numbers |= count_features(boards)
+        numbers |= count_board_features(boards)
     wide = jnp.stack([numbers[name] for name in names]).astype(jnp.int16)
     return wide.astype(jnp.uint8), jnp.all(wide < NARROW), wide
 

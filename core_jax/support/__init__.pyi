@@ -54,7 +54,7 @@ from .profiling import in_phase as in_phase
 from .profiling import seconds_by_phase as seconds_by_phase
 from .programs import program as program
 from .random_keys import derive_seed as derive_seed
-from .random_keys import make_key as make_key
+from .random_keys import make_jax_key as make_jax_key
 from .random_keys import make_streams as make_streams
 from .thoughts import Marks as Marks
 from .thoughts import begins_thought as begins_thought

@@ -15,7 +15,7 @@ import tomllib
 from collections.abc import Hashable, Iterable, Iterator
 from decimal import Decimal
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec import Meta
@@ -132,15 +132,15 @@ def _convert_struct(raw: Any, kind: type[T], where: str, path: str) -> T:
     at = f"{where}: {path}: " if path else f"{where}: "
     if not isinstance(raw, dict):
         raise InputError(f"{at}expected an object, got {raw!r:.60}")
-    hints, fields = _read_fields(kind)  # type: ignore[arg-type]
+    fields = _read_fields(kind)  # type: ignore[arg-type]
     unknown = [name for name in raw if name not in fields]
     if unknown and kind.__struct_config__.forbid_unknown_fields:  # type: ignore[attr-defined]
         name = unknown[0]
         raise InputError(f"{at}unknown field {name!r:.60} = {raw[name]!r:.60}; {suggest(name, fields)}")
     if missing := [name for name, field in fields.items() if field.required and name not in raw]:
         raise InputError(f"{at}field {missing[0]!r} is missing; add it")
-    given = {name: value for name, value in raw.items() if name in fields}
-    values = {name: convert(value, hints[name], where, f"{path}.{name}".lstrip(".")) for name, value in given.items()}
+    given = [(fields[name], value, f"{path}.{name}".lstrip(".")) for name, value in raw.items() if name in fields]
+    values = {field.name: convert(value, field.type, where, deeper) for field, value, deeper in given}
     try:
         return kind(**values)
     except ValueError as error:
@@ -148,9 +148,9 @@ def _convert_struct(raw: Any, kind: type[T], where: str, path: str) -> T:
 
 
 @functools.cache
-def _read_fields(kind: type) -> tuple[dict[str, Any], dict[str, msgspec.structs.FieldInfo]]:
-    """The type of each field, and the fields by name."""
-    return get_type_hints(kind, include_extras=True), {field.name: field for field in msgspec.structs.fields(kind)}
+def _read_fields(kind: type) -> dict[str, msgspec.structs.FieldInfo]:
+    """The fields by their names in files."""
+    return {field.encode_name: field for field in msgspec.structs.fields(kind)}
 
 
 def _convert_leaf(raw: Any, kind: Any, at: str) -> Any:

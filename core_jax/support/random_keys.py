@@ -20,7 +20,7 @@ def make_streams(names: Sequence[Sequence[int]]) -> jax.Array:
     return jax.random.wrap_key_data(jax.device_put(words), impl=IMPLEMENTATION)
 
 
-def make_key(seed: int) -> jax.Array:
+def make_jax_key(seed: int) -> jax.Array:
     """The key that `jax.random.key` makes of a seed, 0 to 2^32 - 1, whatever the settings of JAX."""
     return jax.random.wrap_key_data(jax.device_put(np.array([0, seed], np.uint32)), impl=IMPLEMENTATION)
 

@@ -15,7 +15,7 @@ from safetensors import safe_open
 
 from lakewright.core_jax.rows import read_all
 from lakewright.core_jax.types import Failure
-from lakewright.experiments.jobs.runtime.library_setup import prepare_training
+from lakewright.experiments.jobs.runtime.library_setup import prepare_libraries
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TokensCodec
 from lakewright.policy.evaluation import evaluate
@@ -30,7 +30,7 @@ AVERAGED = "averaged."  # the weights that count
 def main() -> None:
     """Evaluates each copy."""
     benchmark, checkpoint, *copies = sys.argv[1:]
-    prepare_training()
+    prepare_libraries()
     model, tokenizer = load_checkpoint(checkpoint)
     play = BoardPlay(TokensCodec(tokenizer), HORIZON)
     tasks = [task_of(row) for row in read_all(Path(benchmark))]

@@ -38,7 +38,7 @@ from lakewright.experiments.loop.records.token_budget import Spent
 from lakewright.experiments.studies.inference import run_paired_tests
 from lakewright.experiments.studies.learning_curves import CurvePoint, average_curve, tokens_to_best
 from lakewright.experiments.studies.results import Results, sum_up_arm
-from lakewright.experiments.studies.results_table import as_table
+from lakewright.experiments.studies.results_table import tabulate_results
 from lakewright.experiments.studies.run_results import RunResult, valid_by_stratum, valid_by_trait
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.trl import EngineerTasks
@@ -271,8 +271,8 @@ def make_result(watch: Watch, arm: str, seed: int) -> RunResult:
         stages=len(watch.tasks.decided),
         seconds=watch.seconds,
         tried=len(trials),
-        kept=sum(trial["chosen"] == 0 for trial in trials),
-        taken_back=sum(report.rolled_back for report in watch.tasks.decided),
+        unchanged=sum(trial["chosen"] == 0 for trial in trials),
+        rolled_back=sum(report.rolled_back for report in watch.tasks.decided),
         refused=0,
         curve=watch.curve,
         drawn=[version.design.strata for version in versions],
@@ -331,7 +331,7 @@ def main(study: Study, folder: Path) -> None:
             print(f"{file.stem}: {runs[-1].result.valid:.1f} % valid", flush=True)
         results = sum_up_study(study, runs)
         write_atomically(folder / "results.json", msgspec.json.format(msgspec.json.encode(results)))
-    print(as_table(results))
+    print(tabulate_results(results))
 
 
 if __name__ == "__main__":

@@ -76,12 +76,12 @@ def play(boards, mo, waiting):
 
 @app.cell
 def train(folder, minutes, mo):
-    from lakewright.experiments.jobs.runtime.library_setup import prepare_training
+    from lakewright.experiments.jobs.runtime.library_setup import prepare_libraries
     from lakewright.experiments.loop import RunFolder, load_settings, run
 
     third = minutes / 3
     short = [f"warmup.minutes={third}", "stages=2", f"grpo.minutes={third}", "grpo.steps=100", "trial.enabled=false"]
-    prepare_training()
+    prepare_libraries()
     finished = RunFolder(folder)
     with finished.locked():
         run(load_settings("cpu", [*short, "teacher=rules"]), finished)
@@ -93,12 +93,10 @@ def train(folder, minutes, mo):
 def redesign(finished, mo):
     from lakewright.experiments.environments.lake import Lake
     from lakewright.experiments.loop import describe_stage
-    from lakewright.experiments.viewer.run_table import as_table
+    from lakewright.experiments.viewer.run_table import tabulate_run
 
-    story = "\n".join(describe_stage(finished, 0, Lake().space))
-    mo.md(
-        f"# The redesign\nAfter the first stage:\n```text\n{story}\n```\nThe run:\n```text\n{as_table(finished)}\n```"
-    )
+    story, table = "\n".join(describe_stage(finished, 0, Lake().space)), tabulate_run(finished)
+    mo.md(f"# The redesign\nAfter the first stage:\n```text\n{story}\n```\nThe run:\n```text\n{table}\n```")
     return (story,)
 
 

@@ -54,14 +54,13 @@ from result_tables import (
 
 from lakewright.core_jax.support import read_config, write_atomically
 from lakewright.engineer.difficulty import Calibration, pool_calibrations
-from lakewright.experiments.bench.world_scores import WorldScore, draw_scores
-from lakewright.experiments.bench.world_scores import format_table as format_scores
+from lakewright.experiments.bench.world_scores import WorldScore, draw_scores, format_scores
 from lakewright.experiments.boards.evaluation.scores import Summary
 from lakewright.experiments.studies.engineer_samples import EngineerAnswers, format_counts
 from lakewright.experiments.studies.plot import curves_svg, study_svg
 from lakewright.experiments.studies.reading.reading_table import Result, draw_results, format_results
 from lakewright.experiments.studies.results import Results
-from lakewright.experiments.studies.results_table import as_table
+from lakewright.experiments.studies.results_table import tabulate_results
 from lakewright.experiments.studies.trial_checks import TrialCheck, reliability_of, reliability_table
 from lakewright.experiments.viewer.charts.evaluation_plot import evaluation_svg
 from lakewright.experiments.viewer.charts.lines import reliability_chart
@@ -205,7 +204,7 @@ def made() -> dict[Path, str]:
         for name, results in found.items()
         if not results.prediction
     }
-    tables = {name: f"```\n{as_table(results)}\n```" for name, results in found.items()}
+    tables = {name: f"```\n{tabulate_results(results)}\n```" for name, results in found.items()}
     tables |= {f"{name}-data": _forced_data(found[name], sizes) for name, sizes in GAPS.items()}
     tables |= {name: _stages(name) for name in RUNS if (DOCS / "data" / name).exists()}
     calibrations = {name: known for name, results in found.items() if (known := _calibrations(results))}

@@ -23,14 +23,14 @@ class Round(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A design, and the outcomes by stratum on the held-out set of the policy trained on it.
 
     delta: what was then proposed. note: one line on its result, such as a projection, a refusal or a rollback.
-    undone: whether the round was rolled back because validation fell.
+    rolled_back: whether the round was rolled back because validation fell.
     """
 
     design: Design
     outcomes: dict[int | str, Tally]
     delta: Delta | None = None
     note: str = ""
-    undone: bool = False
+    rolled_back: bool = msgspec.field(default=False, name="undone")
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "outcomes", by_stratum(self.outcomes))
@@ -104,7 +104,7 @@ def show_evidence(evidence: Evidence, modules: Modules, key: Key) -> Evidence:
         evidence = _shuffle_strata(evidence, key)
     shown: dict[str, Any] = {"history": evidence.history if modules.default_in_history else evidence.history[1:]}
     if not modules.failures:
-        hidden = {"outcomes": {}, "undone": False, "note": ""}
+        hidden = {"outcomes": {}, "rolled_back": False, "note": ""}
         shown["history"] = [msgspec.structs.replace(old, **hidden) for old in shown["history"]]
     shown["weighed"] = modules.worth or msgspec.UNSET
     for module, without in FIELDS.items():

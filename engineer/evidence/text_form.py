@@ -74,7 +74,7 @@ def _write_past(number: int, old: Round, evidence: Evidence, space: DesignSpace)
         yield f"  then proposed: {_quote_text(summarize_delta(old.delta, space))}"
     if old.note:
         yield f"  which was {_quote_text(old.note)}"
-    if old.undone:
+    if old.rolled_back:
         yield "  The round was taken back, as validation fell."
 
 

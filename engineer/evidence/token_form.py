@@ -60,7 +60,7 @@ def evidence_tokens(evidence: Evidence, space: DesignSpace) -> list[str]:
         known = frozenset(words.tokens)
         tokens += [SUMMARY, *(word for word in evidence.summary.split() if word in known)][:MAX_SUMMARY]
     for old in evidence.history[-HISTORY:]:
-        tokens += [PAST, *[UNDONE] * old.undone, *_encode_strata(old.design, old.outcomes, space, valid_only=True)]
+        tokens += [PAST, *[UNDONE] * old.rolled_back, *_encode_strata(old.design, old.outcomes, space, valid_only=True)]
     tokens += [NOW, *_encode_strata(evidence.design, evidence.outcomes, space, valid_only=False)]
     tokens += [token for cell in evidence.groups for token in _encode_rollouts(cell, space)]
     for stratum in space.sort_strata(evidence.statistics):

@@ -17,7 +17,7 @@ from lakewright.engineer.evidence.modules import EvidenceSettings
 from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.space import DesignSpace
 from lakewright.engineer.tally import Tally, subtract_tally
-from lakewright.engineer.teachers.llm import Message, ask_about, object_schema, parse_answer
+from lakewright.engineer.teachers.llm import Message, ask_about, object_schema, parse_reply
 
 Place: TypeAlias = tuple[Stratum, str]
 """A stratum and a column."""
@@ -126,7 +126,7 @@ def ask_in_form(
     messages, schema = write_question(form, evidence, space)
     text = reader.write(messages, schema)
     try:
-        delta = parse_answer(text, space)[0] if form.asks == "delta" else _read_changes(text, form, evidence, space)
+        delta = parse_reply(text, space)[0] if form.asks == "delta" else _read_changes(text, form, evidence, space)
     except InputError as error:
         return FormAnswer(None, str(error)[:200], text[:2000])
     return FormAnswer(delta, text=text[:2000])

@@ -7,7 +7,7 @@ import numpy as np
 from lakewright.core_jax.support import Count
 from lakewright.engineer.design import Design
 from lakewright.engineer.environment import Environment
-from lakewright.engineer.guard import can_draw
+from lakewright.engineer.guard import can_draw_row
 from lakewright.engineer.problems import Problem
 from lakewright.engineer.random_generators import Key, numpy_rng
 from lakewright.engineer.samplers.base import Fresh, MemorylessSampler, Sampled, Score
@@ -43,6 +43,6 @@ def _draw_theta(design: Design, environment: Environment, rng: np.random.Generat
             low, high = space.limits(stratum, knob)
             value = float(rng.integers(2)) if knob.trait else float(rng.uniform(low, high))
             row[knob.name] = knob.round_value(value) if knob.whole else value
-        if can_draw(stratum, row, environment, design.given):
+        if can_draw_row(stratum, row, environment, design.given):
             return Design({stratum: row}, design.given, design.version)
     raise ValueError(f"no problem could be drawn at {MOST_TRIES} random values; choose another sampler")

@@ -147,7 +147,7 @@ def answer_schema(
 ) -> dict[str, Any]:
     """The JSON schema of an answer for some strata: changes in whole steps, texts of bounded length.
 
-    All fields are required and no others allowed, as strict servers demand; `parse_answer` is more lenient.
+    All fields are required and no others allowed, as strict servers demand; `parse_reply` is more lenient.
 
     Args:
         strata: the strata that may be changed.
@@ -164,7 +164,7 @@ def answer_schema(
     return object_schema({**before, "edits": edits, **({"summary": _line_schema(REASON)} if summary else {})})
 
 
-def parse_answer(text: str, space: DesignSpace) -> tuple[Delta, str]:
+def parse_reply(text: str, space: DesignSpace) -> tuple[Delta, str]:
     """The delta and the summary of the JSON that ends a model's answer, after its reasoning and without a code fence.
 
     Raises InputError, and nothing else, if the answer is not that.
@@ -188,7 +188,7 @@ def propose_replies(replies: Sequence[Reply], space: DesignSpace, unanswered: st
     answers, errors = [], []
     for reply in replies:
         try:
-            answers.append(parse_answer(reply.text, space))
+            answers.append(parse_reply(reply.text, space))
         except InputError as error:
             errors.append(str(error))
     tokens, dollars = sum(reply.tokens for reply in replies), sum(reply.dollars for reply in replies)

@@ -16,7 +16,7 @@ from lakewright.engineer.evidence.vocabulary import DeltaGrammar
 from lakewright.engineer.proposal import AnswerTokens, Proposal, Stateful
 from lakewright.engineer.random_generators import Key, numpy_rng, split_key
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.teachers.llm import Message, Reply, ask_about, parse_answer, prompt_text, propose_replies
+from lakewright.engineer.teachers.llm import Message, Reply, ask_about, parse_reply, prompt_text, propose_replies
 
 Allowed = Callable[[Sequence[str]], tuple[str, ...]]
 Decode = Callable[[list[str], Allowed], list[str]]
@@ -131,7 +131,7 @@ def read_token_answers(answers: Sequence[Sequence[str]], space: DesignSpace) -> 
 
 def read_json_answers(texts: Sequence[str], space: DesignSpace) -> list[Delta | InputError]:
     """The delta of each answer in JSON, or the error."""
-    return _read_answers(lambda text: parse_answer(text, space)[0], texts)
+    return _read_answers(lambda text: parse_reply(text, space)[0], texts)
 
 
 def _read_answers(reader: Callable[[A], Delta], answers: Sequence[A]) -> list[Delta | InputError]:

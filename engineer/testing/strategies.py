@@ -12,7 +12,7 @@ from lakewright.engineer.cells import DECIMALS, Cell, Given, Knob, Stratum
 from lakewright.engineer.delta import make_edit
 from lakewright.engineer.delta_parsing import MAX_REASON
 from lakewright.engineer.design import Delta, Design, Row
-from lakewright.engineer.guard import Bounds, can_draw
+from lakewright.engineer.guard import Bounds, can_draw_row
 from lakewright.engineer.problems import Problem
 from lakewright.engineer.space import DesignSpace, normalize_design
 
@@ -155,7 +155,7 @@ def _draw_design(
             low, high = space.limits(cell.stratum, knob)
             row[knob.name] = min(max(float(value), low), high) if knob.trait else value
             mixed[knob.name] = draw(_values_between(knob, low, high)) if knob.trait else value
-        rows[cell.stratum] = mixed if bounds is None or can_draw(cell.stratum, mixed, bounds, design.given) else row
+        rows[cell.stratum] = mixed if bounds is None or can_draw_row(cell.stratum, mixed, bounds, design.given) else row
     return normalize_design(Design(rows, given=design.given, version=draw(st.integers(1, 9))), space)
 
 

@@ -23,7 +23,7 @@ from lakewright.engineer.environment import Environment
 from lakewright.engineer.outcomes import Outcomes
 from lakewright.engineer.problems import Group, Problem, Verdict
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.space_checks import NOISE, check_design
+from lakewright.engineer.space_checks import SHARE_TOLERANCE, check_design
 from lakewright.engineer.tally import Case, Drawn
 from lakewright.engineer.testing.isolation import CallError, Calls
 from lakewright.engineer.testing.redraw import JUDGED, list_answers, show_case, show_problem
@@ -167,7 +167,7 @@ class Trials:
             for place, knob in enumerate(self.space.knobs if total else ()):
                 values[knob.name] = sum(share * cell.values[place] for cell, share in mine.items()) / total
             for name, value in values.items():
-                if not row[name] - NOISE <= value <= row.get(f"{name}_high", row[name]) + NOISE:
+                if not row[name] - SHARE_TOLERANCE <= value <= row.get(f"{name}_high", row[name]) + SHARE_TOLERANCE:
                     said = f"cells give {name} {value:.3g} for {stratum}, but the design has {row[name]:.3g}"
                     raise CallError(f"{said}; return the cells of the design in their shares")
         return found

@@ -2,6 +2,7 @@
 
 import itertools
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import msgspec
@@ -77,7 +78,6 @@ class TrialWork:
         seed: seed of the problems.
         trained: the answers that were trained on since the last redesign; None does not limit the trial.
 
-    leverage: the worth of a unit of signal by stratum, set before the trial; without it all strata are worth the same.
     unheld: why no trial was held, once that is known.
     """
 
@@ -95,7 +95,6 @@ class TrialWork:
         self._roll_out = roll_out
         # Cells and not designs are stored: a rollout counts for every design that contains its cell.
         self.cells: dict[Cell, CellTrial] = {}
-        self.leverage: Mapping[Stratum, float] = {}
         self.tokens = self.turns = 0
         self.unheld = ""
 
@@ -104,12 +103,11 @@ class TrialWork:
         """The signal of each cell."""
         return {cell: part.signal() for cell, part in self.cells.items()}
 
-    @property
-    def values(self) -> Mapping[Cell, Sequence[float]]:
-        """The worth of the problems of each cell."""
-        worth = {cell: self.leverage.get(cell.stratum, 1.0) for cell in self.cells}
+    def value_problems(self, leverage: Mapping[Stratum, float]) -> Mapping[Cell, Sequence[float]]:
+        """The worth of the problems of each cell. leverage: the worth of a unit of signal by stratum, else 1."""
         return {
-            cell: [worth[cell] * value for value in part.values(self.objective)] for cell, part in self.cells.items()
+            cell: [leverage.get(cell.stratum, 1.0) * value for value in part.values(self.objective)]
+            for cell, part in self.cells.items()
         }
 
     def roll_out_on(self, mixes: Sequence[Mix], problems: int) -> None:
@@ -134,17 +132,16 @@ class TrialWork:
             before = self.cells[cell].valid if cell in self.cells else []
             self.cells[cell] = CellTrial(cell, samples, [*before, *(next(valid) for _ in part)])
 
-    def fits(self, designs: Sequence[Design]) -> bool:
-        """Return True if a trial of these designs takes no more answers than `trial.share`; else `unheld` says so."""
+    def explain_cost(self, designs: Sequence[Design]) -> str:
+        """Why no trial of these designs is held: it takes more answers than `trial.share` allows; empty if it fits."""
         share, trained = self.settings.share, self.trained
         if not share or trained is None:
-            return True
+            return ""
         problems = problems_to_try([self.environment.mix(design) for design in designs], self.settings)
         if (answers := self.settings.samples * sum(problems.values())) <= share * trained:
-            return True
+            return ""
         said = f"no trial: it may take {answers} answers, and trial.share allows {share:g} of the {trained} trained on"
-        self.unheld = f"{said} since the last redesign"
-        return False
+        return f"{said} since the last redesign"
 
     def sum_up(self, designs: Sequence[Design]) -> list[Tried]:
         """The signal of each design."""
@@ -185,6 +182,7 @@ def try_beside_current(
     rivals: Sequence[Design],
     priors: Sequence[Worth] = (),
     proposed: int | None = None,
+    leverage: Mapping[Stratum, float] = MappingProxyType({}),
 ) -> Trial:
     """Tries the current design and its rivals by successive halving: each round drops the worse half of the rivals.
 
@@ -195,12 +193,13 @@ def try_beside_current(
         current, rivals: the designs.
         priors: each rival's expected lead over the current design, by the difficulty model; empty if it is not asked.
         proposed: the place of the first proposal among the rivals, if it is tried.
+        leverage: the worth of a unit of signal by stratum; by default all strata are worth the same.
     """
     mix, others = work.environment.mix(current), [work.environment.mix(rival) for rival in rivals]
     places, leads = list(range(len(rivals))), [NO_LEAD for _ in rivals]
     for problems in problems_by_round(work.settings.boards, len(rivals)):
         work.roll_out_on([mix, *(others[place] for place in places)], problems)
-        values = work.values
+        values = work.value_problems(leverage)
         for place in places:
             prior = priors[place] if priors else None
             leads[place] = estimate_lead(others[place], mix, values, work.settings.samples, prior)
@@ -218,4 +217,5 @@ def measure_leads(work: TrialWork, current: Design, rivals: Sequence[Design]) ->
     """The lead of each rival over the current design, from rollouts on all the problems; no design leaves."""
     mix, others = work.environment.mix(current), [work.environment.mix(rival) for rival in rivals]
     work.roll_out_on([mix, *others], work.settings.boards)
-    return [estimate_lead(other, mix, work.values, work.settings.samples, None) for other in others]
+    values = work.value_problems({})
+    return [estimate_lead(other, mix, values, work.settings.samples, None) for other in others]

@@ -15,7 +15,7 @@ from lakewright.core_jax.generator import generate
 from lakewright.core_jax.support import derive_seed
 from lakewright.experiments.bench.lake import describe_machine
 from lakewright.experiments.bench.measurement import Bench, Measurement, format_table, time_call
-from lakewright.experiments.jobs.runtime.library_setup import prepare_training
+from lakewright.experiments.jobs.runtime.library_setup import prepare_libraries
 from lakewright.experiments.loop.settings.run_settings import load_settings
 
 WARMUP_STEPS = 300
@@ -41,7 +41,7 @@ __all__ = ["format_table", "measure_rates"]
 
 def measure_rates() -> Bench:
     """Trains shortly, then samples; then the pretrained policy plans for teams."""
-    prepare_training()
+    prepare_libraries()
     return Bench(describe_machine(), [*_of_tiny_model(), *_of_pretrained()])
 
 

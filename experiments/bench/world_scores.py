@@ -116,7 +116,7 @@ def _follow_teacher(world: World, teacher: str) -> list[float]:
     return curve
 
 
-def format_table(scores: Sequence[WorldScore]) -> str:
+def format_scores(scores: Sequence[WorldScore]) -> str:
     """A row for each kind, a column for each teacher, with the mean and the least of each at the bottom."""
     teachers = list(dict.fromkeys(score.teacher for score in scores))
     kinds = list(dict.fromkeys(score.kind for score in scores))

@@ -82,4 +82,4 @@ def worlds(*, kinds: str = "", teachers: str = "", seeds: int = 5, json: Json = 
     asked = teachers.split(",") if teachers else list(world_scores.USUAL)
     with progress("worlds", len(chosen) * (len(asked) + 2) * seeds, "runs") as bar:
         found = world_scores.score_teachers(chosen, asked, seeds, bar.update)
-    print_found(found, json, world_scores.format_table)
+    print_found(found, json, world_scores.format_scores)

@@ -14,7 +14,7 @@ from lakewright.experiments.cli.conventions.options import ExecutorOptions, Flag
 from lakewright.experiments.cli.conventions.output import print_error, print_found, print_summary
 from lakewright.experiments.jobs.executors.choice import HERE
 from lakewright.experiments.jobs.executors.executor import Task
-from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs, prepare_training
+from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs, prepare_libraries
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 
 EXAMPLE = "example: lakewright benchmark build --out benchmark --tier paper"
@@ -100,8 +100,8 @@ def evaluate(
     if who.solver and prompt == "row":
         raise InputError("--prompt is row, but a --solver reads no prompt; leave it out")
     from lakewright.experiments.boards.evaluation.evaluator import EvaluationSettings
-    from lakewright.experiments.boards.evaluation.evaluator import evaluate as evaluate_in
-    from lakewright.experiments.boards.evaluation.scores import as_table
+    from lakewright.experiments.boards.evaluation.evaluator import evaluate_on_benchmark as evaluate_in
+    from lakewright.experiments.boards.evaluation.scores import tabulate_summary
     from lakewright.experiments.viewer.charts.evaluation_plot import write_plots
 
     if who.endpoint and where.chosen() != HERE:
@@ -121,7 +121,7 @@ def evaluate(
 
         summary = evaluate_in(benchmark, out, answerer, settings, on_progress)
     write_plots(summary, out)
-    print_found(summary, json, as_table)
+    print_found(summary, json, tabulate_summary)
     if not summary.complete:
         spent = f"{summary.tokens.dollars:.4f} dollars are spent, and the next answer may exceed --max-cost"
         print_error(f"{spent}; raise it and run the same command again to resume")
@@ -134,7 +134,7 @@ def _describe_batch(model: str | None, device: str, where: ExecutorOptions) -> T
         return Task("batch of answers")
     gpus, memory = None, 0
     if where.executor == "ray":
-        prepare_training(model)
+        prepare_libraries(model)
         from lakewright.experiments.loop.host.estimate import estimate_answering
 
         gpus, memory = (1.0 if device == "cuda" else None), estimate_answering(model)

@@ -147,7 +147,7 @@ def convert(
         out_format: The format to write, if the extension does not say it.
         agents: Take only this many agents of each board, the first; by default all.
     """
-    from lakewright.experiments.boards.formats.conversion import convert as convert_file
+    from lakewright.experiments.boards.formats.conversion import convert_files as convert_file
     from lakewright.experiments.jobs.resumable.parts import MOST_LISTED
     from lakewright.experiments.jobs.runtime.progress_bars import progress
 

@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 from lakewright.experiments.cli import engineer_folder, engineer_reading
 from lakewright.experiments.cli.conventions.options import TEACHERS, Flag, Json, Overrides, TeacherName
 from lakewright.experiments.cli.conventions.output import encode_line, print_found, print_result
-from lakewright.experiments.jobs.runtime.library_setup import prepare_training
+from lakewright.experiments.jobs.runtime.library_setup import prepare_libraries
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def propose(
         teacher: Which teacher to ask: a name (see `lakewright settings teacher`), module:Class or FILE.py:Class.
         stage: A finished stage, counted from 0; by default the last.
     """
-    prepare_training()
+    prepare_libraries()
     from lakewright.experiments.loop.records.run_folder import RunFolder
     from lakewright.experiments.loop.settings.run_settings import replace_teacher
     from lakewright.experiments.viewer.catalogue.run_space import find_space
@@ -101,7 +101,7 @@ def sample(
             written.
     """
     places = models.split(",")
-    prepare_training(next((place for place in places if place.count("/") == 1), ""))
+    prepare_libraries(next((place for place in places if place.count("/") == 1), ""))
     from lakewright.experiments.loop.records.run_folder import RunFolder
     from lakewright.experiments.loop.settings.run_settings import replace_teacher
     from lakewright.experiments.loop.training.trainee import make_trainee
@@ -133,7 +133,7 @@ def replay(
         others: More run folders.
         teachers: Names, module:Class or FILE.py:Class, separated by commas; by default all teachers that ask no model.
     """
-    prepare_training()
+    prepare_libraries()
     from lakewright.engineer.teachers import MODELS
     from lakewright.experiments.loop.records.run_folder import RunFolder
     from lakewright.experiments.loop.settings.run_settings import replace_teacher

@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.cli.conventions.options import Flag, Json
 from lakewright.experiments.cli.conventions.output import print_found, print_summary
-from lakewright.experiments.jobs.runtime.library_setup import prepare_training
+from lakewright.experiments.jobs.runtime.library_setup import prepare_libraries
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 
 ADDITION = "docs/examples/addition.py:Addition"
@@ -50,7 +50,7 @@ def read(
     if not 1 <= pairs <= 10_000:
         raise InputError(f"--pairs is {pairs}; choose 1 to 10000")
     places = models.split(",")
-    prepare_training(next((place for place in places if place.count("/") == 1), ""))
+    prepare_libraries(next((place for place in places if place.count("/") == 1), ""))
     from lakewright.engineer.reading import FORMS, choose_forms
     from lakewright.experiments.environments.registry import load_environment
     from lakewright.experiments.studies.reading.language_readers import choose_columns, load_reader, use_threads
@@ -108,7 +108,7 @@ def teach(
         bf16: Compute in bfloat16, if the processor has instructions for it.
         threads: Threads of torch; by default all cores.
     """
-    prepare_training(model)
+    prepare_libraries(model)
     from lakewright.engineer.reading import choose_forms
     from lakewright.experiments.environments.registry import load_environment
     from lakewright.experiments.studies.reading.language_readers import choose_columns, load_language_model, use_threads

@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 
 from lakewright.experiments.cli.conventions.options import Json, Overrides
 from lakewright.experiments.cli.conventions.output import print_found
-from lakewright.experiments.jobs.runtime.library_setup import importing, prepare_training
+from lakewright.experiments.jobs.runtime.library_setup import importing, prepare_libraries
 from lakewright.experiments.preset_files import list_presets
 
 app = App()
@@ -38,7 +38,7 @@ def estimate(
     from lakewright.experiments.loop.settings.run_settings import load_settings
 
     settings = load_settings(preset, list(overrides))
-    prepare_training(settings.start)
+    prepare_libraries(settings.start)
     with importing():
         from lakewright.experiments.loop.host.estimate import GB, estimate_of, estimate_table
         from lakewright.policy.models import resolve_device
@@ -68,7 +68,7 @@ def doctor(
     from lakewright.experiments.loop.settings.run_settings import load_settings
 
     settings = load_settings(preset, list(overrides))
-    prepare_training(settings.start)
+    prepare_libraries(settings.start)
     with importing():
         from lakewright.experiments.loop.host.doctor import diagnose, findings_table
         from lakewright.experiments.loop.host.machine import installed_version, look_at_machine

@@ -7,7 +7,7 @@ from cyclopts import App, Parameter
 
 from lakewright.experiments.cli.conventions.options import TRACKERS, Json, Overrides, TeacherName
 from lakewright.experiments.cli.conventions.output import encode_line, print_found, print_result, print_summary
-from lakewright.experiments.jobs.runtime.library_setup import importing, prepare_training
+from lakewright.experiments.jobs.runtime.library_setup import importing, prepare_libraries
 from lakewright.experiments.preset_files import list_presets
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def run(
     given = [f"{name}={value}" for name, value in named.items() if value is not None]
     usual = "cpu" if environment in (None, "lake") else "text"
     settings = load_settings(preset or usual, [*given, *overrides])
-    prepare_training(settings.start)
+    prepare_libraries(settings.start)
     with importing():
         from lakewright.experiments.jobs.runtime.progress_bars import showing_progress
         from lakewright.experiments.loop.closed_loop import run as run_loop
@@ -109,12 +109,12 @@ def report(folder: Annotated[Path, Parameter(name="DIR")], /, *, json: Json = Fa
 
 
 def _print_report(folder: "RunFolder", json: bool) -> None:
-    from lakewright.experiments.viewer.run_table import as_json, as_table
+    from lakewright.experiments.viewer.run_table import as_json, tabulate_run
     from lakewright.experiments.viewer.site import write_report
 
     write_report(folder)
     folder.link_best()  # of runs of versions that had none
-    print_result(encode_line(as_json(folder)) if json else f"report: {folder.report}\n{as_table(folder)}")
+    print_result(encode_line(as_json(folder)) if json else f"report: {folder.report}\n{tabulate_run(folder)}")
 
 
 @app.command(

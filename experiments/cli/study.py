@@ -8,7 +8,7 @@ from cyclopts import App, Parameter
 from lakewright.core_jax.errors import InputError
 from lakewright.experiments.cli.conventions.options import ExecutorOptions, Json
 from lakewright.experiments.cli.conventions.output import print_error, print_found
-from lakewright.experiments.jobs.runtime.library_setup import prepare_training
+from lakewright.experiments.jobs.runtime.library_setup import prepare_libraries
 
 EXAMPLE = "example: lakewright study cpu --out studies/cpu --workers 2"
 
@@ -50,8 +50,8 @@ def study(
         raise InputError(
             "--results-only sums up all finished runs; leave out --arms, --seeds and --copy-to, which are for running"
         )
-    prepare_training()
-    from lakewright.experiments.studies.results_table import as_table
+    prepare_libraries()
+    from lakewright.experiments.studies.results_table import tabulate_results
     from lakewright.experiments.studies.run_task import RunNeeds
     from lakewright.experiments.studies.runner import run_study, sum_up
 
@@ -60,7 +60,7 @@ def study(
         results, failures = sum_up(spec, out), dict[str, str]()
     else:
         results, failures = run_study(spec, out, chosen, arms, seeds, needs, copy_to)
-    print_found(results, json, as_table)
+    print_found(results, json, tabulate_results)
     for name, error in failures.items():
         print_error(f"{name}: {error}")
     return 1 if failures or results.unable else 0
@@ -82,7 +82,7 @@ def check_trials(
         count: The number of trials, spread over its finished runs.
         boards: About how many boards each config is tried on.
     """
-    prepare_training()
+    prepare_libraries()
     from lakewright.experiments.studies.trial_checks import check_trials, reliability_table
 
     print_found(check_trials(folder, count, boards), json, reliability_table)

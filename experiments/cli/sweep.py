@@ -51,14 +51,14 @@ def run(
     """
     from lakewright.core_jax.support import cores
     from lakewright.experiments.boards.sweep.runner import WHOLE, share_of, sweep
-    from lakewright.experiments.boards.sweep.spec import check_memory, choose_spec, count_memory
+    from lakewright.experiments.boards.sweep.spec import check_sweep_memory, choose_spec, count_memory
     from lakewright.experiments.jobs.executors.choice import has_gpu
     from lakewright.experiments.jobs.executors.executor import Task
 
     grid, share = choose_spec(spec, preset, boards), share_of(shard)
     chosen = where.chosen(None if has_gpu() else cores())
     if chosen.name == "local":
-        check_memory(grid, chosen.workers or 1)
+        check_sweep_memory(grid, chosen.workers or 1)
     mine = grid.shards()[share[0] :: share[1]]
     left = Counter(one.cell.name for one in mine)
     count, cells, made = sum(one.count for one in mine), len(left), 0

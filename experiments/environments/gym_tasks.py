@@ -25,7 +25,7 @@ from lakewright.core_jax.errors import InputError, suggest
 from lakewright.core_jax.support import naming_extra
 from lakewright.engineer.judge_process import ask_process
 
-KEPT = 4096  # problems of a task that are cached for the judge
+CACHED = 4096  # problems of a task that are cached for the judge
 SLACK = 1.1  # times the seconds of a problem or score, after which a loop in Python was stopped already
 PROBES = 3  # problems by which a setting is tried
 LONGEST_LABEL = 24
@@ -98,7 +98,7 @@ class GymTask:
         for field in self.settings:
             if field not in fields:
                 raise InputError(f"reasoning_gym: settings.{name}.{field:.60} is unknown; {suggest(field, fields)}")
-        self.draw = functools.lru_cache(KEPT)(self._draw_entry)
+        self.draw = functools.lru_cache(CACHED)(self._draw_entry)
         self.explain = functools.lru_cache(None)(self._find_fault)
         self._data_set = functools.lru_cache(None)(self._make_data_set)
 

@@ -246,7 +246,7 @@ class Lake(Environment):
         return msgspec.structs.replace(problem_of(row), prompt=task.question, answer=task.answer)
 
 
-def read_row(fields: Mapping[str, Any]) -> Row:
+def convert_row(fields: Mapping[str, Any]) -> Row:
     """A row from its fields in a file."""
     return msgspec.convert(fields, Row)
 

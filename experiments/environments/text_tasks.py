@@ -12,8 +12,7 @@ from lakewright.core_jax.rows import Row, VerdictRow, rows_of
 from lakewright.policy.codecs import encode_prompt, plan_text
 from lakewright.policy.judging import judge_plans, read_plan
 from lakewright.policy.tasks import BoardTask, task_of
-
-VALID, COST = 0.7, 0.3  # an answer that costs c beyond the optimum scores VALID + COST / (1 + c)
+from lakewright.policy.training import RewardSettings
 
 
 class TextTask(msgspec.Struct, frozen=True):
@@ -55,7 +54,7 @@ def score(row: Row, verdict: VerdictRow) -> float:
     """1 for a plan of optimal sum of costs, less for a valid one that costs more, 0 for anything else."""
     if not verdict.valid or verdict.sum_of_costs is None or row.sum_of_costs is None:
         return 0.0
-    return VALID + COST / (1 + max(0, verdict.sum_of_costs - row.sum_of_costs))
+    return float(RewardSettings().reward_valid_plan(verdict.sum_of_costs - row.sum_of_costs))
 
 
 CHUNK = 32

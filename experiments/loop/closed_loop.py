@@ -27,7 +27,7 @@ from lakewright.experiments.loop.settings.memory_remedies import list_remedies
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.stage_training import make_problems, train_stage
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
-from lakewright.experiments.loop.training.warmup import read_recorded_evidence, warm_up
+from lakewright.experiments.loop.training.warmup import read_recorded_evidence, warm_up_run
 from lakewright.policy.inference import naming_full_memory
 from lakewright.policy.models import explain_fallback
 
@@ -78,7 +78,7 @@ def prepare_run(trainee: Trainee, folder: RunFolder) -> list[Problem]:
     if not folder.warmup.done.exists():
         print_on_terminal(f"warm-up: {settings.warmup.steps} steps on {trainee.environment.space.words.references}")
         begun = _read_clocks()
-        warm_up(trainee, folder.warmup, held_out)
+        warm_up_run(trainee, folder.warmup, held_out)
         _mark_done(folder, folder.warmup, begun)
         if learned := read_examination(folder):
             print_on_terminal(f"  {learned.summary()}")
@@ -90,7 +90,7 @@ def _redesign_first_stage(trainee: Trainee, folder: RunFolder, engineer: RunEngi
     """Decides the design of the first stage, from the held-out answers after the warm-up; saves it beside these."""
     warmup = folder.warmup
     if not warmup.next.exists():
-        _write_once(warmup.env, lambda: trainee.start, trainee)
+        _write_once(warmup.design_file, lambda: trainee.start, trainee)
         _redesign_after_stage(trainee, engineer, -1)
         for line in describe_redesign(warmup, trainee.environment.space):
             print_on_terminal(f"  {line}")
@@ -106,7 +106,7 @@ def _redesign_after_stage(trainee: Trainee, engineer: RunEngineer, number: int) 
 def _run_stage(trainee: Trainee, folder: RunFolder, number: int, held_out: list[Problem]) -> None:
     settings, stage, before = trainee.settings, folder.stage(number), folder.stage(number - 1)
     decided = number or settings.engineer.asked_first
-    _write_once(stage.env, lambda: before.next_design() if decided else trainee.start, trainee)
+    _write_once(stage.design_file, lambda: before.next_design() if decided else trainee.start, trainee)
     policy = folder.find_standing(number - 1)
     if not settings.grpo.fresh and not trainee.problems_file(stage).exists():
         with naming_full_memory(f"problems of stage {number}", lambda: list_remedies(settings, "scores")):

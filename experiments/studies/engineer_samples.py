@@ -17,7 +17,7 @@ from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.space import DesignSpace
-from lakewright.engineer.teachers import Asked, ask_about, parse_answer
+from lakewright.engineer.teachers import Asked, ask_about, parse_reply
 from lakewright.engineer.trial import measure_leads
 from lakewright.experiments.jobs.resumable.claims import Claim
 from lakewright.experiments.loop.records.run_folder import RunFolder
@@ -165,12 +165,12 @@ def _sample_answers(
         return said
     model, tokenizer = load_engineer(settings, place)
     check_codec(place, TEXT, model)
-    how = SchemaSettings(0, settings.engineer.answer, settings.engineer.temperature or 1.0)
+    sampling = SchemaSettings(0, settings.engineer.answer, settings.engineer.temperature or 1.0)
     while len(said) < answers:
         copies = min(TOGETHER, answers - len(said))
         seed = derive_seed(settings.seed, f"engineer samples {masked} {len(said)}")
         schema = asked.schema if masked else None
-        said += sample_in_json(model, tokenizer, asked.messages, schema, how, copies, seed)
+        said += sample_in_json(model, tokenizer, asked.messages, schema, sampling, copies, seed)
         if saved is not None:
             with listed(saved):
                 write_json(saved, SavedAnswers(said))
@@ -181,7 +181,7 @@ def _sample_answers(
 def _judge_text(text: str, space: DesignSpace, judged: Callable[[Delta], GuardVerdict]) -> GuardVerdict | str:
     """The guard's verdict, or why the answer cannot be read."""
     try:
-        return judged(parse_answer(text, space)[0])
+        return judged(parse_reply(text, space)[0])
     except InputError as error:
         return str(error)
 

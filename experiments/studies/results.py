@@ -81,8 +81,8 @@ class ArmResult(msgspec.Struct, frozen=True):
     spent: Spent
     stages: float
     seconds: float
-    taken_back: int
-    kept: int
+    rolled_back: int = msgspec.field(name="taken_back")
+    unchanged: int = msgspec.field(name="kept")
     tried: int
     refused: int
     against: Difference | None
@@ -294,8 +294,8 @@ def sum_up_arm(
         spent=sum((run.tokens for run in runs), Spent()),
         stages=mean(lambda run: run.stages),
         seconds=mean(lambda run: run.seconds),
-        taken_back=sum(run.taken_back for run in runs),
-        kept=sum(run.kept for run in runs),
+        rolled_back=sum(run.rolled_back for run in runs),
+        unchanged=sum(run.unchanged for run in runs),
         tried=sum(run.tried for run in runs),
         refused=sum(run.refused for run in runs),
         against=_compare_with_baseline(runs, baseline, solved),

@@ -15,7 +15,7 @@ LAST = ("losses", "k tokens", "k trials", "k engineer", "stages", "kept", "back"
 MOST_NAMED = 8  # runs that are not finished
 
 
-def as_table(results: Results) -> str:
+def tabulate_results(results: Results) -> str:
     """One line for each arm, the best first, then the same by stratum; or how well the trial predicted.
 
     IQM: the interquartile mean over seeds, of valid %, with its bootstrap interval. along: the mean valid % on the
@@ -142,8 +142,8 @@ def _format_arm(arm: ArmResult, results: Results) -> dict[str, str]:
         f"{(arm.spent.trials + arm.spent.sampling) / arm.seeds / 1000:.1f}",
         f"{arm.spent.engineer / arm.seeds / 1000:.1f}",
         f"{arm.stages:.1f}",
-        f"{arm.kept}/{arm.tried}",
-        str(arm.taken_back),
+        f"{arm.unchanged}/{arm.tried}",
+        str(arm.rolled_back),
         str(arm.refused),
         f"{arm.seconds / 60:.1f}",
     )

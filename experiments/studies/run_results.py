@@ -31,9 +31,9 @@ Rates = dict[int | str, float]
 class RunResult(msgspec.Struct, frozen=True):
     """A finished run: shares of valid answers in percent, of its last policy.
 
-    gain: over the warm-up. sizes: by stratum. tried: trials. kept: the trials after which the design stayed.
-    taken_back: stages rolled back. refused: answers that the guard refused. Of the lake alone, forced: on boards that
-    force a wait; optimal: by sum of costs; forced_sizes: as `sizes`, on boards that force a wait. Of other
+    gain: over the warm-up. sizes: by stratum. tried: trials. unchanged: the trials after which the design stayed.
+    rolled_back: stages that were rolled back. refused: answers that the guard refused. Of the lake alone, forced: on
+    boards that force a wait; optimal: by sum of costs; forced_sizes: as `sizes`, on boards that force a wait. Of other
     environments, rates: by name, on problems that have a trait, and of answers that have a grade; traits: by trait and
     stratum. No stratum is in a table that has no such problems.
 
@@ -58,8 +58,8 @@ class RunResult(msgspec.Struct, frozen=True):
     stages: int
     seconds: float
     tried: int
-    kept: int
-    taken_back: int
+    unchanged: int = msgspec.field(name="kept")
+    rolled_back: int = msgspec.field(name="taken_back")
     refused: int
     curve: list[CurvePoint] = []
     leads: list[Lead] = []
@@ -114,8 +114,8 @@ def run_result(planned: Planned, run: RunFolder, judged: Validation, before: Tal
         stages=len(stages),
         seconds=sum(read_record(stage.done, Done).seconds for stage in stages),
         tried=len(trials),
-        kept=sum(trial.chosen == 0 for trial in trials),
-        taken_back=sum(stage.rolled_back() is not None for stage in stages),
+        unchanged=sum(trial.chosen == 0 for trial in trials),
+        rolled_back=sum(stage.rolled_back() is not None for stage in stages),
         refused=sum((one.verdict.status == "refused") + len(one.refused) for one in decisions),
         curve=_read_curve(run, len(stages)),
         leads=[max(trial.leads[1:], key=lambda lead: lead.mean) for trial in trials if trial.leads],

@@ -21,7 +21,7 @@ from lakewright.experiments.jobs.executors.executor import (
 )
 from lakewright.experiments.jobs.resumable.copies import Copies, check_address, list_results
 from lakewright.experiments.jobs.resumable.driver import show_life
-from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs, prepare_training
+from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs, prepare_libraries
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 from lakewright.experiments.loop.closed_loop import run as run_loop
 from lakewright.experiments.loop.records.run_folder import RunFolder
@@ -31,7 +31,7 @@ from lakewright.experiments.loop.training.trainee import make_trainee
 from lakewright.experiments.studies.halving import RoundOver, choose_survivors, count_stages, stop_after
 from lakewright.experiments.studies.plot import curves_svg, study_svg
 from lakewright.experiments.studies.results import Results, results_of
-from lakewright.experiments.studies.results_table import as_table
+from lakewright.experiments.studies.results_table import tabulate_results
 from lakewright.experiments.studies.run_results import last_policy
 from lakewright.experiments.studies.run_task import (
     RunNeeds,
@@ -41,7 +41,15 @@ from lakewright.experiments.studies.run_task import (
     prepare_process,
     record_machine,
 )
-from lakewright.experiments.studies.study import CLAIM, Plan, Planned, StudyFolder, begin_run, plan_of, prepare_start
+from lakewright.experiments.studies.study import (
+    CLAIM,
+    Plan,
+    Planned,
+    StudyFolder,
+    begin_run,
+    plan_study,
+    prepare_start,
+)
 
 FAILURE = "failure.txt"  # the traceback in a run's folder
 MOST_SHOWN = 300  # characters of an error
@@ -69,7 +77,7 @@ def run_study(
         needs: The resources of each run.
         copy_to: An address of fsspec, to which results and logs are copied; see `resumable.copies`.
     """
-    plan, folder = plan_of(spec), StudyFolder(out)
+    plan, folder = plan_study(spec), StudyFolder(out)
     if copy_to:
         check_address(copy_to)
     chosen = _choose_runs(plan, arms, seeds)
@@ -94,7 +102,7 @@ def sum_up(spec: Path, out: Path) -> Results:
 
     Raises InputError if the folder holds another study, or the warm-up is not finished.
     """
-    plan, folder = plan_of(spec), StudyFolder(out)
+    plan, folder = plan_study(spec), StudyFolder(out)
     CLAIM.refuse_other(folder.plan, CLAIM.read_work(out), plan)
     if not folder.start.warmup.done.exists():
         raise InputError(f"{out}: the warm-up is not finished; leave out --results-only until it is")
@@ -104,7 +112,7 @@ def sum_up(spec: Path, out: Path) -> Results:
 def _write_results(plan: Plan, folder: StudyFolder) -> Results:
     results = results_of(plan, folder)
     write_record(folder.results, results)
-    write_atomically(folder.table, f"{as_table(results)}\n".encode())
+    write_atomically(folder.table, f"{tabulate_results(results)}\n".encode())
     write_atomically(folder.plot, study_svg(results).encode())
     write_atomically(folder.curves, curves_svg(results).encode())
     return results
@@ -137,7 +145,7 @@ def _check_known(option: str, named: Sequence[object], known: Sequence[object]) 
 def _prepare(plan: Plan, folder: Path, runs: Sequence[Planned]) -> None:
     """Makes the start that all runs share, on a machine such as theirs."""
     check_machines(runs)
-    prepare_training()
+    prepare_libraries()
     prepare_start(plan, StudyFolder(folder))
 
 
@@ -179,7 +187,7 @@ def _run_one(planned: Planned, out: Path, copy_to: str, stages: int | None = Non
     run = StudyFolder(out).run(planned)
     try:
         keep_compiled_programs()
-        prepare_training()
+        prepare_libraries()
         with hold_run(run):
             begin_run(planned, StudyFolder(out))
             record_machine(run)

@@ -170,7 +170,7 @@ class StudyFolder:
         return CLAIM.hold_folder(self.folder, plan)
 
 
-def plan_of(path: Path) -> Plan:
+def plan_study(path: Path) -> Plan:
     """All runs of a spec: a TOML or JSON file, or the name of one that comes with the package.
 
     Raises InputError naming file, arm, setting, value and remedy.
@@ -308,7 +308,7 @@ def _check_shares(planned: Planned, start: RunSettings, path: Path) -> None:
         if getattr(planned.settings, name) != getattr(start, name):
             raise InputError(f"{path}: arms.{planned.arm}: {name} differs, but all arms share it; set it in settings")
     learned = start.codec != "text" and not start.start and planned.settings.asks_checkpoint
-    if learned and not start.taught.include(planned.settings.evidence):
+    if learned and not start.taught.includes(planned.settings.evidence):
         preset = planned.settings.evidence.preset
         raise InputError(
             f"{path}: arms.{planned.arm}: evidence.preset is {preset}, which the warm-up does not teach; "

@@ -30,7 +30,7 @@ from lakewright.experiments.trainers.versions import FolderSettings, Setup
 UNTRAINED = 999  # the turn of the answers before training, beyond those of a trial
 
 
-def make_tools(setup: Setup, path: Path, ask: Ask | None = None, unanswered: list[str] | None = None) -> Tools:
+def make_folder_tools(setup: Setup, path: Path, ask: Ask | None = None, unanswered: list[str] | None = None) -> Tools:
     """The tools of the teacher of a folder.
 
     Args:

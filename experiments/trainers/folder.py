@@ -34,9 +34,9 @@ from lakewright.engineer.steps import Decision
 from lakewright.engineer.teachers import DEFAULT_TEACHER, Ask, Tools
 from lakewright.engineer.trial import RollOut
 from lakewright.experiments.environments.registry import load_environment, resolve_name
-from lakewright.experiments.trainers.asking import answer_held_out, check_served_teacher, make_tools
+from lakewright.experiments.trainers.asking import answer_held_out, check_served_teacher, make_folder_tools
 from lakewright.experiments.trainers.outcome_index import EMPTY, Prefix, read_index, write_index
-from lakewright.experiments.trainers.outcomes import Find, OutcomeReader, Read, Take
+from lakewright.experiments.trainers.outcomes import Find, OutcomeReader, OutcomeTotals, Take
 from lakewright.experiments.trainers.pins import count_sampling
 from lakewright.experiments.trainers.reports import FolderStatus, NextReport, count_spent, count_trials
 from lakewright.experiments.trainers.source import find_served_policy
@@ -158,38 +158,41 @@ class EngineerFolder:
         if step is not None and step <= current.step:
             return self._make_report(current, new=False, line=f"step {step} was decided already")
         unanswered: list[str] = []
-        tools = make_tools(self.setup, self.path, ask, unanswered)
+        tools = make_folder_tools(self.setup, self.path, ask, unanswered)
         served = find_served_policy(self.setup.settings, self.environment, self.path / "trial-spending.jsonl")
         policy = roll_out or served
-        make = functools.partial(self._make_engineer, current.design, current.state, policy, tools)
-        engineer = functools.cache(make)  # which is made if there are outcomes
-        read, digest = self._read_outcomes(
+
+        @functools.cache  # made only if there are outcomes
+        def engineer() -> Engineer:
+            return self._make_engineer(current.design, current.state, policy, tools)
+
+        totals, digest = self._read_outcomes(
             current, lambda groups: engineer().observe(groups), lambda: engineer().held_out or []
         )
-        complaint = read.complaint(self.files.outcomes_path)
+        complaint = totals.complaint(self.files.outcomes_path)
         first = self.setup.held_out if current.by == "begin" and not current.decisions else 0
         # A kill may have come while the answers before training were recorded.
-        if first and policy and (not read.pending or 0 < len(read.tested.untrained) < first):
-            answer_held_out(self.path, self.environment, self.held_out(), policy, read.tested.untrained)
+        if first and policy and (not totals.pending or 0 < len(totals.tested.untrained) < first):
+            answer_held_out(self.path, self.environment, self.held_out(), policy, totals.tested.untrained)
             return self._decide(roll_out, ask, step)
-        if not read.pending:
+        if not totals.pending:
             line = f"no outcomes since version {current.version} was decided"
             line += f"; record answers to the {first} held-out problems, or begin with rollouts.url" if first else ""
             return self._make_report(current, new=False, line=line, complaint=complaint)
-        decision = engineer().redesign(read.tested.tally())
+        decision = engineer().redesign(totals.tested.tally())
         if unanswered and decision.design.version == current.version:
             return self._make_report(current, new=False, line=f"undecided: {unanswered[0]}", complaint=complaint)
         following = self._make_version(current, decision, engineer())
         following = msgspec.structs.replace(
             following,
-            offset=read.offset,
+            offset=totals.offset,
             outcomes=digest,
-            counts=read.count_fresh(),
-            waiting=read.tested.waiting,
+            counts=totals.count_fresh(),
+            waiting=totals.tested.waiting,
             step=current.step if step is None else step,
         )
         self.files.write_version(following)
-        write_index(self.files.index_path, read.make_index(digest))
+        write_index(self.files.index_path, totals.make_index(digest))
         new = following.version != current.version
         report = self._make_report(following, new=new, line=decision.line, complaint=complaint)
         cost = count_spent(following.decisions[-1:])
@@ -217,8 +220,8 @@ class EngineerFolder:
         current = self.files.read_newest()
         places, sampling = count_sampling(self.path)
         decisions = self.files.read_decisions()
-        read, _ = self._read_outcomes(current)
-        counts = sort_counts(read.strata.count_all(), self.space)
+        totals, _ = self._read_outcomes(current)
+        counts = sort_counts(totals.strata.count_all(), self.space)
         return FolderStatus(
             version=current.version,
             by=current.by,
@@ -234,9 +237,9 @@ class EngineerFolder:
                 for version, strata in counts.items()
             },
             suspects=list_suspects(counts, self.space),
-            held_out=read.held_out(),
-            pending=read.pending,
-            complaint=read.complaint(self.files.outcomes_path),
+            held_out=totals.held_out,
+            pending=totals.pending,
+            complaint=totals.complaint(self.files.outcomes_path),
             edited=self._find_edit(current) is not None,
             spent=count_spent(decisions),
             sampler=self.setup.settings.sampler.name,
@@ -253,8 +256,8 @@ class EngineerFolder:
             changes = list_changes(before, version.design, self.space) if before else ""
             parts = [part for part in (version.line, changes if version.by == "undo" else "") if part]
             stayed = len(version.decisions) - (version.by == "engineer")
-            kept = f" (unchanged {stayed} time{'s' * (stayed > 1)})" if stayed else ""
-            lines.append(f"{number} by {version.by}: {'; '.join(parts)}{kept}")
+            unchanged = f" (unchanged {stayed} time{'s' * (stayed > 1)})" if stayed else ""
+            lines.append(f"{number} by {version.by}: {'; '.join(parts)}{unchanged}")
             before = version.design
         return lines
 
@@ -274,8 +277,10 @@ class EngineerFolder:
             f"{self.files.design_path}: was edited {MOST_EDITS} times while the engineer decided; try again"
         )
 
-    def _read_outcomes(self, current: Version, take: Take | None = None, find: Find = tuple) -> tuple[Read, str]:
-        """The outcomes after the index, and the SHA-256 of all whole lines. take, find: as in `OutcomeReader`."""
+    def _read_outcomes(
+        self, current: Version, take: Take | None = None, find_held_out: Find | None = None
+    ) -> tuple[OutcomeTotals, str]:
+        """The outcomes after the index, and the SHA-256 of all whole lines; arguments as in `OutcomeReader.read`."""
         path = self.files.outcomes_path
         prefix, index = Prefix(path), read_index(self.files.index_path, EMPTY)
         # A kill may have come between the version and the index, which then ends before the version; never after it.
@@ -287,8 +292,8 @@ class EngineerFolder:
                 "file is append-only: restore it, or begin another folder"
             )
         reader = OutcomeReader(path, self.space, current.design, current.version, index)
-        read = reader.read(current.offset, take, find, current.waiting)
-        return read, prefix.digest(read.offset)
+        totals = reader.read(current.offset, take, find_held_out, current.waiting)
+        return totals, prefix.digest(totals.offset)
 
     def _make_engineer(
         self,
@@ -305,7 +310,7 @@ class EngineerFolder:
             held_out=self.held_out() if state and setup.held_out else None,
             settings=setup.settings,
             options=setup.options,
-            tools=tools or make_tools(self.setup, self.path),
+            tools=tools or make_folder_tools(self.setup, self.path),
             roll_out=roll_out,
             rounds=setup.rounds,
             seed=setup.seed,

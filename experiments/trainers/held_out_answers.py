@@ -31,12 +31,12 @@ class TestedAnswers:
 
     __test__ = False  # for pytest, which takes it for tests
 
-    def __init__(self, space: DesignSpace, find: Find, waiting: Mapping[str, FirstAnswer]) -> None:
+    def __init__(self, space: DesignSpace, find: Find | None, waiting: Mapping[str, FirstAnswer]) -> None:
         """Begins without answers.
 
         Args:
             space: the design space.
-            find: finds the held-out problems of the folder.
+            find: finds the held-out problems of the folder; None without any.
             waiting: answers of earlier readings that wait for those to the other problems, by key.
         """
         self._space, self._find = space, find
@@ -50,7 +50,7 @@ class TestedAnswers:
 
     @functools.cached_property
     def _problems(self) -> Sequence[Problem]:
-        return self._find()
+        return self._find() if self._find else ()
 
     @functools.cached_property
     def _keys(self) -> set[str]:

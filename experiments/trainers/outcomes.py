@@ -82,9 +82,9 @@ class OutcomeReader:
         self,
         offset: int,
         take: Take | None = None,
-        find_held_out: Find = tuple,
+        find_held_out: Find | None = None,
         waiting: Mapping[str, FirstAnswer] = MappingProxyType({}),
-    ) -> "Read":
+    ) -> "OutcomeTotals":
         """The lines after the index, counted.
 
         Args:
@@ -93,30 +93,31 @@ class OutcomeReader:
             find_held_out: finds the held-out problems of the folder, if there are fresh answers to any.
             waiting: earlier answers to held-out problems that wait for others, as a version notes them.
         """
-        read = Read(self, TestedAnswers(self.space, find_held_out, waiting))
+        totals = OutcomeTotals(self, TestedAnswers(self.space, find_held_out, waiting))
         groups = GroupBook(self.space)
         for one in self.read_answers(offset):
-            read.add(one)
+            totals.add(one)
             if take and isinstance(one, Answer) and one.fresh and one.line.split == "train":
-                read.groups += groups.add_answer(one)
+                totals.groups += groups.add_answer(one)
                 if some := groups.close_some():
                     take(some)
         if take and (left := groups.close_groups()):
             take(left)
-        return read
+        return totals
 
 
-class Read:
+class OutcomeTotals:
     """The results of some lines, counted.
 
-    strata: counts of all lines of training. groups: those with fresh answers of training. repeated: fresh lines whose
-    answers were there before. left_out: fresh lines that don't count, by reason.
+    strata: counts of all lines of training. held_out: the number of answers to held-out problems in all lines. groups:
+    those with fresh answers of training. repeated: fresh lines whose answers were there before. left_out: fresh lines
+    that don't count, by reason.
     """
 
     def __init__(self, reader: OutcomeReader, tested: TestedAnswers) -> None:
         self._reader, self.tested = reader, tested
         self.strata = StratumBook(reader.index.counts, reader.index.open_groups)
-        self._held_out = reader.index.held_out
+        self.held_out = reader.index.held_out
         self._first: dict[str, LeftOutLine] = {}
         self._repeated: Repeated | None = None
         self.answers = self.tokens = self.groups = self.repeated = 0
@@ -141,7 +142,7 @@ class Read:
             self.strata.add_answer(line, str(answer.cell.stratum), answer.group)
             self.answers += answer.fresh
         else:
-            self._held_out += 1
+            self.held_out += 1
             if answer.fresh:
                 self.tested.add_answer(answer)
         if answer.fresh:
@@ -159,7 +160,7 @@ class Read:
 
     def held_out(self) -> int:
         """The number of answers to held-out problems in all lines."""
-        return self._held_out
+        return self.held_out
 
     def count_fresh(self) -> Counts:
         """The fresh lines, counted."""
@@ -174,7 +175,7 @@ class Read:
             digest=digest,
             counts=self.strata.counts,
             open_groups=self.strata.open_groups,
-            held_out=self._held_out,
+            held_out=self.held_out,
             group=repeats.group,
             together=dict(repeats.together),
             names=repeats.names.encode(),

@@ -79,25 +79,34 @@ class OutcomeRecorder:
         for name, numbers in (("tokens", counts), ("first", [first, first + len(answers)])):
             if wrong := [number for number in numbers if not is_whole_number(number)]:
                 raise InputError(f"{name} is {show(wrong[0], 20)}; give a whole number, 0 to {MOST_COUNT}")
+        group = group or uuid.uuid4().hex
+        lines = [
+            self._make_line(problem, verdict, tokens=count, split=split, group=group, answer=number)
+            for number, (verdict, count) in enumerate(zip(verdicts, counts, strict=True), first)
+        ]
+        self._append_lines([msgspec.json.encode(line) + b"\n" for line in lines])
+        return verdicts
+
+    def _make_line(
+        self, problem: Problem, verdict: Verdict, *, tokens: int, split: Split, group: str, answer: int
+    ) -> Line:
+        """The line of an answer."""
         space, cell = self.environment.space, self.environment.space.name_cell(problem.cell)
-        like = Line(
+        return Line(
             version=problem.version,
             key=problem.key,
-            group=group or uuid.uuid4().hex,
+            group=group,
             stratum=cell.stratum,
             knobs={knob.name: value for knob, value in zip(space.knobs, cell.values, strict=True)},
-            given={given.name: value for given, value in zip(space.givens, cell.given, strict=False)},
+            valid=verdict.valid,
+            failure=verdict.failure,
+            reward=float(verdict.reward),
+            tokens=tokens,
             split=split,
-            valid=False,
-            reward=0.0,
+            answer=answer,
+            grades=verdict.grades,
+            given={given.name: value for given, value in zip(space.givens, cell.given, strict=False)},
         )
-        lines = []
-        for number, (verdict, count) in enumerate(zip(verdicts, counts, strict=True), first):
-            told = {"valid": verdict.valid, "reward": float(verdict.reward), "failure": verdict.failure}
-            further = {"tokens": count, "answer": number, "grades": verdict.grades}
-            lines.append(msgspec.json.encode(msgspec.structs.replace(like, **told, **further)) + b"\n")
-        self._append_lines(lines)
-        return verdicts
 
     def _check_version(self, version: int) -> None:
         """Raises InputError on a version that the folder does not have; its files are read only if it may be new."""

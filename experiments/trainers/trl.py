@@ -31,7 +31,7 @@ with naming_extra(__name__, "trl"):
     from trl import GRPOTrainer
 
     from lakewright.experiments.trainers.trl_episodes import PlayedRollout, RolloutFactory
-    from lakewright.experiments.trainers.trl_policy import Completion, TrainedPolicy, read_completion, write_prompt
+    from lakewright.experiments.trainers.trl_policy import Completion, TrainedPolicy, read_completion_text, write_prompt
 
 
 class EngineerTasks:
@@ -164,7 +164,7 @@ class EngineerTasks:
             raise InputError("GRPOTrainer has no episodes; give it environment_factory=tasks.environment_factory")
         processor = self.policy.trainer.processing_class if self.policy else None
         pairs = zip(completions, completion_ids, strict=True)
-        texts = [read_completion(completion, ids, processor) for completion, ids in pairs]
+        texts = [read_completion_text(completion, ids, processor) for completion, ids in pairs]
         before, rewards = _find_rank() * len(texts), []
         groups, faults = [], self._find_mixed(place, split, before)
         for (row, which), members in groupby(range(len(texts)), key=lambda at: (place[at], split[at])):

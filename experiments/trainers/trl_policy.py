@@ -131,7 +131,7 @@ class TrainedPolicy:
     def _generate_texts(self, prompts: Sequence[Prompt]) -> list[PolicyAnswer]:
         _, ids, _, completions, *_ = self.trainer._generate(prompts)
         return [
-            PolicyAnswer(read_completion(one, tokens, self.trainer.processing_class), len(tokens))
+            PolicyAnswer(read_completion_text(one, tokens, self.trainer.processing_class), len(tokens))
             for one, tokens in zip(completions, ids, strict=True)
         ]
 
@@ -149,7 +149,7 @@ def write_prompt(text: str, *, chat: bool) -> Prompt:
     return [{"role": "user", "content": text}] if chat else text
 
 
-def read_completion(completion: Completion, ids: Sequence[int] = (), processor: Any = None) -> str:
+def read_completion_text(completion: Completion, ids: Sequence[int] = (), processor: Any = None) -> str:
     """The text of a completion, or of the last message of the model in one.
 
     Args:

@@ -48,7 +48,7 @@ from lakewright.policy.inference import EndpointSettings
 
 FORMAT = 1
 HELD_OUT_SEED = 20260617  # apart from those of trainers
-KEPT = ("format", "forecast")  # of the state of a version that is no longer the newest: what samplers read
+OLD_STATE = ("format", "forecast")  # of the state of a version that is no longer the newest: what samplers read
 
 Author = Literal["begin", "engineer", "user", "undo"]
 
@@ -287,7 +287,7 @@ class VersionFiles:
         """
         for number in reversed(range(newest)):
             version = self.read_version(number)
-            state = {name: version.state[name] for name in KEPT if name in version.state}
+            state = {name: version.state[name] for name in OLD_STATE if name in version.state}
             if state == version.state:
                 list_again(self.version_path(number))  # after a kill
                 return

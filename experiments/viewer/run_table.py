@@ -47,7 +47,7 @@ def _count_repeated(folder: RunFolder) -> dict[str, Any]:
     }
 
 
-def as_table(folder: RunFolder) -> str:
+def tabulate_run(folder: RunFolder) -> str:
     """One line for each finished stage, and its most common failures below."""
     about = find_space(folder, folder.settings())
     words = about.space.words

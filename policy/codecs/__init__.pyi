@@ -22,7 +22,7 @@ from .text_prompt import PublishedRow as PublishedRow
 from .text_prompt import check_text as check_text
 from .text_prompt import encode_compact_prompt as encode_compact_prompt
 from .text_prompt import encode_prompt as encode_prompt
-from .text_prompt import row_of as row_of
+from .text_prompt import row_of_published as row_of_published
 from .tokens import CELLS as CELLS
 from .tokens import FIRST_CELL as FIRST_CELL
 from .tokens import ID as ID

@@ -58,7 +58,7 @@ class TokensCodec:
             raise InputError(
                 f"a board is {size}x{size}, the tokens codec has words for {MIN_SIZE} to {MAX_TOKEN_SIZE}; leave it out"
             )
-        return tokens.encode_prompt(board)
+        return tokens.encode_prompt_tokens(board)
 
     def encode_answer(self, board: Board, moves: np.ndarray) -> list[int]:
         """See `Codec`."""

@@ -149,7 +149,7 @@ class PublishedRow(msgspec.Struct, frozen=True):
     text: str
 
 
-def row_of(published: PublishedRow) -> Row:
+def row_of_published(published: PublishedRow) -> Row:
     """Return the board of a published row, without labels. Raises ValueError if the row contradicts its own text."""
     row = read_lake(published.sample_id, published.text)
     if row.agents != published.num_agents:

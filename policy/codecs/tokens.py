@@ -45,7 +45,7 @@ def cell_ids(cells: np.ndarray) -> np.ndarray:
     return FIRST_CELL + cells[..., 0] * MAX_TOKEN_SIZE + cells[..., 1]
 
 
-def encode_prompt(board: Board) -> list[int]:
+def encode_prompt_tokens(board: Board) -> list[int]:
     """Return the prompt of one board of numpy arrays."""
     size = board.holes.shape[0]
     free = cell_ids(np.argwhere(~board.holes))

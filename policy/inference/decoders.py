@@ -23,7 +23,7 @@ from transformers import DynamicCache, LlamaForCausalLM, PreTrainedModel, Qwen3F
 from transformers.models.qwen3.modeling_qwen3 import Qwen3Attention
 
 from lakewright.policy.inference.step_graph import StepGraph, uses_graphs
-from lakewright.policy.networks.board_network import BoardDecoder, BoardNetwork
+from lakewright.policy.networks.board_network import MOST_UNFINISHED, BoardDecoder, BoardNetwork
 
 Pair = tuple[torch.Tensor, torch.Tensor]  # keys and values
 SMALL = 2**22  # parameters of matrices that are copied next to each other
@@ -132,9 +132,9 @@ def _apply_rotary(x: torch.Tensor, cos: torch.Tensor, sin: torch.Tensor) -> torc
 
 
 FIRST = 64  # tokens of an answer that buffers hold at first
-DROPPED = 0.75  # finished boards are dropped once at most this share is unfinished;
-DROPPED_OF_GRAPH = 0.5  # where a step is recorded, at most this share, and only if so many tokens may follow,
-WORTH_RECORDING_AGAIN = 256  # because a step must then be recorded again
+# If a step is recorded, finished boards are dropped once at most this share is unfinished, and only if at least so many
+# tokens may follow, because the step must then be recorded again.
+MOST_UNFINISHED_OF_GRAPH, LEAST_TO_RECORD_AGAIN = 0.5, 256
 
 
 class AnswerDecoder(Protocol):
@@ -152,12 +152,12 @@ class AnswerDecoder(Protocol):
         """Continue with some boards only, int [B']."""
         ...
 
-    def is_dropping_worth(self, share: float, left: int) -> bool:
+    def should_drop_finished(self, share: float, left: int) -> bool:
         """Return True if finished boards are to be dropped: `share` are unfinished, of at most `left` more tokens."""
         ...
 
 
-def ends_answers_singly(model: PreTrainedModel) -> bool:
+def should_decode_singly(model: PreTrainedModel) -> bool:
     """Return True if each answer to a prompt is decoded until it ends, whatever the others do.
 
     A board network reads equal boards once anyway; a transformer decodes the answers to a prompt together.
@@ -165,7 +165,7 @@ def ends_answers_singly(model: PreTrainedModel) -> bool:
     return isinstance(model, BoardNetwork)
 
 
-def decoder_of(model: PreTrainedModel) -> Callable[[int, int], AnswerDecoder] | None:
+def find_decoder(model: PreTrainedModel) -> Callable[[int, int], AnswerDecoder] | None:
     """Return a function that makes a decoder of a model; None if the model can't.
 
     It takes the number of answers to a prompt and the length of the longest.
@@ -207,6 +207,15 @@ class TransformerDecoder:
         self._graph: StepGraph | None = None
         self._is_tried = False  # whether a step ran with buffers of this shape, which a recording needs
 
+    # The state, which `read_prompts` begins: keys and values of each layer, what no token of a prompt sees (-inf), the
+    # tokens read of each prompt, the place of the next token in its answer, and the tokens of a recorded step.
+    _prompts: list[Pair]
+    _answers: list[Pair]
+    _bias: torch.Tensor
+    _read: torch.Tensor
+    _place: torch.Tensor
+    _tokens: torch.Tensor
+
     def read_prompts(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Read prompts int [B, P] (mask: 0 at padding): the logits of the first answer token, [B, G, V]."""
         cache = DynamicCache(config=self._model.config)
@@ -219,15 +228,15 @@ class TransformerDecoder:
             logits_to_keep=1,
         )
         layers: Any = cache.layers
-        self._prompts: list[Pair] = [(layer.keys.to(self._dtype), layer.values.to(self._dtype)) for layer in layers]
+        self._prompts = [(layer.keys.to(self._dtype), layer.values.to(self._dtype)) for layer in layers]
         # A long answer is rare: buffers begin small and are doubled on demand.
         room = min(FIRST, self._length)
         shape = (*self._prompts[0][0].shape[:2], self._copies, room, self._prompts[0][0].shape[-1])
         # What no token has filled yet has a weight of 0, which is only 0 if it is a number.
-        self._answers: list[Pair] = [(keys.new_zeros(shape), keys.new_zeros(shape)) for keys, _ in self._prompts]
+        self._answers = [(keys.new_zeros(shape), keys.new_zeros(shape)) for keys, _ in self._prompts]
         self._bias = torch.zeros_like(mask, dtype=self._prompts[0][0].dtype).masked_fill_(mask == 0, -torch.inf)
         self._read = mask.sum(1)
-        self._place = self._read.new_zeros(1)  # of the next token in its answer
+        self._place = self._read.new_zeros(1)
         return output.logits.expand(-1, self._copies, -1)
 
     def add_tokens(self, tokens: torch.Tensor) -> torch.Tensor:
@@ -288,9 +297,11 @@ class TransformerDecoder:
         self._bias, self._read = self._bias[boards], self._read[boards]
         self._forget_recording()
 
-    def is_dropping_worth(self, share: float, left: int) -> bool:
+    def should_drop_finished(self, share: float, left: int) -> bool:
         """See `AnswerDecoder`: dropping copies all keys and values, so it pays once many boards are finished."""
-        return share <= DROPPED_OF_GRAPH and left >= WORTH_RECORDING_AGAIN if self._steady else share <= DROPPED
+        if not self._steady:
+            return share <= MOST_UNFINISHED
+        return share <= MOST_UNFINISHED_OF_GRAPH and left >= LEAST_TO_RECORD_AGAIN
 
     def rewind(self, length: int) -> None:
         """Forget all but the first `length` tokens of answers."""

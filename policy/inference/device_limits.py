@@ -111,7 +111,7 @@ def naming_full_memory(work: str, find_remedies: Callable[[], Sequence[str]] = t
         ) from error
 
 
-def is_sharing_worth(model: "PreTrainedModel", shared: int, saved: int) -> bool:
+def should_share_prefix(model: "PreTrainedModel", shared: int, saved: int) -> bool:
     """Return True if the common beginning of prompts should be read in a pass of its own.
 
     On a GPU the pass costs the time of starting its kernels, and saves the operations of the tokens.

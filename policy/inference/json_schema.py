@@ -139,8 +139,17 @@ def sample_json_ids(
     mask = SchemaMask(tokenizer, schema, 0, copies) if schema else None
     with torch.random.fork_rng():
         torch.manual_seed(seed)
-        how: dict[str, Any] = {"max_new_tokens": settings.answer, "temperature": settings.temperature}
-        found = sample(model, tokenizer, [prompt], copies=copies, batch=copies, scored=False, mask=mask, **how)
+        found = sample(
+            model,
+            tokenizer,
+            [prompt],
+            copies=copies,
+            batch=copies,
+            max_new_tokens=settings.answer,
+            temperature=settings.temperature,
+            scored=False,
+            mask=mask,
+        )
     ends = end_tokens(model, tokenizer)
     return [answer[:-1] if answer[-1:] and answer[-1] in ends else answer for answer in found.answers]
 
@@ -291,8 +300,8 @@ class PrefixCache:
             begun: the beginning of the answer.
             choices: the continuations, all different.
         """
-        prompt = [*json_prompt(self._tokenizer, messages), *self._encode(begun)]
-        ways = [self._encode(choice) for choice in choices]
+        prompt = [*json_prompt(self._tokenizer, messages), *_encode_text(self._tokenizer, begun)]
+        ways = [_encode_text(self._tokenizer, choice) for choice in choices]
         shared = common_prefix(ways)
         logits = self._reader.read([*prompt, *ways[0][:shared]])
         return logits[[way[shared] for way in ways]].log_softmax(0).tolist()
@@ -311,8 +320,4 @@ class PrefixCache:
         answer = write_tokens(
             self._reader, prompt, matcher, lambda logits: int(matcher.mask(logits).argmax()), self._ends, self._answer
         )
-        return str(self._tokenizer.decode(answer, skip_special_tokens=True))
-
-    def _encode(self, text: str) -> list[int]:
-        ids: list[int] = self._tokenizer(text, add_special_tokens=False)["input_ids"]
-        return ids
+        return _decode_text(self._tokenizer, answer)

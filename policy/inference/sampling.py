@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import torch
 from transformers import DynamicCache, LogitsProcessorList, PreTrainedModel, PreTrainedTokenizerFast
 
-from lakewright.policy.inference.decoders import cache_rows, decoder_of, ends_answers_singly
+from lakewright.policy.inference.decoders import cache_rows, find_decoder, should_decode_singly
 from lakewright.policy.inference.device_limits import fit_answers
 from lakewright.policy.models.building import set_mode, use_precision, use_torch_defaults
 from lakewright.policy.play import Play
@@ -79,8 +79,8 @@ def sample(
 ) -> Samples:
     """Return answers to prompts, those to one prompt next to each other.
 
-    Prompts of similar length are decoded together, so that a batch holds little padding. Models that `decoder_of` does
-    not know answer by their own `generate`, whose log-probabilities take much memory if the vocabulary is large.
+    Prompts of similar length are decoded together, so that a batch holds little padding. Models that `find_decoder`
+    does not know answer by their own `generate`, whose log-probabilities take much memory if the vocabulary is large.
 
     Args:
         model, tokenizer: the policy.
@@ -95,7 +95,7 @@ def sample(
     """
     assert mask is None or len(prompts) == 1, "a mask belongs to the answers to one prompt"
     own = functools.partial(generate_answers, scored=scored)
-    decode = functools.partial(_decode_answers if decoder_of(model) else own, mask=mask)
+    decode = functools.partial(_decode_answers if find_decoder(model) else own, mask=mask)
     ends = end_tokens(model, tokenizer)
     order = sorted(range(len(prompts)), key=lambda i: len(prompts[i]))
     answers: list[list[int]] = [[] for _ in range(len(prompts) * copies)]
@@ -143,13 +143,13 @@ def _decode_answers(
         mask: as in `sample`.
     """
     ends = torch.tensor(end_tokens(model, tokenizer), device=model.device)
-    if ends_answers_singly(model):
+    if should_decode_singly(model):
         prompts, copies = [prompt for prompt in prompts for _ in range(copies)], 1
     tokens = torch.full((len(prompts), copies, max_new_tokens), tokenizer.eos_token_id, device=model.device)
     scores = torch.zeros(tokens.shape, device=model.device)
     ended = torch.zeros(tokens.shape[:2], dtype=torch.bool, device=model.device)
     open_ = torch.arange(len(prompts), device=model.device)  # prompts that the decoder still holds
-    make = decoder_of(model)
+    make = find_decoder(model)
     assert make
     decoder = make(copies, max_new_tokens)
     logits = decoder.read_prompts(*_pad_prompts(prompts, tokenizer.pad_token_id, model.device))
@@ -164,7 +164,7 @@ def _decode_answers(
         count = int(unfinished.sum())
         if step + 1 == max_new_tokens or not count:
             break
-        if decoder.is_dropping_worth(count / len(open_), max_new_tokens - step - 1):
+        if decoder.should_drop_finished(count / len(open_), max_new_tokens - step - 1):
             left = unfinished.nonzero().squeeze(-1)
             decoder.select_boards(left)
             open_, chosen = open_[left], chosen[left]

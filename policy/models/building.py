@@ -13,7 +13,7 @@ from transformers import Qwen3ForCausalLM as Qwen3
 from lakewright.core_jax.support import list_folder, replacing_folder
 from lakewright.policy.model_settings import ModelName, ModelSettings, resolve_shape
 from lakewright.policy.models.devices import check_device, place_on_device
-from lakewright.policy.models.weights import check_memory
+from lakewright.policy.models.weights import check_weight_memory
 from lakewright.policy.networks.board_network import BoardConfig, BoardNetwork
 
 TOKENS, TEXT = "tokens", "text"  # codecs, as config.json names them
@@ -97,7 +97,7 @@ def check_shape(settings: ModelSettings | ModelName, tokenizer: PreTrainedTokeni
     """Raise InputError if the memory of this machine cannot hold a model of that shape."""
     with torch.device("meta"):
         model = build_model(settings, tokenizer, 0, "cpu")
-    check_memory("model", model.num_parameters())
+    check_weight_memory("model", model.num_parameters())
 
 
 def get_codec(model: PreTrainedModel) -> str:

@@ -21,7 +21,7 @@ from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import list_folder, replacing_folder
 from lakewright.policy.models.folders import check_config
-from lakewright.policy.models.weights import check_memory, read_weights
+from lakewright.policy.models.weights import check_weight_memory, read_weights
 
 ENDING = ".gguf"
 # Not the folder `models` of earlier versions, which filled what a file lacks with random numbers.
@@ -98,7 +98,7 @@ def _check_header(file: Path) -> None:
             f"{file}: its architecture {name!r:.40} cannot be converted, only {known}; "
             "give a checkpoint folder of safetensors instead"
         )
-    check_memory(str(file), weights)
+    check_weight_memory(str(file), weights)
 
 
 def _check_config(file: Path) -> None:
@@ -109,7 +109,7 @@ def _check_config(file: Path) -> None:
     check_config(file, raw)
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**raw), trust_remote_code=False)
-    check_memory(str(file), model.num_parameters())
+    check_weight_memory(str(file), model.num_parameters())
 
 
 def _convert_file(file: Path, folder: Path) -> None:

@@ -31,7 +31,13 @@ from lakewright.policy.models.folders import (
     resolve_place,
 )
 from lakewright.policy.models.gguf_files import convert_gguf
-from lakewright.policy.models.weights import FLOAT_BYTES, check_memory, check_weights, compare_shapes, read_weights
+from lakewright.policy.models.weights import (
+    FLOAT_BYTES,
+    check_weight_memory,
+    check_weights,
+    compare_shapes,
+    read_weights,
+)
 
 LEAST_BYTES = 0.5  # of a weight that is quantised as much as is common
 LONGEST_PROBLEM = 300  # letters of what another library says
@@ -136,7 +142,7 @@ def _check_fit(source: str, local: bool, dtype: torch.dtype | Literal["auto"]) -
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(config, trust_remote_code=False)
     least = LEAST_BYTES if getattr(config, "quantization_config", None) else FLOAT_BYTES / 2
-    check_memory(source, model.num_parameters(), FLOAT_BYTES if dtype == torch.float32 else least)
+    check_weight_memory(source, model.num_parameters(), FLOAT_BYTES if dtype == torch.float32 else least)
 
 
 def _merge_adapter(folder: Path, dtype: torch.dtype | Literal["auto"]) -> PreTrainedModel:

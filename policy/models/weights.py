@@ -109,7 +109,7 @@ def _count_others(names: Collection[Any]) -> str:
     return f" (and {len(names) - 1} more)" if len(names) > 1 else ""
 
 
-def check_memory(place: str, weights: int, each: float = FLOAT_BYTES) -> None:
+def check_weight_memory(place: str, weights: int, each: float = FLOAT_BYTES) -> None:
     """Raise InputError if `weights` weights of `each` bytes are more than the memory of this machine."""
     there = psutil.virtual_memory().total
     if weights * each > there:

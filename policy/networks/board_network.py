@@ -24,7 +24,7 @@ from lakewright.policy.model_settings import BOARD_NETWORK
 from lakewright.policy.networks.joint_step import LOW, JointStep
 from lakewright.policy.networks.prompt_parsing import NOWHERE, Boards, parse_answers, parse_boards
 
-DROPPED = 0.75  # finished boards are dropped once at most this share is unfinished
+MOST_UNFINISHED = 0.75  # finished boards are dropped once at most this share is unfinished
 
 
 class BoardConfig(PretrainedConfig):
@@ -128,6 +128,18 @@ class BoardDecoder:
     def __init__(self, model: Any, copies: int, length: int) -> None:
         self._model, self._copies = model, copies  # the length is not needed: nothing is allocated for it
 
+    # The state, which `read_prompts` begins: maps of boards; and for each answer its board, the cells of its agents
+    # now, one step earlier, one step later as far as chosen, and in all steps so far; and the agent that moves next.
+    _maps: torch.Tensor
+    _boards: Boards
+    _which: torch.Tensor
+    _cells: torch.Tensor
+    _before: torch.Tensor
+    _following: torch.Tensor
+    _past: torch.Tensor
+    _turn: torch.Tensor
+    _known: torch.Tensor
+
     def read_prompts(self, ids: torch.Tensor, mask: torch.Tensor) -> torch.Tensor:
         """Read prompts int [B, P]: the logits of the first word of answers, [B, G, V]. mask: not needed."""
         boards = parse_boards(ids)
@@ -161,9 +173,9 @@ class BoardDecoder:
         self._cells, self._before, self._past = self._cells[rows], self._before[rows], self._past[rows]
         self._following, self._known = self._following[rows], self._known[rows]
 
-    def is_dropping_worth(self, share: float, left: int) -> bool:
+    def should_drop_finished(self, share: float, left: int) -> bool:
         """Return True if few boards are unfinished: at most `share` of those that are held."""
-        return share <= DROPPED
+        return share <= MOST_UNFINISHED
 
     def _begin_next_step(self, rows: torch.Tensor) -> None:
         """Begin the next step of answers whose agents have all moved."""

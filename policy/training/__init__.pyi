@@ -17,13 +17,13 @@ from .reward import reward_texts as reward_texts
 from .rollouts import Answered as Answered
 from .rollouts import answer_groups as answer_groups
 from .rollouts import roll_out as roll_out
-from .settings import SHARED_SCORES as SHARED_SCORES
 from .settings import AnswerTraining as AnswerTraining
 from .settings import GrpoSettings as GrpoSettings
 from .settings import HostSettings as HostSettings
 from .settings import LoraSettings as LoraSettings
 from .settings import RewardSettings as RewardSettings
 from .settings import WarmupSettings as WarmupSettings
+from .settings import allows_shared_prompts as allows_shared_prompts
 from .settings import answers_at_once as answers_at_once
 from .training_state import Place as Place
 from .training_state import load_place as load_place

@@ -20,7 +20,7 @@ from lakewright.policy.models.building import use_torch_defaults
 from lakewright.policy.networks.board_network import BoardNetwork
 from lakewright.policy.training.optimizers import build_muon_and_adamw, rate_scale
 from lakewright.policy.training.recorded_scores import RecordedScores, is_recordable, score_tokens
-from lakewright.policy.training.settings import SHARED_SCORES, HostSettings
+from lakewright.policy.training.settings import HostSettings, allows_shared_prompts
 from lakewright.policy.training.training_state import StepClock
 
 TOGETHER = 64  # answers that a CPU reads at a time, and
@@ -146,9 +146,8 @@ def may_share_prompts(model: PreTrainedModel, host: HostSettings, answer: int) -
     `answer` is the number of tokens of the longest. A board network reads each prompt once anyway, see
     `BoardNetwork.make_maps`.
     """
-    wrapped = host.lora or host.checkpointing or host.vllm != "off" or "RANK" in os.environ
-    short = answer * model.config.vocab_size <= SHARED_SCORES
-    return isinstance(model, Qwen3ForCausalLM | LlamaForCausalLM) and short and not wrapped
+    known, words = isinstance(model, Qwen3ForCausalLM | LlamaForCausalLM), model.config.vocab_size
+    return known and allows_shared_prompts(host, answer, words, elsewhere="RANK" in os.environ)
 
 
 def answer_log_probs(

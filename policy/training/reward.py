@@ -115,7 +115,7 @@ def compute_rewards(
     legal_share = np.minimum(verdicts.legal_steps / length, 1.0)
     broken = settings.parsed + settings.legal * legal_share
     unfinished = settings.parsed + settings.legal + settings.home * verdicts.at_goal.sum(axis=1) / _count_agents(tasks)
-    valid = settings.valid + settings.cost / np.maximum(1 + verdicts.sum_of_costs - optimum, 1)
+    valid = settings.reward_valid_plan(verdicts.sum_of_costs - optimum)
     return np.select(
         [
             verdicts.failure == Failure.PARSE_ERROR,

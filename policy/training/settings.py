@@ -1,8 +1,9 @@
 """The settings of training. Reading and checking them loads neither torch nor a trainer."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
+import numpy as np
 
 from lakewright.core_jax.support import Count, HoleRatio, Natural, Positive, Share, Weight
 
@@ -60,6 +61,10 @@ class RewardSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     cost: Weight = 0.3
     """Reward of low cost: divided by 1 + the sum of costs beyond the optimum."""
 
+    def reward_valid_plan(self, excess: Any) -> Any:
+        """The reward of a valid plan, a number or an array as `excess`: its sum of costs beyond the optimum."""
+        return self.valid + self.cost / np.maximum(1 + excess, 1)
+
 
 class LoraSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An adapter of low rank on every linear layer (peft), merged into the weights at the end of a stage."""
@@ -95,6 +100,20 @@ class HostSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             raise ValueError(
                 f"vllm is {self.vllm!r} and vllm_url {self.vllm_url!r}; set the url if vllm is server, and only then"
             )
+
+
+def allows_shared_prompts(host: HostSettings, answer: int, words: int, *, elsewhere: bool) -> bool:
+    """Return True if a transformer may read the prompt of a group once: one process trains the model itself, on short
+    answers.
+
+    Args:
+        host: the use of the machine.
+        answer: tokens of the longest answer.
+        words: the size of the vocabulary.
+        elsewhere: whether training runs in processes of its own.
+    """
+    wrapped = host.lora or host.checkpointing or host.vllm != "off" or elsewhere
+    return answer * words <= SHARED_SCORES and not wrapped
 
 
 class GrpoSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -15,7 +15,7 @@ import torch
 from transformers import PreTrainedModel
 
 from lakewright.policy.inference.decoders import cache_rows, common_prefix
-from lakewright.policy.inference.device_limits import is_sharing_worth
+from lakewright.policy.inference.device_limits import should_share_prefix
 from lakewright.policy.models.building import set_mode, use_precision, use_torch_defaults
 from lakewright.policy.networks.board_network import BoardNetwork
 from lakewright.policy.play import Play, Tasks, TaskStream
@@ -274,7 +274,7 @@ def _compute_logits(model: PreTrainedModel, ids: torch.Tensor, shared: int, know
         known: the length of the shortest prompt.
     """
     given: dict[str, Any] = {"logits_to_keep": ids.shape[1] - known + 1}
-    if not isinstance(model, BoardNetwork) and is_sharing_worth(model, shared, shared * len(ids)):
+    if not isinstance(model, BoardNetwork) and should_share_prefix(model, shared, shared * len(ids)):
         read = model(input_ids=ids[:1, :shared], use_cache=True, logits_to_keep=1).past_key_values
         given["past_key_values"] = cache_rows(read, ids.new_zeros(len(ids)))
         ids = ids[:, shared:]

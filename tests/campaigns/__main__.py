@@ -14,7 +14,7 @@ from lakewright.experiments.cli import main as run_lakewright
 from lakewright.experiments.cli.app import main as run_command
 from lakewright.experiments.cli.conventions.options import PLAIN, ExecutorOptions, Json
 from lakewright.experiments.cli.conventions.output import print_found
-from lakewright.experiments.jobs.runtime.library_setup import prepare_training
+from lakewright.experiments.jobs.runtime.library_setup import prepare_libraries
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 
 Count = Annotated[int, Parameter(name="N")]
@@ -87,7 +87,7 @@ def corruption(
     for name, value in (("--seed", seed), ("--case", case or 0)):
         if value < 0:
             raise InputError(f"{name} is {value}; give 0 or more")
-    prepare_training()
+    prepare_libraries()
     from tests.campaigns.corruption.campaign import corrupt_files, format_totals, has_faults
 
     with progress("corruption", count, "cases") as bar:

@@ -245,7 +245,7 @@ def test_a_model_is_fitted_with_effects_of_each_stratum_where_that_is_asked_for(
 @each_space
 def test_lessons_are_of_designs_of_the_space_and_can_be_read(name, rule, preset):
     space = SPACES[name]
-    lessons = LessonSettings(rule=rule).lessons("learnability", EvidenceSettings(preset))
+    lessons = LessonSettings(rule=rule).build_lessons("learnability", EvidenceSettings(preset))
     examples = synthetic_examples(10, space.uniform(), space, 4, np.random.default_rng(0), lessons)
     assert all(read_tokens(answer, space).edits.keys() <= set(space.strata) for _, answer in examples)
     assert all(set(prompt) <= set(vocabulary_of(space).tokens) for prompt, _ in examples)

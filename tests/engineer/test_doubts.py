@@ -10,7 +10,7 @@ from lakewright.engineer.design import Delta, Edit
 from lakewright.engineer.difficulty.abilities_fit import fit_abilities
 from lakewright.engineer.difficulty.forecasting import make_forecast
 from lakewright.engineer.difficulty.model import DifficultySettings, Observation
-from lakewright.engineer.guard import GuardSettings, HoldingGuard, project_delta
+from lakewright.engineer.guard import GuardSettings, project_delta
 from lakewright.engineer.signal import DOUBTED, LOOK, NEVER, Doubt, find_doubts
 from lakewright.engineer.tally import Tally
 from lakewright.experiments.bench.worlds import HELD_OUT, KINDS, World
@@ -157,23 +157,21 @@ def test_what_a_held_stratum_loses_goes_to_the_others_at_once():
     environment = Sums("", 0)
     design = environment.space.uniform()
     delta = Delta({4: Edit({"share": 0.3}, ""), 1: Edit({"share": -0.02}, "")})
-    verdict = project_delta(design, delta, environment, HoldingGuard(held=(4,)))
+    verdict = project_delta(design, delta, environment, GuardSettings(), held=[4])
     shares = [row["share"] for row in verdict.design.strata.values()]
     assert shares[3] == pytest.approx(FLOOR)
     assert sum(shares) == pytest.approx(1)
     assert min(shares[:3]) > 0.25
     assert "4.share: proposed 0.55, applied 0.02" in verdict.summary()
-    assert project_delta(design, Delta({}), environment, HoldingGuard(held=(4,))).design == design
+    assert project_delta(design, Delta({}), environment, GuardSettings(), held=[4]).design == design
 
 
 def test_a_held_stratum_stays_at_the_floor_if_the_proposal_wants_nothing_else():
     environment = Sums("", 0)
     delta = Delta({stratum: Edit({"share": 0.75 if stratum == 4 else -0.25}, "") for stratum in range(1, 5)})
-    guard = HoldingGuard(reach={"share": 1.0}, held=(4,))
-    shares = [
-        row["share"]
-        for row in project_delta(environment.space.uniform(), delta, environment, guard).design.strata.values()
-    ]
+    guard = GuardSettings(reach={"share": 1.0})
+    verdict = project_delta(environment.space.uniform(), delta, environment, guard, held=[4])
+    shares = [row["share"] for row in verdict.design.strata.values()]
     assert shares[3] == pytest.approx(FLOOR)
     assert min(shares[:3]) > 0.3
 

@@ -107,7 +107,7 @@ def test_a_policy_that_fell_is_compared_with_the_one_whose_weights_training_goes
         mine = engineer("fixed", settings=how)
         mine.redesign(outcomes("all"))
         assert [mine.redesign(outcomes(3)).rolled_back for _ in range(2)] == back
-        assert [one.undone for one in mine.history] == [False, *back]
+        assert [one.rolled_back for one in mine.history] == [False, *back]
 
 
 def test_a_state_of_an_earlier_version_without_held_out_answers_is_read():

@@ -9,13 +9,13 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.engineer import Cell, Delta, DesignSpace, Edit, Engineer, Environment, Given, Knob, Problem, Verdict
+from lakewright.engineer.argument_checks import check_observations
 from lakewright.engineer.cells import MOST_REWARD
 from lakewright.engineer.difficulty import Observation
 from lakewright.engineer.evidence.vocabulary import vocabulary_of
-from lakewright.engineer.guard import can_draw, is_drawable
+from lakewright.engineer.guard import can_draw_row, is_drawable
 from lakewright.engineer.samplers.pcl import PclSampler
 from lakewright.engineer.start import choose_start, find_start
-from lakewright.engineer.state import check_observations
 from lakewright.engineer.words import Words
 from lakewright.experiments.loop.records.stage_rollouts import write_problems
 from tests.engineer.test_environment import BOARDS, DESIGN, Odd, Sums
@@ -70,8 +70,8 @@ def test_drawable_reads_knobs_and_givens_by_name_wherever_it_is_asked():
     assert not is_drawable(few, Cell("a", (6, True)), design)
     assert is_drawable(few, Cell("a", (7, True)), design)
     assert is_drawable(few, Cell("a", (6, True), (2,)), design), "its own givens count"
-    assert not can_draw("a", {"share": 0.5, "n": 9, "odd": 0.5}, few, design.given)
-    assert can_draw("a", {"share": 0.5, "n": 9, "odd": 0.0}, few, design.given)
+    assert not can_draw_row("a", {"share": 0.5, "n": 9, "odd": 0.5}, few, design.given)
+    assert can_draw_row("a", {"share": 0.5, "n": 9, "odd": 0.0}, few, design.given)
     engineer = Engineer(few, "random")
     problems = engineer.draw(8)
     engineer.observe(few.groups(problems, [["1", "2"]] * 8))

@@ -20,7 +20,7 @@ from lakewright.engineer.design import Design
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.engineer.guard import GuardSettings, project_delta
 from lakewright.engineer.steps import negotiate
-from lakewright.engineer.teachers import Reply, parse_answer
+from lakewright.engineer.teachers import Reply, parse_reply
 from lakewright.engineer.teachers.llm import LlmTeacher
 from lakewright.experiments.environments.lake import Lake, design_of
 from tests.support.processes.processor_time import LONG_ANSWER, MOST_SECONDS, seconds_of
@@ -217,5 +217,5 @@ LONG: dict[str, Callable[[int], str]] = {
 def test_a_long_answer_is_read_in_no_time(name, size):
     answer = LONG[name](size)
     assert size - 100 < len(answer) <= size
-    for read in (read_answer, parse_answer):
+    for read in (read_answer, parse_reply):
         assert seconds_of(lambda text, read=read: read(text, SPACE), answer) < MOST_SECONDS

@@ -25,9 +25,9 @@ from lakewright.core_jax.solver.accelerator.cell_sets import (
 from lakewright.core_jax.solver.accelerator.joint_sets import (
     JointSet,
     differ_anywhere,
-    find_predecessors,
+    find_preceding_set,
     has_state,
-    legal_states,
+    make_legal_set,
     pair_sets,
     settle,
 )
@@ -87,8 +87,8 @@ class CostFlood:
 
     def grow(self, older: JointSet, last: JointSet, alone: CellSet) -> JointSet:
         """R_c. older, last: R_{c-2} and R_{c-1}. alone: V words [2, G], the cells within c moves of home."""
-        before = find_predecessors(self.size, older, waits=True)
-        legal = legal_states(self.size, self.free)
+        before = find_preceding_set(self.size, older, waits=True)
+        legal = make_legal_set(self.size, self.free)
         found = zip(last, self.park(alone), before, legal, strict=True)
         return settle(tuple((x | y | z) & allowed for x, y, z, allowed in found))
 
@@ -104,8 +104,8 @@ class CostFlood:
             odd_layer: R_{c-1}.
             even_layer: R_c.
         """
-        before = find_predecessors(self.size, front, waits=False)
-        legal = legal_states(self.size, self.free)
+        before = find_preceding_set(self.size, front, waits=False)
+        legal = make_legal_set(self.size, self.free)
         # U_c holds no state of R_{c-1}, and U_{c+1}, which has the odd states, no state of R_c.
         found = zip(self.park(alone), before, legal, odd_layer, even_layer, self.odd, strict=True)
         return settle(tuple((x | y) & allowed & ~(r | (s & odd)) for x, y, allowed, r, s, odd in found))
@@ -217,7 +217,7 @@ def flood_everywhere(
     return CostLayers(end.joint, end.alone, goals), end.last, unforced, ~changed
 
 
-def find_costs(layers: CostLayers, starts: jax.Array) -> jax.Array:
+def find_start_costs(layers: CostLayers, starts: jax.Array) -> jax.Array:
     """The sums of costs of states that some layer holds, int32 [G]; 0 for others. starts: int32 [2, G].
 
     Layers beyond the end of the flood are empty, so the first layer that holds a state is sought, not the number of
@@ -233,7 +233,7 @@ def find_costs(layers: CostLayers, starts: jax.Array) -> jax.Array:
 
 def _begin_layers(flood: CostFlood, depth: int, alone: CellSet) -> tuple[JointSet, JointSet, JointSet]:
     """R_0, U_0 | U_1, and the place for all layers with these in it; alone, V words [*, 2, G]."""
-    legal = legal_states(flood.size, flood.free)
+    legal = make_legal_set(flood.size, flood.free)
     parked = [flood.park(tuple(word[moves] for word in alone)) for moves in (0, 1)]
     first, front = (settle(tuple(x & y for x, y in zip(states, legal, strict=True))) for states in parked)
     stacks = tuple(jnp.zeros((depth + 1 + depth // 2 + 1, *word.shape), jnp.uint32) for word in first)

@@ -48,7 +48,7 @@ def pair_sets(size: int, of_a: CellSet, of_b: CellSet) -> JointSet:
     return tuple(at_a & word[None, None] for word in of_b)
 
 
-def legal_states(size: int, free: CellSet) -> JointSet:
+def make_legal_set(size: int, free: CellSet) -> JointSet:
     """The states with both agents on free cells, V words [G], not on the same one."""
     return tuple(states & ~own for states, own in zip(pair_sets(size, free, free), own_cell(size), strict=True))
 
@@ -61,7 +61,7 @@ def move_a(states: JointSet, move: int) -> JointSet:
     return tuple(lax.pad(word, jnp.uint32(0), config) for word in states)
 
 
-def find_predecessors(size: int, states: JointSet, waits: bool) -> JointSet:
+def find_preceding_set(size: int, states: JointSet, waits: bool) -> JointSet:
     """The states from which a joint move leads into the set; states on holes among them, so `& legal_states`.
 
     Invariant: a joint move is a move of each agent into different cells, and not into each other's. With `moved` the

@@ -8,9 +8,9 @@ from lakewright.core_jax.solver.accelerator.cell_sets import CellSet, mark_cells
 from lakewright.core_jax.solver.accelerator.joint_sets import (
     JointSet,
     differ_anywhere,
-    find_predecessors,
+    find_preceding_set,
     has_state,
-    legal_states,
+    make_legal_set,
     pair_sets,
     settle,
 )
@@ -38,8 +38,8 @@ def flood_for_makespans(size: int, free: CellSet, cells: jax.Array, rows: jax.Ar
     start_a, start_b = cells[0], cells[1]
 
     def grow(states: JointSet) -> JointSet:
-        before = find_predecessors(size, states, waits=True)
-        return settle(tuple(x & y for x, y in zip(before, legal_states(size, free), strict=True)))
+        before = find_preceding_set(size, states, waits=True)
+        return settle(tuple(x & y for x, y in zip(before, make_legal_set(size, free), strict=True)))
 
     def flood_two_layers(_, carry):
         states, _, makespan = carry
@@ -58,7 +58,7 @@ def flood_for_makespans(size: int, free: CellSet, cells: jax.Array, rows: jax.Ar
         return jnp.sum(~carry[3] & carry[4], dtype=jnp.int32) > spare
 
     home = pair_sets(size, mark_cells(size, cells[2]), mark_cells(size, cells[3]))
-    begin = settle(tuple(x & y for x, y in zip(home, legal_states(size, free), strict=True)))
+    begin = settle(tuple(x & y for x, y in zip(home, make_legal_set(size, free), strict=True)))
     reached = has_state(begin, start_a, start_b)
     none = tuple(jnp.zeros_like(word) for word in begin)
     carry = (begin, none, (~reached).astype(jnp.int32), reached, jnp.ones(rows.shape, bool))

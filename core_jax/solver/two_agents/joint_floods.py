@@ -20,8 +20,8 @@ from lakewright.core_jax.solver.single_agent.distances import find_neighbours, f
 from lakewright.core_jax.solver.two_agents.joint_layout import (
     Front,
     Layout,
+    find_legal_states,
     find_predecessors,
-    legal_states,
     replace_states,
 )
 from lakewright.core_jax.solver.two_agents.numbered_layers import Layers, number_layers
@@ -208,7 +208,7 @@ def _flood_group_costs(
         starts: as goals, or None.
     """
     home_a, home_b = layout.of_a(home[:, 0]), layout.of_b(home[:, 1])
-    legal, odd = legal_states(layout, free), _find_odd_states(layout, goals)
+    legal, odd = find_legal_states(layout, free), _find_odd_states(layout, goals)
     steps = _CostFlood(layout, legal, odd, home_a, home_b, solo_free)
     flood, cost, complete = number_layers(
         layout, steps.flood_two_layers, steps.begin(home), cost_bits(layout.size), starts
@@ -246,7 +246,7 @@ def _flood_group_makespans(
         home: uint32 [W, 2, N], the goals as bitboards.
         starts: int32 [W, 2, 32], padded cells, or None.
     """
-    legal = legal_states(layout, free)
+    legal = find_legal_states(layout, free)
 
     def flood_two_layers(flood: Layers) -> Layers:
         # From R_t, t even, to R_{t+1} and R_{t+2}; `find_predecessors` returns the front with its scratch buffer.

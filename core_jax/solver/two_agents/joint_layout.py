@@ -138,7 +138,7 @@ def replace_states(layout: Layout, front: Front, states: jax.Array) -> Front:
     return Front(buffer, followed, front.after_a)
 
 
-def legal_states(layout: Layout, free: jax.Array) -> jax.Array:
+def find_legal_states(layout: Layout, free: jax.Array) -> jax.Array:
     """Every joint state of two agents, both cells free and different: uint32 [W, N * row]."""
     different = ~jnp.eye(layout.cells, layout.row, dtype=bool)
     legal = jnp.where(different, layout.of_a(free) & layout.of_b(free), jnp.uint32(0))

@@ -329,9 +329,9 @@ def pack_records() -> None:
 
 def measure_table(words: list[str]) -> int:
     """The part `table`, in this process: its exit code."""
-    from lakewright.experiments.jobs.runtime.library_setup import prepare_training
+    from lakewright.experiments.jobs.runtime.library_setup import prepare_libraries
 
-    prepare_training()
+    prepare_libraries()
     found = Found(FOLDER / "table.json")
     with found.measuring("start"):
         table = Table(words)

@@ -9,7 +9,7 @@ import msgspec
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Chunk, Row, decode, read_chunks
 from lakewright.core_jax.support import first_repeated
-from lakewright.policy.codecs import PublishedRow, check_text, row_of
+from lakewright.policy.codecs import PublishedRow, check_text, row_of_published
 
 NAMES = ("benchmark.jsonl", "benchmark.parquet")
 
@@ -93,8 +93,8 @@ def _read_rows(path: Path) -> Iterator[tuple[Row, str | None]]:
         if published is None:
             published = "grid" not in _read_columns(chunk)
         if published:
-            for row in decode(chunk, PublishedRow, _stop_reading, row_of):
-                yield row_of(row), row.text
+            for row in decode(chunk, PublishedRow, _stop_reading, row_of_published):
+                yield row_of_published(row), row.text
         else:
             for board in decode(chunk, BoardRow, _stop_reading):
                 yield board, board.text

@@ -96,7 +96,7 @@ ANSWERS, VERDICTS = "answers.jsonl", "verdicts.jsonl"
 CLAIM = Claim("evaluation", "job.json", EvaluationJob, 1, "lakewright benchmark eval", exclusive=False)
 
 
-def evaluate(
+def evaluate_on_benchmark(
     benchmark: Path,
     out: Path,
     answerer: Callable[[Path], Answerer],

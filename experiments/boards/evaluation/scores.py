@@ -230,7 +230,7 @@ SHOWN_FAILURES = 2
 MOST_HOLES = 8  # hole ratios; files of more have boards drawn at random
 
 
-def as_table(summary: Summary) -> str:
+def tabulate_summary(summary: Summary) -> str:
     """One line for each number of agents and size, their means, and all; below them pass@k, refusals and tokens."""
     lines: list[Sequence[str]] = []
     for team in summary.teams:

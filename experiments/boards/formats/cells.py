@@ -52,7 +52,7 @@ def path_of(start: Cell, moves: str) -> list[Cell]:
     return path
 
 
-def moves_of(path: Sequence[Cell], place: str) -> str:
+def write_moves(path: Sequence[Cell], place: str) -> str:
     """The moves of a path, without the waits at its end. Raises InputError if a step is longer than one cell."""
     moves = []
     for time, (here, there) in enumerate(itertools.pairwise(path)):

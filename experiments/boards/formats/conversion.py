@@ -47,7 +47,7 @@ class Format(NamedTuple):
     beside: tuple[str, ...] = ()
 
 
-def convert(
+def convert_files(
     source: Path,
     out: Path,
     given: str | None = None,
@@ -92,7 +92,7 @@ def _read_distinct(
     """The good rows of a source, one of each id, with `agents` agents.
 
     Args:
-        reader, source, agents: as in `convert`.
+        reader, source, agents: as in `convert_files`.
         read: a list that gets the files that are read.
         refused: gets the errors of the other rows.
     """

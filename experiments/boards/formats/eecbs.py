@@ -8,7 +8,7 @@ import re
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
-from lakewright.experiments.boards.formats.cells import Cell, check_agents, moves_of, path_of
+from lakewright.experiments.boards.formats.cells import Cell, check_agents, path_of, write_moves
 
 _LINE = re.compile(r"Agent (\d{1,6}): *(.*)")
 _CELL = re.compile(r"\((\d{1,6}), *(\d{1,6})\)(?:->)?")
@@ -70,5 +70,5 @@ def make_row(
                 f"{place}: agent {agent} begins at {list(path[0])}, but starts at {list(start)}; a path begins there"
             )
     check_agents(grid, starts, goals, place)
-    plan = [moves_of(path, f"{place}: agent {agent}") for agent, path in enumerate(paths)]
+    plan = [write_moves(path, f"{place}: agent {agent}") for agent, path in enumerate(paths)]
     return Row(name, len(grid), len(paths), grid, starts, goals, plan=plan)

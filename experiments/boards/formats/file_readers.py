@@ -12,7 +12,7 @@ from lakewright.core_jax.rows import Row, decode, read_chunks, read_rows
 from lakewright.core_jax.support import first_repeated, refuse_pipe
 from lakewright.experiments.boards.formats import eecbs, lacam, lorr, movingai, multirobot, pogema
 from lakewright.experiments.boards.formats.cells import Cell, pad_to_square
-from lakewright.policy.codecs import PublishedRow, row_of
+from lakewright.policy.codecs import PublishedRow, row_of_published
 
 LARGEST = 64 << 20  # bytes of one text file: a map of 8000 x 8000
 LONGEST_NAME = 255  # bytes, of a file
@@ -167,8 +167,8 @@ def read_published_rows(path: Path, reading: Reading) -> Iterator[Row]:
     """The rows of the published benchmark: a `Reader`. Raises InputError if the file cannot be read."""
     reading.read.add(path)
     for chunk in read_chunks(path):
-        for published in decode(chunk, PublishedRow, reading.refuse, row_of):
-            yield row_of(published)
+        for published in decode(chunk, PublishedRow, reading.refuse, row_of_published):
+            yield row_of_published(published)
 
 
 def _read_text(path: Path, read: set[Path]) -> str:

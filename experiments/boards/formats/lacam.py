@@ -8,7 +8,7 @@ import re
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
-from lakewright.experiments.boards.formats.cells import Cell, check_agents, moves_of, path_of
+from lakewright.experiments.boards.formats.cells import Cell, check_agents, path_of, write_moves
 
 _CELL = re.compile(r"\((\d{1,6}),(\d{1,6})\),?")
 
@@ -75,7 +75,7 @@ def read_result(text: str, grid: list[str], name: str, place: str) -> Row:
         raise InputError(f"{place}:{times[0][0]}: time 0 is not at the starts; a plan begins there")
     check_agents(grid, starts, goals, place)
     paths = zip(*(cells for _, cells in times), strict=True)
-    plan = [moves_of(path, f"{place}: agent {agent}") for agent, path in enumerate(paths)]
+    plan = [write_moves(path, f"{place}: agent {agent}") for agent, path in enumerate(paths)]
     return Row(name, len(grid), len(starts), grid, starts, goals, plan=plan)
 
 

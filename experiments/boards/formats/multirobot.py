@@ -10,7 +10,7 @@ from typing import Any
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
-from lakewright.experiments.boards.formats.cells import Cell, check_agents, moves_of, pad_to_square, path_of
+from lakewright.experiments.boards.formats.cells import Cell, check_agents, pad_to_square, path_of, write_moves
 
 LARGEST = 1024  # cells on a side
 
@@ -105,7 +105,7 @@ def _read_path(schedule: Any, name: str, start: Cell, place: str) -> str:
         path.append((_read_number(step["y"], f"{at}.y"), _read_number(step["x"], f"{at}.x")))
     if path[0] != start:
         raise InputError(f"{place}: schedule.{name:.40} does not begin at the start of the agent; correct one of them")
-    return moves_of(path, f"{place}: {name:.40}")
+    return write_moves(path, f"{place}: {name:.40}")
 
 
 def _read_cell(value: Any, place: str) -> Cell:

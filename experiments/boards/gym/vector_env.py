@@ -11,7 +11,7 @@ from gymnasium.vector.utils import batch_space
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.lake import BoardObservation, EnvState, observe, reset, reset_to, step
-from lakewright.core_jax.support import make_key, stated_settings
+from lakewright.core_jax.support import make_jax_key, stated_settings
 from lakewright.experiments.boards.episodes.episode import check_board, read_moves, read_options
 from lakewright.experiments.boards.episodes.pictures import MODES, as_pixels, as_text
 from lakewright.experiments.boards.episodes.pools import board_pool
@@ -62,7 +62,7 @@ class TeamVectorEnv(VectorEnv[Arrays, np.ndarray, np.ndarray]):
         if boards is not None:
             boards = self._read_boards(boards)
         if seed is not None or self._key is None:
-            self._key = make_key(int(self.np_random.integers(2**31)) if seed is None else _check_seed(seed))
+            self._key = make_jax_key(int(self.np_random.integers(2**31)) if seed is None else _check_seed(seed))
         if boards is None:
             observation, state = _RESET(self._keys(), self._params)
         else:

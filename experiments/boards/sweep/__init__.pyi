@@ -6,5 +6,5 @@ from .shards import Record as Record
 from .shards import draw_boards as draw_boards
 from .shards import make_shard as make_shard
 from .spec import SweepSpec as SweepSpec
-from .spec import check_memory as check_memory
+from .spec import check_sweep_memory as check_sweep_memory
 from .spec import read_spec as read_spec

@@ -162,7 +162,7 @@ def count_memory(spec: SweepSpec) -> int:
     return WORKER_BYTES + max(memory_needed(cell.size, cell.agents) for cell in spec.cells())
 
 
-def check_memory(spec: SweepSpec, workers: int) -> None:
+def check_sweep_memory(spec: SweepSpec, workers: int) -> None:
     """Raises InputError if the memory of this machine does not hold the boards of all workers."""
     available = psutil.virtual_memory().total
     for cell in spec.cells():

@@ -10,7 +10,7 @@ from cyclopts import Group, Parameter
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import convert
 from lakewright.experiments.cli.conventions.options import DEVICES, SOLVERS, Flag
-from lakewright.experiments.jobs.runtime.library_setup import prepare_training
+from lakewright.experiments.jobs.runtime.library_setup import prepare_libraries
 
 if TYPE_CHECKING:
     from cyclopts.argument import ArgumentCollection
@@ -128,7 +128,7 @@ def _make_model(
     who: AnswererChoice, options: ModelOptions, prompt: str, executor: "Executor"
 ) -> Callable[[Path], "Answerer"]:
     place = who.model or ""
-    prepare_training(place)
+    prepare_libraries(place)
     from lakewright.experiments.boards.evaluation.answerers import ModelAnswerer
     from lakewright.policy.codecs import TextSettings
 

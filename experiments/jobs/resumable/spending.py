@@ -69,15 +69,14 @@ def ask_server(settings: EndpointSettings, temperature: float, spending: Spendin
     endpoint = Endpoint(settings, paid, spending.add) if recorded else Endpoint(settings, paid)
 
     def answer(messages: list[Message], schema: dict, seed: int) -> EndpointAnswer:
-        how = {"temperature": temperature, "seed": seed}
         while forms:
             try:
-                return endpoint.ask(messages, schema=schema, form=forms[0], **how)
+                return endpoint.ask(messages, schema=schema, form=forms[0], temperature=temperature, seed=seed)
             except EndpointError as error:
                 if error.status not in REFUSING:
                     raise
                 del forms[0]
-        return endpoint.ask(messages, **how)
+        return endpoint.ask(messages, temperature=temperature, seed=seed)
 
     def ask(messages: list[Message], schema: dict, seed: int) -> Reply:
         before = endpoint.spent

@@ -36,7 +36,7 @@ def keep_compiled_programs() -> None:
         jax.config.update(name, value)
 
 
-def prepare_training(model: str = "") -> None:
+def prepare_libraries(model: str = "") -> None:
     """Settles everything that must be known before the training libraries are imported.
 
     They print nothing of their own, and the hub is not asked unless `model` must be fetched from there.

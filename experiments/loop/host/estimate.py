@@ -37,7 +37,7 @@ from lakewright.policy.inference import (
     MOST_ANSWERS,
     count_answer_bytes,
 )
-from lakewright.policy.training import SHARED_SCORES, STEP, WIDTH, answers_at_once
+from lakewright.policy.training import STEP, WIDTH, allows_shared_prompts, answers_at_once
 
 GB = 10**9
 LIBRARIES = 2 * GB  # of memory, that Python and the training libraries take in a process
@@ -243,10 +243,9 @@ def _share_prompts(trained: Trained, lengths: Lengths, rows: int, prompts: int, 
 
 
 def _shares_prompts(settings: RunSettings, widths: Widths, answer: int) -> bool:
-    """As `may_share_prompts` of the training has it."""
-    host = settings.grpo.host
-    wrapped = host.lora or host.checkpointing or host.vllm != "off" or settings.launch.elsewhere
-    return settings.grpo.share_prompts and answer * widths.words <= SHARED_SCORES and not wrapped
+    """Return True if the training reads the prompt of a group once."""
+    host, elsewhere = settings.grpo.host, settings.launch.elsewhere
+    return settings.grpo.share_prompts and allows_shared_prompts(host, answer, widths.words, elsewhere=elsewhere)
 
 
 def _estimate_sampling(settings: RunSettings, trained: Trained, lengths: Lengths, accelerator: int) -> Phase:

@@ -100,7 +100,7 @@ def _read_chapter(name: str, stage: Stage) -> Chapter:
         validation=read_record(stage.validation, Validation),
         log=stage.read_steps(),
         seconds=read_record(stage.done, Done).seconds,
-        design=find_record(stage.env, Design),
+        design=find_record(stage.design_file, Design),
         decision=find_record(stage.proposal, DecisionRecord),
         trial=find_record(stage.trial, Trial),
         tokens=count_stage_tokens(stage),
@@ -114,8 +114,8 @@ def explain_first_design(folder: RunFolder) -> str | None:
     """Why all stages of a run were drawn from the first design; None if one wasn't, or nothing was decided."""
     stages = folder.finished_stages()
     decided = [stage for stage in (folder.warmup, *stages[:-1]) if stage.proposal.exists() or stage.rolled_back()]
-    first = find_record(decided[0].env, Design) if decided else None
-    if first is None or any(find_record(stage.env, Design) != first for stage in stages):
+    first = find_record(decided[0].design_file, Design) if decided else None
+    if first is None or any(find_record(stage.design_file, Design) != first for stage in stages):
         return None
     counted = Counter(map(_explain_no_change, decided))
     reasons = ", ".join(f"{count} time{'s' * (count > 1)} {reason}" for reason, count in counted.items())

@@ -22,7 +22,7 @@ from lakewright.engineer.guard import GuardVerdict
 from lakewright.engineer.steps import Next
 from lakewright.engineer.tally import Case, Drawn, Tally
 from lakewright.engineer.trial import CellTrial, Trial, Tried
-from lakewright.experiments.environments.lake import WAIT, outcomes_of, problem_of, read_row, tally_of
+from lakewright.experiments.environments.lake import WAIT, convert_row, outcomes_of, problem_of, tally_of
 from lakewright.experiments.loop.records.stage_records import DecisionRecord, Example, SampledRecord, Validation
 
 COLUMNS = ("data_ratio", "hole_ratio", "wait_ratio")
@@ -106,8 +106,8 @@ def _is_record(kind: Any) -> bool:
 
 @functools.cache
 def _fields_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """The types of the fields of a type of record."""
-    return {name: hint for name, hint in typing.get_type_hints(kind).items() if name in kind.__struct_fields__}
+    """The types of the fields of a type of record, by their names in files."""
+    return {field.encode_name: field.type for field in msgspec.structs.fields(kind)}
 
 
 def _write_design(tree: Tree) -> Tree:
@@ -254,7 +254,7 @@ def _read_state(tree: Tree) -> Tree:
 
 
 def _read_problem(row: Tree) -> Tree:
-    return msgspec.to_builtins(problem_of(read_row(row)))
+    return msgspec.to_builtins(problem_of(convert_row(row)))
 
 
 def _pick(tree: Tree, *names: str) -> Tree:

@@ -54,7 +54,7 @@ class Stage:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.env = folder / "env.json"
+        self.design_file = folder / "env.json"
         self.sampled = folder / "sampled.json"
         self.boards = folder / "boards.parquet"
         self.problems = folder / "problems.jsonl"  # of environments other than the lake
@@ -85,7 +85,7 @@ class Stage:
 
     def design(self) -> Design:
         """The design that the stage's problems are drawn from."""
-        return read_record(self.env, Design)
+        return read_record(self.design_file, Design)
 
     def read_next(self) -> Next:
         """The design of the next stage, and why; from the other files in folders without next.json."""
@@ -99,7 +99,7 @@ class Stage:
     def rolled_back(self) -> Rollback | None:
         """The record of the rollback, if the stage is rolled back."""
         found = find_record(self.rollback, Rollback)
-        return found if found and found.back else None
+        return found if found and found.rolled_back else None
 
     def read_evidence(self) -> Evidence:
         """Everything known after the stage. Raises InputError if its file holds something else."""

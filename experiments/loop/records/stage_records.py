@@ -118,7 +118,7 @@ class Rollback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     against: str
     comparison: Comparison
-    back: bool
+    rolled_back: bool = msgspec.field(name="back")
     weights: str
 
 

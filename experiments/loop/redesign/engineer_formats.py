@@ -35,8 +35,15 @@ class TokenFormat:
 
     def sample_answers(self, model: PreTrainedModel, prompt: Sequence[str], seed: int) -> list[list[str]]:
         """A group of answers."""
-        how: dict[str, Any] = {"copies": self.settings.engineer.group, "temperature": TEMPERATURE, "seed": seed}
-        return sample_under_grammar(model, self.tokenizer, prompt, self.allowed, **how)
+        return sample_under_grammar(
+            model,
+            self.tokenizer,
+            prompt,
+            self.allowed,
+            copies=self.settings.engineer.group,
+            temperature=TEMPERATURE,
+            seed=seed,
+        )
 
     def decode_answers(self, answers: Sequence[Sequence[str]]) -> list[str]:
         """Returns nothing, because tokens are not text."""
@@ -58,8 +65,8 @@ class JsonFormat:
     def sample_answers(self, model: PreTrainedModel, prompt: Sequence[str], seed: int) -> list[list[str]]:
         """A group of answers."""
         chosen, ids = self.settings.engineer, self.tokenizer.convert_tokens_to_ids(list(prompt))
-        how = SchemaSettings(reasoning=0, answer=chosen.answer, temperature=TEMPERATURE)
-        answers = sample_json_ids(model, self.tokenizer, ids, self.schema, how, chosen.group, seed)
+        sampling = SchemaSettings(reasoning=0, answer=chosen.answer, temperature=TEMPERATURE)
+        answers = sample_json_ids(model, self.tokenizer, ids, self.schema, sampling, chosen.group, seed)
         return [self.tokenizer.convert_ids_to_tokens(answer) for answer in answers]
 
     def decode_answers(self, answers: Sequence[Sequence[str]]) -> list[str]:

@@ -14,6 +14,7 @@ import numpy as np
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.results import RolloutGroup
 from lakewright.core_jax.support import derive_seed
+from lakewright.engineer.argument_checks import check_forecast
 from lakewright.engineer.design import Delta
 from lakewright.engineer.difficulty import Forecast
 from lakewright.engineer.environment import Environment
@@ -24,7 +25,6 @@ from lakewright.engineer.proposal import Proposal
 from lakewright.engineer.random_generators import make_key
 from lakewright.engineer.redesign import Engineer
 from lakewright.engineer.rollback import Comparison, has_fallen
-from lakewright.engineer.state import check_forecast
 from lakewright.engineer.steps import Attempt, Decision
 from lakewright.engineer.tally import Case
 from lakewright.engineer.trial import RollOut, Trial, TrialWork
@@ -110,7 +110,7 @@ class RunEngineer:
     def _redesign_after(self, number: int) -> Decision:
         trainee, stage = self.trainee, self.folder.stage(number)
         self.engineer = engineer = self.engineer or self._begin()
-        if stage.env.exists() and stage.design() != engineer.design:
+        if stage.design_file.exists() and stage.design() != engineer.design:
             engineer.design = stage.design()
         if number >= 0:
             self._observe(engineer, read_rollouts(stage))
@@ -149,9 +149,11 @@ class StageJournal(Journal):
         self.stage = folder.stage(number)
         self.finished = self.stage.next.exists() or (number >= 0 and self.stage.done.exists())
 
-    def keep(self, step: Step, make: Callable[[], T]) -> T:
-        """See `Journal.keep`. No trial is held if no stage follows."""
+    def note(self, step: Step, make: Callable[[], T]) -> T:
+        """See `Journal.note`. No trial is held if no stage follows."""
         path = getattr(self.stage, FILES.get(step, step))
+        # A record decides. A finished stage gets no further records: a step without one was not made then, except for
+        # forecast and evidence, which earlier versions did not record and which can be computed again.
         if path.exists() or (self.finished and step not in ("forecast", "evidence")):
             return self._read_step(step)
         if self.finished:

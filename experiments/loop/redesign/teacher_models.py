@@ -40,7 +40,7 @@ from lakewright.policy.inference import (
 from lakewright.policy.models import answers_only_plans
 
 
-def make_tools(settings: RunSettings, folder: RunFolder, stage: Stage, recorded: bool) -> Tools:
+def make_run_tools(settings: RunSettings, folder: RunFolder, stage: Stage, recorded: bool) -> Tools:
     """Everything that the teacher of a run needs after `stage`. Raises InputError if its model cannot be asked at all.
 
     Args:
@@ -75,7 +75,7 @@ def make_engineer(
         teacher: the teacher to ask; for steps without a proposal any teacher will do.
         held_out: the problems that the policy is judged on.
     """
-    how = EngineerSettings(
+    chosen = EngineerSettings(
         evidence=settings.evidence,
         difficulty=msgspec.structs.replace(settings.difficulty, objective=settings.objective),
         guard=settings.guard,
@@ -84,7 +84,7 @@ def make_engineer(
         proposals=settings.engineer.proposals,
     )
     rounds = settings.stages + settings.engineer.asked_first
-    return Engineer(environment, teacher, design, held_out=held_out, settings=how, rounds=rounds)
+    return Engineer(environment, teacher, design, held_out=held_out, settings=chosen, rounds=rounds)
 
 
 def load_teacher(
@@ -98,7 +98,9 @@ def load_teacher(
         state: the teacher's state.
         recorded: whether requests to a server are charged to the run.
     """
-    teacher = make_teacher(settings.teacher, make_tools(settings, folder, stage, recorded), settings.teacher_options)
+    teacher = make_teacher(
+        settings.teacher, make_run_tools(settings, folder, stage, recorded), settings.teacher_options
+    )
     if state:
         teacher.load_state_dict(state)
     return teacher
@@ -140,8 +142,8 @@ def _ask_checkpoint(settings: RunSettings, policy: Stage) -> Tools:
         return SampledAnswers(AnswerTokens(prompt, answers), form.decode_answers(answers))
 
     def ask(messages: list[Message], schema: dict[str, Any], seed: int) -> Reply:
-        how = SchemaSettings(chosen.reasoning, chosen.answer, chosen.temperature)
-        return Reply(*answer_in_json(model, tokenizer, messages, schema, how, seed))
+        sampling = SchemaSettings(chosen.reasoning, chosen.answer, chosen.temperature)
+        return Reply(*answer_in_json(model, tokenizer, messages, schema, sampling, seed))
 
     in_tokens = answers_in_tokens(tokenizer)
     if settings.asked == "self_trained":

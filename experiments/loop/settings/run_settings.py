@@ -165,7 +165,7 @@ class RunSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     @property
     def taught(self) -> Lessons:
         """The lessons of the engineer's part that the warm-up teaches a model of tokens."""
-        return self.lessons.lessons(self.objective, self.evidence, self.difficulty)
+        return self.lessons.build_lessons(self.objective, self.evidence, self.difficulty)
 
     @property
     def teaches_engineer(self) -> bool:

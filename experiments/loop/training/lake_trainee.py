@@ -38,7 +38,7 @@ from lakewright.policy.model_settings import resolve_shape
 from lakewright.policy.models import build_model
 from lakewright.policy.play import Play, Tasks, TaskStream
 from lakewright.policy.tasks import BoardTask, board_of, task_of
-from lakewright.policy.tasks import row_of as row_of_task
+from lakewright.policy.tasks import row_of_task as row_of_task
 from lakewright.policy.training import Answered, BoardTaskStream, rank_and_processes, tasks_of, with_hole_ratios
 
 EXAMPLES = 6  # boards saved as examples, of each kind: valid plans on boards that force a wait, and failures

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import end_with_starter
-from lakewright.experiments.jobs.runtime.library_setup import importing, prepare_training
+from lakewright.experiments.jobs.runtime.library_setup import importing, prepare_libraries
 from lakewright.experiments.loop.settings.launch import BAD_INPUT, ERROR_PREFIX
 
 
@@ -18,7 +18,7 @@ def main() -> int:
     """Trains; the first process saves the results. Each reports bad input, on which the exit code is 2."""
     run, number, previous, tokens = sys.argv[1:]
     end_with_starter()
-    prepare_training()
+    prepare_libraries()
     with importing():
         import torch
 

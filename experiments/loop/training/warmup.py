@@ -29,7 +29,7 @@ SYNTHETIC = 4000  # random evidence with the rule's answers, from which it learn
 QUESTIONS = 50  # of the examination afterwards
 
 
-def warm_up(trainee: Trainee, warmup: Stage, held_out: Sequence[Problem]) -> None:
+def warm_up_run(trainee: Trainee, warmup: Stage, held_out: Sequence[Problem]) -> None:
     """Trains the first policy and validates it.
 
     It learns reference answers and, if it answers in tokens, the form of an engineer's answer.

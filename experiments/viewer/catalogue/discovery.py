@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from lakewright.core_jax.errors import InputError
 
@@ -78,6 +78,7 @@ class Catalogue:
         self._roots = _name_roots([path.resolve() for path in paths])
         self._found: dict[tuple[Kind, str], Item] = {}
         self._read = -SECONDS
+        self.summaries: dict[str, tuple[str, dict[str, Any]]] = {}  # of runs, by path, with the stamps of their files
 
     def items(self) -> list[Item]:
         """All items, those last changed first."""

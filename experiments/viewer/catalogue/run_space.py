@@ -183,7 +183,7 @@ def _gather_knob(name: str, rows: Sequence[Row], pooled: Tally) -> Knob:
 def _list_designs(folder: RunFolder, settings: RunSettings) -> Iterator[Design]:
     for number in range(settings.stages):
         stage = folder.stage(number)
-        if stage.env.exists():
+        if stage.design_file.exists():
             yield stage.design()
         if stage.next.exists():
             yield stage.next_design()

@@ -22,7 +22,7 @@ from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Item, K
 from lakewright.experiments.viewer.catalogue.problem_table import ProblemFilters, read_problem_table
 from lakewright.experiments.viewer.catalogue.run_space import LAKE, find_space
 from lakewright.experiments.viewer.pages.rendering import LONGEST, Crumb, Page, asked_for, mark_svg, query_for
-from lakewright.experiments.viewer.pictures.board_art import MOST_SIDE, is_drawable
+from lakewright.experiments.viewer.pictures.board_art import MOST_SIDE, fits_picture
 from lakewright.experiments.viewer.pictures.played_plans import draw_played, make_example, still_svg
 from lakewright.policy.models import PRETRAINED
 
@@ -31,12 +31,12 @@ SITE_PAGES = 4  # of each list of boards that a static site holds
 GIVEN = "The plan that was given"
 
 
-def boards_page(catalogue: Catalogue, item: Item, query: Query, part: str) -> Page:
+def boards_page(item: Item, catalogue: Catalogue, query: Query, part: str) -> Page:
     """A page of boards. Raises InputError if a filter is invalid, or the file cannot be read.
 
     Args:
-        catalogue: all items that the viewer shows.
         item: the item that has the boards.
+        catalogue: all items that the viewer shows.
         query: the filters.
         part: see `table_of`.
     """
@@ -65,13 +65,12 @@ def boards_page(catalogue: Catalogue, item: Item, query: Query, part: str) -> Pa
     return Page(f"{table.title}: {item.name}", "boards.html", values, _make_crumbs(item, part))
 
 
-def board_page(catalogue: Catalogue, item: Item, query: Query, part: str, place: str) -> Page:
+def board_page(item: Item, catalogue: Catalogue, part: str, place: str) -> Page:
     """One board: its labels, the certified plan, and the plan that was given for it.
 
     Args:
-        catalogue: all items that the viewer shows.
         item: the item that has the board.
-        query: unused.
+        catalogue: all items that the viewer shows.
         part: see `table_of`.
         place: the board's place in the table.
 
@@ -79,7 +78,7 @@ def board_page(catalogue: Catalogue, item: Item, query: Query, part: str, place:
     """
     table = table_of(catalogue, item, part)
     tile, more = table.at(int(place))
-    drawn = tile.row is not None and is_drawable(tile.row.size)
+    drawn = tile.row is not None and fits_picture(tile.row.size)
     values = {
         "tile": tile,
         "place": int(place),
@@ -102,7 +101,7 @@ def board_page(catalogue: Catalogue, item: Item, query: Query, part: str, place:
 
 def _draw_still(row: Row | None) -> Markup | None:
     """The picture of a board; None if it is too large, or not a board."""
-    return mark_svg(still_svg(row)) if row and is_drawable(row.size) else None
+    return mark_svg(still_svg(row)) if row and fits_picture(row.size) else None
 
 
 def players_of(item: Item, part: str, tile: Tile) -> list[dict[str, Any]]:
@@ -149,7 +148,7 @@ def _over_checkpoints(item: Item, tile: Tile) -> list[dict[str, Any]]:
             {
                 "name": name.replace("-", " "),
                 "valid": valid,
-                "played": draw_played(given) if given and is_drawable(given.row.size) else None,
+                "played": draw_played(given) if given and fits_picture(given.row.size) else None,
             }
         )
     return found
@@ -176,11 +175,10 @@ def _make_crumbs(item: Item, part: str) -> list[Crumb]:
     return [Crumb("All", ""), Crumb(item.name, f"{item.kind}/{item.name}"), here]
 
 
-def problems_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]], part: str) -> Page:
+def problems_page(item: Item, query: Query, part: str) -> Page:
     """A page of problems. Raises InputError if a filter is invalid, the run has boards, or a file is damaged.
 
     Args:
-        catalogue: all items that the viewer shows, unused.
         item: the run.
         query: the filters.
         part: `held-out` or `stage-N`.

@@ -23,9 +23,8 @@ from lakewright.experiments.viewer.pages.rendering import Page, asked_for, mark_
 from lakewright.experiments.viewer.pages.run_charts import rates_chart
 from lakewright.experiments.viewer.pages.run_page import agents_of
 
-KEPT = 10_000  # summaries of runs
+MOST_SUMMARIES = 10_000  # summaries of runs
 MOST_CARDS = 200  # of a kind, on one page
-_SUMMARIES: dict[str, tuple[str, dict[str, Any]]] = {}
 
 
 class Card(NamedTuple):
@@ -39,30 +38,30 @@ class Card(NamedTuple):
     problem: str
 
 
-def card_of(item: Item) -> Card:
+def card_of(item: Item, catalogue: Catalogue) -> Card:
     """The card of an item; of one that cannot be read with the reason."""
     address = f"boards/boards/file/{item.name}" if item.kind is Kind.BOARDS else f"{item.kind}/{item.name}"
     try:
-        found = _KNOWN[item.kind](item)
+        found = _recall_run(item, catalogue.summaries) if item.kind is Kind.RUN else _KNOWN[item.kind](item)
     except (InputError, OSError) as error:
         return Card(item, address, "unreadable", "", None, str(error))
     return Card(item, address, found.get("state", ""), found.get("words", ""), found.get("valid"), "")
 
 
-def _summarise_run(item: Item) -> dict[str, Any]:
-    """A run in a line; read again once its files have changed."""
+def _recall_run(item: Item, summaries: dict[str, tuple[str, dict[str, Any]]]) -> dict[str, Any]:
+    """A run in a line; read again once its files have changed. summaries: earlier summaries with file stamps."""
     stamp = stamp_of(item.path)
-    kept = _SUMMARIES.get(str(item.path))
-    if kept and kept[0] == stamp and kept[1]["state"] != "running":
-        return kept[1]
-    if len(_SUMMARIES) >= KEPT:
-        _SUMMARIES.clear()
-    found = _summarise_item(item)
-    _SUMMARIES[str(item.path)] = stamp, found
+    saved = summaries.get(str(item.path))
+    if saved and saved[0] == stamp and saved[1]["state"] != "running":
+        return saved[1]
+    if len(summaries) >= MOST_SUMMARIES:
+        summaries.clear()
+    found = _summarise_run(item)
+    summaries[str(item.path)] = stamp, found
     return found
 
 
-def _summarise_item(item: Item) -> dict[str, Any]:
+def _summarise_run(item: Item) -> dict[str, Any]:
     """The progress of a run, and the share of valid answers of its last policy."""
     folder = RunFolder(item.path)
     settings = folder.settings()
@@ -142,7 +141,6 @@ def _summarise_benchmark(item: Item) -> dict[str, Any]:
 
 
 _KNOWN = {
-    Kind.RUN: _summarise_run,
     Kind.SWEEP: _summarise_sweep,
     Kind.EVALUATION: _summarise_evaluation,
     Kind.STUDY: _summarise_study,
@@ -167,7 +165,9 @@ def index_page(catalogue: Catalogue, query: Mapping[str, list[str]]) -> Page:
     studies = tuple(f"{item.name}/" for item in items if item.kind is Kind.STUDY)
     kinds = {kind: [item for item in items if item.kind is kind and not item.name.startswith(studies)] for kind in Kind}
     first = page * MOST_CARDS
-    shown = {kind: list(map(card_of, found[first : first + MOST_CARDS])) for kind, found in kinds.items()}
+    shown = {
+        kind: [card_of(item, catalogue) for item in found[first : first + MOST_CARDS]] for kind, found in kinds.items()
+    }
     groups = {kind: cards for kind, cards in shown.items() if cards}
     values = {
         "groups": groups,

@@ -1,6 +1,6 @@
 """The page of an engineer's folder: its versions and what changed, outcomes over versions, and what was asked."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -14,7 +14,7 @@ from lakewright.engineer.trial import Trial
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.reports import FolderStatus
 from lakewright.experiments.trainers.versions import Version, VersionFiles
-from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Item
+from lakewright.experiments.viewer.catalogue.discovery import Item
 from lakewright.experiments.viewer.catalogue.run_space import RunSpace
 from lakewright.experiments.viewer.charts.heat import difficulty_svg
 from lakewright.experiments.viewer.charts.lines import Point, Series, line_chart
@@ -47,7 +47,7 @@ class Noted(Reasoned, frozen=True, kw_only=True):
     forecast: Forecast | None
 
 
-def engineer_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:
+def engineer_page(item: Item) -> Page:
     """An engineer's folder, also while a trainer uses it. Raises InputError if its versions cannot be read."""
     files = VersionFiles(item.path)
     setup = files.read_setup()

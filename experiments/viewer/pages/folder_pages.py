@@ -1,20 +1,17 @@
 """The pages of evaluations and benchmarks: their records as tables and charts, and the way to their boards."""
 
-from collections.abc import Mapping
 from typing import Any
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import read_raw
 from lakewright.core_jax.types import FAILURE_NAMES
-from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Item
+from lakewright.experiments.viewer.catalogue.discovery import Item
 from lakewright.experiments.viewer.charts.heat import heat_map
 from lakewright.experiments.viewer.charts.rows import stacked_bars
 from lakewright.experiments.viewer.pages.rendering import Crumb, Page, Table, format_percent, mark_svg
 
-Query = Mapping[str, list[str]]
 
-
-def evaluation_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
+def evaluation_page(item: Item) -> Page:
     """The rates of an evaluation by agents and size. Raises InputError if its summary is missing or not readable."""
     if not (item.path / "summary.json").exists():
         raise InputError(f"{item.name}: has no summary.json yet; it is written when all answers are judged")
@@ -26,7 +23,7 @@ def evaluation_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
     return Page(item.name, "evaluation.html", values, _crumbs_of(item))
 
 
-def benchmark_page(catalogue: Catalogue, item: Item, query: Query) -> Page:
+def benchmark_page(item: Item) -> Page:
     """The numbers of boards of each kind in a benchmark. Raises InputError if its manifest cannot be read."""
     found = record_of(item, "manifest.json")
     try:

@@ -28,22 +28,21 @@ def page_for(catalogue: Catalogue, address: str, query: Query) -> Page:
     raise MissingError(f"{address!r:.80} is not a page of this viewer; return to the index")
 
 
-def _of_item(kind: Kind, make: Callable[..., Page]) -> Callable[..., Page]:
-    """A page of an item, which is looked up by its name."""
+def _of_item(kind: Kind | None, make: Callable[..., Page], *needed: str) -> Callable[..., Page]:
+    """A page of an item, which is looked up by its name.
 
-    def found(catalogue: Catalogue, query: Query, name: str, **parts: Any) -> Page:
-        return make(catalogue, catalogue.find(kind, name), query, **parts)
+    Args:
+        kind: the kind of the item; None for pages of boards, whose address names it.
+        make: makes the page of an item and the parts of its address.
+        needed: further arguments of `make`: `catalogue`, `query`.
+    """
 
-    return found
+    def make_page(catalogue: Catalogue, query: Query, name: str, **parts: Any) -> Page:
+        item = catalogue.find(kind or Kind(parts.pop("kind")), name)
+        further: dict[str, Any] = {"catalogue": catalogue, "query": query}
+        return make(item, **{argument: further[argument] for argument in needed}, **parts)
 
-
-def _of_boards(make: Callable[..., Page]) -> Callable[..., Page]:
-    """A page of boards, which several kinds of items have."""
-
-    def found(catalogue: Catalogue, query: Query, kind: str, name: str, **parts: Any) -> Page:
-        return make(catalogue, catalogue.find(Kind(kind), name), query, **parts)
-
-    return found
+    return make_page
 
 
 ROUTES: list[Route] = [
@@ -51,21 +50,21 @@ ROUTES: list[Route] = [
     (re.compile(r"compare"), compare_page),
     (re.compile(r"editor"), editor_page),
     (re.compile(r"stage/(?P<number>\d{1,3})/(?P<name>.+)"), _of_item(Kind.RUN, stage_page)),
-    (re.compile(r"problems/(?P<part>[a-z0-9-]+)/(?P<name>.+)"), _of_item(Kind.RUN, problems_page)),
+    (re.compile(r"problems/(?P<part>[a-z0-9-]+)/(?P<name>.+)"), _of_item(Kind.RUN, problems_page, "query")),
     (re.compile(r"run/(?P<name>.+)"), _of_item(Kind.RUN, run_page)),
-    (re.compile(r"study/(?P<name>.+)"), _of_item(Kind.STUDY, study_page)),
+    (re.compile(r"study/(?P<name>.+)"), _of_item(Kind.STUDY, study_page, "catalogue")),
     (re.compile(r"engineer/(?P<name>.+)"), _of_item(Kind.ENGINEER, engineer_page)),
-    (re.compile(r"sweep/(?P<name>.+)"), _of_item(Kind.SWEEP, sweep_page)),
+    (re.compile(r"sweep/(?P<name>.+)"), _of_item(Kind.SWEEP, sweep_page, "query")),
     (re.compile(r"evaluation/(?P<name>.+)"), _of_item(Kind.EVALUATION, evaluation_page)),
     (re.compile(r"benchmark/(?P<name>.+)"), _of_item(Kind.BENCHMARK, benchmark_page)),
     (
         re.compile(r"boards/(?P<kind>run|evaluation|benchmark|boards)/(?P<part>[a-z0-9-]+)/(?P<name>.+)"),
-        _of_boards(boards_page),
+        _of_item(None, boards_page, "catalogue", "query"),
     ),
     (
         re.compile(
             r"board/(?P<kind>run|evaluation|benchmark|boards)/(?P<part>[a-z0-9-]+)/(?P<place>\d{1,15})/(?P<name>.+)"
         ),
-        _of_boards(board_page),
+        _of_item(None, board_page, "catalogue"),
     ),
 ]

@@ -10,19 +10,19 @@ from lakewright.experiments.loop.records.history import Chapter, count_met_in_tr
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import Example
 from lakewright.experiments.loop.settings.run_settings import RunSettings
-from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Item
+from lakewright.experiments.viewer.catalogue.discovery import Item
 from lakewright.experiments.viewer.catalogue.run_progress import StageProgress, progress_of
 from lakewright.experiments.viewer.catalogue.run_space import Measure, RunSpace, describe_next, find_space
 from lakewright.experiments.viewer.pages import run_charts as charts
 from lakewright.experiments.viewer.pages.rendering import Crumb, Page, Table, format_percent, mark_svg
 from lakewright.experiments.viewer.pages.stage_page import list_texts, stage_values
-from lakewright.experiments.viewer.pictures.board_art import MOST_SIDE, is_drawable
+from lakewright.experiments.viewer.pictures.board_art import MOST_SIDE, fits_picture
 from lakewright.experiments.viewer.pictures.board_pictures import draw_frames, write_caption
 
 Log = Sequence[Mapping[str, float | None]]
 
 
-def run_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:
+def run_page(item: Item) -> Page:
     """The page of a run so far, also while it runs. Raises InputError if its files cannot be read."""
     folder = RunFolder(item.path)
     values = _collect_values(folder, item.name)
@@ -195,7 +195,7 @@ def _draw_strips(examples: Sequence[Example]) -> list[tuple[str, list[tuple[str,
     for title, valid in (("Valid plans on boards that force a wait", True), ("Failures", False)):
         shown = [example for example in examples if example.is_plan and (example.failure == "none") == valid]
         if shown:
-            frames = [draw_frames(example) if is_drawable(example.row.size) else [] for example in shown]
+            frames = [draw_frames(example) if fits_picture(example.row.size) else [] for example in shown]
             strips = [(_write_caption(one), list(map(mark_svg, its))) for one, its in zip(shown, frames, strict=True)]
             found.append((title, strips))
     return found
@@ -203,7 +203,7 @@ def _draw_strips(examples: Sequence[Example]) -> list[tuple[str, list[tuple[str,
 
 def _write_caption(example: Example) -> str:
     side = example.row.size
-    without = "" if is_drawable(side) else f" {side} x {side} cells; pictures show at most {MOST_SIDE} x {MOST_SIDE}."
+    without = "" if fits_picture(side) else f" {side} x {side} cells; pictures show at most {MOST_SIDE} x {MOST_SIDE}."
     return write_caption(example) + without
 
 

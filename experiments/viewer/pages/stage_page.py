@@ -1,6 +1,6 @@
 """The page of a stage: evidence, prompt, answer, delta, guard, trial, the problems drawn, and the outcomes."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from lakewright.core_jax.errors import InputError
@@ -23,7 +23,7 @@ from lakewright.experiments.loop.records.stage_records import (
     Validation,
     read_record,
 )
-from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Item
+from lakewright.experiments.viewer.catalogue.discovery import Item
 from lakewright.experiments.viewer.catalogue.run_space import (
     RunSpace,
     describe_next,
@@ -34,7 +34,7 @@ from lakewright.experiments.viewer.catalogue.run_space import (
 from lakewright.experiments.viewer.charts.heat import difficulty_svg
 from lakewright.experiments.viewer.pages import run_charts as charts
 from lakewright.experiments.viewer.pages.rendering import Crumb, Page, Table, format_percent, format_points, mark_svg
-from lakewright.experiments.viewer.pictures.board_art import MOST_SIDE, is_drawable
+from lakewright.experiments.viewer.pictures.board_art import MOST_SIDE, fits_picture
 from lakewright.experiments.viewer.pictures.played_plans import draw_played, make_example
 
 STEPS = ("evidence", "prompt", "answer", "delta", "guard", "trial", "drawn", "change", "plans")
@@ -78,14 +78,8 @@ class TextExample(NamedTuple):
     failure: str
 
 
-def stage_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]], number: str) -> Page:
-    """A stage so far. Raises InputError if the run has no such stage.
-
-    Args:
-        catalogue, query: unused, because this page has no filters.
-        item: the run.
-        number: number of the stage, from 0.
-    """
+def stage_page(item: Item, number: str) -> Page:
+    """A stage so far. item: the run. number: counted from 0. Raises InputError if the run has no such stage."""
     folder = RunFolder(item.path)
     stages = folder.settings().stages
     if int(number) >= stages:
@@ -103,7 +97,7 @@ def stage_values(folder: RunFolder, name: str, number: int) -> dict[str, Any]:
     decision = read_record(stage.proposal, DecisionRecord) if stage.proposal.exists() else None
     evidence = stage.read_evidence() if stage.evidence.exists() else None
     trial = read_record(stage.trial, Trial) if stage.trial.exists() else None
-    design = stage.design() if stage.env.exists() else None
+    design = stage.design() if stage.design_file.exists() else None
     return {
         "about": about,
         "words": about.space.words,
@@ -150,7 +144,7 @@ def _describe_problems(stage: Stage, following: Stage, about: RunSpace) -> dict[
     examples = read_record(stage.validation, Validation).examples if stage.validation.exists() else []
     return {
         "next_drawn": following.boards.exists() or following.problems.exists(),
-        "problems_kept": stage.boards.exists() or stage.problems.exists(),
+        "problems_saved": stage.boards.exists() or stage.problems.exists(),
         "players": _make_players([example for example in examples if example.is_plan]),
         "texts": list_texts(examples, about),
     }
@@ -319,7 +313,7 @@ def _make_players(examples: Sequence[Example]) -> list[dict[str, Any]]:
     found: list[dict[str, Any]] = []
     for example in _choose_examples(examples):
         row = example.row
-        if not is_drawable(row.size):
+        if not fits_picture(row.size):
             found.append({"title": row.id, "played": None, "side": row.size})
             continue
         found.append({"title": row.id, "played": draw_played(example)})

@@ -1,6 +1,6 @@
 """The page of a study: the curves of its arms, their differences, and the progress of every run."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from lakewright.core_jax.errors import InputError
@@ -18,10 +18,14 @@ PARTLY = {"forced": "forced %", "optimal": "optimal %", "along": "along %"}  # n
 LAST = {"stages": "stages", "tried": "trials", "taken_back": "rolled back"}
 
 
-def study_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:
+def study_page(item: Item, catalogue: Catalogue) -> Page:
     """The arms of a study and its runs, also while it runs. Raises InputError if its files cannot be read."""
     found = record_of(item, RESULTS) if (item.path / RESULTS).exists() else {}
-    cards = [card_of(run) for run in catalogue.items() if run.kind is Kind.RUN and run.name.startswith(f"{item.name}/")]
+    cards = [
+        card_of(run, catalogue)
+        for run in catalogue.items()
+        if run.kind is Kind.RUN and run.name.startswith(f"{item.name}/")
+    ]
     started = [card for card in cards if arm_of(card.item.name) != card.item.name]
     state, place = describe_study(item, finished=bool(found))
     state = "running" if any(card.state == "running" for card in cards) else state

@@ -11,7 +11,7 @@ from lakewright.core_jax.results import wilson
 from lakewright.core_jax.statistics import COLUMNS
 from lakewright.experiments.boards.sweep.folder import SweepFolder
 from lakewright.experiments.viewer.catalogue.board_table import ask_database, escape_glob
-from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Item
+from lakewright.experiments.viewer.catalogue.discovery import Item
 from lakewright.experiments.viewer.charts.heat import heat_map
 from lakewright.experiments.viewer.charts.lines import Point, Series, line_chart
 from lakewright.experiments.viewer.pages.rendering import Crumb, Page, Table, asked_for, mark_svg
@@ -105,7 +105,7 @@ def _make_point(
 MOST_COLUMNS = 14  # of a heat map
 
 
-def sweep_page(catalogue: Catalogue, item: Item, query: Mapping[str, list[str]]) -> Page:
+def sweep_page(item: Item, query: Mapping[str, list[str]]) -> Page:
     """The answer to the question in the address. Raises InputError if it isn't one, or a shard is not readable."""
     table = SweepTable(SweepFolder(item.path))
     question = asked_for(SweepQuestion, query)

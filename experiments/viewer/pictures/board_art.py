@@ -12,14 +12,14 @@ TINTS = ("#fbdcc4", "#c4e0f3", "#f3d9e8", "#fbeabf", "#d9dde1")
 GAP = 1.5  # between plates
 
 
-def is_drawable(side: int) -> bool:
+def fits_picture(side: int) -> bool:
     """Return True if boards of `side` cells a side are drawn."""
     return side <= MOST_SIDE
 
 
 def check_drawable(side: int) -> None:
     """Raises InputError if boards of `side` cells a side are not drawn."""
-    if not is_drawable(side):
+    if not fits_picture(side):
         raise InputError(f"the board has {side} cells a side, and pictures are drawn up to {MOST_SIDE}; take its row")
 
 

@@ -215,22 +215,22 @@ class LoadedPolicy:
 
 def load_of_run(settings: RunSettings, checkpoint: Path) -> LoadedPolicy:
     """A checkpoint of a run with these settings, on the CPU. Raises InputError if it cannot be read."""
-    from lakewright.experiments.jobs.runtime.library_setup import prepare_training
+    from lakewright.experiments.jobs.runtime.library_setup import prepare_libraries
     from lakewright.experiments.loop.training.policy_models import load_policy
     from lakewright.policy.codecs import codec_for
 
-    prepare_training()
+    prepare_libraries()
     model, tokenizer = load_policy(settings, checkpoint, "cpu")
     return LoadedPolicy(model, codec_for(settings.codec, tokenizer, settings.text), settings.horizon)
 
 
 def load_pretrained() -> LoadedPolicy:
     """The policy that comes with the package, on the CPU."""
-    from lakewright.experiments.jobs.runtime.library_setup import prepare_training
+    from lakewright.experiments.jobs.runtime.library_setup import prepare_libraries
     from lakewright.policy.codecs import TokensCodec
     from lakewright.policy.models import PRETRAINED, load_checkpoint
 
-    prepare_training()
+    prepare_libraries()
     model, tokenizer = load_checkpoint(PRETRAINED, device="cpu")
     return LoadedPolicy(model, TokensCodec(tokenizer), HORIZON)
 

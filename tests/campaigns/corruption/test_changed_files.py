@@ -9,7 +9,7 @@ from lakewright.experiments import preset_files
 from lakewright.experiments.boards.sweep.cells import summarize_sweep
 from lakewright.experiments.boards.sweep.folder import SweepFolder
 from lakewright.experiments.viewer.catalogue.board_table import boards_of_file
-from lakewright.experiments.viewer.run_table import as_table
+from lakewright.experiments.viewer.run_table import tabulate_run
 from lakewright.policy.models import load_checkpoint, save_checkpoint
 from tests.support.models.tiny_policy import tiny_model, tokenizer
 from tests.support.refusals import refused
@@ -27,12 +27,12 @@ def flip_last_bit(path):
 
 def test_a_record_of_another_run_is_refused_and_without_digests_it_is_read_as_before(tmp_path):
     run, other = finish(tmp_path / "run"), finish(tmp_path / "other", horizon=21)
-    table = as_table(run)
+    table = tabulate_run(run)
     shutil.copy(other.config, run.config)
     with refused("config.json", CHANGED):
-        as_table(run)
+        tabulate_run(run)
     (run.folder / LISTING).unlink()
-    assert as_table(run) == table
+    assert tabulate_run(run) == table
 
 
 @pytest.mark.parametrize("name", ["validation.json", "proposal.json", "done.json"])
@@ -41,7 +41,7 @@ def test_a_changed_value_in_a_record_of_a_stage_is_refused(tmp_path, name):
     path = run.stage(1).folder / name
     path.write_bytes(path.read_bytes().replace(b": 1", b": 2", 1).replace(b'"', b' "', 1))
     with refused(name, CHANGED):
-        as_table(run)
+        tabulate_run(run)
 
 
 def test_one_bit_of_a_weight_is_noticed_and_a_missing_file_too(tmp_path):

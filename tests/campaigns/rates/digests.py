@@ -28,7 +28,7 @@ from lakewright.experiments.bench.lake import describe_machine
 from lakewright.experiments.bench.measurement import format_markdown
 from lakewright.experiments.boards.sweep import shards
 from lakewright.experiments.jobs.resumable import journal
-from lakewright.experiments.jobs.runtime.library_setup import prepare_training
+from lakewright.experiments.jobs.runtime.library_setup import prepare_libraries
 
 Main = Callable[[Sequence[str]], int]
 LARGE = "100M"
@@ -73,7 +73,7 @@ class DigestsBench(msgspec.Struct, frozen=True):
 
 def measure_rates(main: Main) -> DigestsBench:
     """Measures all of it in a folder that is removed afterwards. main: runs a command and returns its exit code."""
-    prepare_training()
+    prepare_libraries()
     with tempfile.TemporaryDirectory() as name, contextlib.chdir(name):
         Path("sweep.toml").write_text(SWEEP)
         return DigestsBench(describe_machine(), list(_measure_commands(functools.partial(_call, main))))

@@ -36,7 +36,7 @@ OUTCOMES = BoardOutcomes(100, 60, 40, 50, {"parse_error": 10, "hole": 25, "swap_
 CONFIG = EnvConfig({size: SizeConfig(0.25, 0.3, 0.4) for size in (3, 5, 8, 10)})
 DESIGN = design_of(CONFIG)
 SEEN = dict.fromkeys(CONFIG.sizes, OUTCOMES)
-LESSONS = LessonSettings(presets=tuple(PRESETS)).lessons("regret", EvidenceSettings())
+LESSONS = LessonSettings(presets=tuple(PRESETS)).build_lessons("regret", EvidenceSettings())
 PAST = [past(design_of(CONFIG), SEEN)] * 5
 
 size_sets = st.lists(st.integers(3, 10), min_size=1, max_size=8, unique=True)
@@ -204,7 +204,7 @@ def test_synthetic_examples_ask_for_harder_boards_more_often_where_regret_is_sou
             SPACE,
             4,
             np.random.default_rng(0),
-            LessonSettings(rule="rules").lessons(objective, EvidenceSettings()),
+            LessonSettings(rule="rules").build_lessons(objective, EvidenceSettings()),
         )
         return sum(answer.count(TOO_EASY) for _, answer in examples)
 

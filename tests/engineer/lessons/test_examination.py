@@ -11,7 +11,7 @@ from lakewright.experiments.environments.lake import design_of
 from tests.support.samples.evidence import SPACE, edit
 
 DESIGN = design_of(EnvConfig({size: SizeConfig(0.25, 0.3, 0.4) for size in (3, 4, 5, 6)}))
-LESSONS = LessonSettings().lessons("regret", EvidenceSettings())
+LESSONS = LessonSettings().build_lessons("regret", EvidenceSettings())
 QUESTIONS = synthetic_examples(40, DESIGN, SPACE, 4, np.random.default_rng(0), LESSONS)
 
 

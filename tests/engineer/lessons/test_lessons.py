@@ -28,7 +28,7 @@ DESIGN = design_of(EnvConfig({size: SizeConfig(0.25, 0.3, 0.4) for size in (3, 5
 
 
 def prompts(settings: LessonSettings, shown: EvidenceSettings = V6) -> list[list[str]]:
-    lessons = settings.lessons("regret", shown)
+    lessons = settings.build_lessons("regret", shown)
     return [prompt for prompt, _ in synthetic_examples(60, DESIGN, SPACE, 4, np.random.default_rng(0), lessons)]
 
 
@@ -51,18 +51,18 @@ def test_presets_are_all_met():
 
 
 def test_the_rule_seeks_what_boards_are_worth_in_the_run():
-    taught = LessonSettings().lessons("regret", V6).rule
+    taught = LessonSettings().build_lessons("regret", V6).rule
     assert isinstance(taught, ProportionalTeacher)
     assert taught.objective == "regret"
-    threshold = LessonSettings(rule="rules").lessons("regret", V6).rule
+    threshold = LessonSettings(rule="rules").build_lessons("regret", V6).rule
     assert vars(threshold) == vars(RulesTeacher.for_objective("regret"))
 
 
 def test_shuffled_evidence_needs_no_lessons_of_its_own_but_another_preset_does():
-    lessons = LessonSettings(presets=("v6", "v1")).lessons("regret", V6)
-    assert lessons.include(EvidenceSettings("shuffled"))
-    assert lessons.include(EvidenceSettings("v1"))
-    assert not lessons.include(EvidenceSettings("v2"))
+    lessons = LessonSettings(presets=("v6", "v1")).build_lessons("regret", V6)
+    assert lessons.includes(EvidenceSettings("shuffled"))
+    assert lessons.includes(EvidenceSettings("v1"))
+    assert not lessons.includes(EvidenceSettings("v2"))
 
 
 def test_made_up_boards_that_force_a_wait_mostly_fail_more_and_are_seldom_missing():
@@ -76,7 +76,7 @@ def test_made_up_boards_that_force_a_wait_mostly_fail_more_and_are_seldom_missin
 def test_it_may_learn_to_follow_the_forecast():
     settings = LessonSettings(rule="forecast", power=3.0)
     fitted = DifficultySettings(model="regression", by_size=2.0, reach=0.5)
-    lessons = settings.lessons("regret", EvidenceSettings("forecast"), fitted)
+    lessons = settings.build_lessons("regret", EvidenceSettings("forecast"), fitted)
     assert isinstance(lessons.rule, ForecastTeacher)
     assert lessons.rule.power == 3.0
     taught = synthetic_examples(200, DESIGN, SPACE, 4, np.random.default_rng(0), lessons)
@@ -93,7 +93,7 @@ def test_the_rule_that_follows_the_forecast_must_be_shown_one():
 
 
 def test_it_may_learn_to_follow_what_problems_gain():
-    lessons = LessonSettings(rule="gain").lessons("learnability", EvidenceSettings("worth"))
+    lessons = LessonSettings(rule="gain").build_lessons("learnability", EvidenceSettings("worth"))
     taught = synthetic_examples(120, DESIGN, SPACE, 4, np.random.default_rng(0), lessons)
     assert all(prompt.count("<forecast>") == 2 * len(DESIGN.strata) for prompt, _ in taught)
     assert all(set(prompt) <= set(vocabulary_of(SPACE).tokens) for prompt, _ in taught)
@@ -129,7 +129,7 @@ def test_a_power_that_the_rule_has_not_is_refused():
 
 
 def test_every_other_lesson_is_of_recorded_evidence_and_is_answered_by_the_rule():
-    lessons = LessonSettings().lessons("regret", V6)
+    lessons = LessonSettings().build_lessons("regret", V6)
     seen = everything(DESIGN, {size: Tally(50, 48) for size in DESIGN.strata})
     taught = synthetic_examples(20, seen.design, SPACE, 4, np.random.default_rng(0), lessons, [seen])
     view = show_evidence(seen, V6.chosen(), jax.random.key(0))

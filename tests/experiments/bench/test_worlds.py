@@ -6,7 +6,7 @@ import random
 import numpy as np
 import pytest
 
-from lakewright.experiments.bench.world_scores import format_table, run_world, score_teachers
+from lakewright.experiments.bench.world_scores import format_scores, run_world, score_teachers
 from lakewright.experiments.bench.worlds import KINDS, World
 from lakewright.experiments.cli import main
 from tests.support.refusals import refused
@@ -47,7 +47,7 @@ def test_the_default_teacher_earns_most_of_what_an_oracle_would():
     assert np.mean([found[kind, "gain"] for kind in ("gaps", "lake")]) > 0.65
     for kind in ("gaps", "lake"):
         assert found[kind, "gain"] > max(0.45, found[kind, "proportional"])
-    assert "mean at the end" in format_table(scores)
+    assert "mean at the end" in format_scores(scores)
 
 
 @pytest.mark.deep

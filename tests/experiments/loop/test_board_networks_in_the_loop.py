@@ -8,9 +8,9 @@ from lakewright.core_jax.generator import generate
 from lakewright.core_jax.rows import board_of, read_all, rows_of, symmetric_fingerprint, write_rows
 from lakewright.experiments.loop.records.history import count_excluded
 from lakewright.experiments.loop.records.run_folder import RunFolder
-from lakewright.experiments.loop.redesign.teacher_models import make_tools
+from lakewright.experiments.loop.redesign.teacher_models import make_run_tools
 from lakewright.experiments.loop.settings import run_settings
-from lakewright.experiments.viewer.run_table import as_json, as_table
+from lakewright.experiments.viewer.run_table import as_json, tabulate_run
 from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
 from lakewright.policy.models import answers_only_plans, load_checkpoint
 from lakewright.policy.training import GrpoSettings, WarmupSettings
@@ -56,7 +56,7 @@ def test_it_is_never_trained_on_an_excluded_board_nor_on_a_symmetric_one_and_say
     assert not [row.id for row in trained if symmetric_fingerprint(board_of(row)) in excluded]
     assert count_excluded(run) > 0
     assert as_json(run)["excluded_boards_drawn_and_replaced"] == count_excluded(run)
-    assert f"drawn in training, and replaced: {count_excluded(run)}" in as_table(run)
+    assert f"drawn in training, and replaced: {count_excluded(run)}" in tabulate_run(run)
 
 
 def test_it_is_refused_as_an_engineer(run, monkeypatch):
@@ -66,4 +66,4 @@ def test_it_is_refused_as_an_engineer(run, monkeypatch):
     monkeypatch.setattr(run_settings, "is_board_network", lambda start: False)
     settings = msgspec.structs.replace(run.settings(), teacher="self", start=str(run.warmup.checkpoint))
     with refused("board network", "teacher"):
-        make_tools(settings, run, run.stage(0), recorded=False)
+        make_run_tools(settings, run, run.stage(0), recorded=False)

@@ -92,7 +92,7 @@ def test_a_stage_whose_policy_fell_is_rolled_back_with_weights_and_config(tmp_pa
     }
     assert run.stage(2).design() == FIRST
     past = run.stage(2).read_evidence().history
-    assert [old.undone for old in past] == [False, True]
+    assert [old.rolled_back for old in past] == [False, True]
     assert "validation fell" in past[1].note
     assert evidence_tokens(run.stage(2).read_evidence(), lake_space()).count(UNDONE) == 1
 
@@ -109,7 +109,7 @@ def test_after_a_first_stage_that_was_rolled_back_the_teacher_is_asked_for_other
     assert run.find_standing(0).folder.name == "warmup"
     told = [line.split()[0] for line in describe_stage(run, 0, lake_space())]
     assert (told[:3], told[-1]) == (["validation", "rolled", "proposal"], "next")
-    assert run.stage(1).read_evidence().history[0].undone
+    assert run.stage(1).read_evidence().history[0].rolled_back
     run.stage(0).proposal.unlink()  # earlier versions asked nobody there
     assert redesign_again(tiny_run(teacher="random"), run, 1).teacher == "random"
     assert run.stage(0).read_next() == following
@@ -155,7 +155,7 @@ def test_what_follows_a_stage_is_in_one_record_and_is_read_from_older_folders_to
 
 def fall_again(run: RunFolder, number: int, **changes: object) -> Next:
     """What follows a stage of other boards, of which the policy fell."""
-    write_record(run.stage(number).env, OTHER)
+    write_record(run.stage(number).design_file, OTHER)
     run.stage(number).rollback.unlink()
     redesign_again(tiny_run(teacher="random", **changes), run, number)
     return run.stage(number).read_next()
@@ -176,7 +176,7 @@ def test_after_two_falls_the_config_is_that_of_before_the_first_though_the_weigh
     shutil.copytree(finished("random").folder, run.folder)
     shutil.copytree(run.stage(1).folder, run.stage(2).folder)
     monkeypatch.setattr(rollback, "compare_answers", lambda before, after: FELL)
-    write_record(run.stage(1).env, OTHER)
+    write_record(run.stage(1).design_file, OTHER)
     write_record(run.stage(1).rollback, Rollback("stage_00", FELL, True, "stage_01"))
     following = fall_again(run, 2, rollback=RollbackSettings(weights=False), stages=3)
     found = read_record(run.stage(2).rollback, Rollback)

@@ -111,7 +111,7 @@ def test_any_teacher_can_be_asked_first(teacher, tmp_path):
 @pytest.mark.deep
 def test_a_run_that_is_cut_off_there_ends_the_same(run, tmp_path):
     cut, cuts = RunFolder(tmp_path / "run"), 0
-    while not cut.stage(0).env.exists():
+    while not cut.stage(0).design_file.exists():
         with pytest.MonkeyPatch.context() as patch:
             cut_power(patch, renamings=2 + 10 * (cuts == 0), before=True)
             with pytest.raises(PowerCutError):
@@ -122,4 +122,4 @@ def test_a_run_that_is_cut_off_there_ends_the_same(run, tmp_path):
     assert files(cut.folder) == files(run.folder)
     for name in ("env.json", "proposal.json", "trial.json", "next.json"):
         assert state(cut.warmup.folder)[name][0] == state(run.warmup.folder)[name][0]
-    assert cut.stage(0).env.read_bytes() == run.stage(0).env.read_bytes()
+    assert cut.stage(0).design_file.read_bytes() == run.stage(0).design_file.read_bytes()

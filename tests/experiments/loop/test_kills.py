@@ -57,7 +57,7 @@ def assert_same_end(run: RunFolder, whole: RunFolder) -> None:
     for number in (0, 1):
         stage, expected = run.stage(number), whole.stage(number)
         assert read_all(stage.boards) == read_all(expected.boards)
-        assert stage.env.read_bytes() == expected.env.read_bytes()
+        assert stage.design_file.read_bytes() == expected.design_file.read_bytes()
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from lakewright.engineer.design import Delta, Design
 from lakewright.engineer.difficulty import DifficultySettings
 from lakewright.engineer.evidence import EvidenceSettings
 from lakewright.engineer.samplers import SamplerSettings
-from lakewright.engineer.teachers import Reply, UnansweredError, answer_schema, parse_answer
+from lakewright.engineer.teachers import Reply, UnansweredError, answer_schema, parse_reply
 from lakewright.engineer.teachers.llm import MOST, REASON, REASONING, LlmTeacher
 from lakewright.engineer.teachers.self import SelfTeacher
 from lakewright.engineer.trial import Lead, Trial
@@ -81,7 +81,7 @@ def propose(asked: LlmTeacher):
     ],
 )
 def test_an_answer_is_the_json_that_follows_the_reasoning(text):
-    assert parse_answer(text, SPACE)[0].edits[3].changes["hole_ratio"] == -0.1
+    assert parse_reply(text, SPACE)[0].edits[3].changes["hole_ratio"] == -0.1
     proposal = propose(teacher(text))
     assert (proposal.delta.edits.keys(), proposal.answer, proposal.error, proposal.tokens) == ({3, 5}, text, "", 7)
 
@@ -121,7 +121,7 @@ def test_a_hostile_answer_is_an_error_that_is_reported_and_can_be_written(name):
 @given(st.text() | st.recursive(st.none() | st.floats() | st.text(), lambda inner: st.lists(inner)).map(json.dumps))
 def test_whatever_a_model_says_parses_or_is_an_input_error(text):
     with contextlib.suppress(InputError):
-        assert parse_answer(text, SPACE)[0].edits is not None
+        assert parse_reply(text, SPACE)[0].edits is not None
 
 
 def test_further_answers_are_candidates_for_the_trial_and_useless_ones_do_no_harm():
@@ -147,10 +147,10 @@ def test_what_fits_the_schema_is_an_answer_and_the_schema_is_strict(inline, summ
     assert list(schema["properties"]["edits"]["properties"]) == ["3", "5"]
     example = {"reasoning": "x"} if inline else {}
     answer = json.dumps({**example, **GOOD, **({"summary": "y"} if summary else {})})
-    delta, said = parse_answer(answer, SPACE)
+    delta, said = parse_reply(answer, SPACE)
     assert (delta.edits.keys(), said) == ({3, 5}, "y" * summary)
     with refused("answer:"):
-        parse_answer(json.dumps({**json.loads(answer), "thoughts": "x"}), SPACE)
+        parse_reply(json.dumps({**json.loads(answer), "thoughts": "x"}), SPACE)
 
 
 def test_a_summary_is_asked_for_and_kept_only_where_the_module_is_on():
@@ -192,7 +192,7 @@ def test_many_answers_are_counted_with_the_mask_and_without(tmp_path):
     assert (free.masked, free.answers, free.parsed, sum(free.errors.values())) == (False, 3, 0, 3)
     assert (masked.masked, masked.answers, masked.parsed, masked.errors) == (True, 3, 3, {})
     assert masked.accepted + masked.projected + masked.refused == 3
-    assert [parse_answer(text, SPACE)[0].edits.keys() for text in masked.said] == [{3, 5}] * 3
+    assert [parse_reply(text, SPACE)[0].edits.keys() for text in masked.said] == [{3, 5}] * 3
     assert free.won == 0, "none of its answers is a config"
     assert 0 <= masked.won <= masked.accepted + masked.projected - masked.unchanged
     untried = msgspec.structs.replace(free, won=None)
@@ -267,7 +267,7 @@ def test_a_whole_run_in_words_redesigns_its_own_boards(tmp_path):
     assert decided.teacher == "self"
     assert decided.verdict.status in ("accepted", "projected")
     trial = read_record(run.stage(0).trial, Trial)
-    assert read_record(run.stage(1).env, Design) == trial.candidates[trial.chosen].design
+    assert read_record(run.stage(1).design_file, Design) == trial.candidates[trial.chosen].design
     assert count_stage_tokens(run.stage(0)).engineer == decided.proposal.tokens > 100
     assert run.stage(1).done.exists()
 
@@ -306,7 +306,7 @@ def test_the_form_in_the_prompt_is_no_answer_and_its_placeholders_are_none(prese
     assert form.startswith('{"edits":{"3":{"reason":"<why>","data_ratio":<change>,')
     assert form.endswith('"summary":"<summary>"}' if preset == "v5" else "}}")
     with refused("not JSON"):
-        parse_answer(form, SPACE)
+        parse_reply(form, SPACE)
     schema = answer_schema(list(ENV.sizes), SPACE, inline=False, summary=True)["properties"]
     reason = schema["edits"]["properties"]["3"]["properties"]["reason"]
     for line, copied in ((reason, "<why>"), (schema["summary"], "<summary>")):

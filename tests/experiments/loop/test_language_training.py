@@ -22,7 +22,7 @@ from lakewright.experiments.loop.settings.run_settings import load_settings
 from lakewright.experiments.loop.training import stage_process, stage_training
 from lakewright.experiments.loop.training.stage_training import train_here, train_stage
 from lakewright.experiments.loop.training.trainee import make_trainee
-from lakewright.experiments.loop.training.warmup import warm_up as warm_up_run
+from lakewright.experiments.loop.training.warmup import warm_up_run as warm_up_run
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TextCodec, TextSettings
 from lakewright.policy.evaluation import evaluate

@@ -49,7 +49,7 @@ def test_an_answer_that_is_garbage_is_recorded_as_refused_and_the_config_kept(tm
 def test_a_run_whose_answers_are_garbage_goes_on_to_its_end(tmp_path, monkeypatch):
     run = before_the_first_decision("self", RunFolder(tmp_path / "run"))
     names = ("no words at all", "a size that is not there")
-    monkeypatch.setattr(asking, "answer_under_grammar", lambda *_: GARBAGE[names[run.stage(1).env.exists()]])
+    monkeypatch.setattr(asking, "answer_under_grammar", lambda *_: GARBAGE[names[run.stage(1).design_file.exists()]])
     run_loop(tiny_run(teacher="self"), run)
     for number, name in enumerate(names):
         assert_refused(decision(run, number), name)

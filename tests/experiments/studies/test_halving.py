@@ -9,9 +9,9 @@ from lakewright.experiments.cli import main
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.studies import runner
 from lakewright.experiments.studies.random_configs import Configs
-from lakewright.experiments.studies.results_table import as_table
+from lakewright.experiments.studies.results_table import tabulate_results
 from lakewright.experiments.studies.runner import run_study
-from lakewright.experiments.studies.study import StudyFolder, plan_of
+from lakewright.experiments.studies.study import StudyFolder, plan_study
 from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.processes.commands import assert_refused
 from tests.support.refusals import refused
@@ -39,7 +39,7 @@ def test_half_of_the_configs_goes_on_and_what_the_others_would_have_spent_is_sta
                 run_study(spec, out)
         results, failures = run_study(spec, out)
     assert failures == {}
-    folder, plan = StudyFolder(out), plan_of(spec)
+    folder, plan = StudyFolder(out), plan_study(spec)
     stages = {run.name: len(folder.run(run).finished_stages()) for run in plan.runs}
     assert sorted(stages.values()) == [1, 1, 2, 2]
     assert results.stopped.stages == {name: count for name, count in stages.items() if count == 1}
@@ -51,7 +51,7 @@ def test_half_of_the_configs_goes_on_and_what_the_others_would_have_spent_is_sta
     assert sorted(f"{run.arm}-s{run.seed}" for run in results.runs) == sorted(set(stages) - set(results.stopped.stages))
     assert results.missing == []
     assert 0 < results.stopped.saved < 2 * plan.spec.budget
-    assert f"about {results.stopped.saved} tokens saved" in as_table(results)
+    assert f"about {results.stopped.saved} tokens saved" in tabulate_results(results)
     assert main(["study", str(spec), "--out", str(out), "--results-only", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["stopped"]["stages"] == results.stopped.stages
 
@@ -69,14 +69,14 @@ def test_there_are_no_more_rounds_than_configs_can_be_halved():
 
 def test_without_rounds_the_plan_of_a_search_is_as_before(tmp_path, spec):
     spec.write_text(spec.read_text().replace("rounds = 2\n", ""))
-    whole = plan_of(spec).runs[0].settings
+    whole = plan_study(spec).runs[0].settings
     assert (whole.stages, whole.grpo.steps) == (1, 1)
     spec.write_text(spec.read_text().replace("steps = 1,", "steps = 5,").replace("count = 4", "count = 4\nrounds = 3"))
-    parts = plan_of(spec).runs[0].settings
+    parts = plan_study(spec).runs[0].settings
     assert (parts.stages, parts.grpo.steps) == (4, 2)
     spec.write_text(spec.read_text().replace("rounds = 3", "rounds = 9"))
     with refused("rounds", 9):
-        plan_of(spec)
+        plan_study(spec)
 
 
 @pytest.mark.deep

@@ -19,7 +19,7 @@ from lakewright.experiments.studies.learning_curves import (
 )
 from lakewright.experiments.studies.plot import study_svg
 from lakewright.experiments.studies.results import Results
-from lakewright.experiments.studies.results_table import as_table
+from lakewright.experiments.studies.results_table import tabulate_results
 
 OLDER = Path(__file__).parents[3] / "docs" / "data" / "studies" / "arena" / "results.json"
 
@@ -98,14 +98,14 @@ def test_the_arena_has_the_figures_that_were_worked_out_from_its_curves():
 
 def test_the_table_and_the_picture_show_it_where_results_have_it():
     older = read_config(OLDER, Results)
-    assert "k to best" not in as_table(older), "results of earlier versions are shown as they were"
+    assert "k to best" not in tabulate_results(older), "results of earlier versions are shown as they were"
     assert "best" not in study_svg(older).replace("best-static", "")
     reached = {"fixed": Reached(75_600.0, 1.0, 9, 9), "difficulty": Reached(31_300.0, 0.414, 8, 9)}
     reached["dapo"] = Reached(None, None, 3, 9)
     arms = [msgspec.structs.replace(arm, to_best=reached.get(arm.arm)) for arm in older.arms]
     runs = [msgspec.structs.replace(run, along=70.0, to_best=30_000.0) for run in older.runs]
     newer = msgspec.structs.replace(older, arms=arms, runs=runs)
-    lines = {line.split()[0]: line for line in as_table(newer).splitlines()[: len(arms) + 1]}
+    lines = {line.split()[0]: line for line in tabulate_results(newer).splitlines()[: len(arms) + 1]}
     assert "along % k to best forced %" in " ".join(lines["arm"].split())
     assert "75.6 x1.00  " in lines["fixed"]
     assert "31.3 x0.41 (8 of 9)" in lines["difficulty"]

@@ -25,10 +25,10 @@ from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
 from lakewright.experiments.studies.learning_curves import average_curve, tokens_to_best
 from lakewright.experiments.studies.random_configs import Configs, random_configs, spread_values
 from lakewright.experiments.studies.results import Results
-from lakewright.experiments.studies.results_table import as_table
+from lakewright.experiments.studies.results_table import tabulate_results
 from lakewright.experiments.studies.run_results import last_policy
 from lakewright.experiments.studies.runner import run_study
-from lakewright.experiments.studies.study import StudyFolder, draw_final_test, plan_of, read_prediction
+from lakewright.experiments.studies.study import StudyFolder, draw_final_test, plan_study, read_prediction
 from lakewright.policy.codecs.settings import TextSettings
 from lakewright.policy.models import load_model
 from lakewright.policy.text_play import play_texts
@@ -172,7 +172,7 @@ class Numbers(Environment):
 
 
 def test_a_test_has_as_many_different_problems_of_each_cell_as_there_are(tmp_path):
-    settings = plan_of(spec_of(tmp_path)).start
+    settings = plan_study(spec_of(tmp_path)).start
     asked = replace(settings, validation=ValidationSettings(boards=30, seed=7))
     problems = Trainee(asked, Numbers()).draw_test(set(map(key_of, range(200))))
     digits = Counter(problem.cell.values[0] for problem in problems)
@@ -188,7 +188,7 @@ def key_of(number: int) -> str:
 
 
 def test_a_test_with_the_seed_of_the_held_out_set_has_other_problems(tmp_path):
-    settings = plan_of(spec_of(tmp_path)).start
+    settings = plan_study(spec_of(tmp_path)).start
     held_out = make_trainee(settings).draw_held_out()
     draw_final_test(settings, settings.validation, held_out, tmp_path / "test.jsonl")
     tested = read_problems(tmp_path / "test.jsonl")
@@ -199,7 +199,7 @@ def test_a_test_with_the_seed_of_the_held_out_set_has_other_problems(tmp_path):
 def test_a_test_without_a_problem_that_is_not_held_out_is_refused(tmp_path):
     (tmp_path / "one.py").write_text(ONE_PROBLEM)
     path = spec_of(tmp_path, f"{HOUSE}/docs/examples/addition.py:Addition", f"{tmp_path}/one.py:OneProblem")
-    settings = plan_of(path).start
+    settings = plan_study(path).start
     held_out = make_trainee(settings).draw_held_out()
     with refused("test: ", "validation.boards"):
         draw_final_test(settings, ValidationSettings(boards=2, seed=7), held_out, tmp_path / "test.jsonl")
@@ -253,7 +253,7 @@ def test_a_wrong_spec_is_reported_in_a_line_before_anything_is_done(tmp_path, ca
 
 
 def test_all_arms_of_a_seed_begin_with_its_random_design(tmp_path):
-    first = {run.name: run.settings.design for run in plan_of(spec_of(tmp_path)).runs}
+    first = {run.name: run.settings.design for run in plan_study(spec_of(tmp_path)).runs}
     assert first["fixed-s0"] == first["proportional-s0"]
     assert first["fixed-s0"] != first["fixed-s1"]
 
@@ -264,7 +264,7 @@ def test_random_designs_can_be_arms_of_a_study(tmp_path):
     text = text.replace('baseline = "fixed"', "").replace('family = [["proportional", "fixed"]]', "")
     path = tmp_path / "configs.toml"
     path.write_text(f"{text.replace('[0, 1]', '[0]')}[configs]\ncount = 3\n")
-    plan = plan_of(path)
+    plan = plan_study(path)
     assert [run.name for run in plan.runs] == [f"config-{number:02d}-s0" for number in range(3)]
     assert len({json.dumps(run.settings.design) for run in plan.runs}) == 3
     with quick():
@@ -273,7 +273,7 @@ def test_random_designs_can_be_arms_of_a_study(tmp_path):
     assert [one.design for one in read_prediction(StudyFolder(tmp_path / "out")).candidates] == [
         make_trainee(run.settings).start for run in plan.runs
     ]
-    assert "gain in valid answers after training, over 3 designs" in as_table(results)
+    assert "gain in valid answers after training, over 3 designs" in tabulate_results(results)
 
 
 class Odd(Environment):
@@ -338,6 +338,6 @@ def test_a_stratum_of_which_nothing_can_be_drawn_is_refused(monkeypatch):
 
 @pytest.mark.parametrize(("teacher", "taught"), [("self", True), ("coaching", False)])
 def test_the_warmup_teaches_the_engineers_part_if_an_arm_asks_the_policy(tmp_path, teacher, taught):
-    plan = plan_of(spec_of(tmp_path, 'teacher = "proportional"', f'teacher = "{teacher}"'))
+    plan = plan_study(spec_of(tmp_path, 'teacher = "proportional"', f'teacher = "{teacher}"'))
     assert plan.start.teaches_engineer == taught
     assert {planned.settings.teacher for planned in plan.runs} == {"fixed", teacher}, "the arms are as they were"

@@ -3,7 +3,7 @@
 import pytest
 
 from lakewright.experiments.studies.runner import run_study
-from lakewright.experiments.studies.study import plan_of
+from lakewright.experiments.studies.study import plan_study
 from tests.support.processes.commands import HOUSE
 from tests.support.samples.tiny_runs import quick
 
@@ -40,7 +40,7 @@ def spec(tmp_path):
 
 
 def test_each_rule_is_an_arm(spec):
-    assert [run.settings.teacher for run in plan_of(spec).runs] == ["fixed", *RULES]
+    assert [run.settings.teacher for run in plan_study(spec).runs] == ["fixed", *RULES]
 
 
 @pytest.mark.deep

@@ -10,7 +10,7 @@ from lakewright.engineer.tally import pool_tallies
 from lakewright.experiments.environments.lake import WAIT, lake_space
 from lakewright.experiments.loop.records.stage_records import Validation, read_record
 from lakewright.experiments.studies.results import Results
-from lakewright.experiments.studies.results_table import as_table
+from lakewright.experiments.studies.results_table import tabulate_results
 from lakewright.experiments.studies.run_results import RunResult, run_result
 from lakewright.experiments.studies.study import Planned
 from tests.support.samples.tiny_runs import finished, tiny_run
@@ -44,7 +44,7 @@ def test_what_each_stage_was_drawn_from_and_each_map_size_are_kept():
 
 def test_the_table_ends_with_means_by_map_size_where_results_have_them():
     older = read_config(OLDER, Results)
-    assert "wait forced" not in as_table(older), "results of earlier versions are read without"
+    assert "wait forced" not in tabulate_results(older), "results of earlier versions are read without"
     kept = [run for run in older.runs if (run.arm, run.seed) in (("fixed", 0), ("fixed", 1), ("difficulty", 0))]
     runs = [
         msgspec.structs.replace(run, sizes={3: 90.0 - place, 4: 50.0}, forced_sizes={4: 10.0 * place})
@@ -53,7 +53,7 @@ def test_the_table_ends_with_means_by_map_size_where_results_have_them():
     arms = [arm for arm in older.arms if arm.arm in ("fixed", "difficulty")]
     newer = msgspec.structs.replace(older, runs=runs, arms=arms, sizes={3: 88.0, 4: 40.0}, forced_sizes={4: 5.0})
     *_, above, sizes, warm_up, best, fixed, empty, forced, warm_forced, best_forced, fixed_forced = [
-        line.split() for line in as_table(newer).splitlines()
+        line.split() for line in tabulate_results(newer).splitlines()
     ]
     assert (above, empty) == ([], [])
     assert (sizes[-2:], forced[-1:]) == (["3x3", "4x4"], ["4x4"])
@@ -73,7 +73,7 @@ def test_the_table_says_how_far_an_engineer_does_what_it_was_taught():
         for run in older.runs
         if run.arm == "fixed" and run.seed in shares
     ]
-    table = as_table(msgspec.structs.replace(older, runs=runs))
+    table = tabulate_results(msgspec.structs.replace(older, runs=runs))
     assert [line for line in table.splitlines() if "as taught" in line] == [
         "fixed: % of changes as taught after each stage 70 40"
     ]

@@ -19,14 +19,14 @@ from lakewright.experiments.studies.run_task import (
     hold_run,
     record_machine,
 )
-from lakewright.experiments.studies.study import plan_of
+from lakewright.experiments.studies.study import plan_study
 from tests.support.refusals import refused
 
 STUDY = Path(__file__).with_name("study.toml")
 
 
 def test_a_run_takes_the_memory_of_the_largest_by_the_estimate_and_one_gpu_for_each_process_that_trains():
-    runs = plan_of(STUDY).runs
+    runs = plan_study(STUDY).runs
     task = describe_task(runs, RunNeeds())
     assert (task.cores, task.gpus) == (None, None)
     assert task.memory == LIBRARIES + max(estimate_of(run.settings).peak.total for run in runs)
@@ -38,7 +38,7 @@ def test_a_run_takes_the_memory_of_the_largest_by_the_estimate_and_one_gpu_for_e
 
 
 def test_a_run_of_several_processes_takes_a_core_and_the_libraries_for_each():
-    runs = plan_of(STUDY).runs
+    runs = plan_study(STUDY).runs
     launch = msgspec.structs.replace(runs[0].settings.launch, processes=2)
     two = msgspec.structs.replace(runs[0], settings=msgspec.structs.replace(runs[0].settings, launch=launch))
     task = describe_task([*runs, two], RunNeeds())

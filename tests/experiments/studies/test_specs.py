@@ -11,7 +11,7 @@ from lakewright.core_jax.support import read_config
 from lakewright.engineer.teachers import TEACHERS, ProportionalTeacher
 from lakewright.experiments.cli import main
 from lakewright.experiments.studies import runner as studying
-from lakewright.experiments.studies.study import StudySpec, plan_of
+from lakewright.experiments.studies.study import StudySpec, plan_study
 from tests.support.processes.commands import HOUSE
 
 SPEC = Path(__file__).with_name("study.toml")
@@ -75,7 +75,7 @@ def test_a_wrong_spec_is_reported_in_a_line_before_anything_is_done(tmp_path, ca
 
 
 def test_arms_of_most_seeds_run_first_and_all_of_a_seed_before_the_next():
-    plan = plan_of(Path("cpu"))
+    plan = plan_study(Path("cpu"))
     ordered = studying.in_order(plan.runs)
     assert sorted(run.name for run in ordered) == sorted(run.name for run in plan.runs)
     wide = [run for run in ordered if run.arm in ("fixed", "rules", "self-v6")]
@@ -85,7 +85,7 @@ def test_arms_of_most_seeds_run_first_and_all_of_a_seed_before_the_next():
 
 
 def test_the_arena_has_every_arm_of_its_analysis():
-    plan = plan_of(Path("arena"))
+    plan = plan_study(Path("arena"))
     seeds: dict[str, set[int]] = {}
     for run in plan.runs:
         seeds.setdefault(run.arm, set()).add(run.seed)
@@ -106,7 +106,7 @@ def test_the_arena_has_every_arm_of_its_analysis():
 
 
 def test_our_specs_are_found_by_name_and_name_all_presets_and_teachers(capsys, tmp_path):
-    plan = plan_of(Path("cpu"))
+    plan = plan_study(Path("cpu"))
     assert {run.settings.evidence.preset for run in plan.runs} >= {"v1", "v2", "v3", "v4", "v5", "v6", "rl_details"}
     seeds = {arm: [run.seed for run in plan.runs if run.arm == arm] for arm in ("fixed", "rules", "self-v6", "sec")}
     assert seeds == {"fixed": [0, 1, 2], "rules": [0, 1, 2], "self-v6": [0, 1, 2], "sec": [0]}
@@ -131,7 +131,7 @@ def test_the_spec_of_a_closed_study_can_be_read(path):
 @each_closed
 def test_a_closed_study_can_still_be_run(path, monkeypatch):
     monkeypatch.setitem(sys.modules, "reasoning_gym", ModuleType("reasoning_gym"))  # a plan draws no problems
-    assert plan_of(path).runs
+    assert plan_study(path).runs
 
 
 def test_the_spec_of_the_page_on_own_teachers_is_the_file_that_it_names(monkeypatch):
@@ -141,6 +141,6 @@ def test_the_spec_of_the_page_on_own_teachers_is_the_file_that_it_names(monkeypa
     assert [line.split("#")[0].strip() for line in re.search(r"```toml\n(.*?)```", page, re.S)[1].splitlines()] == [
         line.strip() for line in spec.read_text().splitlines() if not line.startswith("#")
     ]
-    assert {(run.arm, run.seed) for run in plan_of(spec).runs} == {
+    assert {(run.arm, run.seed) for run in plan_study(spec).runs} == {
         (arm, seed) for arm in ("fixed", "longer") for seed in range(3)
     }

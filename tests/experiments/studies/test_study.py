@@ -21,10 +21,10 @@ from lakewright.experiments.studies.inference import correlate_ranks
 from lakewright.experiments.studies.learning_curves import CurvePoint
 from lakewright.experiments.studies.plot import curves_svg
 from lakewright.experiments.studies.results import Results, results_of
-from lakewright.experiments.studies.results_table import as_table
+from lakewright.experiments.studies.results_table import tabulate_results
 from lakewright.experiments.studies.run_results import last_policy
 from lakewright.experiments.studies.runner import run_study
-from lakewright.experiments.studies.study import Plan, StudyFolder, plan_of
+from lakewright.experiments.studies.study import Plan, StudyFolder, plan_study
 from lakewright.experiments.studies.trial_checks import TrialCheck, reliability_of
 from tests.support.machines.power_cuts import PowerCutError, cut_power
 from tests.support.processes.commands import assert_refused
@@ -81,9 +81,9 @@ def test_every_run_is_in_the_results_and_every_arm_next_to_the_baseline(study):
 
 def test_the_table_has_a_line_for_each_arm_and_the_picture_its_name(study):
     folder, results = study
-    assert folder.table.read_text() == f"{as_table(results)}\n"
-    assert sorted(line.split()[0] for line in as_table(results).splitlines()[1:3]) == ["fixed", "random"]
-    *_, sizes, warm_up, fixed, random = as_table(results).splitlines()
+    assert folder.table.read_text() == f"{tabulate_results(results)}\n"
+    assert sorted(line.split()[0] for line in tabulate_results(results).splitlines()[1:3]) == ["fixed", "random"]
+    *_, sizes, warm_up, fixed, random = tabulate_results(results).splitlines()
     assert [sizes.split()[:2], warm_up.split()[0]] == [["wait", "forced"], "warm-up"]
     assert {fixed.split()[0], random.split()[0]} == {"fixed", "random"}
     assert "random (1)" in folder.plot.read_text()
@@ -96,7 +96,7 @@ def test_the_table_says_what_the_proposals_of_an_engineer_earned_before_and_afte
     random = [msgspec.structs.replace(run, engineer=earned) for run in results.runs if run.arm == "random"]
     longer = msgspec.structs.replace(random[0], engineer=[*reversed(earned), earned[0]])
     runs = [run for run in results.runs if run.arm != "random"]
-    lines = as_table(msgspec.structs.replace(results, runs=[*runs, *random, longer])).splitlines()
+    lines = tabulate_results(msgspec.structs.replace(results, runs=[*runs, *random, longer])).splitlines()
     assert [line for line in lines if ": rewards" in line] == [
         "random: rewards before each training -0.50 -0.50",
         "random: rewards after each training +1.75 +1.75",
@@ -106,7 +106,7 @@ def test_the_table_says_what_the_proposals_of_an_engineer_earned_before_and_afte
 def test_of_many_unfinished_runs_the_table_names_a_few(study):
     _, results = study
     waiting = msgspec.structs.replace(results, missing=[f"sec-s{seed}" for seed in range(20)])
-    assert as_table(waiting).endswith("not finished: " + ", ".join(waiting.missing[:8]) + " and 12 more")
+    assert tabulate_results(waiting).endswith("not finished: " + ", ".join(waiting.missing[:8]) + " and 12 more")
 
 
 def test_curves_of_many_arms_have_no_ranges_that_would_hide_each_other(study):
@@ -344,7 +344,7 @@ def test_an_arm_whose_budget_is_spent_before_its_first_stage_says_why(tmp_path, 
         assert re.search(rf"random-s0 cannot finish: {reason}; choose a larger budget", told.out)
         assert words or re.search(rf"^lakewright: random-s0: {out}/runs/random-s0: {reason}", told.err, re.MULTILINE)
         assert "fixed-s0 cannot finish" not in told.out
-    assert list(results_of(plan_of(spec), StudyFolder(out)).unable) == ["random-s0"]
+    assert list(results_of(plan_study(spec), StudyFolder(out)).unable) == ["random-s0"]
 
 
 def test_another_spec_on_the_same_folder_is_refused(tmp_path, study):
@@ -355,7 +355,7 @@ def test_another_spec_on_the_same_folder_is_refused(tmp_path, study):
 
 
 def test_a_study_from_before_a_setting_existed_resumes(tmp_path):
-    plan, folder = plan_of(SPEC), StudyFolder(tmp_path / "out")
+    plan, folder = plan_study(SPEC), StudyFolder(tmp_path / "out")
     folder.open(plan)
     raw = json.loads(folder.plan.read_text())
     for settings in (raw["start"], *(run["settings"] for run in raw["runs"])):
@@ -372,7 +372,7 @@ def test_random_configs_are_tried_once_and_ranked_by_what_training_on_them_gains
     text = SPEC.read_text().partition("[arms]")[0].replace('baseline = "fixed"', "")
     path = tmp_path / "spec.toml"
     path.write_text(f"{text}[configs]\ncount = 4\nhole_ratios = [0.2]\nwait_ratios = [0.5]\n")
-    plan = plan_of(path)
+    plan = plan_study(path)
     assert len({run.name for run in plan.runs}) == 4
     assert len({str(run.settings.design) for run in plan.runs}) == 4
     out = tmp_path / "out"
@@ -381,7 +381,7 @@ def test_random_configs_are_tried_once_and_ranked_by_what_training_on_them_gains
     assert failures == {}
     assert len(results.prediction.gains) == len(results.prediction.scores) == 4
     assert results.prediction.by_score is None, "a policy that solves nothing has no ranks"
-    assert "informative groups" in as_table(results)
+    assert "informative groups" in tabulate_results(results)
 
 
 def test_ranks_come_with_their_interval_and_none_where_all_are_alike():

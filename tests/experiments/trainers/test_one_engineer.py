@@ -261,7 +261,7 @@ def assert_loop_decides_alike(case: Case, path: Path, patch: pytest.MonkeyPatch)
     for name, stand_in in (("make_trainee", Scripted), ("warm_up", warm_up), ("train_stage", train_stage)):
         patch.setattr(closed_loop, name, stand_in)
     if case.tools:
-        patch.setattr(teacher_models, "make_tools", lambda *_: case.tools)
+        patch.setattr(teacher_models, "make_run_tools", lambda *_: case.tools)
     run = RunFolder(path)
     closed_loop.run(case.settings, run)
 
@@ -279,7 +279,10 @@ def assert_loop_decides_alike(case: Case, path: Path, patch: pytest.MonkeyPatch)
         assert plain(attempts) == plain(decision.attempts)
         assert plain(stage.read_next()) == plain(decision.next)
         found = find_record(stage.rollback, Rollback)
-        assert (found and found.comparison, bool(found and found.back)) == (decision.comparison, decision.rolled_back)
+        assert (found and found.comparison, bool(found and found.rolled_back)) == (
+            decision.comparison,
+            decision.rolled_back,
+        )
         trial = msgspec.json.decode(stage.trial.read_bytes()) if stage.trial.exists() else None
         assert trial == plain(decision.trial)
 

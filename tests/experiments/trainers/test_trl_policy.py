@@ -19,7 +19,7 @@ from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.reports import DecisionTokens
 from lakewright.experiments.trainers.source import ProblemSource
 from lakewright.experiments.trainers.trl import EngineerTasks, find_checkpoint, resume_training
-from lakewright.experiments.trainers.trl_policy import read_completion
+from lakewright.experiments.trainers.trl_policy import read_completion_text
 from lakewright.experiments.trainers.versions import FolderSettings
 from tests.policy.codecs.test_problem_codec import marking_tokenizer
 from tests.support.models.small_language_model import language
@@ -247,10 +247,10 @@ def test_marks_of_thoughts_that_are_special_tokens_are_read_from_the_tokens():
     told = tokenizer.decode(ids, skip_special_tokens=True)
     assert told == "41 perhaps", "as TRL tells it"
     for completion in (told, [{"role": "assistant", "content": told}]):
-        assert strip_thoughts(read_completion(completion, ids, tokenizer)) == ""
-    assert read_completion("46", language().encode("46"), language()) == "46"
+        assert strip_thoughts(read_completion_text(completion, ids, tokenizer)) == ""
+    assert read_completion_text("46", language().encode("46"), language()) == "46"
     assert (
-        read_completion([{"role": "assistant", "content": "46"}, {"role": "tool", "content": "1"}], ids, tokenizer)
+        read_completion_text([{"role": "assistant", "content": "46"}, {"role": "tool", "content": "1"}], ids, tokenizer)
         == "46"
     )
 

@@ -39,7 +39,7 @@ def finish(stage: Stage, valid: int, log: list[dict], name: str = "board") -> No
 def decide(stage: Stage, text: str, error: str = "") -> None:
     delta = None if error else Delta({3: make_edit(lake_space(), text, {"data_ratio": 0.1, "hole_ratio": -0.05})})
     verdict = GuardVerdict("refused" if error else "projected", [text], design_of(ENV))
-    write_record(stage.env, design_of(ENV))
+    write_record(stage.design_file, design_of(ENV))
     write_record(stage.proposal, DecisionRecord("self", Proposal(text, text, delta, error), verdict, {}))
 
 

@@ -39,7 +39,7 @@ def test_many_runs_are_shown_some_at_a_time_and_a_site_holds_them_all(tmp_path, 
         shutil.copytree(first, first.with_name(f"r{number}"), symlinks=True)
         os.utime(first.with_name(f"r{number}"), (0, 10**9 - number))
     read, card_of = [], cards.card_of
-    monkeypatch.setattr(cards, "card_of", lambda item: read.append(item.name) or card_of(item))
+    monkeypatch.setattr(cards, "card_of", lambda item, catalogue: read.append(item.name) or card_of(item, catalogue))
     page = cards.index_page(Catalogue([tmp_path / "runs"]), {"page": ["1"]})
     assert read == ["runs/r2", "runs/r3"], "of other runs no file is read"
     assert (page.values["counts"]["run"], page.values["total"], page.values["more"]) == (5, 5, True)

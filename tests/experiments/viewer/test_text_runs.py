@@ -13,7 +13,7 @@ from lakewright.core_jax.support import listed
 from lakewright.experiments.cli import main
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.viewer.catalogue.run_space import find_space
-from lakewright.experiments.viewer.run_table import as_json, as_table
+from lakewright.experiments.viewer.run_table import as_json, tabulate_run
 from lakewright.experiments.viewer.site import write_report, write_site
 from tests.support.samples.finished_run import finish
 from tests.support.samples.finished_text_run import ADDITION, finish_text
@@ -153,7 +153,7 @@ def test_every_link_of_a_site_leads_to_a_file_of_it(folder, tmp_path):
 
 def test_the_table_and_the_json_have_the_names_of_the_environment(folder):
     run = RunFolder(folder / "sums")
-    header, *lines = as_table(run).splitlines()
+    header, *lines = tabulate_run(run).splitlines()
     assert header.split() == ["valid", "%", "valid,", "with", "carry", "%", "problems", "drawn", "from"]
     assert "2: share 0.50, terms 2, carry 0.50 · 3: share 0.50, terms 2, carry 0.50" in lines[2]
     assert "reference answers" in lines[0]
@@ -194,16 +194,16 @@ def test_without_the_file_of_the_environment_the_pages_show_what_the_records_hol
     assert known.space.knobs[0].whole
     assert known.space.knobs[1].trait
     assert known.space.failures == about.space.failures
-    assert "gone.py is not a file" in as_table(run)
+    assert "gone.py is not a file" in tabulate_run(run)
 
 
 def test_an_environment_with_other_knobs_by_now_is_not_used(tmp_path):
     copy = tmp_path / "changed.py"
     shutil.copy(ADDITION, copy)
     run = finish_text(tmp_path / "run", f"{copy}:Addition")
-    raw = run.stage(0).env.read_text()
-    with listed(run.stage(0).env):
-        run.stage(0).env.write_text(raw.replace('"terms"', '"length"'))
+    raw = run.stage(0).design_file.read_text()
+    with listed(run.stage(0).design_file):
+        run.stage(0).design_file.write_text(raw.replace('"terms"', '"length"'))
     assert "use the version that the run was made with" in find_space(run, run.settings()).problem
 
 

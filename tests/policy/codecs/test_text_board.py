@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import boards_of, read_rows
-from lakewright.policy.codecs import PublishedRow, check_text, encode_prompt, row_of
+from lakewright.policy.codecs import PublishedRow, check_text, encode_prompt, row_of_published
 from lakewright.policy.codecs.text_prompt import MAX_AGENTS, draw_lake, read_lake
 from tests.support.boards.sample_boards import each, mixed_boards, picture
 from tests.support.refusals import refused
@@ -24,7 +24,7 @@ def published(text: str = THREE, name: str = "3ag_3x3_hr0.1_000", agents: int = 
 def test_the_board_of_a_prompt_and_of_a_bare_grid_is_read(seed, agents, size):
     for board in each(mixed_boards(seed, 3, size, agents)):
         for text in (encode_prompt(board), "\n".join(" ".join(row) for row in draw_lake(board))):
-            row = row_of(published(text, f"{agents}ag_{size}x{size}_hr0.2_001", agents))
+            row = row_of_published(published(text, f"{agents}ag_{size}x{size}_hr0.2_001", agents))
             for name in ("holes", "starts", "goals"):
                 assert np.array_equal(getattr(boards_of([row]), name)[0], getattr(board, name)), picture(board) + name
             check_text(row, text)
@@ -32,7 +32,7 @@ def test_the_board_of_a_prompt_and_of_a_bare_grid_is_read(seed, agents, size):
 
 def test_the_grid_is_found_among_legends_fences_and_repetitions():
     text = f"Letters:\nS s A B C\nG g a b c\nThe lake:\n```\n{THREE}\n```\nOnce more:\n{THREE}\nGo!"
-    row = row_of(published(text))
+    row = row_of_published(published(text))
     assert (row.grid, row.starts, row.goals) == (
         ["..H", "...", "..."],
         [(0, 0), (1, 1), (1, 2)],
@@ -64,7 +64,7 @@ WRONG = {
 def test_a_row_that_contradicts_its_text_is_refused(name):
     row, problems = WRONG[name]
     with refused(problems, kind=ValueError):
-        row_of(row)
+        row_of_published(row)
 
 
 def test_a_row_with_a_board_of_its_own_must_agree_with_its_text():
@@ -78,7 +78,11 @@ def test_a_bad_line_of_a_published_file_is_reported_by_its_place_and_other_colum
     lines = [good, {**good, "num_agents": 5}, {**good, "text": None}, {"sample_id": "x"}, good]
     (tmp_path / "rows.jsonl").write_bytes(msgspec.json.Encoder().encode_lines(lines))
     problems: list[InputError] = []
-    rows = [row for chunk in read_rows(tmp_path / "rows.jsonl", PublishedRow, problems.append, row_of) for row in chunk]
+    rows = [
+        row
+        for chunk in read_rows(tmp_path / "rows.jsonl", PublishedRow, problems.append, row_of_published)
+        for row in chunk
+    ]
     assert len(rows) == 2
     assert [str(error).removeprefix(f"{tmp_path}/") for error in problems] == [
         "rows.jsonl:2: num_agents is 5, but the grid of text has 3 starts; correct one of them",

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lakewright.core_jax.types import DELTAS, JUMP, MOVES, PAD, WAIT, Failure
 from lakewright.policy.codecs import VOCABULARY, build_tokenizer, decode_answer, token_ids
-from lakewright.policy.codecs.tokens import CELLS, ID, cell_ids, encode_answer, encode_prompt
+from lakewright.policy.codecs.tokens import CELLS, ID, cell_ids, encode_answer, encode_prompt_tokens
 from lakewright.policy.tasks import BoardTask, augment_task, rotate_moves
 from lakewright.policy.training.reward import play_plans
 from tests.support.boards import search_oracle as oracle
@@ -60,7 +60,7 @@ def test_a_prompt_shows_the_whole_board():
     boards = [task.board for task in tasks()] + each(mixed_boards(0, 40, 10)) + each(mixed_boards(0, 9, 6, agents=3))
     boards += each(mixed_boards(0, 9, 10, agents=5))
     for board in boards:
-        prompt = encode_prompt(board)
+        prompt = encode_prompt_tokens(board)
         assert board_of_prompt(prompt) == as_lists(board), picture(board)
         assert (prompt[0], prompt[-1]) == (ID["<bos>"], ID["<plan>"])
 
@@ -165,7 +165,7 @@ def test_any_walk_on_the_board_comes_back_as_it_was_written(number, walk):
 
 
 def test_the_tokenizer_reads_prompts_as_the_codec_writes_them():
-    prompt = encode_prompt(tasks()[0].board)
+    prompt = encode_prompt_tokens(tasks()[0].board)
     text = " ".join(tokenizer().convert_ids_to_tokens(prompt))
     assert tokenizer()(text).input_ids == prompt
     assert token_ids(build_tokenizer(), CELLS) == [ID[word] for word in CELLS]

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from lakewright.policy.inference import naming_full_memory
-from lakewright.policy.inference.device_limits import ANSWERS_ON_CPU, fit_answers, fit_rows, is_sharing_worth
+from lakewright.policy.inference.device_limits import ANSWERS_ON_CPU, fit_answers, fit_rows, should_share_prefix
 from tests.support.refusals import refused
 
 GB = 10**9
@@ -50,10 +50,10 @@ def test_answers_are_decoded_together_as_memory_allows(free):
 
 
 def test_a_common_beginning_is_read_once_on_a_cpu_and_on_a_gpu_only_if_it_is_long():
-    assert is_sharing_worth(model_on(CPU), 4, 4 * 16)
-    assert not is_sharing_worth(model_on(CPU), 3, 3 * 16)
-    assert not is_sharing_worth(model_on(GPU), 25, 25 * 128)
-    assert is_sharing_worth(model_on(GPU, 4_000_000_000), 500, 500 * 64)
+    assert should_share_prefix(model_on(CPU), 4, 4 * 16)
+    assert not should_share_prefix(model_on(CPU), 3, 3 * 16)
+    assert not should_share_prefix(model_on(GPU), 25, 25 * 128)
+    assert should_share_prefix(model_on(GPU, 4_000_000_000), 500, 500 * 64)
 
 
 def test_a_full_gpu_is_one_line_with_the_setting():

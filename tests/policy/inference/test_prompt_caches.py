@@ -56,7 +56,7 @@ def plainly(model):
 
 @pytest.mark.parametrize("shared", [True, False])
 def test_the_loss_of_plans_is_that_of_each_by_itself(shared, monkeypatch):
-    monkeypatch.setattr(warmup, "is_sharing_worth", lambda *_: shared)
+    monkeypatch.setattr(warmup, "should_share_prefix", lambda *_: shared)
     assert common_prefix(PROMPTS) > 4, "all chats begin alike"
     loss, grads = gradients(lambda model: plan_loss(model, EXAMPLES, language().pad_token_id))
     expected, wanted = gradients(plainly)

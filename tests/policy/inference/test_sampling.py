@@ -6,14 +6,14 @@ import pytest
 import torch
 from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, Qwen3Config, Qwen3ForCausalLM
 
-from lakewright.policy.codecs.tokens import ID, encode_prompt
+from lakewright.policy.codecs.tokens import ID, encode_prompt_tokens
 from lakewright.policy.inference import decoders, sample, sampling
 from lakewright.policy.inference.sampling import _count_answer_tokens, end_tokens, generate_answers
 from tests.support.models.tiny_policy import tasks, tiny_model, tokenizer
 
 END = ID["<eos>"]
 LENGTH = 10
-PROMPTS = [encode_prompt(task.board) for task in tasks()[:30]]
+PROMPTS = [encode_prompt_tokens(task.board) for task in tasks()[:30]]
 
 
 SMALL = {
@@ -118,7 +118,7 @@ def test_sampling_leaves_the_model_in_its_mode():
 def test_a_model_of_another_kind_answers_through_the_library(monkeypatch):
     model = decided(tiny_model())
     expected = sample(model, tokenizer(), PROMPTS, max_new_tokens=LENGTH, temperature=0.0)
-    monkeypatch.setattr(sampling, "decoder_of", lambda model: None)
+    monkeypatch.setattr(sampling, "find_decoder", lambda model: None)
     found = sample(model, tokenizer(), PROMPTS, max_new_tokens=LENGTH, temperature=0.0)
     assert found.answers == expected.answers
     for scores, other in zip(found.log_probs, expected.log_probs, strict=True):
@@ -130,7 +130,7 @@ def test_a_model_of_another_kind_answers_through_the_library(monkeypatch):
 def test_a_mask_decides_what_may_follow(kind, by, monkeypatch):
     """Words of its own for each copy, in turn, until the third."""
     if by == "the library":
-        monkeypatch.setattr(sampling, "decoder_of", lambda model: None)
+        monkeypatch.setattr(sampling, "find_decoder", lambda model: None)
     words = [ID["0,0"], ID["1,0"], ID["1,1"]]
     seen = []
 

@@ -9,7 +9,7 @@ import torch
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.support import LISTING, convert
-from lakewright.policy.codecs.tokens import encode_prompt
+from lakewright.policy.codecs.tokens import encode_prompt_tokens
 from lakewright.policy.model_settings import FAMILY, ModelName, ModelSettings
 from lakewright.policy.models import build_model, load_checkpoint, save_checkpoint
 from lakewright.policy.training.optimizers import Muon, orthogonalise_matrices
@@ -23,7 +23,7 @@ def logits(model: torch.nn.Module) -> torch.Tensor:
     """What the model says of one prompt."""
     model.eval()
     with torch.inference_mode():
-        return model(input_ids=torch.tensor([encode_prompt(tasks()[0].board)])).logits
+        return model(input_ids=torch.tensor([encode_prompt_tokens(tasks()[0].board)])).logits
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from pathlib import Path
 import torch
 
 from lakewright.core_jax.rows import verify_rows
-from lakewright.experiments.jobs.runtime.library_setup import prepare_training
+from lakewright.experiments.jobs.runtime.library_setup import prepare_libraries
 from lakewright.experiments.loop.settings.run_settings import load_settings
 from lakewright.policy.models import PRETRAINED, is_on_hub, load_checkpoint, resolve_place, save_checkpoint
 from lakewright.policy.planning import load_planner
@@ -52,7 +52,7 @@ def test_the_weights_are_as_large_as_a_repository_may_hold_and_come_with_their_c
     names = {file.name for file in HERE.iterdir()}
     assert names >= {"README.md", "config.json", "model.safetensors", "tokenizer.json"}
     assert (HERE / "model.safetensors").stat().st_size < 5_000_000
-    prepare_training()
+    prepare_libraries()
     assert all(weight.isfinite().all() and weight.dtype == torch.float32 for weight in load_weights())
 
 

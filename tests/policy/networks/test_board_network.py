@@ -10,7 +10,7 @@ from lakewright.core_jax.support import convert
 from lakewright.core_jax.types import Failure
 from lakewright.policy.board_play import BoardPlay
 from lakewright.policy.codecs import TokensCodec, build_tokenizer
-from lakewright.policy.codecs.tokens import CELLS, FIRST_CELL, ID, MAX_TOKEN_SIZE, encode_answer, encode_prompt
+from lakewright.policy.codecs.tokens import CELLS, FIRST_CELL, ID, MAX_TOKEN_SIZE, encode_answer, encode_prompt_tokens
 from lakewright.policy.evaluation import evaluate
 from lakewright.policy.inference import sample
 from lakewright.policy.model_settings import BoardNetworkSettings, ModelSettings
@@ -34,7 +34,7 @@ def network(seed: int = 0, **changes: object):
 
 
 def prompt_and_answer(task: BoardTask) -> tuple[list[int], list[int]]:
-    return encode_prompt(task.board), encode_answer(task.board, task.moves)
+    return encode_prompt_tokens(task.board), encode_answer(task.board, task.moves)
 
 
 def logits_of(model, rows: list[list[int]], before: int = 0) -> torch.Tensor:
@@ -100,7 +100,7 @@ def test_answers_hardly_ever_collide_where_rules_are_kept_and_do_where_they_are_
 @pytest.mark.parametrize("distances", [True, False])
 def test_what_is_decoded_word_by_word_is_what_the_model_says_in_one_piece(distances):
     model = network(cost_to_go=distances)
-    prompts = [encode_prompt(task.board) for task in SOME]
+    prompts = [encode_prompt_tokens(task.board) for task in SOME]
     torch.manual_seed(0)
     found = sample(model, WORDS, prompts, copies=3, max_new_tokens=24, temperature=2.0, batch=18)
     assert len({len(answer) for answer in found.answers}) > 2, "some boards end before others"

@@ -13,7 +13,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.generator import generate
 from lakewright.core_jax.rows import symmetric_fingerprint
 from lakewright.core_jax.types import Failure
-from lakewright.policy.tasks import BoardTask, augment_task, row_of, task_of
+from lakewright.policy.tasks import BoardTask, augment_task, row_of_task, task_of
 from lakewright.policy.training import BoardTaskStream, tasks_of, with_hole_ratios
 from lakewright.policy.training.board_stream import _draw_chunks
 from lakewright.policy.training.reward import play_plans
@@ -57,8 +57,8 @@ def test_a_drawn_board_has_the_hole_ratio_of_its_config_whatever_its_team():
     tasks = next(_draw_chunks([with_teams(ROOMY, (2, 3))], SEED, 0, 8))
     assert [len(task.board.starts) for task in tasks] == [2, 3] * 4
     assert {task.hole_ratio for task in tasks} == {0.1}, "on the boards themselves it is 1 of 5, and 0 of 3"
-    assert {row_of(task, "one").hole_ratio for task in tasks} == {0.1}
-    assert {task_of(row_of(task, "one")).key for task in tasks} == {task.key for task in tasks}
+    assert {row_of_task(task, "one").hole_ratio for task in tasks} == {0.1}
+    assert {task_of(row_of_task(task, "one")).key for task in tasks} == {task.key for task in tasks}
 
 
 @pytest.mark.deep

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from lakewright.policy.codecs.tokens import ID, encode_answer, encode_prompt
+from lakewright.policy.codecs.tokens import ID, encode_answer, encode_prompt_tokens
 from lakewright.policy.inference import Samples
 from lakewright.policy.training import GrpoSettings
 from lakewright.policy.training import rollouts as rollouts_module
@@ -32,7 +32,7 @@ def make(monkeypatch):
     def answers(model, words, prompts, *, copies, **_) -> Samples:
         made = []
         for prompt in prompts:
-            number = next(i for i, task in enumerate(ASKED) if encode_prompt(task.board) == prompt)
+            number = next(i for i, task in enumerate(ASKED) if encode_prompt_tokens(task.board) == prompt)
             right = encode_answer(ASKED[number].board, ASKED[number].moves)
             made += [[END] if informative(number) and copy == 1 else right for copy in range(copies)]
         return Samples(made, [[-0.5] * len(answer) for answer in made])
@@ -51,7 +51,7 @@ def groups(output: dict[str, list]) -> list[int]:
     """Which boards were trained on, group by group."""
     prompts = output["prompt_ids"]
     assert all(prompts[row] == prompts[row - row % GROUP] for row in range(len(prompts)))
-    return [next(i for i, task in enumerate(ASKED) if encode_prompt(task.board) == p) for p in prompts[::GROUP]]
+    return [next(i for i, task in enumerate(ASKED) if encode_prompt_tokens(task.board) == p) for p in prompts[::GROUP]]
 
 
 def test_without_a_filter_every_board_is_trained_on(make):

@@ -125,7 +125,7 @@ def test_a_random_model_answers_under_the_grammar_with_deltas_alone():
     config = EnvConfig({3: SizeConfig(0.5, 0.2, 0.5), 4: SizeConfig(0.5, 0.2, 0.5)})
     space = lake_space()
     grammar = DeltaGrammar(space, config.sizes)
-    lessons = LessonSettings().lessons("regret", EvidenceSettings())
+    lessons = LessonSettings().build_lessons("regret", EvidenceSettings())
     prompts = [
         prompt for prompt, _ in synthetic_examples(4, design_of(config), space, 3, np.random.default_rng(0), lessons)
     ]

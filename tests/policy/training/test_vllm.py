@@ -12,7 +12,7 @@ from trl.generation import vllm_generation
 from trl.generation.vllm_generation import VLLMGeneration
 
 from lakewright.policy.codecs import TextCodec, TextSettings
-from lakewright.policy.codecs.tokens import ID, encode_answer, encode_prompt
+from lakewright.policy.codecs.tokens import ID, encode_answer, encode_prompt_tokens
 from lakewright.policy.models import load_model, save_checkpoint
 from lakewright.policy.training.hardware import sample_by_vllm
 from lakewright.policy.training.rollouts import answer_groups
@@ -23,7 +23,7 @@ from tests.support.tools.own_environments import installed_here, own_environment
 
 COPIES = 3
 ASKED = list(tasks()[:4])
-PROMPTS = [encode_prompt(task.board) for task in ASKED]
+PROMPTS = [encode_prompt_tokens(task.board) for task in ASKED]
 
 
 class Engine:

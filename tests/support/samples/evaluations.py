@@ -6,7 +6,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
 from lakewright.core_jax.types import MOVES
 from lakewright.experiments.boards.evaluation.answerers import AnswerRow
-from lakewright.experiments.boards.evaluation.evaluator import EvaluationSettings, evaluate
+from lakewright.experiments.boards.evaluation.evaluator import EvaluationSettings, evaluate_on_benchmark
 from lakewright.experiments.boards.evaluation.scores import Summary
 from lakewright.policy.codecs.text_prompt import MOVE_WORDS
 from tests.support.boards.generated_rows import small_rows
@@ -47,7 +47,7 @@ class CertifiedAnswers:
 
 def run_evaluation(benchmark, out, certified: CertifiedAnswers, **settings) -> Summary:
     """Evaluates what a certified answers."""
-    return evaluate(benchmark, out, lambda out: certified, EvaluationSettings(**settings))
+    return evaluate_on_benchmark(benchmark, out, lambda out: certified, EvaluationSettings(**settings))
 
 
 class Unreachable(CertifiedAnswers):

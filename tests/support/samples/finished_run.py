@@ -82,7 +82,7 @@ def _kept(given: Example) -> BoardAnswers:
 
 def redesign(stage: Stage, text: str = "too hard") -> None:
     """Writes a stage's boards and rollouts, the evidence, the proposal, and its trial."""
-    write_record(stage.env, design_of(ENV))
+    write_record(stage.design_file, design_of(ENV))
     rows = [board("first"), board("second", OTHER, wait_required=True)]
     write_rows(stage.boards, rows)
     first, second = map(board_key, rows)

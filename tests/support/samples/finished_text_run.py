@@ -79,7 +79,7 @@ def redesign_text(stage: Stage, environment: Environment, wrong: str, number: in
     pairs = [(problem.cell, group) for problem, group in zip(problems, groups, strict=True)]
     kinds = ("board", "completions", "valid", "reward", "deviation", "spread", "failures")
     lines = [{name: getattr(group, name) for name in kinds} for group in groups]
-    write_record(stage.env, design, lake=False)
+    write_record(stage.design_file, design, lake=False)
     write_problems(stage.problems, problems)
     write_atomically(stage.groups, msgspec.json.Encoder().encode_lines(lines))
     kept = []

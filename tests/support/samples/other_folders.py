@@ -7,7 +7,7 @@ import msgspec
 from lakewright.core_jax.rows import write_rows
 from lakewright.core_jax.support import listed
 from lakewright.experiments.boards.evaluation.answerers import PlannerAnswerer
-from lakewright.experiments.boards.evaluation.evaluator import EvaluationSettings, evaluate
+from lakewright.experiments.boards.evaluation.evaluator import EvaluationSettings, evaluate_on_benchmark
 from tests.support.samples.finished_run import begin, board, finish
 
 PLAIN = "plain"
@@ -31,7 +31,7 @@ def evaluation(folder: Path, text: str = PLAIN) -> None:
     """An evaluation of two boards by a planner, which says `text` of itself."""
     folder.mkdir(parents=True)
     write_rows(folder / "boards.jsonl", [board(text), board(f"{text} too")])
-    evaluate(
+    evaluate_on_benchmark(
         folder / "boards.jsonl", folder / "answers", lambda kept: PlannerAnswerer("optimal", 0), EvaluationSettings()
     )
     summary = msgspec.json.decode((folder / "answers" / "summary.json").read_bytes())

@@ -17,7 +17,7 @@ from lakewright.engineer.evidence import read_evidence
 from lakewright.experiments.boards.sweep import SweepSpec
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.preset_files import read_preset
-from lakewright.experiments.studies.study import StudySpec, plan_of
+from lakewright.experiments.studies.study import StudySpec, plan_study
 from tests.support.samples.finished_run import ENV, GRID, board
 
 HOUSE = Path(__file__).parents[3]
@@ -63,7 +63,7 @@ def specs() -> Fuzzed:
         elif b"configs" in data:  # draws boards, to know which configs can be drawn
             read_config(path, StudySpec)
         else:
-            plan_of(path)
+            plan_study(path)
 
     tomls = [*(HOUSE / "experiments" / "presets" / "sweeps").glob("*.toml")]
     tomls += [HOUSE / "tests" / "experiments" / "studies" / "study.toml"]
@@ -137,9 +137,9 @@ def ggufs() -> Fuzzed:
 
 def _be_quiet() -> None:
     """Lets the training libraries print nothing about what they read."""
-    from lakewright.experiments.jobs.runtime.library_setup import prepare_training
+    from lakewright.experiments.jobs.runtime.library_setup import prepare_libraries
 
-    prepare_training()
+    prepare_libraries()
     warnings.simplefilter("ignore")
 
 

@@ -56,7 +56,7 @@ def list_values(run: RunFolder) -> dict[str, Any]:
     keys = {path.name: [board_key(row) for row in read_all(path)] for path in (run.validation, stage.boards)}
     return {
         "format": json.loads(run.config.read_text())["format"],
-        "env.json": json.loads(stage.env.read_text()),
+        "env.json": json.loads(stage.design_file.read_text()),
         "sampled.json": json.loads(stage.sampled.read_text()),
         "proposal": {name: proposal["proposal"][name] for name in ("delta", "error", "candidates", "tokens")},
         "verdict": proposal["verdict"],

@@ -23,14 +23,14 @@ from lakewright.engineer.random_generators import make_key
 from lakewright.experiments.loop.records.run_folder import Stage
 from lakewright.experiments.loop.training.policy_models import load_engineer
 from lakewright.experiments.loop.training.trainee import make_trainee
-from lakewright.experiments.studies.study import plan_of
+from lakewright.experiments.studies.study import plan_study
 from lakewright.policy.inference import answer_under_grammar
 
 QUESTIONS = 100  # of each kind, at most
 LATE = 6  # the first stage that is late
 SEEN = ("s0", "s1", "s2", "s3", "s4")  # the seeds of arena-first of which lessons were made
 SPEC = Path(__file__).parents[1] / "arena-random-lessons" / "spec.toml"
-SETTINGS = plan_of(SPEC).start
+SETTINGS = plan_study(SPEC).start
 TRAINEE = make_trainee(SETTINGS)
 SPACE = TRAINEE.environment.space
 

@@ -8,7 +8,7 @@ from lakewright.experiments.boards.evaluation import evaluator
 from lakewright.experiments.boards.evaluation.answerers import AnswerRow
 from lakewright.experiments.boards.evaluation.evaluation_set import read_set, spread_rows
 from lakewright.experiments.boards.evaluation.evaluator import EvaluationSettings, JudgedRow, judge_rows
-from lakewright.experiments.boards.evaluation.scores import as_table
+from lakewright.experiments.boards.evaluation.scores import tabulate_summary
 from lakewright.experiments.jobs.resumable.journal import LineJournal
 from lakewright.policy.codecs import PublishedRow, Refusal, encode_prompt
 from tests.support.boards.generated_rows import unsolved
@@ -35,7 +35,7 @@ def test_every_board_is_judged_once_and_counted_by_its_outcome(benchmark, tmp_pa
         (ROWS[1].id, "no_plan"),
         (ROWS[2].id, None),
     ]
-    assert "66.7" in as_table(summary)
+    assert "66.7" in tabulate_summary(summary)
     assert sum(part.score.outcomes.boards for part in summary.hole_ratios) == 12
     assert sum(part.score.outcomes.valid for part in summary.hole_ratios) == 8
 
@@ -96,7 +96,7 @@ def test_planning_with_the_simulator_as_judge_is_reported_apart(benchmark, tmp_p
     summary = run_evaluation(benchmark, tmp_path / "both", GreedyFails(), samples=2)
     assert (summary.pooled.outcomes.valid, summary.judged.pooled.outcomes.valid) == (0, 12)
     assert (summary.judged.answers, summary.judged.teams[0].means["optimal_sum_of_costs"]) == (3, 1)
-    assert "simulator as judge, the best valid of 3 answers" in as_table(summary)
+    assert "simulator as judge, the best valid of 3 answers" in tabulate_summary(summary)
 
 
 def test_a_folder_of_another_evaluation_is_refused(benchmark, tmp_path):

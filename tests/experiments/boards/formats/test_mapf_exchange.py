@@ -6,7 +6,7 @@ import pytest
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, read_all, solve_rows, verify_rows, write_rows
-from lakewright.experiments.boards.formats.conversion import convert
+from lakewright.experiments.boards.formats.conversion import convert_files
 from tests.support.boards.generated_rows import small_rows
 from tests.support.processes.commands import lakewright
 from tests.support.refusals import refused
@@ -65,7 +65,7 @@ def read(folder, files: dict[str, str], **options) -> list[Row]:
     for name, text in files.items():
         (folder / "in" / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / "in" / name).write_text(text)
-    convert(folder / "in", folder / "out.jsonl", **options)
+    convert_files(folder / "in", folder / "out.jsonl", **options)
     return read_all(folder / "out.jsonl")
 
 
@@ -73,8 +73,8 @@ def read(folder, files: dict[str, str], **options) -> list[Row]:
 def test_boards_and_plans_come_back_from_each_format(tmp_path, form):
     rows = small_rows()
     write_rows(tmp_path / "rows.jsonl", rows)
-    assert convert(tmp_path / "rows.jsonl", tmp_path / "there", wanted=form) == len(rows)
-    assert convert(tmp_path / "there", tmp_path / "back.jsonl") == len(rows), "the format is recognised"
+    assert convert_files(tmp_path / "rows.jsonl", tmp_path / "there", wanted=form) == len(rows)
+    assert convert_files(tmp_path / "there", tmp_path / "back.jsonl") == len(rows), "the format is recognised"
     back = {row.id: row for row in read_all(tmp_path / "back.jsonl")}
     assert back == {row.id: bare(row, plan=form != "lorr") for row in rows}
 
@@ -83,13 +83,13 @@ def test_boards_and_plans_come_back_from_each_format(tmp_path, form):
 def test_one_board_is_a_file_with_what_lies_beside_it(tmp_path, form, name):
     row = small_rows()[0]
     write_rows(tmp_path / "rows.jsonl", [row])
-    convert(tmp_path / "rows.jsonl", tmp_path / name, wanted=form)
-    convert(tmp_path / name, tmp_path / "back.jsonl")
+    convert_files(tmp_path / "rows.jsonl", tmp_path / name, wanted=form)
+    convert_files(tmp_path / name, tmp_path / "back.jsonl")
     (back,) = read_all(tmp_path / "back.jsonl")
     assert (back.grid, back.starts, back.goals) == (row.grid, row.starts, row.goals)
     if form != "multirobot":
         with refused("is also an input"):
-            convert(tmp_path / name, tmp_path / "a.scen")
+            convert_files(tmp_path / name, tmp_path / "a.scen")
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_what_is_wrong_with_further_agents_is_not_asked_of_the_first(tmp_path):
 
 def test_written_problems_of_the_league_have_what_its_programs_of_2026_ask_for(tmp_path):
     write_rows(tmp_path / "rows.jsonl", [BOARD])
-    convert(tmp_path / "rows.jsonl", tmp_path / "a.json")
+    convert_files(tmp_path / "rows.jsonl", tmp_path / "a.json")
     delays = json.loads((tmp_path / "a.json").read_text())["delayConfig"]
     assert (delays["pDelay"], delays["minDelay"]) == (0.0, 1)
     assert delays.keys() >= {"seed", "maxDelay", "eventModel", "durationModel", "gaussMeanRatio", "gaussStdRatio"}
@@ -160,8 +160,8 @@ def test_the_first_agents_of_a_scenario_are_taken(tmp_path, files):
 def test_labels_of_all_agents_are_left_out_of_the_first(tmp_path):
     rows = small_rows()
     write_rows(tmp_path / "rows.jsonl", rows)
-    convert(tmp_path / "rows.jsonl", tmp_path / "one.jsonl", agents=1)
-    convert(tmp_path / "rows.jsonl", tmp_path / "two.jsonl", agents=2)
+    convert_files(tmp_path / "rows.jsonl", tmp_path / "one.jsonl", agents=1)
+    convert_files(tmp_path / "rows.jsonl", tmp_path / "two.jsonl", agents=2)
     assert read_all(tmp_path / "two.jsonl") == rows
     for row, before in zip(read_all(tmp_path / "one.jsonl"), rows, strict=True):
         assert row == Row(row.id, 3, 1, before.grid, before.starts[:1], before.goals[:1], plan=before.plan[:1])
@@ -178,7 +178,7 @@ def test_a_rectangle_is_padded_with_holes_and_its_labels_are_exact(tmp_path):
     solved = solve_rows([row])[0]
     assert (solved.status, solved.makespan, solved.sum_of_costs) == ("solvable", 5, 8)
     (tmp_path / "maps.yaml").write_text("wide: |-\n  a..A\n  #..#\n")
-    convert(tmp_path / "maps.yaml", tmp_path / "wide.jsonl")
+    convert_files(tmp_path / "maps.yaml", tmp_path / "wide.jsonl")
     assert read_all(tmp_path / "wide.jsonl")[0].grid == ["....", "H..H", "HHHH", "HHHH"]
 
 

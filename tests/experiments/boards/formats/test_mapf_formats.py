@@ -6,7 +6,7 @@ from hypothesis import given, settings
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row, read_all, verify_rows, write_rows
-from lakewright.experiments.boards.formats.conversion import convert
+from lakewright.experiments.boards.formats.conversion import convert_files
 from lakewright.experiments.boards.formats.lacam import read_result, result_text
 from lakewright.experiments.boards.formats.movingai import map_text, read_map, read_scenario, scenario_text
 from lakewright.experiments.boards.formats.pogema import map_string, read_map_string
@@ -61,8 +61,8 @@ def test_files_of_boards_come_back_through_every_format(tmp_path, form):
     rows = small_rows()
     write_rows(tmp_path / "rows.jsonl", rows)
     there = tmp_path / {"movingai": "m", "lacam": "l", "pogema": "p.yaml", "published": "b.jsonl"}[form]
-    assert convert(tmp_path / "rows.jsonl", there, wanted=form) == len(rows)
-    assert convert(there, tmp_path / "back.jsonl", given=form) == len(rows)
+    assert convert_files(tmp_path / "rows.jsonl", there, wanted=form) == len(rows)
+    assert convert_files(there, tmp_path / "back.jsonl", given=form) == len(rows)
     back = {row.id: bare(row) for row in read_all(tmp_path / "back.jsonl")}
     assert back == {row.id: bare(row) for row in rows}
 
@@ -72,8 +72,8 @@ def test_files_of_boards_come_back_through_every_format(tmp_path, form):
 def test_whatever_a_board_is_called_its_files_come_back(tmp_path_factory, rows):
     folder = tmp_path_factory.mktemp("names")
     write_rows(folder / "rows.jsonl", rows)
-    convert(folder / "rows.jsonl", folder / "maps")
-    convert(folder / "maps", folder / "back.jsonl")
+    convert_files(folder / "rows.jsonl", folder / "maps")
+    convert_files(folder / "maps", folder / "back.jsonl")
     assert {row.id: row for row in read_all(folder / "back.jsonl")} == {row.id: row for row in rows}
 
 
@@ -99,7 +99,7 @@ def test_a_map_is_only_looked_for_beside_its_scenario(tmp_path):
     (tmp_path / "secret.map").write_text(map_text(ROW))
     (folder / "a.scen").write_text(scenario_text(ROW, "../secret.map"))
     with refused("secret.map", "no such file"):
-        convert(folder, tmp_path / "out.jsonl")
+        convert_files(folder, tmp_path / "out.jsonl")
 
 
 WRONG_MAPS = {
@@ -178,5 +178,5 @@ def test_whatever_the_text_it_is_a_board_or_one_line_of_refusal(text):
 def test_many_boards_in_one_file_of_one_board_are_refused(tmp_path):
     write_rows(tmp_path / "rows.jsonl", small_rows()[:2])
     with refused("2 boards", "folder"):
-        convert(tmp_path / "rows.jsonl", tmp_path / "one.scen")
+        convert_files(tmp_path / "rows.jsonl", tmp_path / "one.scen")
     assert [path.name for path in tmp_path.iterdir()] == ["rows.jsonl"]

@@ -7,7 +7,7 @@ from lakewright.core_jax.config import EnvConfig
 from lakewright.core_jax.generator import generate
 from lakewright.core_jax.rows import Row, read_all, rows_of, verify_rows, write_rows
 from lakewright.core_jax.types import DELTAS, MOVES
-from lakewright.experiments.boards.formats.conversion import convert
+from lakewright.experiments.boards.formats.conversion import convert_files
 from lakewright.experiments.boards.formats.movingai import map_text
 from tests.support.boards.generated_rows import shown, small_rows
 
@@ -61,8 +61,8 @@ def test_ten_thousand_boards_come_back_from_every_format(tmp_path, form):
     rows = [random_board(rng, number) for number in range(BOARDS)]
     write_rows(tmp_path / "rows.jsonl", rows)
     there = tmp_path / FOLDERS_AND_FILES[form]
-    assert convert(tmp_path / "rows.jsonl", there, wanted=form) == BOARDS
-    assert convert(there, tmp_path / "back.jsonl", given=form) == BOARDS
+    assert convert_files(tmp_path / "rows.jsonl", there, wanted=form) == BOARDS
+    assert convert_files(there, tmp_path / "back.jsonl", given=form) == BOARDS
     back = {row.id: row for row in read_all(tmp_path / "back.jsonl")}
     for row in rows:
         kept = row.plan if form in WITH_PLANS else None
@@ -84,7 +84,7 @@ def test_plans_of_w9_pathfinding_are_read_from_result_files_and_judged(tmp_path,
     for row in rows:
         (folder / f"{row.id}.map").write_text(map_text(row))
         (folder / f"{row.id}.txt").write_text(solved_by_w9(row))
-    convert(folder, tmp_path / "rows.jsonl")
+    convert_files(folder, tmp_path / "rows.jsonl")
     theirs = {row.id: row for row in read_all(tmp_path / "rows.jsonl")}
     verdicts = verify_rows(rows, [theirs[row.id].plan or [] for row in rows])
     for row, verdict in zip(rows, verdicts, strict=True):

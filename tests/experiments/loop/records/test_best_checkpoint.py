@@ -4,7 +4,7 @@ import msgspec
 import pytest
 
 from lakewright.experiments.cli import main
-from lakewright.experiments.viewer.run_table import as_json, as_table
+from lakewright.experiments.viewer.run_table import as_json, tabulate_run
 from lakewright.policy.models import load_model, save_checkpoint
 from tests.support.models.tiny_policy import tiny_model, tokenizer
 from tests.support.samples.finished_run import begin, finish, redesign, validate
@@ -23,15 +23,15 @@ def run_of(path, valid: tuple[int, ...]):
 
 def test_the_last_line_reports_the_best_policy_too_where_it_is_another(tmp_path):
     run = run_of(tmp_path / "run", (8, 32, 20))
-    assert as_table(run).endswith(f"% valid; best: {run.stage(0).checkpoint}, 60.0 % valid")
+    assert tabulate_run(run).endswith(f"% valid; best: {run.stage(0).checkpoint}, 60.0 % valid")
     run.link_best()
-    last = as_table(run).splitlines()[-1]
+    last = tabulate_run(run).splitlines()[-1]
     assert last.startswith(f"final checkpoint: {run.stage(1).checkpoint}, ")
     assert last.endswith(f"% valid; best: {run.stage(0).checkpoint}, 60.0 % valid ({run.folder}/best)")
     found = msgspec.to_builtins(as_json(run))
     assert (found["checkpoint"], found["best"]) == (str(run.stage(1).checkpoint), str(run.stage(0).checkpoint))
     ended = finish(tmp_path / "ended")
-    assert "best:" not in as_table(ended)
+    assert "best:" not in tabulate_run(ended)
     assert as_json(ended)["best"] == str(ended.stage(1).checkpoint)
 
 

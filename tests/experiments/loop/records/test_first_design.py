@@ -7,7 +7,7 @@ from lakewright.engineer.guard import GuardVerdict
 from lakewright.experiments.environments.lake import design_of
 from lakewright.experiments.loop.records.history import explain_first_design
 from lakewright.experiments.loop.records.stage_records import DecisionRecord, read_record, write_record
-from lakewright.experiments.viewer.run_table import as_json, as_table
+from lakewright.experiments.viewer.run_table import as_json, tabulate_run
 from tests.support.samples.finished_run import ENV, NEXT, begin, finish, redesign, validate
 
 
@@ -39,15 +39,15 @@ def test_the_report_says_why_all_stages_were_drawn_from_the_first_design(reason,
     WHY[reason](run.stage(0))
     line = f"all 2 stages were drawn from the first design: 1 time {reason}"
     assert explain_first_design(run) == line
-    assert line in as_table(run).splitlines()
+    assert line in tabulate_run(run).splitlines()
     assert as_json(run)["first_design_throughout"] == line
 
 
 def test_a_run_with_another_design_or_a_single_stage_says_nothing(tmp_path):
     run = finish(tmp_path / "run")
-    write_record(run.stage(1).env, design_of(NEXT))
+    write_record(run.stage(1).design_file, design_of(NEXT))
     assert explain_first_design(run) is None
-    assert "first design" not in as_table(run)
+    assert "first design" not in tabulate_run(run)
     short = begin(tmp_path / "short", stages=1)
     validate(short.warmup, 8)
     redesign(short.stage(0))

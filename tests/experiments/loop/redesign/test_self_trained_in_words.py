@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 
 from lakewright.engineer.design import Delta
-from lakewright.engineer.teachers import parse_answer
+from lakewright.engineer.teachers import parse_reply
 from lakewright.experiments.environments.lake import lake_space
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import EngineerTraining, read_record
@@ -54,10 +54,10 @@ def test_a_group_of_answers_in_json_is_rewarded_and_trained_on():
     assert (training.prompt, training.groups[0].answers) == (asked.spoken.prompt, asked.spoken.answers)
     assert "\n\n".join(training.groups[0].said) == asked.answer
     for group in training.groups:
-        assert [set(parse_answer(text, lake_space())[0].edits) for text in group.said] == [set(SMALL.sizes)] * 3, (
+        assert [set(parse_reply(text, lake_space())[0].edits) for text in group.said] == [set(SMALL.sizes)] * 3, (
             group.said
         )
-        assert group.read_deltas(lake_space()) == [parse_answer(text, lake_space())[0] for text in group.said]
+        assert group.read_deltas(lake_space()) == [parse_reply(text, lake_space())[0] for text in group.said]
     assert any("loss" in group.figures for group in training.groups[:-1]), "no group was trained on"
     answers = [answer for group in training.groups for answer in group.answers]
     assert count_stage_tokens(stage).engineer == sum(map(len, answers)) > 900

@@ -22,7 +22,7 @@ from lakewright.experiments.loop.records.stage_records import Done, Rollback, Va
 from lakewright.experiments.loop.redesign.run_engineer import RunEngineer
 from lakewright.experiments.loop.settings.run_settings import load_settings
 from lakewright.experiments.loop.training.trainee import Trainee, make_trainee
-from lakewright.experiments.viewer.run_table import as_json, as_table
+from lakewright.experiments.viewer.run_table import as_json, tabulate_run
 from lakewright.policy.inference import answer_under_grammar
 from lakewright.policy.models import load_checkpoint
 from tests.support.models.tiny_policy import ENV, tiny_run
@@ -43,7 +43,9 @@ def test_a_stage_is_shown_in_a_few_lines():
 def test_a_stage_that_was_rolled_back_is_shown_as_such_and_the_policy_that_counts_is_the_one_before(tmp_path):
     run = RunFolder(tmp_path / "run")
     shutil.copytree(finished("random").folder, run.folder)
-    write_record(run.stage(1).env, design_of(EnvConfig({3: SizeConfig(0.4, 0.2, 0.5), 5: SizeConfig(0.6, 0.25, 0.5)})))
+    write_record(
+        run.stage(1).design_file, design_of(EnvConfig({3: SizeConfig(0.4, 0.2, 0.5), 5: SizeConfig(0.6, 0.25, 0.5)}))
+    )
     write_record(run.stage(1).rollback, Rollback("stage_00", Comparison(1, 9, 0.011), True, "stage_00"))
     forget(run.stage(1))
     trainee = make_trainee(tiny_run(teacher="random"))
@@ -51,16 +53,16 @@ def test_a_stage_that_was_rolled_back_is_shown_as_such_and_the_policy_that_count
     write_record(run.stage(1).done, Done(1.0, {}))
     assert run.stage(1).read_next().design == design_of(ENV)
     assert "rolled back validation fell: 9 lost" in describe_stage(run, 1, lake_space())[1]
-    *_, last = as_table(run).splitlines()
+    *_, last = tabulate_run(run).splitlines()
     assert str(run.stage(0).checkpoint) in last
-    assert "stage 1 (rolled back)" in as_table(run)
+    assert "stage 1 (rolled back)" in tabulate_run(run)
     assert [stage.get("taken_back") for stage in as_json(run)["stages"]] == [None, False, True]
 
 
 def test_a_run_says_how_well_the_engineer_has_learned_its_part():
     run = finished("random")
     known = read_record(run.warmup.examination, Examination)
-    assert known.summary() in as_table(run).splitlines()
+    assert known.summary() in tabulate_run(run).splitlines()
     assert f"{100 * known.agreement:.0f} % of the edits in {known.questions} answers" in known.summary()
 
 
@@ -99,4 +101,4 @@ def test_the_engineer_of_the_demo_reads_its_evidence(tmp_path):
 def test_the_last_line_names_the_policy_that_counts():
     run = finished("random")
     stage = run.find_standing(1)
-    assert as_table(run).splitlines()[-1].startswith(f"final checkpoint: {stage.checkpoint}")
+    assert tabulate_run(run).splitlines()[-1].startswith(f"final checkpoint: {stage.checkpoint}")

@@ -16,7 +16,7 @@ import pytest
 from lakewright.experiments.loop.records.run_folder import CLAIM
 from lakewright.experiments.loop.settings.lake_settings import USUAL_LIMITS, rename_word
 from lakewright.experiments.loop.settings.run_settings import RunSettings, load_settings
-from lakewright.experiments.studies.study import complete_plan, plan_of
+from lakewright.experiments.studies.study import complete_plan, plan_study
 from tests.support.processes.commands import HOUSE
 
 OLDER = json.loads(Path(__file__).with_name("older_names.json").read_text())
@@ -50,7 +50,7 @@ def test_words_of_a_command_mean_what_they_meant(name):
 @pytest.mark.parametrize("name", SPECS)
 def test_a_spec_plans_the_runs_that_it_planned(name, monkeypatch):
     monkeypatch.chdir(HOUSE)
-    plan = plan_of(HOUSE / name)
+    plan = plan_study(HOUSE / name)
     runs = ([planned.arm, planned.seed, effect_of(planned.settings)] for planned in plan.runs)
     assert digest([effect_of(plan.start), *runs]) == OLDER["specs"][name]
 

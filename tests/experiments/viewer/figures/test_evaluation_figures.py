@@ -17,7 +17,7 @@ import pytest
 from lakewright.core_jax.rows import write_rows
 from lakewright.experiments.boards.evaluation.answerers import AnswerRow
 from lakewright.experiments.boards.evaluation.evaluator import JudgedRow
-from lakewright.experiments.boards.evaluation.scores import Summary, as_table, score_answers
+from lakewright.experiments.boards.evaluation.scores import Summary, score_answers, tabulate_summary
 from tests.support.samples.evaluations import CertifiedAnswers, run_evaluation, write_plan
 from tests.support.samples.finished_run import board
 from tests.support.servers.viewer_client import client, page
@@ -91,7 +91,7 @@ def test_the_answers_are_judged_by_what_was_answered(evaluated):
 
 def test_the_table_counts_the_verdicts(evaluated):
     folder, summary = evaluated
-    found, text = verdicts(folder), as_table(summary)
+    found, text = verdicts(folder), tabulate_summary(summary)
     lines = text.split("\n\n")[1].splitlines()
     for (agents, size), rows in by_cell().items():
         [line] = [line for line in lines if f"{size}x{size}" in line and line.startswith(f"{agents} agent")]
@@ -128,7 +128,7 @@ def test_a_size_without_answers_yet_does_not_count_as_failed(evaluated):
 def test_pass_at_k_is_the_share_of_choices_that_have_a_right_answer(evaluated):
     folder, summary = evaluated
     found = verdicts(folder)
-    [line] = [line for line in as_table(summary).splitlines() if line.startswith("valid, 3 samples")]
+    [line] = [line for line in tabulate_summary(summary).splitlines() if line.startswith("valid, 3 samples")]
     shown = dict(zip((1, 2, 3), [numbers(part)[1:] for part in line.split("pass@")[1:]], strict=True))
     for k, (rate, low, high) in shown.items():
         each = [
@@ -147,7 +147,7 @@ def test_pass_at_k_is_the_share_of_choices_that_have_a_right_answer(evaluated):
 
 def test_planning_with_the_simulator_as_judge_is_right_where_any_answer_is(evaluated):
     folder, summary = evaluated
-    found, text = verdicts(folder), as_table(summary)
+    found, text = verdicts(folder), tabulate_summary(summary)
     for agents in {agents for agents, _ in by_cell()}:
         [line] = [line for line in text.splitlines() if line.startswith(f"  {agents} agent")]
         shares = {"valid": [], "optimal_sum_of_costs": []}
@@ -165,7 +165,7 @@ def test_planning_with_the_simulator_as_judge_is_right_where_any_answer_is(evalu
 def test_tokens_and_failures_are_those_of_the_answers(evaluated):
     folder, summary = evaluated
     kept = [json.loads(line) for line in (folder / "answers.jsonl").read_text().splitlines()]
-    text = as_table(summary)
+    text = tabulate_summary(summary)
     prompt, completion = (sum(one[name] for one in kept) for name in ("prompt_tokens", "completion_tokens"))
     assert f"tokens: {prompt:,} in, {completion:,} out" in text
     greedy = [verdicts(folder)[row.id, 0]["failure"] for row in ROWS]

@@ -24,7 +24,7 @@ from lakewright.experiments.loop.records.history import describe_stage
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.viewer.catalogue.run_space import find_space
 from lakewright.experiments.viewer.proposals import read_shown_stage, stage_text
-from lakewright.experiments.viewer.run_table import as_table
+from lakewright.experiments.viewer.run_table import tabulate_run
 from lakewright.experiments.viewer.site import write_report
 from tests.support.samples.recorded_run import begin
 from tests.support.servers.viewer_client import client, page
@@ -67,7 +67,7 @@ def percent(pair: tuple[int, int]) -> str:
 
 
 def test_the_table_in_the_terminal_counts_the_answers(run):
-    rows = [row for row in text_table("name" + as_table(run)[4:]) if row["name"] in NAMES]
+    rows = [row for row in text_table("name" + tabulate_run(run)[4:]) if row["name"] in NAMES]
     assert [row["name"] for row in rows] == list(NAMES)
     for row, part in zip(rows, PARTS, strict=True):
         found = answers(run, part)
@@ -75,7 +75,7 @@ def test_the_table_in_the_terminal_counts_the_answers(run):
         assert row["valid, with carry %"] == percent(rate(found, carry=True))
         kinds = Counter(failure for *_, failure in found if failure != "none")
         for kind, count in kinds.items():
-            assert f"{kind.replace('_', ' ')} {count}" in as_table(run)
+            assert f"{kind.replace('_', ' ')} {count}" in tabulate_run(run)
 
 
 def test_the_page_of_the_run_counts_answers_tokens_and_minutes(run, shown):

@@ -1,6 +1,6 @@
 """Each figure of a study's table, in the terminal and in the viewer, worked out again from the records of its runs.
 
-Where figures of a study are shown: `results_table.as_table` (the table of arms, the tested pairs, the tables by
+Where figures of a study are shown: `results_table.tabulate_results` (the table of arms, the tested pairs, the tables by
 stratum, the rank correlations of configs), and the viewer's page of a study (the same arms and pairs). Raw here are the
 runs of the published results: the curve of each, its tokens, its last valid rate. What is worked out from the answers
 to each problem, which results do not keep, is worked out again from those of a study on sums.
@@ -20,8 +20,8 @@ from lakewright.core_jax.support import read_config
 from lakewright.experiments.studies.learning_curves import sum_up_reached
 from lakewright.experiments.studies.plot import curves_svg
 from lakewright.experiments.studies.results import Results, results_of
-from lakewright.experiments.studies.results_table import as_table
-from lakewright.experiments.studies.study import StudyFolder, plan_of
+from lakewright.experiments.studies.results_table import tabulate_results
+from lakewright.experiments.studies.study import StudyFolder, plan_study
 from tests.support.samples.finished_text_run import ADDITION
 from tests.support.samples.recorded_run import HELD_OUT, record_run
 from tests.support.servers.viewer_client import client, page
@@ -64,7 +64,7 @@ def one_digit(value: float) -> object:
 
 @pytest.mark.parametrize("study", SHOWN)
 def test_the_table_of_arms_is_what_the_runs_say(study):
-    found, table = raw(study), text_table(as_table(read_config(STUDIES / study / "results.json", Results)))
+    found, table = raw(study), text_table(tabulate_results(read_config(STUDIES / study / "results.json", Results)))
     arms = runs_by_arm(found)
     assert [row["arm"] for row in table] == sorted(arms, key=lambda arm: -fmean(r["valid"] for r in arms[arm].values()))
     for row in table:
@@ -94,7 +94,7 @@ def test_the_table_of_arms_is_what_the_runs_say(study):
 @pytest.mark.parametrize("study", SHOWN)
 def test_the_tested_pairs_are_what_the_runs_say(study):
     found, arms = raw(study), runs_by_arm(raw(study))
-    text = as_table(read_config(STUDIES / study / "results.json", Results))
+    text = tabulate_results(read_config(STUDIES / study / "results.json", Results))
     line = r"^{}(\S+) - (\S+): (\S+) \(95 % (\S+) to (\S+)\), p (\S+) by Holm, (\d+) seeds$"
     for kind, outcome in (
         ("", lambda run: run["valid"]),
@@ -138,7 +138,7 @@ def test_how_soon_an_arm_is_as_good_as_the_baseline_is_what_the_curves_say(study
 
 def test_valid_rates_by_map_size_are_means_over_the_runs():
     found = raw("frontier-early")
-    text = as_table(read_config(STUDIES / "frontier-early" / "results.json", Results))
+    text = tabulate_results(read_config(STUDIES / "frontier-early" / "results.json", Results))
     for title, name in (("valid % by size", "sizes"), ("wait forced", "forced_sizes")):
         [table] = [part for part in text.split("\n\n") if part.startswith(title)]
         for row in text_table(table):
@@ -191,13 +191,13 @@ rules = {{ teacher = "rules" }}
 def test_differences_by_problem_are_those_of_the_answers(tmp_path):
     """`vs`: the mean difference on equal seeds, and 1.96 standard errors of the problems' means over the seeds."""
     (tmp_path / "spec.toml").write_text(SPEC.format(environment=f"{ADDITION}:Addition"))
-    plan, folder = plan_of(tmp_path / "spec.toml"), StudyFolder(tmp_path / "study")
+    plan, folder = plan_study(tmp_path / "spec.toml"), StudyFolder(tmp_path / "study")
     record_run(folder.start, plan.start, (12,))
     ends = {("fixed", 0): 30, ("fixed", 1): 27, ("fixed", 2): 33, ("rules", 0): 41, ("rules", 1): 26, ("rules", 2): 45}
     for planned in plan.runs:
         record_run(folder.run(planned), planned.settings, (12, 20, ends[planned.arm, planned.seed]), planned.seed)
     results = results_of(plan, folder)
-    better, base = text_table(as_table(results))
+    better, base = text_table(tabulate_results(results))
     solved = {key: read_valid(folder.folder / "runs" / "{}-s{}".format(*key)) for key in ends}
     points = [
         100 * fmean(solved["rules", seed][place] - solved["fixed", seed][place] for seed in range(3))

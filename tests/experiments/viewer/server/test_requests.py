@@ -8,7 +8,7 @@ from starlette.testclient import TestClient
 
 from lakewright.core_jax.rows import write_rows
 from lakewright.experiments.boards.evaluation.answerers import PlannerAnswerer
-from lakewright.experiments.boards.evaluation.evaluator import EvaluationSettings, evaluate
+from lakewright.experiments.boards.evaluation.evaluator import EvaluationSettings, evaluate_on_benchmark
 from tests.support.samples.finished_run import board, finish, redesign
 from tests.support.samples.tiny_sweep import SPEC, make
 from tests.support.servers.viewer_client import client, page
@@ -190,7 +190,9 @@ def test_a_sweep_answers_any_statistic_over_any_axis(tmp_path):
 def test_an_evaluation_shows_its_rates_and_every_answer(tmp_path):
     write_rows(tmp_path / "boards.jsonl", [board("good"), board("bad")])
     out = tmp_path / "evaluation"
-    evaluate(tmp_path / "boards.jsonl", out, lambda kept: PlannerAnswerer("optimal", 0), EvaluationSettings())
+    evaluate_on_benchmark(
+        tmp_path / "boards.jsonl", out, lambda kept: PlannerAnswerer("optimal", 0), EvaluationSettings()
+    )
     site = client(tmp_path)
     assert "solver optimal" in page(site, f"/evaluation/{tmp_path.name}/evaluation")
     found = page(site, f"/boards/evaluation/answers/{tmp_path.name}/evaluation?verdict=valid")
