@@ -53,6 +53,7 @@ class EngineerTasks:
         places: int = 100_000,
         chat: bool = False,
         seed: int = 0,
+        tool_seconds: float | None = 600,
     ) -> None:
         """Opens a folder.
 
@@ -64,18 +65,22 @@ class EngineerTasks:
             places: rows of the data set.
             chat: whether a prompt is a message to a chat model or plain text; with several turns, always a message.
             seed: seed of the problems.
+            tool_seconds: the longest time for a call of a tool, of `reset` or of `verdict` of an episode; None for any.
 
-        Raises InputError without an engineer, if a number is below 1, or if `first` is more than `every`.
+        Raises InputError without an engineer, if a number is below 1, if `first` is more than `every`, or if
+        `tool_seconds` is not above 0.
         """
         if min(every, places) < 1:
             raise InputError(f"every is {every}, places {places}; choose at least 1")
         if first is not None and not 1 <= first <= every:
             raise InputError(f"first is {first}; choose 1 to {every}, the steps between later decisions")
+        if tool_seconds is not None and not tool_seconds > 0:
+            raise InputError(f"tool_seconds is {tool_seconds}; choose more than 0, or None for no limit")
         self.folder = EngineerFolder(path)
         environment = self.folder.environment
         self.environment_factory: RolloutFactory | None = None
         if isinstance(environment, MultiTurnEnvironment):
-            self.environment_factory, chat = RolloutFactory(environment, self.find_problem), True
+            self.environment_factory, chat = RolloutFactory(environment, self.find_problem, tool_seconds), True
         self.every, self.first, self.chat, self.seed = every, first or every, chat, seed
         self.source = ProblemSource(path, seed)
         self.recorder = OutcomeRecorder(path, environment)

@@ -4,9 +4,13 @@ TRL makes an object for each rollout of a batch, calls `reset` with the columns 
 the object's class, except `reset` and those with an underscore, for tools.
 """
 
+import asyncio
 import contextlib
 import functools
 import inspect
+import signal
+import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -17,8 +21,41 @@ from lakewright.engineer.multi_turn import MultiTurnEnvironment, list_tools
 from lakewright.engineer.problems import Problem, Verdict
 from lakewright.engineer.teachers import Message
 
+AGAIN = 1.0  # seconds, after which a call that goes on is ended again
+
 Prompt = str | list[Message]
 FindProblem = Callable[[int, str], Problem]  # from the columns `place` and `split` of a row
+
+
+class TimeUpError(BaseException):
+    """Ends a call that takes too long; no Exception, so that a tool which tries again and again does not catch it."""
+
+
+@contextlib.contextmanager
+def limit_time(seconds: float | None) -> Iterator[None]:
+    """Raises TimeUpError in a block that takes too long, by the alarm of the process, which afterwards is as before.
+
+    In another thread than the main one, which gets no signals, and on systems without alarms nothing is limited.
+    """
+    if not seconds or not hasattr(signal, "setitimer") or threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    begun, over = time.monotonic(), False
+
+    def end_call(*_: Any) -> None:
+        if not over:
+            raise TimeUpError
+
+    handler = signal.signal(signal.SIGALRM, end_call)
+    left, again = signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
+    try:
+        yield
+    finally:
+        over = True
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+        if left:
+            signal.setitimer(signal.ITIMER_REAL, max(AGAIN / 1000, left - (time.monotonic() - begun)), again)
 
 
 class PlayedRollout:
@@ -27,6 +64,7 @@ class PlayedRollout:
     def __init__(self, factory: "RolloutFactory") -> None:
         self._factory, self._problem = factory, Problem("")
         self._episode = factory.environment.make_episode()
+        self._fault: InputError | None = None
 
     def reset(self, place: int | None = None, split: str = "train", **_: Any) -> str | None:
         """Begins an episode on the problem of a row; returns the text that the policy reads after the prompt."""
@@ -38,23 +76,54 @@ class PlayedRollout:
 
     @property
     def verdict(self) -> Verdict:
-        """The verdict on the episode; a property, so that it isn't taken for a tool. Raises InputError without one."""
-        return self._factory.environment.end_episode(self._episode, self._problem)
+        """The verdict on the episode; a property, so that it isn't taken for a tool.
+
+        Raises InputError without one, also if a call of the episode took too long.
+        """
+        with self._limit("verdict"):
+            return self._factory.environment.end_episode(self._episode, self._problem)
 
     def _begin_episode(self, problem: Problem) -> str | None:
-        self._problem = problem
-        return self._factory.environment.begin_episode(self._episode, problem)
+        self._problem, self._fault = problem, None
+        with self._limit("reset"):
+            return self._factory.environment.begin_episode(self._episode, problem)
+
+    @contextlib.contextmanager
+    def _limit(self, name: str, *, awaited: bool = False) -> Iterator[None]:
+        """Ends a call of the episode if it takes too long; then no other is made. Raises InputError.
+
+        awaited: whether the block awaits it, and raises TimeoutError by itself.
+        """
+        if self._fault:  # TRL gives the errors of tools to the policy, which may call another
+            raise self._fault
+        try:
+            with limit_time(None if awaited else self._factory.seconds):
+                yield
+        except (TimeUpError, TimeoutError) as error:
+            if isinstance(error, TimeoutError) and not awaited:
+                raise  # the tool's own, which the policy reads
+            where = f"{type(self._episode).__name__}.{name}: on {self._problem.prompt!r:.60}"
+            said = f"{where}: took over {self._factory.seconds:g} s, so the episode did not end"
+            self._fault = InputError(f"{said}; correct it, or give EngineerTasks a longer tool_seconds")
+            raise self._fault from None
 
 
 class RolloutFactory:
     """Makes rollouts, all members of a group on one problem: the `environment_factory` of `GRPOTrainer`."""
 
-    def __init__(self, environment: MultiTurnEnvironment, find_problem: FindProblem) -> None:
-        """Reads the tools of an environment's episodes. find_problem: gives a row's problem.
+    def __init__(
+        self, environment: MultiTurnEnvironment, find_problem: FindProblem, seconds: float | None = None
+    ) -> None:
+        """Reads the tools of an environment's episodes.
+
+        Args:
+            environment: makes the episodes.
+            find_problem: gives a row's problem.
+            seconds: the longest time for a call of an episode; None for any.
 
         Raises InputError if it makes no episodes, or these have no tools.
         """
-        self.environment, self.find_problem = environment, find_problem
+        self.environment, self.find_problem, self.seconds = environment, find_problem, seconds
         self.tools = list_tools(environment.make_episode())
         forwarded = {name: _forward_call(name, tool) for name, tool in self.tools.items()}
         self._kind = type(type(environment).__name__, (PlayedRollout,), forwarded)
@@ -117,10 +186,12 @@ def _forward_call(name: str, tool: Callable[..., Any]) -> Callable[..., Any]:
     """The tool as a function of a rollout, with the types and the docstring from which TRL describes it."""
 
     def call_tool(self: PlayedRollout, *arguments: Any, **named: Any) -> Any:
-        return getattr(self._episode, name)(*arguments, **named)
+        with self._limit(name):
+            return getattr(self._episode, name)(*arguments, **named)
 
     async def await_tool(self: PlayedRollout, *arguments: Any, **named: Any) -> Any:
-        return await getattr(self._episode, name)(*arguments, **named)
+        with self._limit(name, awaited=True):
+            return await asyncio.wait_for(getattr(self._episode, name)(*arguments, **named), self._factory.seconds)
 
     return functools.wraps(tool)(await_tool if inspect.iscoroutinefunction(tool) else call_tool)
 

@@ -1,9 +1,13 @@
 """TRL's `environment_factory` on a folder: groups on one problem, verdicts of episodes, and the policy that plays."""
 
 import asyncio
+import contextlib
+import functools
 import inspect
 import json
 import re
+import signal
+import time
 
 import pytest
 from transformers import AutoModelForCausalLM, AutoTokenizer
@@ -13,7 +17,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.engineer import Verdict
 from lakewright.experiments.trainers.folder import EngineerFolder
 from lakewright.experiments.trainers.trl import EngineerTasks
-from lakewright.experiments.trainers.trl_episodes import RolloutFactory
+from lakewright.experiments.trainers.trl_episodes import RolloutFactory, _forward_call
 from lakewright.experiments.trainers.versions import FolderSettings
 from lakewright.policy.inference import EndpointSettings
 from tests.support.models.tool_calling_model import tool_calling_checkpoint
@@ -136,6 +140,44 @@ def test_an_episode_that_does_not_end_is_a_line_and_other_groups_are_recorded(ta
     assert [line.failure for line in lines] == ["no_guess"] * 2
 
 
+@pytest.mark.parametrize("hang", ["loop", "wait", "wait in a coroutine"])
+def test_a_call_that_hangs_is_a_line_and_other_groups_are_recorded(tasks, hang):
+    def guess(number):
+        while hang == "loop":
+            with contextlib.suppress(Exception):
+                raise ValueError
+        time.sleep(60)
+
+    async def guess_later(self, number: int):
+        """Waits.
+
+        Args:
+            number: The guess.
+        """
+        await asyncio.sleep(60)
+
+    rollouts = begin_rollouts(tasks, [4, 4, 5, 5])
+    tasks.environment_factory.seconds = 0.05
+    handler, _ = signal.getsignal(signal.SIGALRM), signal.setitimer(signal.ITIMER_REAL, 100)
+    with refused("Hunting.guess: on 'Find", "took over 0.05 s", "tool_seconds"):
+        if hang == "wait in a coroutine":
+            rollouts[3]._episode.guess = functools.partial(guess_later, None)
+            asyncio.run(_forward_call("guess", guess_later)(rollouts[3], number=1))
+        else:
+            rollouts[3]._episode.guess = guess
+            rollouts[3].guess(number=1)
+    assert signal.getsignal(signal.SIGALRM) is handler
+    assert 90 < signal.setitimer(signal.ITIMER_REAL, 0)[0] < 100, "an alarm of the program's own goes on"
+    with pytest.raises(InputError, match=r"place 5: Hunting.guess: on 'Find .* took over 0.05 s"):
+        judge(tasks, [4, 4, 5, 5], rollouts)
+    (lines,) = read_groups(tasks.folder.path).values()
+    assert [line.failure for line in lines] == ["no_guess"] * 2
+    rollouts[3].reset(place=6)
+    rollouts[3]._episode.reset = lambda problem: time.sleep(60)
+    with refused("Hunting.reset", "took over 0.05 s"):
+        rollouts[3].reset(place=7)
+
+
 def test_members_of_a_group_with_different_problems_are_a_line_and_nothing_is_lost(tasks, trainer):
     tasks.held_out = []
     tasks.callbacks[0].on_train_begin(trainer.args, trainer.state, trainer.control)
@@ -178,6 +220,8 @@ def test_a_tool_may_be_a_coroutine(tasks, trainer):
 def test_what_a_trainer_lacks_is_a_line(tasks, tmp_path):
     with refused("environment_factory=tasks.environment_factory"):
         judge(tasks, [0], None)
+    with refused("tool_seconds", 0):
+        EngineerTasks(tasks.folder.path, tool_seconds=0)
     with refused("place", "tasks.train_dataset"):
         tasks.environment_factory().reset(prompt=[])
     assert EngineerTasks(begin_engineer(tmp_path / "sums").path).environment_factory is None
