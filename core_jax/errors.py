@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 WRONG_PLACE = (errno.EROFS, errno.ENAMETOOLONG)
 SHOWN, MOST_SHOWN = 60, 4095  # letters of a name that is too long, and of any other
+CLOSE = 0.7  # of the ratio of difflib: a name that is nearly right
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
@@ -28,7 +29,7 @@ def one_line(text: str) -> str:
 def suggest(name: object, choices: Iterable[object]) -> str:
     """The remedy for a name that is not among the choices: `did you mean gain? choose from fixed, gain`."""
     listed = [str(choice) for choice in choices]
-    near = difflib.get_close_matches(str(name)[:SHOWN], listed, n=1)
+    near = difflib.get_close_matches(str(name)[:SHOWN], listed, n=1, cutoff=CLOSE)
     return f"{f'did you mean {near[0]}? ' if near else ''}choose from {', '.join(listed) or 'none'}"
 
 

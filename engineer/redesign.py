@@ -124,7 +124,7 @@ class Engineer:
         self.environment, self.rounds, self.seed = environment, rounds, seed
         self.settings = settings = read_used_settings(settings, teacher, roll_out)
         self.space, self.roll_out = environment.space, roll_out
-        self.sampler = choose_sampler(settings.sampler, sampler, self.space)
+        self.sampler = choose_sampler(settings.sampler, sampler, self.space, roll_out=roll_out)
         self.held_out = list_held_out(held_out, self.space)
         usual = Tools(settings.evidence, proposals=settings.proposals)
         self.teacher = choose_teacher(teacher, tools or usual, options, self.space, rounds, settings.difficulty)

@@ -118,7 +118,7 @@ class TextPlay(Generic[P]):
         if self._positions is not None and len(ids) + self._longest > self._positions:
             raise InputError(
                 f"the prompt {task.prompt!r:.60} has {len(ids)} tokens, and answers may have {self._longest}: more "
-                f"than the {self._positions} of the model; shorten it, lower max_tokens or raise model.positions"
+                f"than the {self._positions} of the model; shorten it, lower text.max_tokens or raise model.positions"
             )
         return ids
 
@@ -128,7 +128,7 @@ class TextPlay(Generic[P]):
         if len(ids) > self._longest:
             raise InputError(
                 f"the reference answer {task.answer!r:.60} has {len(ids)} tokens with its end, and answers may have "
-                f"{self._longest}; raise max_tokens"
+                f"{self._longest}; raise text.max_tokens"
             )
         return ids
 

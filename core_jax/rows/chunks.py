@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support.decoding import ending as ending
 from lakewright.core_jax.support.decoding import first_repeated, refuse_pipe
 from lakewright.core_jax.support.digests import check_digest
 
@@ -120,14 +121,6 @@ def _check_file(path: str | Path) -> Path:
     refuse_pipe(path := Path(path))
     check_digest(path)
     return path
-
-
-def ending(path: str | Path) -> str:
-    """`.jsonl` or `.parquet`; raises InputError on any other ending."""
-    form = Path(path).suffix
-    if form not in (".jsonl", ".parquet"):
-        raise InputError(f"{path}: the ending {form or '(none)'} is not a known format; use .jsonl or .parquet")
-    return form
 
 
 @contextlib.contextmanager

@@ -13,6 +13,8 @@ from .atomic_files import write_atomically as write_atomically
 from .atomic_files import write_json as write_json
 from .child_processes import end_with_starter as end_with_starter
 from .child_processes import starter as starter
+from .compilation_cache import CACHE as CACHE
+from .compilation_cache import keep_compiled_programs as keep_compiled_programs
 from .compiled_code import compile_all as compile_all
 from .compiled_code import compiled as compiled
 from .compiled_code import compiled_within as compiled_within
@@ -25,6 +27,7 @@ from .decoding import Team as Team
 from .decoding import Weight as Weight
 from .decoding import convert as convert
 from .decoding import decode_line as decode_line
+from .decoding import ending as ending
 from .decoding import find_repeated_key as find_repeated_key
 from .decoding import first_repeated as first_repeated
 from .decoding import make_whole as make_whole

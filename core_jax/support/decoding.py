@@ -248,3 +248,11 @@ def _walk_values(table: dict[str, Any], where: str) -> Iterator[tuple[str, Any]]
         if parts and depth >= MOST_PARTS:
             raise InputError(f"{where}: {path:.60}: more than {MOST_PARTS} tables deep; nest less")
         waiting += [(f"{path}.{key}", part, depth + 1) for key, part in parts]
+
+
+def ending(path: str | Path) -> str:
+    """`.jsonl` or `.parquet`; raises InputError on any other ending."""
+    form = Path(path).suffix
+    if form not in (".jsonl", ".parquet"):
+        raise InputError(f"{path}: the ending {form or '(none)'} is not a known format; use .jsonl or .parquet")
+    return form

@@ -8,10 +8,9 @@ import time
 from contextlib import closing
 from pathlib import Path
 
-from lakewright.core_jax.support import cores
+from lakewright.core_jax.support import cores, keep_compiled_programs
 from lakewright.experiments.boards.sweep import SweepSpec, sweep
 from lakewright.experiments.jobs.executors import Serial
-from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs
 
 SIZES, HOLE_RATIOS = (4, 5, 6, 7, 8, 9, 10), (0.0, 0.3, 0.6)
 BOARDS = {2: 1 << 14, 3: 1 << 12}  # of a shard, by number of agents

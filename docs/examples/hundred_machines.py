@@ -14,9 +14,9 @@ from pathlib import Path
 import msgspec
 import pyarrow.dataset as ds
 
+from lakewright.core_jax.support import keep_compiled_programs
 from lakewright.experiments.boards.sweep import SweepFolder, SweepSpec, read_spec, sweep
 from lakewright.experiments.jobs.executors import Serial
-from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs
 
 PLAN = Path(__file__).parents[2] / "experiments" / "presets" / "sweeps" / "billion.toml"
 MACHINES = 100

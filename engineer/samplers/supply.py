@@ -3,7 +3,7 @@
 import itertools
 import random
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -131,8 +131,12 @@ def list_places(first: int, count: int, where: str = "draw") -> range:
     return range(first, first + count)
 
 
-def choose_sampler(settings: SamplerSettings, name: str, space: DesignSpace) -> SamplerSettings:
+def choose_sampler(
+    settings: SamplerSettings, name: str, space: DesignSpace, *, roll_out: RollOut | Literal["later"] | None = "later"
+) -> SamplerSettings:
     """The settings with a sampler of that name, if any.
+
+    roll_out: samples the policy; a sampler of that name may need it.
 
     Raises InputError if it doesn't keep the shares of strata, doesn't suit the space, or a setting has no effect.
     """
@@ -146,6 +150,8 @@ def choose_sampler(settings: SamplerSettings, name: str, space: DesignSpace) -> 
     if chosen.plans == 1 and rolls_out(chosen):
         raise InputError("sampler.plans is 1, but one answer alone has no signal; choose at least 2")
     check_space(make_sampler(chosen.name, chosen.options), space)
+    if name and roll_out is None:  # of a name in the settings, a client of the engineer gives it later
+        check_roll_out(chosen, None, given=False)
     return chosen
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
-from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.errors import InputError, suggest
 from lakewright.engineer import Engineer, EngineerSettings
 from lakewright.engineer.difficulty import DifficultySettings
 from lakewright.engineer.teachers import TEACHERS
@@ -44,9 +44,9 @@ class WorldScore(msgspec.Struct, frozen=True):
 def check_names(kinds: Sequence[str], teachers: Sequence[str]) -> None:
     """Raises InputError on a kind of world or a teacher that is unknown."""
     if unknown := [name for name in kinds if name not in KINDS]:
-        raise InputError(f"--kinds: {unknown[0]!r:.60} is unknown; choose from {', '.join(KINDS)}")
+        raise InputError(f"--kinds: {unknown[0]!r:.60} is unknown; {suggest(unknown[0], KINDS)}")
     if unknown := [name for name in teachers if name not in TEACHERS and ":" not in name]:
-        raise InputError(f"--teachers: {unknown[0]!r:.60} is unknown; choose from {', '.join(TEACHERS)}")
+        raise InputError(f"--teachers: {unknown[0]!r:.60} is unknown; {suggest(unknown[0], TEACHERS)}")
 
 
 def score_teachers(

@@ -18,13 +18,12 @@ from cyclopts import App, CycloptsError
 from cyclopts.help import DefaultFormatter, PanelSpec
 
 from lakewright.core_jax.errors import InputError, is_of_the_disk, system_error
-from lakewright.core_jax.support import describe_missing
+from lakewright.core_jax.support import describe_missing, keep_compiled_programs
 from lakewright.experiments.cli import bench, benchmark, boards, check, engineer, host, new, run, study, sweep, view
 from lakewright.experiments.cli.conventions.options import PLAIN, take_overrides
 from lakewright.experiments.cli.conventions.output import print_error, reserve_output, usage_error
 from lakewright.experiments.jobs.executors.executor import ClusterLostError, WorkerDiedError
 from lakewright.experiments.jobs.resumable.overwriting import refuse_overwriting
-from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs
 
 FLAT = (boards.app, run.app, host.app, check.app)  # commands of the program itself
 GROUPS = (engineer.app, study.app, benchmark.app, sweep.app, bench.app, view.app, new.app)  # with commands of their own
@@ -97,7 +96,9 @@ def _run_command(arguments: Sequence[str], build: Callable[[], App]) -> int:
 
 
 def _check_text(arguments: Sequence[str]) -> None:
-    """Raises InputError on an argument that is not UTF-8, such as the name of a file from elsewhere."""
+    """Raises InputError on an argument that is not UTF-8, such as the name of a file from elsewhere, and on `-`."""
+    if "-" in arguments:
+        raise InputError("-: commands read and write files, so they may be resumed; give a path")
     for argument in arguments:
         try:
             argument.encode()

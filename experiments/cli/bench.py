@@ -32,7 +32,8 @@ def update_spelling(words: Sequence[str]) -> Sequence[str]:
     """
     if not words or words[0] != "bench":
         return words
-    for word in words[1:]:
+    named = words[1:2] and words[1] in COMMANDS
+    for word in () if named else words[1:]:
         name = word.removeprefix("--").partition("=")[0] if word.startswith("--") else ""
         if name in CAMPAIGNS:
             command = f"python -m tests.campaigns {CAMPAIGNS[name]} --help"
@@ -70,8 +71,10 @@ def worlds(*, kinds: str = "", teachers: str = "", seeds: int = 5, json: Json = 
     """Score teachers in simulated worlds of known truth, from no redesign (0) to an oracle (1).
 
     Args:
-        kinds: Only these kinds of worlds, with commas between them.
-        teachers: These teachers, with commas between them.
+        kinds: Only these kinds of worlds, with commas between them; by default all: even, gaps, ladder, rates, slopes,
+            twists, apart, torn, noisy, rote, guided, normed, stuck, broken, lapses, skewed, shared, fading, many, lake.
+        teachers: These teachers, with commas between them; by default gain, difficulty, coaching, thompson,
+            proportional, rlve and learning_progress.
         seeds: Worlds of each kind.
     """
     from lakewright.experiments.bench import world_scores

@@ -7,14 +7,14 @@ import msgspec
 from cyclopts import App, Parameter
 
 from lakewright.core_jax.errors import InputError
-from lakewright.core_jax.support import convert
+from lakewright.core_jax.support import convert, keep_compiled_programs
 from lakewright.experiments.boards.benchmark.tiers import TIERS
 from lakewright.experiments.cli.conventions.answerers import AnswererChoice, EndpointOptions, ModelOptions, answerer_of
 from lakewright.experiments.cli.conventions.options import ExecutorOptions, Flag, Json
 from lakewright.experiments.cli.conventions.output import print_error, print_found, print_summary
 from lakewright.experiments.jobs.executors.choice import HERE
 from lakewright.experiments.jobs.executors.executor import Task
-from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs, prepare_libraries
+from lakewright.experiments.jobs.runtime.library_setup import prepare_libraries
 from lakewright.experiments.jobs.runtime.progress_bars import progress
 
 EXAMPLE = "example: lakewright benchmark build --out benchmark --tier paper"

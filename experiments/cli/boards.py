@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 from cyclopts import App, Parameter
 
 from lakewright.core_jax.errors import InputError
+from lakewright.core_jax.support import ending
 from lakewright.experiments.cli.conventions.options import BOARD_FORMATS, ExecutorOptions, Flag, Json, at_most_one
 from lakewright.experiments.cli.conventions.output import print_error, print_summary
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from lakewright.experiments.jobs.runtime.progress_bars import Watch
 
 PLANS = at_most_one()
+HOLE_RATIO, WAIT_RATIO = 0.3, 0.5  # as in the environments of Gymnasium
 Rejects: TypeAlias = Annotated[Path | None, Parameter(metavar="FILE")]
 
 app = App()
@@ -48,12 +50,13 @@ def generate(
         config: An EnvConfig, .json or .toml, instead of the four options below.
         size: Cells on a side.
         agents: Agents on a board.
-        hole_ratio: Holes / (cells that are neither start nor goal).
-        wait_ratio: Share of boards on which every optimal plan waits.
+        hole_ratio: Holes / (cells that are neither start nor goal); by default 0.3.
+        wait_ratio: Share of boards on which every optimal plan waits; by default 0.5, of one agent 0.
         seed: The same seed gives the same boards.
     """
+    ending(out)  # what is wrong with the words is said before anything large is imported
     single = {"size": size, "agents": agents, "hole_ratio": hole_ratio, "wait_ratio": wait_ratio}
-    env = _env_config(config, single)
+    env = make_env_config(config, single)
     from lakewright.core_jax.generator import manifest_path
     from lakewright.experiments.boards.files import generate_file
     from lakewright.experiments.jobs.resumable.overwriting import refuse_overwriting
@@ -87,6 +90,7 @@ def solve(
         makespan_plans: Also write a plan that reaches the optimal makespan.
         rejects: A file for bad rows, unchanged, in the format of IN.
     """
+    ending(out)
     from lakewright.experiments.boards.files import solve_file
 
     with _watch_progress("solve", None, "rows") as watch:
@@ -115,6 +119,7 @@ def verify(
         makespan_plans: Judge makespan_plan of IN instead of plan.
         rejects: A file for bad rows of IN, unchanged, in the format of IN.
     """
+    ending(out)
     from lakewright.experiments.boards.files import verify_file
     from lakewright.experiments.jobs.resumable.parts import MOST_LISTED
 
@@ -188,7 +193,8 @@ def _print_result(tally: Mapping[str, int], counts: Sequence[str], out: Path, js
     return 1 if bad else 0
 
 
-def _env_config(config: Path | None, single: Mapping[str, float | None]) -> "EnvConfig":
+def make_env_config(config: Path | None, single: Mapping[str, float | None]) -> "EnvConfig":
+    """The distribution that a file or the options name. Raises InputError on both, and on a missing size or team."""
     from lakewright.core_jax.config import EnvConfig
     from lakewright.core_jax.support import read_config
 
@@ -197,9 +203,10 @@ def _env_config(config: Path | None, single: Mapping[str, float | None]) -> "Env
         raise InputError(f"--config and --{given[0].replace('_', '-')} exclude each other; remove one")
     if config:
         return read_config(config, EnvConfig)
-    if missing := [name for name in single if name not in given]:
-        raise InputError(f"--{missing[0].replace('_', '-')} is missing; give it, or a --config")
+    if missing := [name for name in ("size", "agents") if name not in given]:
+        raise InputError(f"--{missing[0]} is missing; give it, or a --config")
+    usual = {"hole_ratio": HOLE_RATIO, "wait_ratio": WAIT_RATIO if single["agents"] != 1 else 0.0}
     try:
-        return EnvConfig.single(**single)  # type: ignore[arg-type]
+        return EnvConfig.single(**usual | {name: single[name] for name in given})  # type: ignore[arg-type]
     except ValueError as error:
         raise InputError(f"command line: {error}") from error

@@ -23,32 +23,33 @@ app.command(engineer_reading.app, name="*")
 
 
 @app.command(help_epilogue=EXAMPLE)
-def show(folder: Annotated[Path, Parameter(name="DIR")], /, *, stage: int, json: Json = False) -> None:
+def show(folder: Annotated[Path, Parameter(name="DIR")], /, *, stage: int | None = None, json: Json = False) -> None:
     """Print the evidence, prompt, answer, verdict and trial of a stage.
 
     Args:
         folder: The run folder.
-        stage: A finished stage, counted from 0.
+        stage: A finished stage, counted from 0; by default the last.
     """
     from lakewright.experiments.loop.records.run_folder import RunFolder
     from lakewright.experiments.viewer.catalogue.run_space import find_space
     from lakewright.experiments.viewer.proposals import plain_stage, read_shown_stage, stage_text
 
     run = RunFolder(folder)
-    found = read_shown_stage(run, stage)
-    about = find_space(run, run.settings())
+    settings = run.settings()
+    found = read_shown_stage(run, len(run.finished_stages()) - 1 if stage is None else stage)
+    about = find_space(run, settings)
     print_result(encode_line(plain_stage(found, about)) if json else stage_text(found, about))
 
 
 @app.command(
-    usage="Usage: lakewright engineer propose DIR --teacher NAME [OPTIONS] [SETTING=VALUE ...]",
+    usage="Usage: lakewright engineer propose DIR [OPTIONS] [SETTING=VALUE ...]",
     help_epilogue="example: lakewright engineer propose runs/demo --teacher rules",
 )
 def propose(
     folder: Annotated[Path, Parameter(name="DIR")],
     /,
     *,
-    teacher: TeacherName,
+    teacher: TeacherName | None = None,
     stage: int | None = None,
     json: Json = False,
     overrides: Overrides,
@@ -57,7 +58,8 @@ def propose(
 
     Args:
         folder: The run folder.
-        teacher: Which teacher to ask: a name (see `lakewright settings teacher`), module:Class or FILE.py:Class.
+        teacher: Which teacher to ask: a name (see `lakewright settings teacher`), module:Class or FILE.py:Class; by
+            default the run's own.
         stage: A finished stage, counted from 0; by default the last.
     """
     prepare_libraries()
@@ -68,7 +70,8 @@ def propose(
 
     run = RunFolder(folder)
     number = len(run.finished_stages()) - 1 if stage is None else stage
-    settings = replace_teacher(run.settings(), teacher, list(overrides))
+    settings = run.settings()
+    settings = replace_teacher(settings, teacher or settings.teacher, list(overrides))
     found, about = ask_teacher(settings, run, number), find_space(run, settings)
     print_result(encode_line(plain_replay(found, about)) if json else proposal_text(found, about))
 

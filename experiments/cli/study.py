@@ -9,6 +9,7 @@ from lakewright.core_jax.errors import InputError
 from lakewright.experiments.cli.conventions.options import ExecutorOptions, Json
 from lakewright.experiments.cli.conventions.output import print_error, print_found
 from lakewright.experiments.jobs.runtime.library_setup import prepare_libraries
+from lakewright.experiments.jobs.runtime.progress_bars import showing_progress
 
 EXAMPLE = "example: lakewright study cpu --out studies/cpu --workers 2"
 
@@ -59,7 +60,8 @@ def study(
     if results_only:
         results, failures = sum_up(spec, out), dict[str, str]()
     else:
-        results, failures = run_study(spec, out, chosen, arms, seeds, needs, copy_to)
+        with showing_progress("lines"):
+            results, failures = run_study(spec, out, chosen, arms, seeds, needs, copy_to)
     print_found(results, json, tabulate_results)
     for name, error in failures.items():
         print_error(f"{name}: {error}")

@@ -1,5 +1,6 @@
 """`lakewright view`: runs, studies, sweeps, evaluations, benchmarks and board files in a browser."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -34,6 +35,7 @@ def serve(
     """
     if not 0 <= port <= LAST_PORT:
         raise InputError(f"--port is {port}; give 1 to {LAST_PORT}, or leave it out")
+    _check_paths(paths)
     from lakewright.experiments.viewer.server.routing import serve_pages
 
     serve_pages(paths, port, open_browser)
@@ -52,7 +54,14 @@ def bundle(
         paths: Folders and files to show.
         out: The folder of the site.
     """
+    _check_paths(paths)
     from lakewright.experiments.viewer.site import write_site
 
     count = write_site(paths, out)
     print(f"{count} {'page' if count == 1 else 'pages'}: {out / 'index.html'}")
+
+
+def _check_paths(paths: Sequence[Path]) -> None:
+    """Raises InputError on a path that is not there, before anything large is imported."""
+    if missing := [path for path in paths if not path.exists()]:
+        raise InputError(f"{missing[0]}: does not exist; check the path")

@@ -61,7 +61,7 @@ def run(settings: RunSettings, folder: RunFolder, on_stage: Callable[[], object]
                     raise InputError(f"{folder.folder}: {reason}")
                 print_on_terminal(f"the budget of {settings.budget} tokens is spent after {number} stages")
                 return
-            print_on_terminal(f"stage {number + 1} of {settings.stages}, teacher {settings.teacher}")
+            print_on_terminal(f"stage_{number:02d}, {number + 1} of {settings.stages}, teacher {settings.teacher}")
             begun = _read_clocks()
             _run_stage(trainee, folder, number, held_out)
             _redesign_after_stage(trainee, engineer, number)

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from lakewright.core_jax.errors import InputError, is_of_the_disk, system_error
-from lakewright.core_jax.support import write_atomically
+from lakewright.core_jax.support import keep_compiled_programs, write_atomically
 from lakewright.experiments.jobs.executors.choice import HERE, ExecutorChoice
 from lakewright.experiments.jobs.executors.executor import (
     SERIAL,
@@ -21,8 +21,8 @@ from lakewright.experiments.jobs.executors.executor import (
 )
 from lakewright.experiments.jobs.resumable.copies import Copies, check_address, list_results
 from lakewright.experiments.jobs.resumable.driver import show_life
-from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs, prepare_libraries
-from lakewright.experiments.jobs.runtime.progress_bars import progress
+from lakewright.experiments.jobs.runtime.library_setup import prepare_libraries
+from lakewright.experiments.jobs.runtime.progress_bars import print_on_terminal, progress, showing_progress
 from lakewright.experiments.loop.closed_loop import run as run_loop
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import write_record
@@ -171,6 +171,7 @@ def _run_all(runs: Sequence[Planned], executor: Executor, work: Callable[[Planne
             except WorkerDiedError as error:
                 reason = str(error)
             bar.update()
+            print_on_terminal(f"{planned.name}: {'failed' if reason else 'done'}, {bar.n} of {len(ordered)} runs")
             if reason:
                 failures[planned.name] = reason
     return failures
@@ -188,7 +189,7 @@ def _run_one(planned: Planned, out: Path, copy_to: str, stages: int | None = Non
     try:
         keep_compiled_programs()
         prepare_libraries()
-        with hold_run(run):
+        with hold_run(run), showing_progress("bars"):  # no lines of stages: other runs may be working here, too
             begin_run(planned, StudyFolder(out))
             record_machine(run)
             (run.folder / FAILURE).unlink(missing_ok=True)

@@ -18,7 +18,7 @@ from collections.abc import Callable, Generator, Iterable
 from concurrent.futures import Future
 from typing import Protocol, TypeVar
 
-from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs
+from lakewright.core_jax.support import keep_compiled_programs
 
 AT_ONCE = 1 << 14  # tasks that a cluster has at a time, running or waiting: enough to show it how large it should be
 ATTEMPTS = 3  # at a task whose workers die

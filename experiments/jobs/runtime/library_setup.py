@@ -2,38 +2,13 @@
 
 import gc
 import os
-import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 from lakewright.core_jax.support import naming_extra
 from lakewright.policy.models import is_on_hub
-
-CACHE = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "lakewright" / "jax"  # compiled programs
-CACHE_SETTINGS: dict[str, str | float] = {
-    "jax_compilation_cache_dir": str(CACHE),
-    "jax_persistent_cache_min_compile_time_secs": 0.1,
-}
-
-
-def keep_compiled_programs() -> None:
-    """Has JAX keep its programs for later processes, unless the environment says where.
-
-    If JAX is not imported yet it stays so because a command that only prints its help needs nothing from it: JAX reads
-    the environment once it is imported.
-    """
-    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
-        return
-    if "jax" not in sys.modules:
-        os.environ.update({name.upper(): str(value) for name, value in CACHE_SETTINGS.items()})
-        return
-    import jax
-
-    for name, value in CACHE_SETTINGS.items():
-        jax.config.update(name, value)
 
 
 def prepare_libraries(model: str = "") -> None:

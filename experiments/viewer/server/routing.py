@@ -30,8 +30,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.rows import Row
+from lakewright.core_jax.support import keep_compiled_programs
 from lakewright.experiments.boards.formats.movingai import map_text, scenario_text
-from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs
 from lakewright.experiments.viewer.catalogue.board_tables import table_of
 from lakewright.experiments.viewer.catalogue.discovery import Catalogue, Kind, MissingError, stamp_of_item
 from lakewright.experiments.viewer.pages.rendering import Page, render_page, static_files

@@ -1,5 +1,7 @@
 """Programs are traced once, and read back where they are kept; whatever the folder holds, they return the same."""
 
+import os
+import sys
 from collections.abc import Callable
 
 import jax
@@ -7,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from lakewright.core_jax.support import program
+from lakewright.core_jax.support import compilation_cache, keep_compiled_programs, program
 from lakewright.core_jax.types import Board
 
 traced: list[int] = []
@@ -99,3 +101,15 @@ def test_options_of_the_compiler_go_with_a_program_that_is_kept(folder):
     options = {"xla_backend_optimization_level": "1"}
     first, again = (fresh(options)(2, BOARD, 7)[1] for _ in range(2))
     assert (int(first), int(again), traced) == (8, 8, [2])
+
+
+def test_programs_are_kept_where_the_environment_says_or_in_the_users_cache(monkeypatch):
+    settings = [name.upper() for name in compilation_cache.CACHE_SETTINGS]
+    monkeypatch.delitem(sys.modules, "jax")  # as in a process that has not imported it yet
+    for name in settings:
+        monkeypatch.setenv(name, "chosen")
+    keep_compiled_programs()
+    assert [os.environ[name] for name in settings] == ["chosen", "chosen"]
+    monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR")
+    keep_compiled_programs()
+    assert [os.environ[name] for name in settings] == [str(compilation_cache.CACHE), "0.1"]

@@ -199,4 +199,4 @@ def test_a_sampler_by_the_model_needs_problems_that_the_model_tells_apart():
     with refused("draw: count", -1):
         begin("fresh", None).draw(-1)
     with refused("sampler redraw", "roll_out"):
-        Engineer(DRILLS, sampler="redraw").draw(1)
+        Engineer(DRILLS, sampler="redraw")

@@ -38,6 +38,8 @@ def test_a_stage_is_shown_from_evidence_to_the_next_config(capsys):
     assert "## evidence\nThis is round 1 of 2." in out
     assert out.splitlines()[-1].startswith("next stage  3: ")
     assert ("## trial" in out) == run.stage(0).trial.exists()
+    newest = [output_of(capsys, "engineer", "show", run.folder, *words) for words in ((), ("--stage", 1))]
+    assert newest[0] == newest[1]
 
 
 def test_the_trial_is_shown_and_the_chosen_config_marked(capsys):
@@ -74,6 +76,7 @@ def test_a_dry_run_shows_a_proposal_and_writes_nothing(capsys, teacher):
     out = output_of(capsys, "engineer", "propose", run.folder, "--teacher", teacher)
     assert f"stage 1 of {run.folder}, teacher {teacher}" in out
     assert "## delta" in out
+    assert teacher != "self" or out == output_of(capsys, "engineer", "propose", run.folder)
     assert state(run.folder) == before
 
 

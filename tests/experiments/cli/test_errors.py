@@ -3,7 +3,9 @@
 import msgspec
 import pytest
 
+from lakewright.core_jax.config import EnvConfig
 from lakewright.engineer.evidence import Evidence
+from lakewright.experiments.cli.boards import make_env_config
 from lakewright.experiments.loop.records.run_folder import FORMAT, RunConfig, RunFolder
 from lakewright.experiments.loop.settings.run_settings import RunSettings
 from lakewright.experiments.loop.training.trainee import make_trainee
@@ -64,6 +66,13 @@ def changed(**options: str | None) -> tuple[str, ...]:
     given = dict(zip(ONE[::2], ONE[1::2], strict=True))
     given |= {f"--{name.replace('_', '-')}": value for name, value in options.items()}
     return tuple(word for name, value in given.items() if value is not None for word in (name, value))
+
+
+@pytest.mark.parametrize(("agents", "waits"), [(2, 0.5), (1, 0.0)])
+def test_ratios_that_are_not_given_are_usual(agents, waits):
+    given = {"size": 3, "agents": agents, "hole_ratio": None, "wait_ratio": None}
+    assert make_env_config(None, given) == EnvConfig.single(size=3, agents=agents, hole_ratio=0.3, wait_ratio=waits)
+    assert make_env_config(None, given | {"wait_ratio": 0.0}).sizes[3].wait_ratio == 0
 
 
 WRONG_OPTIONS = {

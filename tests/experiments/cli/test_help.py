@@ -134,6 +134,13 @@ def test_a_wrong_choice_is_refused_with_the_choices(capsys):
         ),
         (["bench", "--loud"], "lakewright bench: Unknown option: --loud; see `lakewright bench --help`"),
         (["bench", "--worlds", "--loud"], "lakewright bench worlds: Unknown option: --loud; see "),
+        (["bench", "worlds", "--worlds", "1"], "lakewright bench worlds: Unknown option: --worlds; see "),
+        (["rn"], "lakewright: 'rn' is not a command; did you mean run? choose from "),
+        (
+            ["generate", "--out", "-"],
+            "lakewright: -: commands read and write files, ",
+        ),
+        (["view", "nowhere"], "lakewright: nowhere: does not exist; check the path"),
         (
             ["bench", "--campaign", "4"],
             "lakewright: --campaign: is not in the package; in a clone of the repository, run "

@@ -69,7 +69,7 @@ def test_a_run_in_a_pipe_prints_lines_of_its_stages_unless_it_is_quiet_and_its_t
     else:
         lines = err.splitlines()
         assert lines[0].startswith("warm-up: ")
-        assert "stage 1 of 1, teacher self" in lines
+        assert "stage_00, 1 of 1, teacher self" in lines
         assert [line for line in lines if "% of held-out" in line], "a line of the validation"
     assert [re.split(",|  | \\d+ %", line)[0] for line in out.splitlines() if line[:1].strip()] == [
         f"report: {tmp_path}/run/report.html",

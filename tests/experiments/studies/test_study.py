@@ -304,8 +304,9 @@ def test_a_run_that_raises_anything_is_named_with_its_traceback_and_stops_no_oth
     monkeypatch.setattr(studying, "run_loop", fails)
     assert main(["study", str(SPEC), "--out", str(out)]) == 1
     trace = out / "runs" / broken / "failure.txt"
-    content = capsys.readouterr().err
-    assert content == f"lakewright: fixed-s1: ZeroDivisionError: a fault of ours; its traceback is in {trace}\n"
+    *each, error = capsys.readouterr().err.splitlines()
+    assert each == ["fixed-s0: done, 1 of 3 runs", "fixed-s1: failed, 2 of 3 runs", "random-s0: done, 3 of 3 runs"]
+    assert error == f"lakewright: fixed-s1: ZeroDivisionError: a fault of ours; its traceback is in {trace}"
     assert "in fails" in trace.read_text()
     assert (out / "results.json").read_bytes() == study[0].results.read_bytes(), "the others are summed up"
 
@@ -352,6 +353,14 @@ def test_another_spec_on_the_same_folder_is_refused(tmp_path, study):
     path.write_text(SPEC.read_text().replace("budget = 300", "budget = 301"))
     with refused("spec.budget is 300 there and 301 now"):
         run_study(path, study[0].folder)
+
+
+def test_a_study_whose_warm_up_is_not_finished_may_be_deleted(tmp_path):
+    path = tmp_path / "spec.toml"
+    path.write_text(SPEC.read_text().replace("budget = 300", "budget = 301"))
+    (out := StudyFolder(tmp_path / "study")).open(plan_study(SPEC))
+    with refused("spec.budget is 300 there and 301 now", f"delete {out.folder}"):
+        run_study(path, out.folder)
 
 
 def test_a_study_from_before_a_setting_existed_resumes(tmp_path):

@@ -6,10 +6,10 @@ import itertools
 import tempfile
 from pathlib import Path
 
+from lakewright.core_jax.support import keep_compiled_programs
 from lakewright.experiments.boards.sweep import SweepSpec, sweep
 from lakewright.experiments.boards.sweep.runner import WHOLE, Finished
 from lakewright.experiments.jobs.executors import Serial
-from lakewright.experiments.jobs.runtime.library_setup import keep_compiled_programs
 
 SPEC = SweepSpec(sizes=(3,), agents=(2,), hole_ratios=(0.0, 0.4), boards=80, shard=32, seed=3)
 TOML = "sizes = [3]\nagents = [2]\nhole_ratios = [0.0, 0.4]\nboards = 80\nshard = 32\nseed = 3\n"
