@@ -7,6 +7,7 @@ import numpy as np
 from gymnasium import spaces
 
 from lakewright.core_jax.lake import BoardObservation
+from lakewright.core_jax.types import FAILURE_NAMES
 from lakewright.experiments.boards.episodes.episode import BoardEpisode, read_options
 from lakewright.experiments.boards.episodes.pictures import MODES
 from lakewright.experiments.boards.episodes.pools import BoardPool, board_pool
@@ -39,8 +40,10 @@ def as_arrays(observation: BoardObservation) -> Arrays:
 
 
 def as_info(info: dict[str, Any]) -> dict[str, Any]:
-    """The rest of a step's result: `failure` and `agent` as numbers, `at_goal` bool [K]."""
-    return {"failure": int(info["failure"]), "agent": int(info["agent"]), "at_goal": np.array(info["at_goal"])}
+    """The rest of a step's result: `failure` and `agent` as numbers, `failure_name`, `at_goal` bool [K]."""
+    failure, agent = int(info["failure"]), int(info["agent"])
+    named = FAILURE_NAMES[failure]
+    return {"failure": failure, "failure_name": named, "agent": agent, "at_goal": np.array(info["at_goal"])}
 
 
 class TeamEnv(gymnasium.Env[Arrays, np.ndarray]):
@@ -72,7 +75,7 @@ class TeamEnv(gymnasium.Env[Arrays, np.ndarray]):
         return as_arrays(observation), optima
 
     def step(self, action: np.ndarray) -> tuple[Arrays, float, bool, bool, dict[str, Any]]:
-        """One joint move; `info` has `failure`, a number of `core_jax.types.Failure`, `agent` and `at_goal`."""
+        """One joint move; `info` has `failure`, a number of `Failure`, its `failure_name`, `agent` and `at_goal`."""
         observation, reward, terminated, truncated, info = self._episode.move(action)
         return as_arrays(observation), reward, terminated, truncated, as_info(info)
 

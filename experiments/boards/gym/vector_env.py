@@ -12,6 +12,7 @@ from gymnasium.vector.utils import batch_space
 from lakewright.core_jax.errors import InputError
 from lakewright.core_jax.lake import BoardObservation, EnvState, observe, reset, reset_to, step
 from lakewright.core_jax.support import make_jax_key, stated_settings
+from lakewright.core_jax.types import FAILURE_NAMES
 from lakewright.experiments.boards.episodes.episode import check_board, read_moves, read_options
 from lakewright.experiments.boards.episodes.pictures import MODES, as_pixels, as_text
 from lakewright.experiments.boards.episodes.pools import board_pool
@@ -102,12 +103,13 @@ class TeamVectorEnv(VectorEnv[Arrays, np.ndarray, np.ndarray]):
 
     @stated_settings()
     def step(self, actions: np.ndarray) -> tuple[Arrays, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """A joint move in each environment; `info` has `failure` and `agent` int [E] and `at_goal` bool [E, K]."""
+        """A joint move in each environment; `info`: `failure`, `agent` int [E], `failure_name`, `at_goal` bool [E, K]."""
         if self._state is None:
             raise InputError("step: no episode has begun; call reset first")
         moves = read_moves(actions, self.action_space.shape)  # type: ignore[arg-type]
         observation, self._state, reward, done, found = _STEP(self._keys(), self._state, moves, self._params)
         info: dict[str, Any] = {name: np.array(found[name]) for name in ("failure", "agent", "at_goal")}
+        info["failure_name"] = np.array(FAILURE_NAMES)[info["failure"]]
         if (ended := np.array(done)).any():
             info |= {"final_obs": as_arrays(found["final_observation"]), "_final_obs": ended}
         rewards = np.array(reward, np.float64)

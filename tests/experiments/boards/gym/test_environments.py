@@ -116,6 +116,7 @@ def test_the_vector_environment_plays_like_its_parts_and_begins_anew_by_itself()
         for place in range(8):
             last = {name: (info["final_obs"] if done[place] else seen)[name][place] for name in seen}
             moved = before["positions"][place] + np.array(DELTAS)[moves[place]]
+            assert info["failure_name"][place] == FAILURE_NAMES[info["failure"][place]]
             if info["failure"][place]:
                 moved = before["positions"][place]
             assert (last["positions"] == moved).all(), f"environment {place}: {moves[place]}"
