@@ -103,7 +103,7 @@ class TeamVectorEnv(VectorEnv[Arrays, np.ndarray, np.ndarray]):
 
     @stated_settings()
     def step(self, actions: np.ndarray) -> tuple[Arrays, np.ndarray, np.ndarray, np.ndarray, dict[str, Any]]:
-        """A joint move in each environment; `info`: `failure`, `agent` int [E], `failure_name`, `at_goal` bool [E, K]."""
+        """A joint move in each environment; in `info` `failure` and `agent` int [E], `failure_name`, `at_goal`."""
         if self._state is None:
             raise InputError("step: no episode has begun; call reset first")
         moves = read_moves(actions, self.action_space.shape)  # type: ignore[arg-type]
