@@ -83,7 +83,7 @@ BUDGETS = {
     "as for because in messages": 0,
     "where for if in messages": 0,
     "of what, than what in messages": 2,
-    "none in messages": 6,
+    "none in messages": 5,
 }
 
 

@@ -84,7 +84,7 @@ def _check_gpus(settings: RunSettings, machine: Machine, need: Estimate) -> Iter
     here, wanted = len(machine.accelerators), _count_wanted(settings)
     yield _check_cuda(machine)
     if not here:
-        yield Finding("GPUs", f"none, and this run needs {wanted}", "use a host with GPUs, or a preset for the CPU")
+        yield Finding("GPUs", f"0 here, {wanted} needed", "use a host with GPUs, or a preset for the CPU")
         return
     used = machine.accelerators[:wanted]
     few = f"use {wanted} GPUs, or launch.processes={here * _count_hosts(settings)}" if here < wanted else ""

@@ -84,7 +84,7 @@ LACKS = {
     "a GPU that something else uses": Lack(
         {"accelerators": (Accelerator("H100", 80 * GB, 9 * GB), *(H100,) * 7)},
         "GPU memory",
-        "needs 40.9 GB, 9.0 of 80.0 GB",
+        "needs 41.1 GB, 9.0 of 80.0 GB",
         "end what else uses the GPU",
     ),
     "GPUs without bf16": Lack(
@@ -284,7 +284,7 @@ def test_a_machine_without_gpus_is_reported_plainly_and_the_command_ends_with_tw
     printed = capsys.readouterr()
     lines = printed.out.splitlines()
     assert any(
-        line.startswith("change  GPUs               none, and this run needs 8: use a host with") for line in lines
+        line.startswith("change  GPUs               0 here, 8 needed: use a host with") for line in lines
     )
     assert lines[-1].endswith("to change before this run")
     assert printed.err == ""
