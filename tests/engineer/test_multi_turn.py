@@ -238,7 +238,7 @@ def test_held_out_verdicts_that_are_none_are_a_line(verdicts, told):
     problems = hunt.draw(hunt.space.uniform(), 2, seed=1)
     with refused("Outcomes.of", *told):
         Outcomes.of(hunt.space, problems, verdicts)
-    with refused("Outcomes.of", "does not fit this environment"):
+    with refused("Outcomes.of", "not a cell of this environment"):
         Outcomes.of(hunt.space, [problems[0], Problem("?")], [RIGHT, RIGHT])
     with refused("group", "None", "Problem"):
         Group.from_verdicts(None, [RIGHT])

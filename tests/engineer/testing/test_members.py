@@ -39,9 +39,9 @@ MIXED, DESCRIBED = "cells of a mix are drawn", "problems are described"
 MEMBERS = {
     "first is ignored": ({"draw_cell": draw_alone}, MIXED, "draw_cell from 1 on gives a different problem 1"),
     "seed is ignored": ({"draw_cell": draw_without_seed}, "seeds share no problems", "draw_cell: other seeds give the"),
-    "one cell": ({"cells": ask_for_one_cell}, "the start is drawn", "cells has share 1 for small, the design 0.5"),
-    "no cell": ({"cells": lambda *_: {}}, "the start is drawn", "cells has share 0 for small, the design 0.5"),
-    "no traits": ({"cells": ask_without_traits}, "the start is drawn", "cells has odd 0 for small, the design 0.5"),
+    "one cell": ({"cells": ask_for_one_cell}, "the start is drawn", "cells give share 1 for small, but the design"),
+    "no cell": ({"cells": lambda *_: {}}, "the start is drawn", "cells give share 0 for small, but the design"),
+    "no traits": ({"cells": ask_without_traits}, "the start is drawn", "cells give odd 0 for small, but the design"),
     "no mix": ({"mix": lambda *_: None}, MIXED, "mix raised AttributeError"),
     "canonical raises": ({"canonical": lambda *_: 1 / 0}, MIXED, "mix raised ZeroDivisionError"),
     "canonical by name": ({"canonical": lambda self, cell: cell["odd"]}, MIXED, "mix raised TypeError"),
