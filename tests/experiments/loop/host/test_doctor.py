@@ -283,8 +283,6 @@ def test_a_machine_without_gpus_is_reported_plainly_and_the_command_ends_with_tw
     assert main(["doctor", "--preset", "qwen3-4b", "--out", str(tmp_path)]) == 2
     printed = capsys.readouterr()
     lines = printed.out.splitlines()
-    assert any(
-        line.startswith("change  GPUs               0 here, 8 needed: use a host with") for line in lines
-    )
+    assert any(line.startswith("change  GPUs               0 here, 8 needed: use a host with") for line in lines)
     assert lines[-1].endswith("to change before this run")
     assert printed.err == ""
