@@ -31,7 +31,7 @@ from lakewright.core_jax.support import (
 from lakewright.engineer.design import Design, by_stratum
 from lakewright.engineer.problems import Problem
 from lakewright.engineer.trial import Trial, try_designs
-from lakewright.experiments.jobs.resumable.claims import Claim, describe_difference
+from lakewright.experiments.jobs.resumable.claims import Claim
 from lakewright.experiments.loop.closed_loop import prepare_run
 from lakewright.experiments.loop.records.run_folder import RunFolder
 from lakewright.experiments.loop.records.stage_records import read_record
@@ -170,10 +170,12 @@ class StudyFolder:
 
         Raises InputError if the folder holds another study, which may be deleted if its warm-up is not finished.
         """
-        begun = CLAIM.is_in(self.folder) and not self.start.warmup.done.exists()
-        if begun and (other := describe_difference(CLAIM.read_work(self.folder), plan)):
-            said = f"{self.plan}: holds another study, whose warm-up is not finished: {other}"
-            raise InputError(f"{said}; delete {self.folder} to begin this one there, or choose another folder")
+        if CLAIM.is_in(self.folder) and not self.start.warmup.done.exists():
+            there = CLAIM.read_work(self.folder)
+            try:
+                CLAIM.refuse_other(self.plan, there, plan)
+            except InputError as error:
+                raise InputError(f"{error}, or delete {self.folder}, whose warm-up is not finished") from error
         return CLAIM.hold_folder(self.folder, plan)
 
 
