@@ -15,6 +15,13 @@ ELSEWHERE: dict[str, list[str]] = {
     "tests/test_hosts.py::test_the_files_for_clusters_start_a_study_by_options_that_there_are": [
         "sbatch --nodes=16 docs/hosts/study.slurm",
     ],
+    "tests/test_hosts.py::test_each_part_of_the_rates_on_a_gpu_comes_to_its_end_on_a_processor_that_pretends": [
+        "python docs/hosts/gpu/core_rates.py OUT",
+        "python docs/hosts/gpu/core_rates.py OUT --pretend --sizes 5 --share 0.0001",
+    ],
+    "tests/test_hosts.py::test_the_work_of_a_gpu_is_counted_without_one": [
+        "python docs/hosts/gpu/count_work.py",
+    ],
     "tests/test_tutorial.py::test_every_cell_of_the_tutorial_runs_with_a_short_training": [
         "marimo edit docs/examples/tutorial.py",
         "python docs/examples/tutorial.py -- --minutes 0.1 --folder runs/tutorial",
@@ -221,8 +228,6 @@ ONLY_READ: dict[str, list[str]] = {
         "pytest -s -m deep tests/experiments/viewer/server/test_speed.py",
     ],
     "a GPU": [
-        "python docs/hosts/gpu/core_rates.py OUT",
-        "python docs/hosts/gpu/count_work.py",
         "python docs/hosts/gpu/count_work.py --kernels",
         "make install-gpu",
         "lakewright run --preset qwen3-4b --out runs/qwen3",
