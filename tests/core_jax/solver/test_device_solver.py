@@ -72,7 +72,7 @@ def test_labels_and_plans_are_those_of_the_other_solver(size):
 @pytest.mark.parametrize("size", [16, 20])
 def test_large_boards_get_the_labels_of_the_other_solver(size):
     boards = with_shared_cells(draw_free(size, 2, int(0.36 * size**2), seed=size, first=0, count=40))
-    found = solve_on_device(boards)
+    found = solve_on_device(boards, memory=1 << 28)  # whatever the number of cores that share it
     assert_same_labels(boards, found, solve(boards))
     flooded = np.asarray(found.certificate) == Certificate.FLOOD
     assert found.solvable[flooded].any(), "the sample should hold boards that floods solve"
