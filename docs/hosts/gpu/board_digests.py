@@ -10,6 +10,7 @@ what a GPU would. The device and the seconds of each case are printed on standar
 """
 
 import argparse
+import dataclasses
 import hashlib
 import json
 import sys
@@ -22,10 +23,11 @@ import numpy as np
 from lakewright.core_jax.config import EnvConfig, holes_of
 from lakewright.core_jax.generator import device_maps, draw_free, generate, generator, uniform_boards
 from lakewright.core_jax.lake import EnvParams, reset, step, verify
+from lakewright.core_jax.lake.label_batches import pad_moves, round_horizon
 from lakewright.core_jax.solver import solve, solver
 from lakewright.core_jax.statistics import board_features
 from lakewright.core_jax.support import parallel
-from lakewright.core_jax.types import Failure
+from lakewright.core_jax.types import PAD, Failure
 
 CASES = (  # size, agents, boards
     *((4, 1, 4096), (5, 2, 8192), (6, 2, 8192), (8, 2, 8192), (10, 2, 8192), (6, 3, 4096)),
@@ -76,11 +78,14 @@ def case(size: int, agents: int, count: int) -> dict[str, str | int]:
     drawn = generate(config, 7, count)[size]
     free = draw_free(size, agents, holes_of(size, agents, HOLE_RATIO), seed=11, first=0, count=count)
     labels = solve(free, makespan_plans=agents == 2)
+    moves = np.asarray(drawn.labels.moves)
+    longest = int((moves != PAD).any(axis=(0, 1)).sum())
+    plans = pad_moves(moves[..., :longest], round_horizon(longest))  # padded as if drawn with no failed attempts
     verdicts = verify(drawn.boards, drawn.labels.moves)
     found: dict[str, str | int] = {"size": size, "agents": agents, "boards": count}
     return found | {
         "drawn": digest((drawn.boards, drawn.index)),
-        "labels of drawn": digest(drawn.labels),
+        "labels of drawn": digest(dataclasses.replace(drawn.labels, moves=plans)),
         "free": digest(free),
         "labels of free": digest(labels),
         "labels of free by a GPU's solver": digest(solve(free)),  # plans of optimal makespan are a processor's
